@@ -1,0 +1,64 @@
+"""The thin client of memoryd: standard library and msgspec only.
+
+    from memoryd.client import Client
+
+    with Client(namespace=("acme", "api")) as memory:
+        memory.add("We use Valkey, not Redis", type="decision")
+
+`AsyncClient` is the same with await; it is loaded on first use, so that `Client` costs no asyncio.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from memoryd.client.errors import (
+    AmbiguousId,
+    BadFrame,
+    Busy,
+    Conflict,
+    Internal,
+    Invalid,
+    MemorydError,
+    ModelUnavailable,
+    NotFound,
+    StorageFailed,
+    TimedOut,
+    Unavailable,
+    UnknownMethod,
+    VersionMismatch,
+)
+from memoryd.client.protocol import Hit, Hits, Memory, NewMemory
+from memoryd.client.sync import Client
+
+if TYPE_CHECKING:
+    from memoryd.client.aio import AsyncClient
+
+__all__ = [
+    "AmbiguousId",
+    "AsyncClient",
+    "BadFrame",
+    "Busy",
+    "Client",
+    "Conflict",
+    "Hit",
+    "Hits",
+    "Internal",
+    "Invalid",
+    "Memory",
+    "MemorydError",
+    "ModelUnavailable",
+    "NewMemory",
+    "NotFound",
+    "StorageFailed",
+    "TimedOut",
+    "Unavailable",
+    "UnknownMethod",
+    "VersionMismatch",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "AsyncClient":
+        from memoryd.client.aio import AsyncClient
+
+        return AsyncClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,288 @@
+"""The convenience methods of both clients, written once: each builds a call from friendly arguments.
+
+`method(builder)` makes a method of it: on a `Client` it returns the result, on an `AsyncClient` an awaitable of it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import (
+    Add,
+    AddedMany,
+    AddMany,
+    Call,
+    Changed,
+    Delete,
+    Explain,
+    Get,
+    GetStats,
+    GetStatus,
+    GetTrace,
+    History,
+    List,
+    Memory,
+    NewMemory,
+    Operations,
+    Page,
+    Search,
+    Tag,
+    Undo,
+    Update,
+    WhyNot,
+)
+from memoryd.client.times import When, seconds
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Words = str | Sequence[str]
+
+BATCH_BYTES = 8 * 1024 * 1024  # of content per add_many call: well below the limit of a frame
+
+
+class SyncCaller(Protocol):
+    """Sends a call and returns its result."""
+
+    def call(self, call: Call[R], /) -> R: ...
+
+
+class AsyncCaller(Protocol):
+    """Sends a call and returns an awaitable of its result."""
+
+    def call(self, call: Call[R], /) -> Awaitable[R]: ...
+
+
+class method(Generic[P, R]):
+    """A client's method made of a builder: it builds the call, the client sends it."""
+
+    def __init__(self, build: Callable[P, Call[R]]) -> None:
+        self.build = build
+        self.__doc__ = build.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Callable[Concatenate[Any, P], R]: ...
+    @overload
+    def __get__(self, client: SyncCaller, owner: type) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, client: AsyncCaller, owner: type) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, client: Any, owner: type) -> Any:
+        if client is None:
+            return self.build
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.call(self.build(*args, **kwargs))
+
+        call.__doc__ = self.build.__doc__
+        call.__name__ = self.build.__name__
+        return call
+
+
+def namespace_text(namespace: str | Sequence[str] | None) -> str:
+    """Return the wire form of a namespace: `("acme", "api")` and `"acme/api"` are the same."""
+    if namespace is None or isinstance(namespace, str):
+        return namespace or ""
+    if any("/" in part or not part for part in namespace):
+        raise Invalid(f"The namespace {tuple(namespace)!r} has an empty part or one with a slash.")
+    return "/".join(namespace)
+
+
+def words(value: Words | None) -> list[str]:
+    """Return a list for one word or several."""
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)
+
+
+def add(
+    content: str,
+    *,
+    type: str = "fact",
+    metadata: Mapping[str, Any] | None = None,
+    dedup: bool = True,
+    dedup_threshold: float | None = None,
+    **fields: Any,
+) -> Add:
+    """Remember `content`. `fields` are those of `NewMemory`: summary, importance, source, created_at, supersedes …"""
+    memory = new_memory({"content": content, "type": type, "metadata": metadata, **fields})
+    return Add(memory=memory, dedup=dedup, dedup_threshold=dedup_threshold)
+
+
+def new_memory(item: NewMemory | Mapping[str, Any]) -> NewMemory:
+    """Return a `NewMemory` for a mapping of its fields; dates may be ISO text or datetimes."""
+    if isinstance(item, NewMemory):
+        return item
+    fields = {name: value for name, value in item.items() if value is not None}
+    for name in ("created_at", "expires_at"):
+        if name in fields:
+            fields[name] = seconds(fields[name])
+    try:
+        return msgspec.convert(fields, NewMemory)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"Not a memory: {error}.") from None
+
+
+def add_many_calls(
+    memories: Iterable[NewMemory | Mapping[str, Any]], *, dedup: bool = True, dedup_threshold: float | None = None
+) -> Iterator[AddMany]:
+    """Yield the calls that add `memories`: one, or more where they would not fit into a frame."""
+    batch: list[NewMemory] = []
+    size = 0
+    for item in memories:
+        memory = new_memory(item)
+        weight = len(msgspec.msgpack.encode(memory))
+        if batch and size + weight > BATCH_BYTES:
+            yield AddMany(memories=batch, dedup=dedup, dedup_threshold=dedup_threshold)
+            batch, size = [], 0
+        batch.append(memory)
+        size += weight
+    if batch:
+        yield AddMany(memories=batch, dedup=dedup, dedup_threshold=dedup_threshold)
+
+
+def joined(parts: Sequence[AddedMany]) -> AddedMany:
+    """Return the results of several `add_many` calls as one."""
+    return AddedMany(
+        results=[result for part in parts for result in part.results],
+        created=sum(part.created for part in parts),
+        merged=sum(part.merged for part in parts),
+        operations=[operation for part in parts for operation in part.operations],
+    )
+
+
+def _filters(
+    type: Words | None = None,
+    source: Words | None = None,
+    tier: Words | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    after: When | None = None,
+    before: When | None = None,
+    path_prefix: str | None = None,
+    ids: Sequence[str] = (),
+    reach: str | None = None,
+) -> dict[str, Any]:
+    return {
+        "type": words(type),
+        "source": words(source),
+        "tier": words(tier),
+        "metadata": dict(metadata or {}),
+        "after": None if after is None else seconds(after),
+        "before": None if before is None else seconds(before),
+        "path_prefix": path_prefix,
+        "ids": list(ids),
+        "reach": reach,
+    }
+
+
+_FILTER_NAMES = frozenset(_filters())
+
+
+def _query_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    filters = _filters(**{name: fields.pop(name) for name in _FILTER_NAMES & fields.keys()})
+    return {**filters, **fields}
+
+
+def search(query: str, *, limit: int = 10, **fields: Any) -> Search:
+    """Find memories for `query`. `fields` are filters (type, source, tier, metadata, after, before, path_prefix, ids,
+    reach) and the parameters of `Search` (deadline_ms, min_score, min_similarity, fusion …)."""
+    return _built(Search, query=query, limit=limit, **_query_fields(fields))
+
+
+def explain(query: str, *, limit: int = 10, **fields: Any) -> Explain:
+    """Run a search and return its trace with the hits; takes what `search` takes."""
+    return _built(Explain, query=query, limit=limit, **_query_fields(fields))
+
+
+def why_not(id: str, query: str, *, limit: int = 10, **fields: Any) -> WhyNot:
+    """Say why memory `id` is or is not among the hits of `query`; takes what `search` takes."""
+    return _built(WhyNot, id=id, query=query, limit=limit, **_query_fields(fields))
+
+
+def trace(id: str | None = None) -> GetTrace:
+    """Return the kept trace of an earlier search, by default the latest."""
+    return GetTrace(id=id)
+
+
+def get(id: str) -> Call[Memory]:
+    """Read one memory by id or unique prefix."""
+    return Get(id=id)
+
+
+def list_(*, limit: int = 20, **fields: Any) -> Call[Page]:
+    """List memories; takes the filters of `search` and sort, ascending, offset, all_states."""
+    return _built(List, limit=limit, **_query_fields(fields))
+
+
+def update(id: str, *, expires_at: When | UnsetType | None = UNSET, **fields: Any) -> Call[Changed]:
+    """Change the given fields of a memory: content, type, summary, metadata, importance, expires_at, pinned."""
+    if not (expires_at is None or expires_at is UNSET):
+        expires_at = seconds(expires_at)
+    return _built(Update, id=id, expires_at=expires_at, **fields)
+
+
+def tag(id: str, *tags: str, **values: Any) -> Call[Changed]:
+    """Add words to a memory's `tags` and set metadata values."""
+    return Tag(id=id, tags=list(tags), values=values)
+
+
+def delete(*ids: str) -> Delete:
+    """Delete memories by id or unique prefix."""
+    return Delete(ids=list(ids))
+
+
+def history(id: str) -> History:
+    """Return every change of a memory."""
+    return History(id=id)
+
+
+def operations(limit: int = 20) -> Operations:
+    """Return the latest operations."""
+    return Operations(limit=limit)
+
+
+def undo(operation: int | None = None) -> Undo:
+    """Take back one operation, by default the latest."""
+    return Undo(operation=operation)
+
+
+def stats() -> GetStats:
+    """Return counts of what is stored."""
+    return GetStats()
+
+
+def status() -> GetStatus:
+    """Return the daemon's health."""
+    return GetStatus()
+
+
+C = TypeVar("C", bound=Call[Any])
+
+
+def _built(call: type[C], **fields: Any) -> C:
+    """Return the call, its fields checked here so that a mistake is an `Invalid` at the caller's line."""
+    unknown = fields.keys() - set(call.__struct_fields__)
+    if unknown:
+        raise Invalid(f"{call.__name__} has no parameter {', '.join(sorted(unknown))}.")
+    return call(**fields)
+
+
+class Methods:
+    """The convenience methods; a client adds `call`."""
+
+    add = method(add)
+    search = method(search)
+    explain = method(explain)
+    why_not = method(why_not)
+    trace = method(trace)
+    get = method(get)
+    list = method(list_)
+    update = method(update)
+    tag = method(tag)
+    delete = method(delete)
+    history = method(history)
+    operations = method(operations)
+    undo = method(undo)
+    stats = method(stats)
+    status = method(status)

@@ -1,0 +1,68 @@
+"""One call as bytes and back, shared by both clients. No I/O here."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from memoryd.client.errors import BadFrame, Invalid, error_for
+from memoryd.client.frames import frame
+from memoryd.client.protocol import (
+    ERROR,
+    METHODS,
+    PROGRESS,
+    PROTOCOL_VERSION,
+    Call,
+    Progress,
+    Reply,
+    Request,
+    Scoped,
+    result_type,
+)
+
+R = TypeVar("R")
+S = TypeVar("S", bound=Call[Any])
+
+_encoder = msgspec.msgpack.Encoder()
+_reply_decoder = msgspec.msgpack.Decoder(Reply)
+_code_decoder = msgspec.msgpack.Decoder(str)
+_progress_decoder = msgspec.msgpack.Decoder(Progress)
+_result_decoders = {method: msgspec.msgpack.Decoder(result_type(method)) for method in METHODS}
+
+
+def encode_call(call: Call[Any], request_id: int) -> bytes:
+    """Return the request frame of a call; raise `Invalid` for values that msgpack or UTF-8 cannot carry."""
+    try:
+        payload = _encoder.encode(Request(PROTOCOL_VERSION, request_id, msgspec.Raw(_encoder.encode(call))))
+    except UnicodeEncodeError:
+        raise Invalid("The text holds lone surrogates, which are not Unicode characters; remove them.") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Invalid(f"The call cannot be encoded: {error}.") from None
+    return frame(payload)
+
+
+def decode_reply(payload: bytes) -> Reply:
+    """Return the envelope of a reply frame."""
+    try:
+        return _reply_decoder.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise BadFrame(f"The daemon's reply cannot be read: {error}.") from None
+
+
+def progress_of(reply: Reply) -> Progress | None:
+    """Return the event of a progress reply, None for a final one."""
+    return _progress_decoder.decode(reply.body) if reply.kind == PROGRESS else None
+
+
+def result_of(call: Call[R], reply: Reply) -> R:
+    """Return the result of a final reply or raise its error."""
+    if reply.kind == ERROR:
+        raise error_for(_code_decoder.decode(reply.body), reply.message, reply.data)
+    result: R = _result_decoders[type(call)].decode(reply.body)
+    return result
+
+
+def placed(call: S, namespace: str) -> S:
+    """Return the call with the client's namespace, unless it names one itself."""
+    if namespace and isinstance(call, Scoped) and not call.namespace:
+        return msgspec.structs.replace(call, namespace=namespace)
+    return call

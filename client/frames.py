@@ -1,0 +1,43 @@
+"""Frames on the socket: a 4-byte big-endian length, then that many bytes of msgpack. No I/O here."""
+
+import struct
+from collections.abc import Iterator
+
+from memoryd.client.errors import BadFrame
+from memoryd.client.protocol import MAX_FRAME_BYTES
+
+_LENGTH = struct.Struct(">I")
+
+
+def frame(payload: bytes) -> bytes:
+    """Return `payload` with its length in front; raise `BadFrame` when it is over the limit."""
+    _check_size(len(payload))
+    return _LENGTH.pack(len(payload)) + payload
+
+
+class FrameReader:
+    """Collects received bytes and yields whole frames; serves daemon and clients alike."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take received bytes; yield each complete payload. Raise `BadFrame` at a length over the limit."""
+        self._buffer += data
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            _check_size(length)
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                return
+            payload = bytes(self._buffer[_LENGTH.size : end])
+            del self._buffer[:end]
+            yield payload
+
+
+def _check_size(length: int) -> None:
+    if length > MAX_FRAME_BYTES:
+        raise BadFrame(
+            f"A frame of {length} bytes is over the limit of {MAX_FRAME_BYTES} bytes; split the call.",
+            {"limit_bytes": MAX_FRAME_BYTES},
+        )

@@ -1,0 +1,26 @@
+"""Times at the edges: people write ISO 8601, storage and wire hold UTC seconds."""
+
+from datetime import UTC, datetime
+
+from memoryd.client.errors import Invalid
+
+When = float | str | datetime
+
+
+def seconds(when: When) -> float:
+    """Return UTC seconds for seconds, a datetime or ISO 8601 text; without a zone it is UTC. Raise `Invalid`."""
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when)
+        except ValueError:
+            raise Invalid(f"{when!r} is not a date; write it like 2026-03-31 or 2026-03-31T14:30:00+02:00.") from None
+    if isinstance(when, datetime):
+        when = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    return float(when)
+
+
+def iso(when: float | None) -> str | None:
+    """Return ISO 8601 text in UTC for seconds."""
+    return (
+        None if when is None else datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    )
