@@ -19,6 +19,7 @@ MAX_CONTENT_BYTES = 1024 * 1024
 Reach = Literal["visible", "subtree", "exact", "all"]
 Tier = Literal["L0", "L1", "L2", "documents"]
 Sort = Literal["created", "updated", "accessed", "count", "importance"]
+Action = Literal["created", "updated", "deleted"]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Seconds = Annotated[float, Meta(ge=0.0, le=253402300799.0)]  # up to the year 9999
@@ -174,7 +175,7 @@ class Change(Struct, kw_only=True):
 
     operation: int
     kind: str
-    action: Literal["created", "updated", "deleted"]
+    action: Action
     at: float
     changed: dict[str, tuple[Any, Any]] = {}
 
@@ -398,7 +399,11 @@ class Filtered(Scoped[R], kw_only=True, frozen=True):
 
 
 class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A memory to add. `supersedes` names one that it replaces in results; `id` and `created_at` serve imports."""
+    """A memory to add. `supersedes` names one that it replaces in results; `id` and `created_at` serve imports.
+
+    `neighbours` are the turns before and after it in a conversation: where they and the content are short, their words
+    count lightly when the memory is searched.
+    """
 
     content: str
     type: str = "fact"
@@ -411,6 +416,7 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     pinned: bool = False
     supersedes: str | None = None
     id: str | None = None
+    neighbours: list[str] = []
 
 
 class Add(Scoped[Added], kw_only=True, frozen=True):

@@ -85,7 +85,7 @@ def _launch(socket_path: Path, arguments: Sequence[str]) -> None:
         *arguments,
     ]
     try:
-        with log_path.open("ab") as log:
+        with open(log_path, "ab", opener=_private) as log:
             # The shell leaves at once, so the daemon is nobody's child and no client has to wait for its end.
             shell = ["/bin/sh", "-c", '"$@" &', "memoryd", *command]
             subprocess.run(
@@ -104,6 +104,10 @@ def _launch(socket_path: Path, arguments: Sequence[str]) -> None:
         os.close(ready)
         if told >= 0:
             os.close(told)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _await_ready(ready: int, log_path: Path) -> None:

@@ -182,12 +182,14 @@ class _Connection:
 
     def is_open(self) -> bool:
         """Tell whether an idle stream is still there, so that a restarted daemon costs no failed call."""
+        self._socket.setblocking(False)
         try:
-            return not self._socket.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) and False
+            self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
         except OSError:
             return False
+        return False  # its end, or a reply that nobody waits for
 
     def close(self) -> None:
         self._socket.close()

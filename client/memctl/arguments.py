@@ -1,0 +1,250 @@
+"""From words to a command and its arguments.
+
+Only the parser of the command at hand is built: twenty parsers would cost more than the search itself. Options that
+every command has may stand before or after its name.
+"""
+
+import argparse
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn, get_args
+
+import msgspec
+
+import memoryd
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, EXAMPLES, Command, summary, verbs
+from memoryd.client.memctl.output import columns, say
+from memoryd.client.protocol import Reach, Tier
+from memoryd.client.times import seconds
+
+MAX_TIMEOUT_S = 86400.0
+_WITH_VALUE = ("--socket", "--namespace", "--timeout")
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
+
+
+class Usage(Exception):
+    """The command line is wrong; the text is one sentence."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises `Usage` with one sentence and fits its help to the terminal."""
+
+    def __init__(self, prog: str, description: str, epilog: str) -> None:
+        super().__init__(
+            prog=prog, description=description, epilog=epilog, formatter_class=_formatter, allow_abbrev=False
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage."""
+        raise Usage(f"{message.rstrip('.')} (see `{self.prog} --help`).")
+
+
+def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
+    """Return the command that the words name, and its arguments."""
+    name, rest = split(argv)
+    if name is None:
+        _top_parser().parse_args(rest)
+        raise Usage("which command? `memctl --help` lists them.")
+    module = import_module(f"memoryd.client.memctl.{COMMANDS[name].module}")
+    command: Command = module.COMMANDS[name]
+    parser = Parser(f"memctl {name}", _sentence(COMMANDS[name].help), _examples(command))
+    command.configure(parser)
+    add_global_options(parser)
+    parser.usage = " ".join([parser.prog, *map(_place, parser._get_positional_actions()), "[options]"])
+    return command, parser.parse_args(rest)
+
+
+def split(argv: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the command's name and the words without it; raise `Usage` for an unknown one."""
+    rest = list(argv)
+    first = _next_word(rest, 0)
+    if first is None:
+        return None, rest
+    name = rest.pop(first)
+    choices = verbs(name)
+    if not choices:
+        if name not in COMMANDS or " " in name:
+            raise Usage(f"{name!r} is not a command; `memctl --help` lists them.")
+        return name, rest
+    second = _next_word(rest, first)
+    if second is None and {"-h", "--help"} & set(rest):
+        say(f"usage: memctl {name} {{{','.join(choices)}}} …\n{summary(name)}")
+        raise SystemExit(0)
+    if second is not None and rest[second] in choices:
+        return f"{name} {rest.pop(second)}", rest
+    if name in DEFAULT_VERBS and second is None:
+        return f"{name} {DEFAULT_VERBS[name]}", rest
+    raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")
+
+
+def _next_word(argv: Sequence[str], start: int) -> int | None:
+    """Return where the next word is that is neither an option nor the value of a global one."""
+    at = start
+    while at < len(argv) and argv[at] != "--":
+        if not argv[at].startswith("-"):
+            return at
+        at += 2 if argv[at] in _WITH_VALUE else 1
+    return None
+
+
+def add_global_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what every command takes."""
+    group = parser.add_argument_group("options of every command")
+    group.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: $MEMORYD_SOCKET or XDG)")
+    group.add_argument("--namespace", metavar="NS", help="your place, like acme/api (default: $MEMORYD_NAMESPACE)")
+    group.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    group.add_argument("--timeout", metavar="S", type=timeout, default=30.0, help="limit of one call (30)")
+    group.add_argument("--no-autostart", action="store_true", help="do not start a daemon when none answers")
+    group.add_argument("--version", action="version", version=f"memctl {memoryd.__version__}")
+
+
+def no_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare nothing: for a command with the common options only."""
+
+
+def add_reach(parser: argparse._ActionsContainer) -> None:
+    """Declare `--reach`."""
+    parser.add_argument(
+        "--reach",
+        choices=get_args(Reach),
+        help="what is seen: own and enclosing namespaces, own and inner, own only, everything "
+        "(default: all, and visible with --namespace)",
+    )
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Declare the filters of searches and lists."""
+    group = parser.add_argument_group("filters (all must hold; repeat one to give several values)")
+    group.add_argument("--type", action="append", metavar="T", help="fact, decision, lesson …")
+    group.add_argument("--source", action="append", metavar="S", help="how it came in: manual …")
+    group.add_argument("--tier", action="append", choices=get_args(Tier), help="where it is kept")
+    group.add_argument("--metadata", action="append", type=metadata, metavar="M", help="KEY=VALUE or a JSON object")
+    group.add_argument("--after", type=when, metavar="DATE", help="created after this ISO 8601 date")
+    group.add_argument("--before", type=when, metavar="DATE", help="created before it")
+    group.add_argument("--path-prefix", metavar="PATH", help="from files below this path")
+    group.add_argument("--id", action="append", dest="ids", metavar="ID", help="only these memories")
+
+
+def add_query(parser: argparse.ArgumentParser) -> None:
+    """Declare the parameters of a search."""
+    group = parser.add_argument_group("how to search")
+    group.add_argument("--limit", type=int, default=10, metavar="N", help="how many results (10)")
+    group.add_argument("--deadline-ms", type=int, metavar="MS", help="answer by then with what is found")
+    group.add_argument("--min-score", type=float, metavar="X", help="drop results below this score")
+    group.add_argument("--min-similarity", type=float, metavar="X", help="drop results below this cosine")
+    group.add_argument("--fusion", choices=("weighted", "rrf"), help="how meaning and words are combined")
+    group.add_argument("--vector-weight", type=float, metavar="X", help="share of meaning in `weighted`, 0 to 1")
+    group.add_argument("--candidate-multiplier", type=int, metavar="N", help="candidates looked at per result")
+    add_reach(group)
+    add_filters(parser)
+
+
+def filters_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the given filters as fields of a call."""
+    fields = {
+        "type": args.type or [],
+        "source": args.source or [],
+        "tier": args.tier or [],
+        "metadata": merged(args.metadata),
+        "after": args.after,
+        "before": args.before,
+        "path_prefix": args.path_prefix,
+        "ids": args.ids or [],
+    }
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+
+
+def query_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the given parameters of a search as fields of a call."""
+    names = ("deadline_ms", "min_score", "min_similarity", "fusion", "vector_weight", "candidate_multiplier")
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    return {"limit": args.limit, **given, **filters_of(args)}
+
+
+# Types of values -----------------------------------------------------------------------------------------------------
+
+
+def when(text: str) -> float:
+    """Return UTC seconds for a date."""
+    try:
+        return seconds(text)
+    except Invalid as error:
+        raise argparse.ArgumentTypeError(error.message) from None
+
+
+def timeout(text: str) -> float:
+    """Return a time limit in seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value <= MAX_TIMEOUT_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds between 0 and {MAX_TIMEOUT_S:.0f}")
+    return value
+
+
+def metadata(text: str) -> dict[str, Any]:
+    """Return a metadata object for JSON text or `KEY=VALUE`."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return dict([pair(text)])
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"metadata is a JSON object or KEY=VALUE, not {text!r}")
+    return value
+
+
+def pair(text: str) -> tuple[str, Any]:
+    """Return key and value of `KEY=VALUE`: true, false, whole and decimal numbers are what they look like."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip() or key.lstrip().startswith("{"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a JSON object nor KEY=VALUE")
+    return key, scalar(value)
+
+
+def scalar(text: str) -> bool | int | float | str:
+    """Return what a value looks like; anything but true, false and plain numbers is text."""
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _DECIMAL.fullmatch(text) else text
+
+
+def merged(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
+    """Return several metadata objects as one; a later value replaces an earlier one."""
+    return {key: value for part in parts or () for key, value in part.items()}
+
+
+# Help ----------------------------------------------------------------------------------------------------------------
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    # A width of its own: argparse would import shutil to ask for it, for each option declared.
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=min(columns(), 120))
+
+
+def _top_parser() -> Parser:
+    description = f"The admin command of memoryd, one memory for every agent on a machine.\n{summary()}"
+    epilog = f"{EXAMPLES}\nThe arguments and examples of a command: memctl COMMAND --help"
+    parser = Parser("memctl", description, epilog)
+    parser.usage = "memctl COMMAND [arguments] [options]"
+    add_global_options(parser)
+    return parser
+
+
+def _place(action: argparse.Action) -> str:
+    """Return how a positional argument is written in the usage; argparse's own would list every option before it."""
+    name = str(action.metavar or action.dest)
+    return {"+": f"{name}…", "*": f"[{name}…]", "?": f"[{name}]"}.get(str(action.nargs), name)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _examples(command: Command) -> str:
+    return f"examples:\n{command.examples}" if command.examples else ""

@@ -1,0 +1,92 @@
+"""The table of commands: name → module and help, in the groups that `memctl --help` shows.
+
+A module holds a table `COMMANDS` of its own: name → `Command`. A name of two words is a verb of a command
+(`model pull`). To add a command: a row here and a row in its module; a test finds the half that is missing.
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """Where a command lives and its line in `memctl --help`."""
+
+    module: str
+    help: str
+
+
+class Command(NamedTuple):
+    """One command: `configure` declares its arguments, `run` carries it out and returns an exit code or None for 0."""
+
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int | None]
+    examples: str = ""
+
+
+GROUPS: dict[str, dict[str, Row]] = {
+    "Memories": {
+        "add": Row("memories", "remember one thing (`-` reads standard input)"),
+        "search": Row("search", "find memories by meaning and by words, best first"),
+        "get": Row("memories", "show one memory by id or unique prefix"),
+        "list": Row("memories", "list memories by filter, newest first"),
+        "update": Row("memories", "change fields of a memory"),
+        "tag": Row("memories", "add tags and metadata values to a memory"),
+        "delete": Row("memories", "delete memories"),
+    },
+    "Understanding a search": {
+        "explain": Row("explain", "show stage by stage how a search came to its results"),
+        "why-not": Row("explain", "say why a memory is or is not among the results"),
+    },
+    "History": {
+        "history": Row("history", "changes of one memory, or the operation log"),
+        "undo": Row("history", "take back an operation"),
+    },
+    "Daemon": {
+        "up": Row("service", "start the daemon"),
+        "down": Row("service", "stop the daemon"),
+        "status": Row("service", "health of the daemon"),
+        "stats": Row("service", "what is stored and how the daemon is used"),
+        "doctor": Row("doctor", "check everything and say how to mend what is wrong"),
+    },
+    "Models and settings": {
+        "model list": Row("model", "embedding models: installed and available"),
+        "model pull": Row("model", "install a model of the catalogue"),
+        "model import": Row("model", "install a model from a folder"),
+        "model use": Row("model", "switch to another installed model"),
+        "model bench": Row("model", "measure the speed of a model on this machine"),
+        "config show": Row("config", "the settings in force"),
+        "config path": Row("config", "where the configuration file is"),
+    },
+    "Trying out and measuring": {
+        "demo": Row("demo", "three agents share a memory, in a temporary folder"),
+        "bench eval": Row("bench", "measure retrieval quality on a data set of questions"),
+    },
+}
+
+COMMANDS: dict[str, Row] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
+
+# The verb meant where a command of two words is given as one.
+DEFAULT_VERBS = {"model": "list", "config": "show"}
+
+EXAMPLES = """\
+examples:
+  memctl add "We use Valkey, not Redis" --type decision --namespace acme/api
+  memctl search "which cache do we use" --limit 5
+  memctl explain "which cache do we use"
+  memctl status
+"""
+
+
+def verbs(first: str) -> list[str]:
+    """Return the second words that may follow `first`, none for a command of one word."""
+    return [name.split()[1] for name in COMMANDS if name.startswith(first + " ")]
+
+
+def summary(first: str = "") -> str:
+    """Return the commands in their groups for `memctl --help`, or those that begin with the word `first`."""
+    lines = []
+    for group, rows in GROUPS.items():
+        chosen = [f"  {name:<14} {row.help}" for name, row in rows.items() if first in ("", name.split()[0])]
+        lines += [f"\n{group}:", *chosen] if chosen else []
+    return "\n".join(lines)

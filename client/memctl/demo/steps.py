@@ -1,0 +1,215 @@
+"""What the demo shows, step by step. Each step gets the stage, does something real and prints what came of it."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memoryd.client.memctl.demo.agents import Agent
+from memoryd.client.memctl.demo.material import Passage
+from memoryd.client.memctl.explain import stages_text
+from memoryd.client.memctl.output import columns, paint, say
+from memoryd.client.memctl.private import PrivateDaemon
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.service import model_text, wait_until_ready
+from memoryd.client.memctl.table import count, ms, one_line, shorten, size_text
+from memoryd.client.protocol import NewMemory, Progress, Verify
+from memoryd.client.sync import Client
+
+SHARED = "demo"  # the namespace that encloses those of the agents
+READY_LIMIT_S = 300.0
+
+
+class Facts(NamedTuple):
+    """What one agent knows and asks."""
+
+    shared: str
+    private: str
+    question: str
+
+
+FACTS = {
+    "alpha": Facts(
+        "We use Valkey, not Redis, as the session cache, because of the licence.",
+        "My test test_login_retry is flaky: it races with the warm-up of the cache.",
+        "on which day may we release to production?",
+    ),
+    "beta": Facts(
+        "Deploys to production run on Tuesdays at 14:00 UTC, never on a Friday.",
+        "I left the dark mode branch half finished: its colour tokens are missing.",
+        "which software keeps our sessions?",
+    ),
+    "gamma": Facts(
+        "The nightly backup of the database is kept for 30 days in the vault bucket.",
+        "The staging certificate runs out soon and I have not renewed it.",
+        "what came of the dark mode work?",
+    ),
+}
+FILE_QUESTIONS = ("what happens when the daemon is killed?", "how is a duplicate recognised?")
+CHANGED = "Deploys to production run on Wednesdays at 14:00 UTC, never on a Friday."
+LAST_WORD = "This sentence was acknowledged just before the daemon was killed."
+
+
+class Stage(msgspec.Struct):
+    """What the steps work with; `figures` is what `--json` prints, `missing` says why there is no model."""
+
+    daemon: PrivateDaemon
+    crew: list[Agent]
+    root: Path
+    material: list[Passage]
+    quiet: bool
+    missing: str
+    figures: dict[str, Any] = {}
+
+    def tell(self, text: str) -> None:
+        """Print a line of the story."""
+        if not self.quiet:
+            say(f"   {text}")
+
+    def client(self) -> Client:
+        """Return a client at the root of the demo."""
+        return self.daemon.client(SHARED)
+
+
+def start(stage: Stage) -> None:
+    """Show the daemon and its model."""
+    with stage.client() as client:
+        status = client.status() if stage.missing else wait_until_ready(client, READY_LIMIT_S)
+    stage.tell(f"pid {status.pid}, socket {status.socket}, {size_text(status.rss_bytes)} of memory")
+    stage.tell(f"model: {model_text(status.model)}")
+    stage.figures |= {"model": status.model.name, "model_state": status.model.state}
+
+
+def read_files(stage: Stage) -> None:
+    """Store the passages in the shared namespace."""
+    memories = [
+        NewMemory(content=p.text, type="codebase-knowledge", metadata={"file": p.file, "line": p.line})
+        for p in stage.material
+    ]
+    started = time.perf_counter()
+    with stage.client() as client, ProgressBar("remembering files") as progress:
+
+        def show(event: Progress) -> None:
+            progress.update(event.done, event.total)
+
+        added = client.add_many(memories, on_progress=show)
+        if not stage.missing:
+            wait_until_ready(client, READY_LIMIT_S)
+    took_s = time.perf_counter() - started
+    files = len({passage.file for passage in stage.material})
+    stage.tell(f"{count(len(added), 'passage')} of {count(files, 'file')} below {stage.root} in {took_s:.1f} s")
+    stage.tell(f"({added.created} new, {added.merged} merged with a passage that says the same)")
+    stage.figures |= {"passages": len(added), "merged": added.merged, "reading_s": round(took_s, 2)}
+
+
+def ask_files(stage: Stage) -> None:
+    """Ask for what the files say."""
+    for question in FILE_QUESTIONS:
+        _ask(stage, stage.crew[0], question, limit=2)
+
+
+def remember(stage: Stage) -> None:
+    """Let all agents remember at the same time: one thing for everyone, one for themselves."""
+    for agent in stage.crew:
+        agent.order(remember=FACTS[agent.name].shared, namespace=SHARED)
+        agent.order(remember=FACTS[agent.name].private, namespace=agent.namespace)
+    for agent in stage.crew:
+        times = [agent.answer()["took_ms"] for _ in range(2)]
+        stage.tell(f"{_name(agent)} (pid {agent.pid}) remembers in {' and '.join(ms(t) for t in times)} ms:")
+        stage.tell(f"  for everyone   {FACTS[agent.name].shared}")
+        stage.tell(f"  for itself     {FACTS[agent.name].private}")
+
+
+def share(stage: Stage) -> None:
+    """Let each agent ask; what siblings keep for themselves stays out of sight."""
+    found = [_ask(stage, agent, FACTS[agent.name].question, limit=1) for agent in stage.crew]
+    beta, gamma = stage.crew[1], stage.crew[2]
+    own = _ask(stage, beta, FACTS["gamma"].question, limit=1)
+    private = FACTS["beta"].private
+    hidden = all(hit["content"] != private for hit in gamma.ask(FACTS["gamma"].question, limit=100)["hits"])
+    seen = any(hit["content"] == private for hit in own)
+    stage.tell(f"Only beta finds what beta kept for itself: {_verdict(hidden and seen)}")
+    stage.figures |= {"shared_found": sum(map(bool, found)), "private_hidden": hidden and seen}
+
+
+def explain(stage: Stage) -> None:
+    """Show the stages of one search."""
+    question = FACTS["beta"].question
+    with stage.daemon.client("demo/beta") as client:
+        found = client.explain(question, limit=5)
+    stage.tell(f"“{question}”, {ms(found.trace.took_ms)} ms in the daemon:")
+    for line in stages_text(found.trace.stages).splitlines():
+        stage.tell(shorten(line, columns() - 3))
+    stage.figures["search_ms"] = round(found.trace.took_ms, 2)
+
+
+def merge(stage: Stage) -> None:
+    """Say the same again, then something that disagrees."""
+    gamma = stage.crew[2]
+    again = gamma.remember(FACTS["beta"].shared.upper(), SHARED)
+    stage.tell(f"gamma says what beta said, in capitals: {again['outcome']} with {again['id'][:8]}")
+    changed = gamma.remember(CHANGED, SHARED)
+    beside = ", ".join(id[:8] for id in changed["contradicts"])
+    told = (
+        f"kept beside {beside}, which it contradicts" if beside else "kept beside it (its vector finds the other later)"
+    )
+    stage.tell(f"gamma says Wednesdays: {changed['outcome']} as {changed['id'][:8]}, {told}")
+    _ask(stage, gamma, "when do deploys run?", limit=2)
+    stage.figures |= {"repeated": again["outcome"], "contradicts": len(changed["contradicts"])}
+
+
+def kill(stage: Stage) -> None:
+    """Kill the daemon right after a write was acknowledged, and start it again."""
+    with stage.client() as client:
+        before = client.status().memories
+        last = client.add(LAST_WORD)
+    pid = stage.daemon.pid
+    stage.daemon.kill()
+    started = time.perf_counter()
+    stage.daemon.start()
+    took_ms = (time.perf_counter() - started) * 1000
+    with stage.client() as client:
+        after = client.status().memories
+        kept = client.get(last.id).content == LAST_WORD and after == before + 1
+        problems = client.call(Verify()).problems
+    stage.tell(f"{before:,} memories, one more acknowledged, then kill -9 {pid}")
+    stage.tell(
+        f"pid {stage.daemon.pid} answers after {took_ms:.0f} ms with {after:,} memories, the last one among them"
+    )
+    stage.tell(f"Nothing lost: {_verdict(kept)}   The database is sound: {_verdict(not problems)}")
+    stage.figures |= {"memories": after, "restart_ms": round(took_ms), "nothing_lost": kept, "problems": problems}
+
+
+STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
+    ("A daemon of its own", start),
+    ("It remembers the files here", read_files),
+    ("… and finds what they say", ask_files),
+    ("Three agents, each a process of its own, remember at the same time", remember),
+    ("They find what the others shared, and only that", share),
+    ("Where the time of a search goes", explain),
+    ("The same again is merged, a contradiction is kept", merge),
+    ("kill -9", kill),
+)
+
+
+def _ask(stage: Stage, agent: Agent, question: str, limit: int) -> list[dict[str, Any]]:
+    reply = agent.ask(question, limit)
+    hits: list[dict[str, Any]] = reply["hits"]
+    without = f", without {', '.join(reply['degraded'])}" if reply["degraded"] else ""
+    took = f"({ms(reply['took_ms'])} ms{without})"
+    stage.tell(f"{_name(agent)} asks “{question}” {paint(took, 'dim')}")
+    for hit in hits:
+        where = hit.get("metadata", {}).get("file") or hit["namespace"]
+        content = shorten(one_line(hit["content"]), columns() - 40)
+        stage.tell(f"  {hit['score']:.3f}  {shorten(where, 24):<24}  {content}")
+    return hits
+
+
+def _name(agent: Agent) -> str:
+    return paint(agent.name, "cyan")
+
+
+def _verdict(good: bool) -> str:
+    return paint("yes", "green") if good else paint("NO", "red")

@@ -1,0 +1,48 @@
+"""One agent of the demo: a process of its own with a plain client.
+
+Run with SOCKET NAMESPACE. It reads one order a line from stdin, as JSON, and answers each with one line:
+`{"remember": TEXT, "namespace": NS}` or `{"ask": TEXT, "limit": N}`. It ends when its input ends.
+"""
+
+import sys
+import time
+from typing import Any
+
+import msgspec
+
+from memoryd.client import Client, MemorydError
+from memoryd.client.protocol import Add, NewMemory
+
+
+def answer(client: Client, order: dict[str, Any]) -> dict[str, Any]:
+    """Carry out one order and return what came of it, with the time it took."""
+    started = time.perf_counter()
+    result = _remember(client, order) if "remember" in order else _ask(client, order)
+    return {**result, "took_ms": (time.perf_counter() - started) * 1000}
+
+
+def _remember(client: Client, order: dict[str, Any]) -> dict[str, Any]:
+    memory = NewMemory(content=order["remember"], type="decision", metadata={"agent": client.namespace})
+    added = client.call(Add(memory=memory, namespace=order["namespace"]))
+    return {"id": added.id, "outcome": added.outcome, "contradicts": added.contradicts, "embedded": added.embedded}
+
+
+def _ask(client: Client, order: dict[str, Any]) -> dict[str, Any]:
+    hits = client.search(order["ask"], limit=order["limit"])
+    return {"hits": hits.hits, "degraded": hits.degraded}
+
+
+def main() -> None:
+    """Answer orders until the input ends."""
+    with Client(sys.argv[2], socket=sys.argv[1], autostart=False) as client:
+        for line in sys.stdin.buffer:
+            try:
+                reply = answer(client, msgspec.json.decode(line))
+            except MemorydError as error:
+                reply = {"error": error.message}
+            sys.stdout.buffer.write(msgspec.json.encode(reply) + b"\n")
+            sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""explain and why-not: how a search came to its results, stage by stage."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.calls import explain as explain_call
+from memoryd.client.calls import trace as trace_call
+from memoryd.client.calls import why_not as why_not_call
+from memoryd.client.memctl.arguments import Usage, add_query, query_of
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.output import columns, paint, show
+from memoryd.client.memctl.table import bar, fields, ms, one_line, table, text_of, wrap
+from memoryd.client.protocol import CandidateTrace, StageTrace, Trace, Why
+from memoryd.client.times import iso
+
+BAR = 16
+NOTE_LINES = 4
+MAX_CANDIDATES = 40  # lines; --json has all of them
+
+
+def _explain_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for, in plain words")
+    parser.add_argument(
+        "--last", nargs="?", const="", metavar="ID", help="the latest search of anyone, or the one with this trace id"
+    )
+    add_query(parser)
+
+
+def _explain(args: Namespace) -> None:
+    if args.last is not None:
+        if args.query:
+            raise Usage("give a QUERY or --last [ID], not both.")
+        trace = send(args, trace_call(args.last or None))
+        return show(args, trace, lambda: trace_text(trace))
+    if not args.query:
+        raise Usage("give a QUERY, or --last for the latest search (see `memctl explain --help`).")
+    found = send(args, explain_call(" ".join(args.query), **query_of(args)))
+    return show(args, found, lambda: trace_text(found.trace))
+
+
+def trace_text(trace: Trace) -> str:
+    """Return a trace as a page: what was asked, the stages, the candidates."""
+    reach = f"{trace.namespace or '(root)'}, reach {trace.reach}"
+    head = [
+        ("query", one_line(trace.query)),
+        ("seen from", reach),
+        ("model", trace.model or "none: words only"),
+        ("at", f"{iso(trace.at)}, {ms(trace.took_ms)} ms in all, trace {trace.id}"),
+    ]
+    if trace.degraded:
+        head.append(("left out", paint(", ".join(trace.degraded), "yellow")))
+    return "\n\n".join([fields(head, indent=""), stages_text(trace.stages), _candidates_text(trace.candidates)])
+
+
+def stages_text(stages: list[StageTrace]) -> str:
+    """Return the stages with their share of the time as bars, and how many candidates came in and went on."""
+    total = sum(stage.took_ms for stage in stages) or 1.0
+    room = columns() - BAR - max((len(stage.name) for stage in stages), default=0) - 26
+    rows = []
+    for s in stages:
+        notes = wrap(", ".join(f"{key} {text_of(value)}" for key, value in s.notes.items()), max(room, 30), NOTE_LINES)
+        rows.append(
+            [s.name, ms(s.took_ms), bar(s.took_ms / total, BAR).ljust(BAR), f"{s.entered}", f"{s.left}", notes[0]]
+        )
+        rows += [["", "", "", "", "", line] for line in notes[1:]]
+    return table(["STAGE", "MS", "TIME", "IN", "OUT", "NOTES"], rows, right=(1, 3, 4))
+
+
+def _candidates_text(candidates: list[CandidateTrace]) -> str:
+    if not candidates:
+        return "No candidates."
+    rows = [
+        [c.id[:8], _number(c.similarity), _number(c.bm25, 2), _number(c.score), c.lost or "kept", c.preview]
+        for c in candidates[:MAX_CANDIDATES]
+    ]
+    headers = ["ID", "SIMILARITY", "BM25", "SCORE", "OUTCOME", "CONTENT"]
+    text = table(headers, rows, right=(1, 2, 3))
+    more = len(candidates) - MAX_CANDIDATES
+    return f"{text}\n{paint(f'… and {more} more (--json has all)', 'dim')}" if more > 0 else text
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _why_not_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="the memory that was missed: an id or its first digits")
+    parser.add_argument("query", nargs="+", metavar="QUERY", help="the search that should have found it")
+    add_query(parser)
+
+
+def _why_not(args: Namespace) -> None:
+    why = send(args, why_not_call(args.id, " ".join(args.query), **query_of(args)))
+    show(args, why, lambda: _why_text(why))
+
+
+def _why_text(why: Why) -> str:
+    if why.found:
+        verdict = paint(f"{why.id[:8]} is found, at rank {why.rank}.", "green")
+    else:
+        verdict = paint(f"{why.id[:8]} is not found; lost at: {why.stage}.", "yellow")
+    rows = [
+        ("reason", why.reason),
+        ("similarity", _ranked(why.similarity, why.similarity_rank)),
+        ("bm25", _ranked(why.bm25, why.bm25_rank)),
+        ("score", _number(why.score)),
+        ("last result", _number(why.last_hit_score)),
+    ]
+    return f"{verdict}\n{fields([(name, one_line(value)) for name, value in rows if value])}"
+
+
+def _ranked(value: float | None, rank: int | None) -> str:
+    return _number(value) + (f", rank {rank}" if rank is not None else "")
+
+
+COMMANDS = {
+    "explain": Command(
+        _explain_arguments,
+        _explain,
+        '  memctl explain "which cache do we use"\n'
+        "  memctl explain cache --namespace acme/api --limit 5\n"
+        "  memctl explain --last",
+    ),
+    "why-not": Command(
+        _why_not_arguments,
+        _why_not,
+        '  memctl why-not 3f9a "which cache do we use"\n  memctl why-not 3f9a cache --limit 3',
+    ),
+}

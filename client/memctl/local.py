@@ -1,0 +1,49 @@
+"""Parts of memoryd that need the daemon's packages, run as processes of their own: memctl imports none of them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from memoryd.client.errors import MemorydError
+
+MISSING = "The daemon is not installed here; run: pip install 'memoryd[daemon]'"
+
+
+def installed() -> bool:
+    """Tell whether the packages of the daemon are there."""
+    return find_spec("apsw") is not None
+
+
+def require() -> None:
+    """Raise an error that says what to install when the daemon's packages are missing."""
+    if not installed():
+        raise MemorydError(MISSING)
+
+
+def output_of(module: str, arguments: Sequence[str]) -> bytes:
+    """Return what `python -m MODULE ARGUMENTS` prints; its progress is shown on a terminal. Fail as it fails."""
+    require()
+    watched = bool(sys.stderr and sys.stderr.isatty())
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=None if watched else subprocess.PIPE,
+        check=False,
+    )
+    if done.returncode:
+        raise MemorydError(_sentence(done.stderr) if not watched else f"It ended with code {done.returncode}.")
+    return done.stdout
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """Return the environment for a process that must not find this user's daemon or its data."""
+    own = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG", "MEMORYD_NAMESPACE")
+    return {**{name: value for name, value in os.environ.items() if name not in own}, **changes}
+
+
+def _sentence(stderr: bytes) -> str:
+    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line and not line.startswith("{")]
+    return lines[-1] if lines else "It failed without a word."

@@ -1,0 +1,249 @@
+"""add, get, list, update, tag, delete: commands on the memories themselves."""
+
+import argparse
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import Any, get_args
+
+import msgspec
+
+from memoryd.client.calls import delete as delete_call
+from memoryd.client.calls import get as get_call
+from memoryd.client.calls import list_ as list_call
+from memoryd.client.calls import new_memory, update
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.arguments import (
+    Usage,
+    add_filters,
+    add_reach,
+    filters_of,
+    merged,
+    metadata,
+    pair,
+    when,
+)
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.output import paint, printable, show
+from memoryd.client.memctl.table import count, fields, table
+from memoryd.client.protocol import MAX_CONTENT_BYTES, Add, Added, Memory, Sort, Tag
+from memoryd.client.times import iso
+
+
+def content_of(argument: str) -> str:
+    """Return the argument, or for `-` what stands on standard input, without its last line end."""
+    if argument != "-":
+        return argument
+    if sys.stdin is None:
+        raise Invalid("There is no standard input to read the content from.")
+    data = sys.stdin.buffer.read(MAX_CONTENT_BYTES + 2)  # one byte over the limit is enough for the daemon to refuse
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        if len(data) > MAX_CONTENT_BYTES:
+            raise Invalid(f"The content is over the limit of {MAX_CONTENT_BYTES} bytes; split it.") from None
+        raise Invalid("The content on standard input is not UTF-8 text.") from None
+
+
+# add -----------------------------------------------------------------------------------------------------------------
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("content", metavar="CONTENT", help="what to remember; `-` reads standard input")
+    _add_fields(parser)
+    parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
+    parser.add_argument("--source", metavar="S", help="how it came in (manual); may set its time to live")
+    parser.add_argument("--created-at", type=when, metavar="DATE", help="when it was created (now)")
+    parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
+    parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
+    parser.add_argument("--dedup-threshold", type=float, metavar="X", help="cosine from which texts are compared")
+
+
+def _add(args: Namespace) -> None:
+    given = {**merged(args.metadata), **({"tags": args.tag} if args.tag else {})}
+    names = ("type", "summary", "importance", "source", "created_at", "expires_at", "pinned", "supersedes")
+    values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
+    memory = new_memory({"content": content_of(args.content), "metadata": given, **values})
+    call = Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
+    added = send(args, call)
+    show(args, added, lambda: _added_text(added))
+
+
+def _added_text(added: Added) -> str:
+    what = "Remembered" if added.outcome == "created" else "Merged into what was known"
+    lines = [f"{what}: {paint(added.id, 'cyan')}"]
+    if added.contradicts:
+        lines.append(f"It disagrees with {', '.join(id[:8] for id in added.contradicts)}; both are kept.")
+    if not added.embedded:
+        lines.append("Found by its words at once, by its meaning as soon as its vector is made.")
+    return "\n".join(lines)
+
+
+def _add_fields(parser: ArgumentParser) -> None:
+    parser.add_argument("--type", metavar="T", help="fact (the default), decision, preference, lesson …")
+    parser.add_argument(
+        "--metadata", action="append", type=metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
+    )
+    parser.add_argument("--importance", type=float, metavar="X", help="0 to 1")
+    parser.add_argument("--summary", metavar="TEXT", help="a short form")
+    parser.add_argument("--expires-at", type=_when_or_never, metavar="DATE", help="ISO 8601 date, or never")
+    parser.add_argument("--pinned", action=argparse.BooleanOptionalAction, help="a pinned memory never expires")
+
+
+def _when_or_never(text: str) -> float | str:
+    return text if text == "never" else when(text)
+
+
+# get, list -----------------------------------------------------------------------------------------------------------
+
+
+def _get_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
+    add_reach(parser)
+
+
+def _get(args: Namespace) -> None:
+    memory = send(args, get_call(args.id))
+    show(args, memory, lambda: memory_text(memory))
+
+
+def memory_text(memory: Memory) -> str:
+    """Return all that is known of a memory, the empty fields left out."""
+    place = "" if memory.path is None else f"{memory.path}:{memory.start_line}-{memory.end_line}"
+    rows = [
+        ("id", memory.id),
+        ("namespace", memory.namespace or "(root)"),
+        ("type", memory.type),
+        ("tier", f"{memory.tier}, source {memory.source}, importance {memory.importance:g}"),
+        ("created", iso(memory.created_at)),
+        ("updated", iso(memory.updated_at) if memory.updated_at != memory.created_at else None),
+        ("accessed", f"{count(memory.access_count, 'time')}, last {iso(memory.last_accessed_at) or 'never'}"),
+        ("expires", "never (pinned)" if memory.pinned else iso(memory.expires_at)),
+        ("from", place),
+        ("replaced by", memory.superseded_by),
+        ("disagrees with", ", ".join(id[:8] for id in memory.contradicts)),
+        ("metadata", _tags(memory)),
+        ("summary", memory.summary),
+    ]
+    head = fields([(name, printable(value)) for name, value in rows if value], indent="")
+    return f"{head}\n\n{printable(memory.content)}"
+
+
+def _list_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many (20)")
+    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    parser.add_argument("--sort", choices=get_args(Sort), default="created", help="by which field (created)")
+    parser.add_argument("--ascending", action="store_true", help="smallest or oldest first")
+    parser.add_argument("--all-states", action="store_true", help="superseded and expired ones too")
+    add_reach(parser)
+    add_filters(parser)
+
+
+def _list(args: Namespace) -> None:
+    names = ("limit", "offset", "sort", "ascending", "all_states")
+    page = send(args, list_call(**{name: getattr(args, name) for name in names}, **filters_of(args)))
+    show(args, page.memories, lambda: _list_text(page.memories, page.total))
+
+
+def _list_text(memories: list[Memory], total: int) -> str:
+    if not memories:
+        return "No memories." if not total else f"No more: there are {total}."
+    spaces = any(memory.namespace for memory in memories)
+    headers = ["ID", "CREATED", "TYPE", *(["NAMESPACE"] if spaces else []), "CONTENT"]
+    rows = [
+        [m.id[:8], iso(m.created_at) or "", m.type, *([m.namespace] if spaces else []), m.content] for m in memories
+    ]
+    shown = f"{len(memories)} of {count(total, 'memory')}"
+    return f"{table(headers, rows)}\n{paint(shown, 'dim')}"
+
+
+# update, tag, delete -------------------------------------------------------------------------------------------------
+
+
+def _update_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
+    parser.add_argument("--content", metavar="TEXT", help="new content; `-` reads standard input")
+    _add_fields(parser)
+    parser.add_argument("--remove", action="append", metavar="KEY", help="take a key out of the metadata")
+    parser.add_argument("--replace-metadata", action="store_true", help="replace the metadata, not merge into it")
+    add_reach(parser)
+
+
+def _update(args: Namespace) -> None:
+    names = ("type", "summary", "importance", "pinned", "expires_at")
+    changes: dict[str, Any] = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if changes.get("expires_at") == "never":
+        changes["expires_at"] = None
+    if args.content is not None:
+        changes["content"] = content_of(args.content)
+    if args.metadata or args.remove or args.replace_metadata:
+        changes["metadata"] = {**merged(args.metadata), **dict.fromkeys(args.remove or [])}
+        changes["replace_metadata"] = args.replace_metadata
+    if not changes:
+        raise Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
+    changed = send(args, update(args.id, **changes))
+    show(args, changed, lambda: f"Changed: {changed.memory.id} (operation {changed.operation})")
+
+
+def _tag_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
+    parser.add_argument("words", nargs="+", metavar="WORD|KEY=VALUE", help="a tag, or a metadata value")
+    add_reach(parser)
+
+
+def _tag(args: Namespace) -> None:
+    tags = [word for word in args.words if "=" not in word]
+    try:
+        values = dict(pair(word) for word in args.words if "=" in word)
+    except argparse.ArgumentTypeError as error:
+        raise Usage(f"{error}.") from None
+    changed = send(args, Tag(id=args.id, tags=tags, values=values))
+    show(args, changed, lambda: f"Tagged: {changed.memory.id} {_tags(changed.memory)}".rstrip())
+
+
+def _tags(memory: Memory) -> str:
+    return "  ".join(printable(f"{key}={_value(value)}") for key, value in memory.metadata.items())
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _delete_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID", help="ids or their first digits; all are deleted or none")
+    add_reach(parser)
+
+
+def _delete(args: Namespace) -> None:
+    gone = send(args, delete_call(*args.ids))
+    undo = paint(f"memctl undo {gone.operation}", "cyan")
+    show(args, gone, lambda: f"Deleted {count(len(gone.ids), 'memory')}; `{undo}` brings back what was deleted.")
+
+
+COMMANDS = {
+    "add": Command(
+        _add_arguments,
+        _add,
+        '  memctl add "We use Valkey, not Redis" --type decision\n'
+        '  memctl add "Deploys run on Tuesdays" --namespace acme/api --metadata team=infra --tag release\n'
+        "  git log -1 --format=%B | memctl add - --type codebase-knowledge",
+    ),
+    "get": Command(_get_arguments, _get, "  memctl get 3f9a\n  memctl get 3f9a02c4 --json"),
+    "list": Command(
+        _list_arguments,
+        _list,
+        "  memctl list --limit 50\n"
+        "  memctl list --type decision --after 2026-01-01 --sort importance\n"
+        "  memctl list --namespace acme --reach subtree --json",
+    ),
+    "update": Command(
+        _update_arguments,
+        _update,
+        '  memctl update 3f9a --content "We use Valkey 8"\n'
+        "  memctl update 3f9a --importance 0.9 --pinned --metadata team=infra --remove draft",
+    ),
+    "tag": Command(
+        _tag_arguments, _tag, "  memctl tag 3f9a cache backend\n  memctl tag 3f9a team=infra port=6379 checked=true"
+    ),
+    "delete": Command(_delete_arguments, _delete, "  memctl delete 3f9a 77c0\n  memctl undo"),
+}

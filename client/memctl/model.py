@@ -1,0 +1,130 @@
+"""model …: the embedding models. Lists, installs and measures run in a process of their own (`python -m
+memoryd.models`, which prints JSON); switching is a call to the daemon."""
+
+import time
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+import msgspec
+
+from memoryd.client.errors import ModelUnavailable
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.local import output_of
+from memoryd.client.memctl.output import show
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.service import model_text
+from memoryd.client.memctl.table import table
+from memoryd.client.protocol import ModelState, UseModel
+from memoryd.client.sync import Client
+
+POLL_S = 0.2
+
+
+def run_models(*arguments: str) -> Any:
+    """Return what `python -m memoryd.models ARGUMENTS` reports."""
+    return msgspec.json.decode(output_of("memoryd.models", arguments))
+
+
+def _list_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--dir", metavar="DIR", help="the models folder (default: $MEMORYD_MODEL_DIR or XDG)")
+
+
+def _list(args: Namespace) -> None:
+    models = run_models("list", "--json", *_folder(args))
+    show(args, models, lambda: _list_text(models))
+
+
+def _list_text(models: list[dict[str, Any]]) -> str:
+    rows = [
+        [m["name"], "yes" if m["installed"] else "", f"{m['dimensions']}", f"{m['size_mb']:.0f}", m["description"]]
+        for m in models
+    ]
+    return table(["NAME", "INSTALLED", "DIM", "MB", "DESCRIPTION"], rows, right=(2, 3))
+
+
+def _folder(args: Namespace) -> list[str]:
+    return ["--dir", args.dir] if args.dir else []
+
+
+def _pull_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a model of the catalogue: `memctl model list`")
+    parser.add_argument("--force", action="store_true", help="fetch it again even when it is there")
+    _list_arguments(parser)
+
+
+def _pull(args: Namespace) -> None:
+    force = ["--force"] if args.force else []
+    report = run_models("pull", args.name, "--json", *force, *_folder(args))
+    show(args, report, lambda: _installed_text(report))
+
+
+def _installed_text(report: dict[str, Any]) -> str:
+    return f"{report['name']} is installed in {report['path']}; `memctl model use {report['name']}` switches to it."
+
+
+def _import_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "source", metavar="DIR", help="a folder with model.safetensors or model.onnx and tokenizer.json"
+    )
+    parser.add_argument("--name", metavar="NAME", help="its name (default: that of the folder)")
+    _list_arguments(parser)
+
+
+def _import(args: Namespace) -> None:
+    name = ["--name", args.name] if args.name else []
+    report = run_models("import", args.source, "--json", *name, *_folder(args))
+    show(args, report, lambda: _installed_text(report))
+
+
+def _bench_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="an installed model (default: the default model)")
+    _list_arguments(parser)
+
+
+def _bench(args: Namespace) -> None:
+    rows = run_models("bench", *([args.name] if args.name else []), "--json", *_folder(args))
+    show(args, rows, lambda: _bench_text(rows))
+
+
+def _bench_text(rows: list[dict[str, Any]]) -> str:
+    first = rows[0]
+    costs = f"loads in {first['load_ms']:.0f} ms and takes {first['rss_mb']:.0f} MB"
+    head = f"{first['name']}: {first['dimensions']} dimensions, {costs}"
+    cells = [[f"{r['tokens']}", f"{r['ms_per_text']:.2f}", f"{1000 / max(r['ms_per_text'], 1e-3):,.0f}"] for r in rows]
+    return f"{head}\n{table(['TOKENS', 'MS A TEXT', 'TEXTS A SECOND'], cells, right=(0, 1, 2))}"
+
+
+def _use_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="an installed model")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until all vectors are made anew")
+
+
+def _use(args: Namespace) -> None:
+    with client_for(args) as client:
+        client.call(UseModel(name=args.name))
+        model = client.status().model if args.no_wait else _followed(client, args.name)
+    show(args, model, lambda: f"Model in use: {model_text(model)}.")
+
+
+def _followed(client: Client, name: str) -> ModelState:
+    """Wait until the daemon answers with the model and its vectors; raise `ModelUnavailable` when that fails."""
+    with ProgressBar(f"vectors of {name}") as progress:
+        while True:
+            model = client.status().model
+            if model.state == "failed" or (model.error and not model.reembedding):
+                raise ModelUnavailable(f"The model is {model_text(model)}.")
+            if model.reembedding:
+                progress.update(model.reembedding.done, model.reembedding.total)
+            elif model.name == name and model.state == "ready":
+                return model
+            time.sleep(POLL_S)
+
+
+COMMANDS = {
+    "model list": Command(_list_arguments, _list, "  memctl model list"),
+    "model pull": Command(_pull_arguments, _pull, "  memctl model pull bge-small-en-v1.5"),
+    "model import": Command(_import_arguments, _import, "  memctl model import ~/models/my-model --name my-model"),
+    "model use": Command(_use_arguments, _use, "  memctl model use bge-small-en-v1.5"),
+    "model bench": Command(_bench_arguments, _bench, "  memctl model bench\n  memctl model bench static"),
+}

@@ -1,0 +1,115 @@
+"""What memctl prints: text for people, or with --json one document on stdout. Notes and errors go to stderr."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import msgspec
+
+from memoryd.client.protocol import Change
+from memoryd.client.times import iso
+
+DEFAULT_COLUMNS = 100
+STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+TIMES = frozenset({"created_at", "updated_at", "last_accessed_at", "expires_at", "at", "oldest_at", "newest_at"})
+
+
+def show(args: argparse.Namespace, value: Any, text: Callable[[], str]) -> None:
+    """Print `value` as JSON when that was asked for, else the text."""
+    if args.json:
+        say_json(value)
+    else:
+        say(text())
+
+
+def say(text: str) -> None:
+    """Print text to stdout; what its encoding cannot hold becomes `?`."""
+    if sys.stdout:
+        _write(f"{text}\n".encode(sys.stdout.encoding, "replace"))
+
+
+def say_json(value: Any) -> None:
+    """Print one JSON document, in UTF-8 whatever the locale."""
+    if sys.stdout:
+        _write(msgspec.json.format(msgspec.json.encode(plain(value)), indent=2) + b"\n")
+
+
+def _write(data: bytes) -> None:
+    """Write all of it: where Python runs unbuffered, one write may take only a part."""
+    sys.stdout.flush()
+    view = memoryview(data)
+    while view:
+        view = view[sys.stdout.buffer.write(view) :]
+    sys.stdout.buffer.flush()
+
+
+def note(text: str) -> None:
+    """Print one line to stderr."""
+    if sys.stderr:
+        print(printable(text), file=sys.stderr)
+
+
+def complain(text: str, code: int) -> int:
+    """Print an error and return its exit code."""
+    note(f"memctl: {text}")
+    return code
+
+
+def plain(value: Any) -> Any:
+    """Return a result as plain values for JSON: its times become ISO 8601 text, metadata stays as it is."""
+    if isinstance(value, Change):
+        changed = {name: [_time(name, old), _time(name, new)] for name, (old, new) in value.changed.items()}
+        return {**_fields(value), "changed": changed}
+    if isinstance(value, msgspec.Struct):
+        return _fields(value)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return value
+
+
+def _fields(value: msgspec.Struct) -> dict[str, Any]:
+    return {name: _time(name, plain(getattr(value, name))) for name in value.__struct_fields__}
+
+
+def _time(name: str, value: Any) -> Any:
+    return iso(value) if name in TIMES and isinstance(value, float | int) else value
+
+
+# Terminal ------------------------------------------------------------------------------------------------------------
+
+
+def columns() -> int:
+    """Return the width of the terminal, 100 where there is none."""
+    try:
+        return max(40, os.get_terminal_size(1).columns or DEFAULT_COLUMNS)
+    except OSError:
+        return DEFAULT_COLUMNS
+
+
+def coloured(stream: TextIO | None = None) -> bool:
+    """Tell whether colours may be used: only on a terminal, and not when NO_COLOR is set."""
+    stream = stream or sys.stdout
+    return bool(stream and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+
+
+def paint(text: str, *styles: str) -> str:
+    """Return text in these styles where colours may be used."""
+    if not text or not styles or not coloured():
+        return text
+    return f"\x1b[{';'.join(STYLES[style] for style in styles)}m{text}\x1b[0m"
+
+
+def printable(text: str) -> str:
+    """Return text whose control characters cannot steer a terminal; line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or not _controls(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _controls(c: str) -> bool:
+    # C0, DEL, C1, and the marks that reverse the direction of what follows
+    return c < " " or "\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e" or "\u2066" <= c <= "\u2069"

@@ -1,0 +1,133 @@
+"""A daemon for one purpose: in a temporary folder of its own, stopped and removed at the end whatever happens.
+
+It never meets the user's daemon or data: socket, database and log lie in that folder. Only the models are shared.
+"""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from memoryd.client.errors import MemorydError, Unavailable
+from memoryd.client.memctl.local import environment, require
+from memoryd.client.paths import MAX_SOCKET_PATH_BYTES
+from memoryd.client.protocol import Shutdown
+from memoryd.client.sync import Client
+
+START_LIMIT_S = 60.0
+STOP_LIMIT_S = 15.0
+
+
+class PrivateDaemon:
+    """The process and its folder; it may be killed and started again on the same data."""
+
+    def __init__(self, folder: Path, arguments: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self.socket = folder / "s"
+        self.data_dir = folder / "data"
+        self.log = folder / "log"
+        self._arguments = arguments
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running daemon."""
+        return self._process.pid if self._process else 0
+
+    def client(self, namespace: str = "", timeout_s: float = 600.0) -> Client:
+        """Return a client of this daemon."""
+        return Client(namespace, socket=self.socket, timeout_s=timeout_s, autostart=False)
+
+    def start(self) -> None:
+        """Start the daemon and return when it is ready; raise `Unavailable` with the reason when it is not."""
+        ready, told = os.pipe()
+        paths = ["--socket", str(self.socket), "--data-dir", str(self.data_dir), "--ready-fd", str(told)]
+        try:
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "memoryd.daemon", *paths, *self._arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=[told],
+                    env=environment(),
+                    start_new_session=True,  # a Ctrl-C at the terminal is for us; we stop the daemon ourselves
+                )
+        finally:
+            os.close(told)
+        try:
+            self._await(ready)
+        finally:
+            os.close(ready)
+
+    def _await(self, ready: int) -> None:
+        readable, _, _ = select.select([ready], [], [], START_LIMIT_S)
+        word = os.read(ready, 4096).decode("utf-8", "replace") if readable else f"not ready after {START_LIMIT_S:g} s"
+        if word != "READY":
+            lines = self.log.read_text("utf-8", "replace").splitlines()
+            raise Unavailable(f"The temporary daemon did not start: {word or (lines or ['it said nothing'])[-1]}")
+
+    def kill(self) -> None:
+        """End the daemon as a power cut would: SIGKILL, no farewell."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """Ask the daemon to end; kill it when it does not."""
+        if self._process and self._process.poll() is None:
+            with suppress(MemorydError, subprocess.TimeoutExpired):
+                with self.client(timeout_s=STOP_LIMIT_S) as client:
+                    client.call(Shutdown())
+                self._process.wait(STOP_LIMIT_S)
+        self.kill()
+
+
+@contextmanager
+def private_daemon(arguments: Sequence[str] = ()) -> Iterator[PrivateDaemon]:
+    """Run a daemon in a temporary folder; stop it and remove the folder at the end, also on Ctrl-C and SIGTERM."""
+    require()
+    with _terminable():
+        folder = _short_folder()
+        daemon = PrivateDaemon(folder, arguments)
+        try:
+            daemon.start()
+            yield daemon
+        finally:
+            daemon.stop()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _short_folder() -> Path:
+    """Make a private folder whose path leaves room for a socket's."""
+    folder = tempfile.mkdtemp(prefix="memoryd-")
+    if len(os.fsencode(folder)) + len("/s.start") > MAX_SOCKET_PATH_BYTES:
+        os.rmdir(folder)
+        folder = tempfile.mkdtemp(prefix="memoryd-", dir="/tmp")
+    return Path(folder)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind the stack, so that the folder is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _leave(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)

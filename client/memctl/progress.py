@@ -1,0 +1,52 @@
+"""A progress bar on stderr; without a terminal there it is silent."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from memoryd.client.memctl.table import bar, shorten
+
+SIZE = 30
+EVERY_S = 0.1
+
+
+class ProgressBar:
+    """One line that is drawn again as work goes on and wiped at the end."""
+
+    def __init__(self, label: str, total: int = 0) -> None:
+        self.label = label
+        self.total = total
+        self.done = 0
+        self._visible = bool(sys.stderr and sys.stderr.isatty())
+        self._drawn_at = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.wipe()
+
+    def update(self, done: int, total: int | None = None, label: str | None = None) -> None:
+        """Show that `done` of `total` is done."""
+        self.done = done
+        self.total = self.total if total is None else total
+        self.label = label or self.label
+        now = time.monotonic()
+        if self._visible and (now - self._drawn_at >= EVERY_S or done >= self.total):
+            self._drawn_at = now
+            sys.stderr.write(f"\r\x1b[K{self.line()}")
+            sys.stderr.flush()
+
+    def line(self) -> str:
+        """Return the bar as text."""
+        share = self.done / self.total if self.total else 0.0
+        return f"{shorten(self.label, 30)} {bar(share, SIZE):<{SIZE}} {self.done}/{self.total}"
+
+    def wipe(self) -> None:
+        """Take the bar off the screen."""
+        if self._visible and self._drawn_at:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

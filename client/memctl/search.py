@@ -1,0 +1,68 @@
+"""search: the command that hooks and shells run most, so it imports no more than it needs."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.calls import search as search_call
+from memoryd.client.memctl.arguments import add_query, query_of
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.output import columns, note, paint, show
+from memoryd.client.memctl.table import GAP, ms, one_line, wrap
+from memoryd.client.protocol import Hit, Hits
+from memoryd.client.times import iso
+
+INDENT = " " * 7
+LINES = 3  # of content shown for each hit
+REASONS = {
+    "vector": "by meaning (the embedding model is not ready)",
+    "fulltext": "by words (the full-text index is not ready)",
+    "deadline": "whatever did not finish before the deadline",
+}
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("query", nargs="+", metavar="QUERY", help="what to look for, in plain words")
+    add_query(parser)
+
+
+def _search(args: Namespace) -> None:
+    hits = send(args, search_call(" ".join(args.query), **query_of(args)))
+    show(args, hits.hits, lambda: _text(hits))
+    say_degraded(hits.degraded)
+
+
+def say_degraded(degraded: list[str]) -> None:
+    """Say on stderr what the results lack."""
+    if degraded:
+        note(f"memctl: left out of this search: {', '.join(REASONS.get(name, name) for name in degraded)}.")
+
+
+def _text(hits: Hits) -> str:
+    if not hits.hits:
+        return "Nothing found."
+    took = paint(f"{len(hits)} found in {ms(hits.took_ms)} ms", "dim")
+    return "\n".join([*(hit_text(hit) for hit in hits), took])
+
+
+def hit_text(hit: Hit) -> str:
+    """Return a hit as one line about it and its content, shortened, below."""
+    where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at), _file(hit)]
+    disagrees = f"disagrees with {', '.join(id[:8] for id in hit.contradicts)}" if hit.contradicts else ""
+    about = GAP.join(one_line(part) for part in [*where, disagrees] if part)
+    content = f"\n{INDENT}".join(wrap(hit.content, columns() - len(INDENT), LINES))
+    return f"{paint(f'{hit.score:.3f}', 'bold')}  {paint(hit.id[:8], 'cyan')}  {paint(about, 'dim')}\n{INDENT}{content}"
+
+
+def _file(hit: Hit) -> str:
+    return "" if hit.path is None else f"{hit.path}:{hit.start_line}"
+
+
+COMMANDS = {
+    "search": Command(
+        _arguments,
+        _search,
+        '  memctl search "which cache do we use"\n'
+        "  memctl search deployment rules --type decision --limit 3 --after 2026-01-01\n"
+        '  memctl search "cache" --namespace acme/api --json',
+    )
+}

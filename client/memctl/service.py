@@ -1,0 +1,223 @@
+"""up, down, status, stats: the daemon itself."""
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from memoryd.client import paths
+from memoryd.client.calls import stats as stats_call
+from memoryd.client.calls import status as status_call
+from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut, Unavailable
+from memoryd.client.memctl.arguments import add_reach, no_arguments, timeout
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for, send
+from memoryd.client.memctl.output import paint, printable, show
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.table import count, fields, ms, size_text, table
+from memoryd.client.protocol import Done, ModelState, Shutdown, Stats, Status
+from memoryd.client.sync import Client
+from memoryd.client.times import iso
+
+POLL_S = 0.1
+WAIT_S = 600.0
+TOP = 8  # entries of a count shown
+
+
+# up ------------------------------------------------------------------------------------------------------------------
+
+
+def _up_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--data-dir", metavar="DIR", help="folder of the database and the log")
+    parser.add_argument("--config", metavar="FILE", help="configuration file")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much it logs")
+    parser.add_argument(
+        "--wait",
+        nargs="?",
+        type=timeout,
+        const=WAIT_S,
+        metavar="S",
+        help=f"wait until the model is ready and every memory has its vector, at most S seconds ({WAIT_S:.0f})",
+    )
+
+
+def _up(args: Namespace) -> None:
+    from memoryd.client import spawn
+
+    names = ("data_dir", "config", "log_level")
+    options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in names if getattr(args, name)}
+    if args.data_dir:
+        os.environ["MEMORYD_DATA_DIR"] = os.path.abspath(args.data_dir)  # the log of the start goes there too
+    if args.config:
+        options["--config"] = os.path.abspath(args.config)
+    socket_path = paths.socket_path(args.socket)
+    ran = spawn.answers(socket_path)
+    spawn.start(socket_path, [word for option in options.items() for word in option])
+    with client_for(args, autostart=False) as client:
+        status = client.status()
+        if ran:
+            _check_same(status, args)
+        if args.wait is not None:
+            status = wait_until_ready(client, args.wait)
+    show(args, status, lambda: _up_text(status, ran))
+
+
+def _check_same(status: Status, args: Namespace) -> None:
+    if args.data_dir and Path(status.data_dir).resolve() != Path(args.data_dir).expanduser().resolve():
+        raise MemorydError(
+            f"A daemon with its data in {status.data_dir} already answers there; "
+            "stop it with `memctl down` or choose another --socket."
+        )
+
+
+def _up_text(status: Status, ran: bool) -> str:
+    what = "already runs" if ran else "runs"
+    rows = [("socket", status.socket), ("data", status.data_dir), ("model", model_text(status.model))]
+    return f"memoryd {status.version} {what}, pid {status.pid}.\n{fields(rows)}"
+
+
+def wait_until_ready(client: Client, limit_s: float) -> Status:
+    """Wait until the model is ready and no embedding is pending; raise `ModelUnavailable` or `TimedOut`."""
+    give_up_at = time.monotonic() + limit_s
+    most = 0
+    with ProgressBar("waiting for the model") as progress:
+        while True:
+            status = client.status()
+            if status.model.state in ("failed", "missing"):
+                raise ModelUnavailable(f"The model is {model_text(status.model)}.")
+            most = max(most, status.pending_embeddings)
+            if status.model.state == "ready" and not status.pending_embeddings and not status.model.reembedding:
+                return status
+            if time.monotonic() > give_up_at:
+                raise TimedOut(f"Not ready after {limit_s:g} s: the model is {model_text(status.model)}.")
+            label = "vectors" if status.model.state == "ready" else f"model: {status.model.state}"
+            progress.update(most - status.pending_embeddings, most, label)
+            time.sleep(POLL_S)
+
+
+def model_text(model: ModelState) -> str:
+    """Return a model's name and state in words."""
+    text = f"{model.name}, {model.state}"
+    if model.dimensions:
+        text += f", {model.dimensions} dimensions"
+    if model.error:
+        text += f" ({printable(model.error).rstrip('.')})"
+    if model.reembedding:
+        text += f"; vectors made anew: {model.reembedding.done} of {model.reembedding.total}"
+    return text
+
+
+# down ----------------------------------------------------------------------------------------------------------------
+
+
+def _down(args: Namespace) -> None:
+    from memoryd.client import spawn
+
+    with client_for(args, autostart=False) as client:
+        if not spawn.answers(client.socket_path):
+            return show(args, Done(message="No daemon runs."), lambda: f"No daemon runs at {client.socket_path}.")
+        pid = client.status().pid
+        client.call(Shutdown())
+        give_up_at = time.monotonic() + args.timeout
+        while spawn.answers(client.socket_path) or _lives(pid):
+            if time.monotonic() > give_up_at:
+                raise TimedOut(f"The daemon (pid {pid}) still runs after {args.timeout:g} s.")
+            time.sleep(0.02)
+    return show(args, Done(message="Stopped."), lambda: f"memoryd has stopped (pid {pid}).")
+
+
+def _lives(pid: int) -> bool:
+    """Tell whether a process is still at work; one that only waits to be collected by its parent is not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
+
+
+# status, stats -------------------------------------------------------------------------------------------------------
+
+
+def _status(args: Namespace) -> None:
+    with client_for(args, autostart=False) as client:
+        try:
+            found = client.call(status_call())
+        except Unavailable:
+            raise Unavailable(f"No daemon runs at {client.socket_path}; start one with `memctl up`.") from None
+    show(args, found, lambda: _status_text(found))
+
+
+def _status_text(status: Status) -> str:
+    pending = f", {status.pending_embeddings:,} without a vector yet" if status.pending_embeddings else ""
+    queued = ", ".join(f"{name} {number}" for name, number in status.queued.items() if number)
+    rows = [
+        ("socket", status.socket),
+        ("data", status.data_dir),
+        ("memories", f"{status.memories:,}{pending}"),
+        ("model", model_text(status.model)),
+        ("memory use", f"{size_text(status.rss_bytes)}, of it the vector index {size_text(status.index_bytes)}"),
+        ("connections", f"{status.connections}"),
+        ("queued", queued),
+        ("degraded", paint(", ".join(status.degraded), "yellow")),
+    ]
+    head = f"memoryd {status.version} runs, pid {status.pid}, up {_duration(status.uptime_s)}, "
+    return f"{head}protocol {status.protocol}.\n{fields([row for row in rows if row[1]])}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _stats_arguments(parser: ArgumentParser) -> None:
+    add_reach(parser)
+
+
+def _stats(args: Namespace) -> None:
+    found = send(args, stats_call())
+    show(args, found, lambda: _stats_text(found))
+
+
+def _stats_text(stats: Stats) -> str:
+    span = f"{iso(stats.oldest_at)} to {iso(stats.newest_at)}" if stats.memories else ""
+    rows = [
+        ("memories", f"{stats.memories:,}"),
+        ("created", span),
+        ("by namespace", _counts(stats.by_namespace)),
+        ("by type", _counts(stats.by_type)),
+        ("by source", _counts(stats.by_source)),
+        ("by tier", _counts(stats.by_tier)),
+        ("vectors", f"{stats.embedded:,}, {stats.pending_embeddings:,} pending, {stats.embedding_cache:,} cached"),
+        ("operations", f"{stats.operations:,}"),
+        ("database", size_text(stats.database_bytes)),
+    ]
+    return fields([row for row in rows if row[1]], indent="") + _methods_text(stats)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    shown = [f"{printable(name) or '(root)'} {number:,}" for name, number in ordered[:TOP]]
+    return ", ".join(shown + ([f"and {count(len(ordered) - TOP, 'other')}"] if len(ordered) > TOP else []))
+
+
+def _methods_text(stats: Stats) -> str:
+    if not stats.methods:
+        return ""
+    rows = [
+        [name, f"{m.calls:,}", f"{m.errors:,}", ms(m.p50_ms), ms(m.p95_ms), ms(m.p99_ms)]
+        for name, m in sorted(stats.methods.items(), key=lambda item: -item[1].calls)
+    ]
+    headers = ["CALL", "CALLS", "ERRORS", "P50 MS", "P95 MS", "P99 MS"]
+    return "\n\n" + table(headers, rows, flexible=0, right=(1, 2, 3, 4, 5))
+
+
+COMMANDS = {
+    "up": Command(
+        _up_arguments, _up, "  memctl up\n  memctl up --wait\n  memctl up --data-dir /tmp/try --socket /tmp/try/s"
+    ),
+    "down": Command(no_arguments, _down, "  memctl down"),
+    "status": Command(no_arguments, _status, "  memctl status\n  memctl status --json"),
+    "stats": Command(_stats_arguments, _stats, "  memctl stats\n  memctl stats --namespace acme --reach subtree"),
+}

@@ -1,0 +1,129 @@
+"""Tables for people: columns as wide as they need, one that takes the rest, nothing wider than the terminal."""
+
+import re
+from collections.abc import Sequence
+
+from memoryd.client.memctl.output import columns, paint, printable
+
+GAP = "  "
+MIN_FLEXIBLE = 16
+LONGEST = 4000  # characters of a text that are looked at: more than any line shows
+
+
+def table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: int = -1, right: Sequence[int] = ()
+) -> str:
+    """Return rows under headers; column `flexible` is shortened to fit, columns in `right` are set flush right."""
+    flexible %= len(headers)
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(width, column)) for column in zip(headers, *cells, strict=True)]
+    others = sum(widths) - widths[flexible] + len(GAP) * (len(headers) - 1)
+    widths[flexible] = min(widths[flexible], max(columns() - others, MIN_FLEXIBLE))
+    lines = [paint(_line(headers, widths, right), "bold")]
+    return "\n".join(lines + [_line(row, widths, right) for row in cells])
+
+
+def fields(pairs: Sequence[tuple[str, str]], indent: str = "  ") -> str:
+    """Return names and values, one pair a line, the values below each other."""
+    broadest = max((width(name) for name, _ in pairs), default=0)
+    return "\n".join(f"{indent}{paint(pad(name, broadest), 'dim')}{GAP}{value}" for name, value in pairs)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
+    fitted = [
+        pad(shorten(cell, size), size, i in right) for i, (cell, size) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return GAP.join(fitted).rstrip()
+
+
+def bar(share: float, size: int) -> str:
+    """Return a bar of `share` 0..1 of `size` columns."""
+    eighths = round(min(max(share, 0.0), 1.0) * size * 8)
+    whole, part = divmod(eighths, 8)
+    return "█" * whole + (" ▏▎▍▌▋▊▉"[part] if part else "")
+
+
+# Text ----------------------------------------------------------------------------------------------------------------
+
+
+def width(text: str) -> int:
+    """Return how many columns text takes in a terminal: wide characters take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) or c in "\u200b\u200d\ufe0f" else 1 + (east_asian_width(c) in "WF") for c in text)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return text of at most `limit` columns; what was cut off is shown as `…`."""
+    if len(text) <= limit * 4 and width(text) <= limit:
+        return text
+    kept = text[: max(limit - 1, 0)]
+    while kept and width(kept) > limit - 1:
+        kept = kept[:-1]
+    return kept.rstrip() + "…" if limit > 0 else ""
+
+
+def pad(text: str, size: int, right: bool = False) -> str:
+    """Return text filled with blanks to `size` columns."""
+    blanks = " " * (size - width(text))
+    return blanks + text if right else text + blanks
+
+
+def one_line(text: str) -> str:
+    """Return text on one line that cannot steer a terminal."""
+    return printable(re.sub(r"\s+", " ", text[:LONGEST]).strip())
+
+
+def wrap(text: str, size: int, lines: int) -> list[str]:
+    """Return at most `lines` lines of `size` columns; the last one is shortened."""
+    words, found = one_line(text).split(" "), [""]
+    for at, word in enumerate(words):
+        longer = f"{found[-1]} {word}".lstrip()
+        if width(longer) <= size:
+            found[-1] = longer
+        elif len(found) == lines:
+            found[-1] = shorten(" ".join([found[-1], *words[at:]]).lstrip(), size)
+            break
+        elif found[-1]:
+            found.append(word)
+        else:
+            found[-1] = word
+    return [shorten(line, size) for line in found]
+
+
+def text_of(value: object) -> str:
+    """Return a value of metadata or a note as a person would write it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return " ".join(f"{name} {text_of(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return " ".join(map(text_of, value)) or "none"
+    return str(value)
+
+
+def ms(value: float) -> str:
+    """Return milliseconds with three useful digits."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size in the unit that suits it."""
+    size = float(size_bytes)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 memory`, `2 memories`."""
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {noun if number == 1 else many}"

@@ -1,0 +1,1 @@
+"""The daemon: socket in front, memory core behind, one SQLite file below."""

@@ -1,0 +1,118 @@
+"""The composition root: parts are started in order and stopped in reverse.
+
+memoryd [--data-dir DIR] [--socket PATH] [--config FILE] [--log-level LEVEL]
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+import memoryd
+from memoryd.client import paths
+from memoryd.client.errors import MemorydError
+from memoryd.daemon import config, listen, log, notify
+
+if TYPE_CHECKING:
+    from memoryd.daemon.core.core import Core
+
+_SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
+_MODEL_LIMIT_S = 5.0
+
+logger = logging.getLogger("memoryd.daemon")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the daemon until it is told to stop; return the exit code."""
+    given = _parser().parse_args(arguments)
+    log.set_up(given.log_level)
+    try:
+        settings = config.load(paths.config_path(given.config))
+        if given.print_config:
+            print(msgspec.json.format(msgspec.json.encode(settings), indent=2).decode())
+            return 0
+        if find_spec("apsw") is None or find_spec("onnxruntime") is None:
+            raise MemorydError("The daemon's parts are not installed; run: pip install 'memoryd[daemon]'")
+        _serve(given, settings)
+    except MemorydError as error:
+        logger.error("%s", error.message)
+        notify.starter(given.ready_fd, error.message)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="memoryd", description="One memory for every agent on this machine.")
+    parser.add_argument("--data-dir", metavar="DIR", help="where the database lies (MEMORYD_DATA_DIR)")
+    parser.add_argument("--socket", metavar="PATH", help="the socket to listen on (MEMORYD_SOCKET)")
+    parser.add_argument("--config", metavar="FILE", help="the configuration file (MEMORYD_CONFIG)")
+    parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    parser.add_argument("--print-config", action="store_true", help="print the effective configuration and exit")
+    parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--version", action="version", version=f"memoryd {memoryd.__version__}")
+    return parser
+
+
+def _serve(given: argparse.Namespace, settings: config.Config) -> None:
+    from memoryd import models
+    from memoryd.daemon import dispatch, handlers  # noqa: F401
+    from memoryd.daemon.core.core import Core, make_private
+    from memoryd.daemon.fetch import fetch
+
+    dispatch.check()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    os.umask(0o077)
+    folder, socket_path = paths.data_dir(given.data_dir), paths.socket_path(given.socket)
+    models_folder = Path(settings.model.folder).expanduser() if settings.model.folder else models.default_models_dir()
+    with ExitStack() as stack:
+        make_private(folder)
+        listen.private_folder(socket_path.parent)
+        socket_lock = socket_path.with_name(socket_path.name + ".lock")
+        stack.callback(os.close, listen.lock(socket_lock, f"the socket {socket_path}"))
+        stack.callback(os.close, listen.lock(folder / "memoryd.lock", f"the data directory {folder}"))
+        core = Core(folder, settings, models_folder, models.load, fetch)
+        stack.callback(core.close)
+        listener = listen.passed_socket()
+        if listener is None:
+            listener = listen.listening_socket(socket_path)
+            stack.callback(socket_path.unlink, missing_ok=True)
+        stack.callback(listener.close)
+        core.start()
+        asyncio.run(_run(core, settings, listener, given.ready_fd))
+    logger.info("stopped")
+
+
+async def _run(core: "Core", settings: config.Config, listener: socket.socket, ready_fd: int | None) -> None:
+    """Serve until a signal or a Shutdown call, then drain."""
+    from memoryd.daemon.server import Server
+
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    server = Server(core, settings.server, listener, stopping.set)
+    await server.start()
+    logger.info("ready: socket %s, data %s, pid %d", listener.getsockname(), core.folder, os.getpid())
+    notify.systemd("READY=1")
+    # The socket answers from now on. Whoever started the daemon is told once the model is there too, so that its first
+    # search is not by words alone.
+    await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
+    notify.starter(ready_fd, "READY")
+    await stopping.wait()
+    logger.info("stopping")
+    notify.systemd("STOPPING=1")
+    await server.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,248 @@
+"""Adding memories: check, embed, then decide in the writer's transaction whether it is new, a duplicate or disagrees.
+
+The decision is made where writes are serial, so two clients that add the same at once get one memory. It compares with
+the memories of the same namespace and type: equal normalised text is merged; above the threshold of similarity the
+texts are merged unless they disagree (`agreement`), and then both are kept and linked `contradicts`.
+"""
+
+import secrets
+from concurrent.futures import Future
+from typing import Any, Literal, NamedTuple
+
+import apsw
+import msgspec
+import numpy as np
+from memoryd.daemon.core.agreement import disagreement
+
+from memoryd.client.errors import Conflict
+from memoryd.client.protocol import Add, Added, AddedMany, AddMany, NewMemory
+from memoryd.daemon.core.checks import check_memory, content_hash
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.store import history, namespaces, rows, vectors
+from memoryd.daemon.store.filters import ALIVE
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.store.writer import Transaction
+
+NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
+SHORT_CHARS = 250
+
+Embedded = tuple[Generation, Vector] | None
+
+
+class Place(NamedTuple):
+    """Where an add goes: the namespace, who may be superseded from there, how duplicates are judged."""
+
+    name: str
+    number: int
+    visible: str  # SQL condition on the namespaces the caller reaches
+    dedup: bool
+    threshold: float | None
+
+
+class Near(NamedTuple):
+    """A memory above the threshold of similarity, and why it is not the same (None: it is)."""
+
+    row: Row
+    similarity: float
+    disagreement: str | None
+
+
+def add(core: Core, call: Add) -> "Future[Added]":
+    """Add one memory; the future is done when it is on disk."""
+    namespaces.check(call.namespace)
+    check_memory(call.memory)
+    embedded = core.embedding.text_vector(call.memory.content)
+
+    def job(transaction: Transaction) -> Added:
+        operation = history.begin(transaction.connection, "add", call.namespace, core.clock())
+        return _add_one(core, transaction, _place(core, transaction, call), call.memory, embedded, operation)
+
+    return core.store.write(job)
+
+
+def add_many(core: Core, call: AddMany, embedded: list[Embedded]) -> "Future[AddedMany]":
+    """Add memories with their vectors in one transaction: all or none."""
+
+    def job(transaction: Transaction) -> AddedMany:
+        operation = history.begin(transaction.connection, "add_many", call.namespace, core.clock())
+        place = _place(core, transaction, call)
+        results = [
+            _add_one(core, transaction, place, memory, vector, operation)
+            for memory, vector in zip(call.memories, embedded, strict=True)
+        ]
+        created = sum(result.outcome == "created" for result in results)
+        return AddedMany(results=results, created=created, merged=len(results) - created, operations=[operation])
+
+    return core.store.write(job)
+
+
+def _place(core: Core, transaction: Transaction, call: Add | AddMany) -> Place:
+    return Place(
+        name=call.namespace,
+        number=core.store.namespaces.ensure(transaction, call.namespace),
+        visible=namespaces.condition(core.store.namespaces.reached(call.namespace, call.reach)),
+        dedup=call.dedup,
+        threshold=call.dedup_threshold,
+    )
+
+
+def _add_one(
+    core: Core, transaction: Transaction, place: Place, memory: NewMemory, embedded: Embedded, operation: int
+) -> Added:
+    connection = transaction.connection
+    key = content_hash(memory.content)
+    same = _with_id(connection, memory, key) or (_equal(connection, place, memory, key) if place.dedup else None)
+    if same is not None:
+        return _merge(core, transaction, place, same, memory, embedded, operation, 1.0)
+    near = _near(core, connection, place, memory, embedded) if place.dedup and embedded else []
+    for neighbour in near:
+        if neighbour.disagreement is None:
+            similarity = neighbour.similarity
+            return _merge(core, transaction, place, neighbour.row, memory, embedded, operation, similarity)
+    row = _new_row(core, place, memory, key)
+    row.row = rows.insert(connection, row)
+    history.record(connection, operation, row.id, place.name, None)
+    contradicted = [neighbour.row.id for neighbour in near]
+    for target in contradicted:
+        _link(connection, row.id, target, "contradicts", core.clock())
+    if memory.supersedes is not None:
+        _supersede(core, transaction, place, memory.supersedes, row.id, operation)
+    _keep_vector(core, transaction, row, embedded)
+    return Added(
+        id=row.id,
+        outcome="created",
+        embedded=embedded is not None,
+        similarity=near[0].similarity if near else None,
+        contradicts=contradicted,
+        operation=operation,
+    )
+
+
+def _with_id(connection: apsw.Connection, memory: NewMemory, key: bytes) -> Row | None:
+    """Return the memory that has the id of an import; raise `Conflict` when it says something else."""
+    if memory.id is None:
+        return None
+    row = rows.by_ids(connection, [memory.id]).get(memory.id)
+    if row is not None and row.content_hash != key:
+        raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})
+    return row
+
+
+def _equal(connection: apsw.Connection, place: Place, memory: NewMemory, key: bytes) -> Row | None:
+    found = rows.select(
+        connection,
+        "m.content_hash = ? AND m.namespace = ? AND m.type = ? AND m.superseded_by IS NULL LIMIT 1",
+        (key, place.number, memory.type),
+    )
+    return found[0] if found else None
+
+
+def _near(
+    core: Core, connection: apsw.Connection, place: Place, memory: NewMemory, embedded: tuple[Generation, Vector]
+) -> list[Near]:
+    """Return the memories above the threshold, nearest first, judged for disagreement."""
+    generation, vector = embedded
+    threshold = generation.embedder.floors.duplicate if place.threshold is None else place.threshold
+    found = generation.index.nearest(vector, NEIGHBOURS, frozenset([place.number]), memory.type)
+    candidates = found.rows[found.similarities > threshold - 0.01].tolist()  # the index is exact to about 0.001
+    if not candidates:
+        return []
+    numbers, matrix = vectors.of_rows(connection, generation.model, candidates, ALIVE, (core.clock(),))
+    if not numbers:
+        return []
+    exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True))
+    known = rows.by_rows(connection, [number for number in numbers if exact[number] >= threshold])
+    near = [Near(row, exact[row.row], disagreement(row.content, memory.content)) for row in known.values()]
+    return sorted(near, key=lambda neighbour: -neighbour.similarity)
+
+
+def _new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
+    now = core.clock()
+    created_at = now if memory.created_at is None else memory.created_at
+    return Row(
+        id=memory.id or secrets.token_hex(16),
+        namespace=place.number,
+        type=memory.type,
+        source=memory.source,
+        tier="L1",
+        importance=memory.importance,
+        created_at=created_at,
+        updated_at=created_at,
+        expires_at=memory.expires_at,
+        pinned=int(memory.pinned),
+        content_hash=key,
+        text_hash=vectors.text_hash(memory.content),
+        summary=memory.summary,
+        metadata=msgspec.json.encode(memory.metadata).decode(),
+        neighbours=_short_neighbours(memory),
+        content=memory.content,
+    )
+
+
+def _short_neighbours(memory: NewMemory) -> str:
+    """Return the neighbours' text; long ones would drown the memory's own words, and a long memory needs none."""
+    if len(memory.content) > SHORT_CHARS:
+        return ""
+    return "\n".join(text for text in memory.neighbours if len(text) <= SHORT_CHARS)
+
+
+def _merge(
+    core: Core,
+    transaction: Transaction,
+    place: Place,
+    old: Row,
+    memory: NewMemory,
+    embedded: Embedded,
+    operation: int,
+    similarity: float,
+) -> Added:
+    """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept."""
+    connection = transaction.connection
+    history.record(connection, operation, old.id, place.name, old)
+    metadata = {**msgspec.json.decode(old.metadata), **memory.metadata}
+    fields: dict[str, Any] = {
+        "content": memory.content,
+        "content_hash": content_hash(memory.content),
+        "text_hash": vectors.text_hash(memory.content),
+        "metadata": msgspec.json.encode(metadata).decode(),
+        "summary": memory.summary or old.summary,
+        "importance": max(old.importance, memory.importance),
+        "pinned": int(memory.pinned or old.pinned),
+        "expires_at": old.expires_at if memory.expires_at is None else memory.expires_at,
+        "updated_at": max(old.updated_at, core.clock() if memory.created_at is None else memory.created_at),
+    }
+    rows.change(connection, old.row, fields)
+    if memory.supersedes is not None:
+        _supersede(core, transaction, place, memory.supersedes, old.id, operation)
+    if fields["text_hash"] != old.text_hash:
+        _keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
+    outcome: Literal["merged"] = "merged"
+    return Added(id=old.id, outcome=outcome, embedded=embedded is not None, similarity=similarity, operation=operation)
+
+
+def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, successor: str, operation: int) -> None:
+    connection = transaction.connection
+    old = rows.resolve(connection, prefix, place.visible)
+    if old.id == successor:
+        raise Conflict("A memory cannot supersede itself.")
+    history.record(connection, operation, old.id, core.store.namespaces.name(old.namespace), old)
+    rows.change(connection, old.row, {"superseded_by": successor, "updated_at": core.clock()})
+
+
+def _link(connection: apsw.Connection, origin: str, target: str, kind: str, now: float) -> None:
+    connection.execute("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?)", (origin, target, kind, now))
+
+
+def _keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embedded) -> None:
+    """Write the vector and put it into the index at once, so that the next add of this transaction is compared with it.
+
+    A search may see the index entry before the commit; it finds no row for it and drops it.
+    """
+    if embedded is not None:
+        generation, vector = embedded
+        vectors.put(transaction.connection, generation.model, row.text_hash, np.asarray(vector, np.float32))
+        generation.index.add(row.row, row.namespace, row.type, vector)
+        transaction.on_rollback(lambda: core.embedding.refresh(row.row))
+    transaction.after_commit(lambda: core.embedding.written(row.row, row.namespace, row.type, embedded))

@@ -1,0 +1,152 @@
+"""Changing, deleting and undoing: each is one operation of the log."""
+
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Changed, Delete, Deleted, Metadata, Scoped, Tag, Undo, Undone, Update
+from memoryd.daemon.core import checks
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.store import history, namespaces, present, rows, vectors
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.store.writer import Transaction
+
+TAGS = "tags"  # the metadata key that holds a memory's tags
+
+
+def visible(core: Core, call: Scoped[Any]) -> str:
+    """Return the SQL condition on the namespaces that a call reaches."""
+    return namespaces.condition(core.store.namespaces.reached(namespaces.check(call.namespace), call.reach))
+
+
+def update(core: Core, call: Update) -> "Future[Changed]":
+    """Change the given fields of one memory."""
+    fields = _checked_fields(call)
+    metadata = {} if call.metadata is UNSET else call.metadata
+    checks.check_metadata(metadata)
+    embedded = core.embedding.text_vector(fields["content"]) if "content" in fields else None
+
+    def changed(row: Row) -> dict[str, Any]:
+        if call.metadata is UNSET:
+            return fields
+        base = {} if call.replace_metadata else msgspec.json.decode(row.metadata)
+        return {**fields, "metadata": _metadata_text({**base, **metadata})}
+
+    return core.store.write(lambda transaction: _change(core, transaction, call, "update", changed, embedded))
+
+
+def tag(core: Core, call: Tag) -> "Future[Changed]":
+    """Add tags and set metadata values of one memory."""
+    checks.check_metadata(call.values)
+    for word in call.tags:
+        checks.check_word("tag", word)
+
+    def changed(row: Row) -> dict[str, Any]:
+        metadata = {**msgspec.json.decode(row.metadata), **call.values}
+        if call.tags:
+            had = metadata.get(TAGS, [])
+            metadata[TAGS] = list(dict.fromkeys([*(had if isinstance(had, list) else [had]), *call.tags]))
+        return {"metadata": _metadata_text(metadata)}
+
+    return core.store.write(lambda transaction: _change(core, transaction, call, "tag", changed, None))
+
+
+def delete(core: Core, call: Delete) -> "Future[Deleted]":
+    """Delete memories: all or none."""
+    if not call.ids:
+        raise Invalid("No ids are given to delete.")
+    condition = visible(core, call)
+
+    def job(transaction: Transaction) -> Deleted:
+        connection = transaction.connection
+        found = {row.id: row for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
+        operation = history.begin(connection, "delete", call.namespace, core.clock())
+        for row in found.values():
+            history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
+        rows.delete(connection, [row.row for row in found.values()])
+        transaction.after_commit(lambda: _forget(core, list(found.values())))
+        return Deleted(ids=list(found), operation=operation)
+
+    return core.store.write(job)
+
+
+def undo(core: Core, call: Undo) -> "Future[Undone]":
+    """Take back one operation as a whole."""
+    condition = visible(core, call)
+
+    def job(transaction: Transaction) -> Undone:
+        connection = transaction.connection
+        number, mine, gone, back = history.undo(connection, call.operation, condition, core.clock(), call.namespace)
+        transaction.after_commit(lambda: _exchange(core, gone, back))
+        ids = sorted({row.id for row in (*gone, *back)})
+        return Undone(undone=number, operation=mine, ids=ids)
+
+    return core.store.write(job)
+
+
+def _checked_fields(call: Update) -> dict[str, Any]:
+    """Return the columns that an update sets, metadata aside."""
+    given = {
+        name: value
+        for name in ("content", "type", "summary", "importance", "expires_at", "pinned")
+        if (value := getattr(call, name)) is not UNSET
+    }
+    if not given and call.metadata is UNSET:
+        raise Invalid("The update names no field to change.")
+    if "content" in given:
+        checks.check_content(given["content"])
+        given["content_hash"] = checks.content_hash(given["content"])
+        given["text_hash"] = vectors.text_hash(given["content"])
+    if "summary" in given:
+        checks.check_text("summary", given["summary"])
+    if "type" in given:
+        checks.check_word("type", given["type"])
+    if "pinned" in given:
+        given["pinned"] = int(given["pinned"])
+    return given
+
+
+def _metadata_text(metadata: Metadata) -> str:
+    kept = {key: value for key, value in metadata.items() if value is not None}
+    checks.check_metadata(kept)
+    return msgspec.json.encode(kept).decode()
+
+
+def _change(
+    core: Core,
+    transaction: Transaction,
+    call: Update | Tag,
+    kind: str,
+    changed: Any,
+    embedded: tuple[Generation, Vector] | None,
+) -> Changed:
+    connection = transaction.connection
+    row = rows.resolve(connection, call.id, visible(core, call))
+    fields = {**changed(row), "updated_at": core.clock()}
+    operation = history.begin(connection, kind, call.namespace, core.clock())
+    history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
+    rows.change(connection, row.row, fields)
+    after = msgspec.structs.replace(row, **fields)
+    if embedded is not None:
+        vectors.put(connection, embedded[0].model, after.text_hash, embedded[1])
+    if after.text_hash != row.text_hash or after.type != row.type:
+        transaction.after_commit(lambda: core.embedding.refresh(row.row))
+    [memory] = present.memories(connection, core.store.namespaces, [after])
+    return Changed(memory=memory, operation=operation)
+
+
+def _forget(core: Core, gone: list[Row]) -> None:
+    for row in gone:
+        core.embedding.removed(row.row)
+
+
+def _exchange(core: Core, gone: list[Row], back: list[Row]) -> None:
+    """Bring the index up to date after an undo."""
+    _forget(core, gone)
+    for row in back:
+        core.embedding.refresh(row.row)

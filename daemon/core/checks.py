@@ -1,0 +1,86 @@
+"""What a memory may hold: each check raises `Invalid` with one sentence and changes nothing."""
+
+import hashlib
+import math
+import unicodedata
+from typing import Any
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import MAX_CONTENT_BYTES, Metadata, NewMemory
+
+MAX_WORD_BYTES = 128
+MAX_METADATA_BYTES = 64 * 1024
+MAX_METADATA_DEPTH = 16
+_HEX = frozenset("0123456789abcdef")
+
+
+def check_memory(memory: NewMemory) -> None:
+    """Check every field of a memory to be added."""
+    check_content(memory.content)
+    check_text("summary", memory.summary)
+    check_word("type", memory.type)
+    check_word("source", memory.source)
+    check_metadata(memory.metadata)
+    for neighbour in memory.neighbours:
+        check_text("neighbour", neighbour)
+    if memory.id is not None and (len(memory.id) != 32 or not _HEX.issuperset(memory.id)):
+        raise Invalid(f"The id {memory.id!r} is not 32 lower-case hex digits.")
+
+
+def check_content(content: str) -> None:
+    """Content is some text of at most 1 MiB without NUL bytes."""
+    if not content.strip():
+        raise Invalid("The content is empty.")
+    check_text("content", content)
+
+
+def check_text(name: str, text: str) -> None:
+    """Text is at most 1 MiB without NUL bytes."""
+    if "\0" in text:
+        raise Invalid(f"The {name} has a NUL byte.")
+    size = len(text.encode())
+    if size > MAX_CONTENT_BYTES:
+        raise Invalid(f"The {name} has {size} bytes; the limit is {MAX_CONTENT_BYTES}. Split it or keep it in a file.")
+
+
+def check_word(name: str, word: str) -> None:
+    """A type or source is a short word."""
+    if not word.strip() or len(word.encode()) > MAX_WORD_BYTES or any(ord(character) < 32 for character in word):
+        raise Invalid(f"The {name} {word[:40]!r} is not a word of 1 to {MAX_WORD_BYTES} bytes.")
+
+
+def check_metadata(metadata: Metadata) -> None:
+    """Metadata is what JSON can hold: text keys, no NaN, no binary, not deeper than 16, not above 64 KiB."""
+    size = _json_size(metadata, "metadata", MAX_METADATA_DEPTH)
+    if size > MAX_METADATA_BYTES:
+        raise Invalid(f"The metadata is about {size} bytes; the limit is {MAX_METADATA_BYTES}.")
+
+
+def _json_size(value: Any, where: str, depth: int) -> int:
+    """Return about how many bytes a value has as JSON; raise `Invalid` for what JSON cannot hold."""
+    if depth < 0:
+        raise Invalid(f"The metadata is nested deeper than {MAX_METADATA_DEPTH} at {where[:80]}.")
+    if isinstance(value, dict):
+        return 2 + sum(_key_size(key, where) + _json_size(v, f"{where}.{key}", depth - 1) for key, v in value.items())
+    if isinstance(value, list):
+        return 2 + sum(1 + _json_size(item, f"{where}[{n}]", depth - 1) for n, item in enumerate(value))
+    if isinstance(value, str):
+        check_text(where, value)
+        return len(value.encode()) + 2
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Invalid(f"{where[:80]} is not a finite number.")
+    if value is None or isinstance(value, bool | int | float):
+        return 8
+    raise Invalid(f"{where[:80]} is a {type(value).__name__}, which JSON cannot hold.")
+
+
+def _key_size(key: Any, where: str) -> int:
+    if not isinstance(key, str) or "\0" in key:
+        raise Invalid(f"{where[:80]} has a key that is not text: {key!r}.")
+    return len(key.encode()) + 4
+
+
+def content_hash(content: str) -> bytes:
+    """Return the hash by which equal contents are found: whatever their case and white space."""
+    normal = " ".join(unicodedata.normalize("NFC", content).casefold().split())
+    return hashlib.sha256(normal.encode()).digest()

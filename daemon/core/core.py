@@ -1,0 +1,51 @@
+"""The core: store, embedder, traces and clock in one object that every handler works with."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from memoryd.client.errors import StorageFailed
+from memoryd.daemon.config import Config
+from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
+from memoryd.daemon.search.retrieval import Sources
+from memoryd.daemon.search.traces import Traces
+from memoryd.daemon.store.store import Store
+
+Clock = Callable[[], float]
+
+
+class Core:
+    """The memory of one data directory. `clock` gives UTC seconds; tests inject their own."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: Config,
+        models_folder: Path,
+        load: Loader,
+        fetch: Fetcher | None = None,
+        clock: Clock = time.time,
+    ) -> None:
+        make_private(folder)
+        self.folder, self.config, self.clock = folder, config, clock
+        self.store = Store(folder)
+        self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
+        traces = Traces(config.search.traces)
+        self.sources = Sources(self.store, self.embedding, config.search, traces, clock)
+
+    def start(self) -> None:
+        """Begin the background work."""
+        self.embedding.start()
+
+    def close(self) -> None:
+        """Stop the background work, write everything down, close the database."""
+        self.embedding.close()
+        self.store.close()
+
+
+def make_private(folder: Path) -> None:
+    """Create the data directory with mode 0700; raise `StorageFailed` when it cannot be used."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageFailed(f"The data directory {folder} cannot be made: {error.strerror}.") from None

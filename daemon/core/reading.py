@@ -1,0 +1,136 @@
+"""Reading memories, their history and what is stored; none of it changes anything."""
+
+from typing import Any
+
+import apsw
+
+from memoryd.client.protocol import (
+    Action,
+    Change,
+    Changes,
+    Get,
+    GetStats,
+    History,
+    List,
+    Memory,
+    OperationLog,
+    Operations,
+    Page,
+    Stats,
+)
+from memoryd.daemon.core.changing import visible
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import history, present, rows
+from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.rows import Row
+
+_ORDER = {
+    "created": "m.created_at",
+    "updated": "m.updated_at",
+    "accessed": "m.last_accessed_at",
+    "count": "m.access_count",
+    "importance": "m.importance",
+}
+_HIDDEN = ("updated_at",)  # changes with every change
+
+
+def get(core: Core, call: Get) -> Memory:
+    """Return one memory."""
+    condition = visible(core, call)
+    with core.store.reading() as connection:
+        row = rows.resolve(connection, call.id, condition)
+        [memory] = present.memories(connection, core.store.namespaces, [row])
+    return memory
+
+
+def list_(core: Core, call: List) -> Page:
+    """Return one page of the memories that a filter leaves."""
+    where, values = compile_filter(call, core.store.namespaces).where(core.clock(), call.all_states)
+    direction = "ASC" if call.ascending else "DESC"
+    order = f"ORDER BY {_ORDER[call.sort]} {direction}, m.row {direction} LIMIT ? OFFSET ?"
+    with core.store.reading() as connection:
+        total: Any = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).get
+        found = rows.select(connection, f"{where} {order}", (*values, call.limit, call.offset))
+        return Page(memories=present.memories(connection, core.store.namespaces, found), total=total)
+
+
+def changes(core: Core, call: History) -> Changes:
+    """Return what happened to one memory: the difference between each state and the next."""
+    condition = visible(core, call)
+    with core.store.reading() as connection:
+        memory = history.known_id(connection, call.id, condition)
+        states = history.states(connection, memory)
+        present_row = rows.by_ids(connection, [memory]).get(memory)
+        after = [before for _, _, _, before in states[1:]] + [present_row]
+        return Changes(
+            id=memory,
+            changes=[
+                _difference(core, operation, kind, at, before, later)
+                for (operation, kind, at, before), later in zip(states, after, strict=True)
+            ],
+        )
+
+
+def _difference(core: Core, operation: int, kind: str, at: float, before: Row | None, after: Row | None) -> Change:
+    old = present.fields_of(before, core.store.namespaces, []) if before else {}
+    new = present.fields_of(after, core.store.namespaces, []) if after else {}
+    changed = {
+        name: (old.get(name), new.get(name))
+        for name in {**old, **new}
+        if old.get(name) != new.get(name) and name not in _HIDDEN
+    }
+    action: Action = "created" if before is None else "deleted" if after is None else "updated"
+    return Change(operation=operation, kind=kind, action=action, at=at, changed=changed)
+
+
+def operations(core: Core, call: Operations) -> OperationLog:
+    """Return the latest operations."""
+    condition = visible(core, call)
+    with core.store.reading() as connection:
+        return OperationLog(operations=history.latest(connection, condition, call.limit))
+
+
+def stats(core: Core, call: GetStats) -> Stats:
+    """Count what is stored within reach."""
+    condition = visible(core, call)
+    with core.store.reading() as connection:
+        total, oldest, newest = _row(
+            connection, f"SELECT count(*), min(m.created_at), max(m.created_at) FROM memories m WHERE {condition}"
+        )
+        (cached,) = _row(connection, "SELECT count(*) FROM vec_embeddings")
+        (logged,) = _row(connection, "SELECT count(*) FROM operations")
+        by_number = _counts(connection, "m.namespace", condition)
+        counts = [_counts(connection, f"m.{column}", condition) for column in ("type", "source", "tier")]
+    pending = core.embedding.pending()
+    generation = core.embedding.active
+    return Stats(
+        memories=total,
+        by_namespace={core.store.namespaces.name(number): count for number, count in by_number.items()},
+        by_type=counts[0],
+        by_source=counts[1],
+        by_tier=counts[2],
+        embedded=len(generation.index) if generation else 0,
+        pending_embeddings=total if pending is None else pending,
+        embedding_cache=cached,
+        operations=logged,
+        database_bytes=core.store.size_bytes(),
+        oldest_at=oldest,
+        newest_at=newest,
+    )
+
+
+def count(core: Core) -> int:
+    """Return the number of memories."""
+    with core.store.reading() as connection:
+        total: int = _row(connection, "SELECT count(*) FROM memories")[0]
+    return total
+
+
+def _row(connection: apsw.Connection, sql: str) -> Any:
+    return connection.execute(sql).fetchone()
+
+
+def _counts(connection: apsw.Connection, column: str, condition: str) -> dict[Any, int]:
+    sql = f"SELECT {column}, count(*) FROM memories m WHERE {condition} GROUP BY 1 ORDER BY 2 DESC"
+    found: Any = connection.execute(sql)
+    return dict(found)

@@ -1,0 +1,71 @@
+"""Which function answers which call, and on which lane: an explicit table, checked when the daemon starts.
+
+Lanes: `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on worker threads, `bulk` on one
+thread of its own, so that an import never stands before a search.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from memoryd.client.protocol import METHODS, Call, Progress, method_name
+from memoryd.daemon.core.core import Core
+
+Lane = Literal["inline", "interactive", "bulk"]
+Report = Callable[[Progress], None]
+
+R = TypeVar("R")
+C = TypeVar("C", bound=Call[Any])
+
+
+class Context(NamedTuple):
+    """What a handler gets beside its call: the core, how to report progress, what the server knows of itself."""
+
+    core: Core
+    report: Report
+    server: "ServerFacts"
+
+
+class ServerFacts(NamedTuple):
+    """What status and stats tell of the server, and how to end it."""
+
+    started_at: float
+    socket: str
+    connections: Callable[[], int]
+    queued: Callable[[], dict[str, int]]
+    methods: Callable[[], dict[str, Any]]
+    stop: Callable[[], None]
+
+
+Handler = Callable[[Context, Any], Any]
+
+
+class Route(NamedTuple):
+    """A handler and its lane. It returns the result, or a future of it while the writer works."""
+
+    handler: Handler
+    lane: Lane
+
+
+HANDLERS: dict[type[Call[Any]], Route] = {}
+
+
+def handles(
+    method: type[Call[R]], lane: Lane = "interactive"
+) -> Callable[[Callable[[Context, Any], "R | Future[R]"]], Callable[[Context, Any], "R | Future[R]"]]:
+    """Register the handler of a method."""
+
+    def register(handler: Callable[[Context, Any], "R | Future[R]"]) -> Callable[[Context, Any], "R | Future[R]"]:
+        if method in HANDLERS:
+            raise RuntimeError(f"two handlers for {method_name(method)}")
+        HANDLERS[method] = Route(handler, lane)
+        return handler
+
+    return register
+
+
+def check() -> None:
+    """Refuse to start while a method of the contract has no handler."""
+    missing = [method_name(method) for method in METHODS if method not in HANDLERS]
+    if missing:
+        raise RuntimeError(f"no handler for: {', '.join(missing)}")

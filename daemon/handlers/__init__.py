@@ -1,0 +1,5 @@
+"""Handlers: each takes a call apart and hands it to the core. Importing this package fills the dispatch table."""
+
+from memoryd.daemon.handlers import administration, memories, retrieval
+
+__all__ = ["administration", "memories", "retrieval"]

@@ -1,0 +1,87 @@
+"""Handlers of the calls that look after the daemon."""
+
+import os
+import time
+
+import memoryd
+from memoryd.client.protocol import (
+    PROTOCOL_VERSION,
+    Done,
+    GetStats,
+    GetStatus,
+    Shutdown,
+    Stats,
+    Status,
+    UseModel,
+    Verification,
+    Verify,
+)
+from memoryd.daemon.core import reading
+from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.process import rss_bytes
+
+
+@handles(GetStatus)
+def status(context: Context, call: GetStatus) -> Status:
+    """Tell the daemon's health."""
+    core, server = context.core, context.server
+    memories = reading.count(core)
+    pending, generation = core.embedding.pending(), core.embedding.active
+    return Status(
+        version=memoryd.__version__,
+        protocol=PROTOCOL_VERSION,
+        pid=os.getpid(),
+        uptime_s=round(time.monotonic() - server.started_at, 3),
+        socket=server.socket,
+        data_dir=str(core.folder),
+        memories=memories,
+        pending_embeddings=memories if pending is None else pending,
+        model=core.embedding.state(),
+        degraded=[] if generation else ["vector"],
+        connections=server.connections(),
+        queued=server.queued(),
+        rss_bytes=rss_bytes(),
+        index_bytes=generation.index.size_bytes() if generation else 0,
+    )
+
+
+@handles(GetStats)
+def stats(context: Context, call: GetStats) -> Stats:
+    """Count what is stored."""
+    result = reading.stats(context.core, call)
+    result.methods = context.server.methods()
+    return result
+
+
+@handles(UseModel)
+def use_model(context: Context, call: UseModel) -> Done:
+    """Switch to another model in the background."""
+    context.core.embedding.use(call.name)
+    return Done(message=f"switching to {call.name}")
+
+
+@handles(Verify, lane="bulk")
+def verify(context: Context, call: Verify) -> Verification:
+    """Check the store; rebuild what is derived if asked to."""
+    core = context.core
+    problems = core.store.problems().result()
+    repaired: list[str] = []
+    if call.repair:
+        core.store.rebuild().result()
+        core.embedding.rebuild()
+        repaired = ["full text rebuilt", "vectors read anew"]
+        problems = core.store.problems().result()
+    pending, memories = core.embedding.pending(), reading.count(core)
+    return Verification(
+        memories=memories,
+        pending_embeddings=memories if pending is None else pending,
+        problems=problems,
+        repaired=repaired,
+    )
+
+
+@handles(Shutdown, lane="inline")
+def shutdown(context: Context, call: Shutdown) -> Done:
+    """End the daemon after the calls under way."""
+    context.server.stop()
+    return Done(message="stopping")

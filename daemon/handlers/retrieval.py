@@ -1,0 +1,29 @@
+"""Handlers of the calls that search and explain."""
+
+from memoryd.client.protocol import Explain, Explanation, GetTrace, Hits, Search, Trace, Why, WhyNot
+from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.search import pipeline, whynot
+
+
+@handles(Search)
+def search(context: Context, call: Search) -> Hits:
+    """Find memories."""
+    return pipeline.search(context.core.sources, call)
+
+
+@handles(Explain)
+def explain(context: Context, call: Explain) -> Explanation:
+    """Find memories and show how."""
+    return pipeline.explain(context.core.sources, call)
+
+
+@handles(GetTrace)
+def get_trace(context: Context, call: GetTrace) -> Trace:
+    """Show how an earlier search went."""
+    return pipeline.trace(context.core.sources, call)
+
+
+@handles(WhyNot)
+def why_not(context: Context, call: WhyNot) -> Why:
+    """Say why a memory is not among the hits."""
+    return whynot.why_not(context.core.sources, call)

@@ -1,0 +1,77 @@
+"""The listening socket: taken from systemd or made here, and who may own it.
+
+Single instance: the daemon holds an exclusive lock beside the socket and one in the data directory for its whole life.
+Whoever holds the socket's lock may remove a stale socket file, since no living daemon can own it.
+"""
+
+import fcntl
+import os
+import socket
+import stat
+from pathlib import Path
+
+from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
+
+_FIRST_PASSED_FD = 3
+_BACKLOG = 512
+
+
+def lock(path: Path, what: str) -> int:
+    """Take an exclusive lock for the life of the process; raise `Conflict` when another daemon holds it."""
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageFailed(f"{path.parent} is not writable: {error.strerror}.") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Conflict(f"Another daemon already serves {what}.") from None
+    return descriptor
+
+
+def passed_socket() -> socket.socket | None:
+    """Return the socket that systemd passed (LISTEN_FDS), None when there is none."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS") != "1":
+        return None
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
+        os.environ.pop(name, None)
+    os.set_inheritable(_FIRST_PASSED_FD, False)
+    listener = socket.socket(fileno=_FIRST_PASSED_FD)
+    if listener.family != socket.AF_UNIX:
+        raise Invalid("The passed socket is not a Unix socket; memoryd does not listen on the network.")
+    return listener
+
+
+def listening_socket(path: Path) -> socket.socket:
+    """Make the socket at `path`, mode 0600, its folder private; replace a stale one. The caller holds its lock."""
+    private_folder(path.parent)
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(os.fspath(path))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise Unavailable(f"The socket {path} cannot be made: {error.strerror}.") from None
+    finally:
+        os.umask(before)
+    return listener
+
+
+def private_folder(folder: Path) -> None:
+    """Make a folder with mode 0700. One that exists must be ours or a system's temporary folder.
+
+    Our own folder with wider rights is narrowed when it holds nothing but memoryd's files.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError as error:
+        raise Unavailable(f"The folder {folder} cannot be used: {error.strerror}.") from None
+    if status.st_uid not in (os.getuid(), 0):
+        raise Unavailable(f"The folder {folder} belongs to another user; choose another socket path.")
+    is_open = status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    if is_open and status.st_uid == os.getuid() and folder.name.startswith("memoryd"):
+        folder.chmod(0o700)

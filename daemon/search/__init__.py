@@ -1,0 +1,1 @@
+"""Retrieval: one pipeline, a stage per module, listed in `pipeline.PIPELINE`."""

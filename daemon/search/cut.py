@@ -1,0 +1,16 @@
+"""Stage 4: the floors that a call asks for; by default none, so that a plain search is never emptied."""
+
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+
+
+def cut(retrieval: Retrieval, sources: Sources) -> None:
+    """Drop candidates below `min_score` or `min_similarity`."""
+    del sources
+    min_score, min_similarity = retrieval.call.min_score, retrieval.call.min_similarity
+    for candidate in retrieval.ranked:
+        if candidate.score < min_score:
+            candidate.lost = f"score {candidate.score:.3f} is below min_score {min_score:g}"
+        elif min_similarity is not None and (candidate.similarity is None or candidate.similarity < min_similarity):
+            shown = "unknown" if candidate.similarity is None else f"{candidate.similarity:.3f}"
+            candidate.lost = f"similarity {shown} is below min_similarity {min_similarity:g}"
+    retrieval.ranked = [candidate for candidate in retrieval.ranked if not candidate.lost]

@@ -1,0 +1,136 @@
+"""The pipeline: `PIPELINE` lists the stages in order; `run` times each and keeps the trace.
+
+A stage is a function of the retrieval and the sources. To add one: a module with the function, and a line here.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import (
+    Explain,
+    Explanation,
+    GetTrace,
+    Hit,
+    Hits,
+    Query,
+    Search,
+    StageTrace,
+    Trace,
+)
+from memoryd.daemon.search.candidates import candidates
+from memoryd.daemon.search.clean import clean
+from memoryd.daemon.search.cut import cut
+from memoryd.daemon.search.embed import embed
+from memoryd.daemon.search.fuse import fuse
+from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources
+from memoryd.daemon.search.traces import Kept, whole
+from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.namespaces import check
+from memoryd.daemon.store.present import contradictions, fields_of
+
+Stage = Callable[[Retrieval, Sources], None]
+
+PIPELINE: tuple[Stage, ...] = (embed, candidates, fuse, cut, clean)
+
+MAX_QUERY_CHARS = 100_000
+
+
+def search(sources: Sources, call: Search) -> Hits:
+    """Return the hits of a search."""
+    hits, kept = _run(sources, call)
+    return Hits(hits=hits, degraded=kept.trace.degraded, trace=kept.trace.id, took_ms=kept.trace.took_ms)
+
+
+def explain(sources: Sources, call: Explain) -> Explanation:
+    """Return the hits of a search with its trace."""
+    hits, kept = _run(sources, call)
+    with sources.store.reading() as connection:
+        return Explanation(hits=hits, trace=whole(connection, kept))
+
+
+def trace(sources: Sources, call: GetTrace) -> Trace:
+    """Return the trace of an earlier search."""
+    kept = sources.traces.find(call.id, check(call.namespace))
+    with sources.store.reading() as connection:
+        return whole(connection, kept)
+
+
+def _run(sources: Sources, call: Query[Any]) -> tuple[list[Hit], Kept]:
+    began = time.perf_counter()
+    retrieval, stages = retrieve(sources, call)
+    hits = _hits(sources, retrieval)
+    generation = sources.embedding.active
+    kept = Kept(
+        Trace(
+            id=retrieval.id,
+            query=call.query,
+            at=retrieval.now,
+            namespace=call.namespace,
+            reach=call.reach or ("visible" if call.namespace else "all"),
+            model=generation.embedder.name if generation else None,
+            stages=stages,
+            candidates=[],
+            degraded=retrieval.degraded,
+            took_ms=_ms_since(began),
+        ),
+        sorted(retrieval.candidates.values(), key=lambda candidate: (bool(candidate.lost), -candidate.score)),
+    )
+    sources.traces.keep(kept)
+    return hits, kept
+
+
+def retrieve(sources: Sources, call: Query[Any]) -> tuple[Retrieval, list[StageTrace]]:
+    """Run the stages; return the final state and each stage's account."""
+    retrieval = begin(sources, call)
+    return retrieval, [_timed(stage, retrieval, sources) for stage in PIPELINE]
+
+
+def begin(sources: Sources, call: Query[Any]) -> Retrieval:
+    """Return the state before the first stage; raise `Invalid` for a query that cannot be asked."""
+    if not call.query.strip():
+        raise Invalid("The query is empty.")
+    if len(call.query) > MAX_QUERY_CHARS:
+        raise Invalid(f"The query has {len(call.query)} characters; the limit is {MAX_QUERY_CHARS}.")
+    multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
+    return Retrieval(
+        call=call,
+        chosen=compile_filter(call, sources.store.namespaces),
+        now=sources.clock(),
+        depth=max(LEAST_DEPTH, multiplier * call.limit),
+        deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
+    )
+
+
+def _timed(stage: Stage, retrieval: Retrieval, sources: Sources) -> StageTrace:
+    """Run one stage; note its time, its counts, and in each dropped candidate which stage it was."""
+    name = stage.__name__
+    before = len(retrieval.alive())
+    began = time.perf_counter()
+    stage(retrieval, sources)
+    took_ms = _ms_since(began)
+    for candidate in retrieval.candidates.values():
+        if candidate.lost and not candidate.lost_in:
+            candidate.lost_in = name
+    notes, retrieval.notes = retrieval.notes, {}
+    return StageTrace(name=name, took_ms=took_ms, entered=before, left=len(retrieval.alive()), notes=notes)
+
+
+def _hits(sources: Sources, retrieval: Retrieval) -> list[Hit]:
+    found = [(candidate, candidate.record) for candidate in retrieval.ranked if candidate.record]
+    with sources.store.reading() as connection:
+        links = contradictions(connection, [record.id for _, record in found])
+    return [
+        Hit(
+            **fields_of(record, sources.store.namespaces, links.get(record.id, [])),
+            score=candidate.score,
+            similarity=candidate.similarity,
+            bm25=candidate.bm25,
+        )
+        for candidate, record in found
+    ]
+
+
+def _ms_since(began: float) -> float:
+    return round((time.perf_counter() - began) * 1000, 3)

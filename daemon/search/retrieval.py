@@ -1,0 +1,65 @@
+"""The state of one retrieval, passed from stage to stage."""
+
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from memoryd.client.protocol import Query
+from memoryd.daemon.config import SearchConfig
+from memoryd.daemon.embedding.embedder import Embedding
+from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.search.traces import Candidate, Traces
+from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.vectors import Vector
+
+LEAST_DEPTH = 50
+
+
+class Sources(NamedTuple):
+    """What the stages draw from."""
+
+    store: Store
+    embedding: Embedding
+    config: SearchConfig
+    traces: Traces
+    clock: Callable[[], float]  # UTC seconds
+
+
+@dataclass(slots=True)
+class Retrieval:
+    """One search: what is asked, what was found so far, what was left out."""
+
+    call: Query[Any]
+    chosen: Filter
+    now: float
+    depth: int
+    deadline: float | None  # on the monotonic clock
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    generation: Generation | None = None
+    vector: "Vector | Future[Vector] | None" = None
+    words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
+    candidates: dict[int, Candidate] = field(default_factory=dict)
+    ranked: list[Candidate] = field(default_factory=list)
+    degraded: list[str] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)  # of the stage under way
+
+    def candidate(self, row: int) -> Candidate:
+        """Return the candidate of a row, new if it is the first arm that brings it."""
+        return self.candidates.setdefault(row, Candidate(row))
+
+    def alive(self) -> list[Candidate]:
+        """Return the candidates that no stage has dropped."""
+        return [candidate for candidate in self.candidates.values() if not candidate.lost]
+
+    def degrade(self, part: str) -> None:
+        """Note that a part was left out."""
+        if part not in self.degraded:
+            self.degraded.append(part)
+
+    def remaining_s(self) -> float | None:
+        """Return the seconds until the deadline, never negative; None without one."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())

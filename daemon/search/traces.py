@@ -1,0 +1,81 @@
+"""Traces of recent retrievals, kept by id, the oldest forgotten first."""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import apsw
+
+from memoryd.client.errors import NotFound
+from memoryd.client.protocol import CandidateTrace, Trace
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.rows import Row
+
+_PREVIEW = 80
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A memory on its way through the stages. Ranks count from 1; `lost` says why it left, `lost_in` at which."""
+
+    row: int
+    similarity: float | None = None
+    similarity_rank: int | None = None
+    bm25: float | None = None
+    bm25_rank: int | None = None
+    score: float = 0.0
+    record: Row | None = None
+    lost: str = ""
+    lost_in: str = ""
+
+
+class Kept(NamedTuple):
+    """A trace without its candidates' texts, and the candidates to look them up for when it is read."""
+
+    trace: Trace
+    candidates: list[Candidate]
+
+
+class Traces:
+    """A bounded store of traces; each belongs to the namespace that searched."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, kept: Kept) -> None:
+        """Keep a trace; the rows of its candidates are let go."""
+        for candidate in kept.candidates:
+            candidate.record = None
+        with self._lock:
+            self._kept[kept.trace.id] = kept
+            while len(self._kept) > self._capacity:
+                self._kept.popitem(last=False)
+
+    def find(self, prefix: str | None, namespace: str) -> Kept:
+        """Return a trace by id or prefix, None for the latest; the root finds all, others their own."""
+        with self._lock:
+            for kept in reversed(self._kept.values()):
+                if (not namespace or kept.trace.namespace == namespace) and kept.trace.id.startswith(prefix or ""):
+                    return kept
+        raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
+
+
+def whole(connection: apsw.Connection, kept: Kept) -> Trace:
+    """Return the trace with every candidate, best first; those deleted since are left out."""
+    found = rows.by_rows(connection, [candidate.row for candidate in kept.candidates])
+    kept.trace.candidates = [
+        CandidateTrace(
+            id=found[candidate.row].id,
+            preview=" ".join(found[candidate.row].content[: 2 * _PREVIEW].split())[:_PREVIEW],
+            similarity=candidate.similarity,
+            bm25=candidate.bm25,
+            score=candidate.score,
+            lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
+        )
+        for candidate in kept.candidates
+        if candidate.row in found
+    ]
+    return kept.trace

@@ -1,0 +1,94 @@
+"""Why a memory is not among the hits of a query: ask each filter, each arm and each stage about this one memory."""
+
+from typing import Any
+
+import apsw
+import numpy as np
+
+from memoryd.client.protocol import Why, WhyNot
+from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.search.pipeline import retrieve
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.store import fulltext, namespaces, rows, vectors
+from memoryd.daemon.store.filters import ALIVE, compile_filter
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.vectors import Vector
+
+
+def why_not(sources: Sources, call: WhyNot) -> Why:
+    """Return the stage that lost the memory and the reason, or its rank if it is a hit."""
+    reached = namespaces.condition(sources.store.namespaces.reached(namespaces.check(call.namespace), call.reach))
+    with sources.store.reading() as connection:
+        row = rows.resolve(connection, call.id, reached)
+    retrieval, _ = retrieve(sources, call)
+    ranks = {candidate.row: rank for rank, candidate in enumerate(retrieval.ranked, start=1)}
+    candidate = retrieval.candidates.get(row.row)
+    why = Why(id=row.id, found=row.row in ranks, rank=ranks.get(row.row))
+    why.last_hit_score = retrieval.ranked[-1].score if retrieval.ranked else None
+    if candidate is not None:
+        why.similarity, why.similarity_rank = candidate.similarity, candidate.similarity_rank
+        why.bm25, why.bm25_rank, why.score = candidate.bm25, candidate.bm25_rank, candidate.score
+        why.stage, why.reason = candidate.lost_in, candidate.lost
+        return why
+    with sources.store.reading() as connection:
+        why.stage, why.reason = "filter", _filtered_by(sources, connection, call, row)
+        if not why.reason:
+            why.stage, why.reason = "candidates", _not_a_candidate(sources, connection, retrieval, row, why)
+    return why
+
+
+def _filtered_by(sources: Sources, connection: apsw.Connection, call: WhyNot, row: Row) -> str:
+    """Return which filter leaves the memory out, empty if none does."""
+    if row.superseded_by:
+        return f"it is superseded by {row.superseded_by}"
+
+    def holds(condition: str, values: tuple[Any, ...] = ()) -> bool:
+        sql = f"SELECT 1 FROM memories m WHERE m.row = ? AND {condition}"
+        return connection.execute(sql, (row.row, *values)).fetchone() is not None
+
+    if not holds(ALIVE, (sources.clock(),)):
+        return "it is expired"
+    chosen = compile_filter(call, sources.store.namespaces)
+    if chosen.condition and not holds(chosen.condition, chosen.values):
+        return "a filter of the query excludes it: " + ", ".join(_given_filters(call))
+    return ""
+
+
+def _given_filters(call: WhyNot) -> list[str]:
+    names = ("type", "source", "tier", "metadata", "after", "before", "path_prefix", "ids")
+    return [f"{name} = {value}" for name in names if (value := getattr(call, name)) not in (None, [], {})]
+
+
+def _not_a_candidate(sources: Sources, connection: apsw.Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
+    match = fulltext.build_match(connection, retrieval.call.query, sources.config.max_postings)
+    words = "no word of the query is in it"
+    if match is not None:
+        sql = f"SELECT {fulltext.BM25} FROM memories_fts WHERE memories_fts MATCH ? AND rowid = ?"
+        scored: Any = connection.execute(sql, (match.expression, row.row)).get
+        why.bm25 = scored
+        if why.bm25 is not None:
+            words = f"by words it is not among the best {retrieval.depth}"
+    generation = retrieval.generation
+    if generation is None or not isinstance(retrieval.vector, np.ndarray):
+        vector = sources.embedding.query_vector(retrieval.call.query)
+        if vector is None:
+            return f"{words}, and there is no model to compare meanings"
+        generation, given = vector
+        retrieval.vector = given if isinstance(given, np.ndarray) else given.result(sources.config.embed_limit_s)
+    assert isinstance(retrieval.vector, np.ndarray)
+    why.similarity, why.similarity_rank = _place_by_meaning(connection, generation, retrieval, row, retrieval.vector)
+    if why.similarity is None:
+        return f"{words}, and its vector is still waiting in the queue"
+    return f"{words}, and by meaning it is number {why.similarity_rank} (candidates: {retrieval.depth})"
+
+
+def _place_by_meaning(
+    connection: apsw.Connection, generation: Generation, retrieval: Retrieval, row: Row, vector: Vector
+) -> tuple[float | None, int | None]:
+    numbers, matrix = vectors.of_rows(connection, generation.model, [row.row])
+    if not numbers:
+        return None, None
+    similarity = float(matrix[0] @ vector)
+    everything = generation.index.nearest(vector, max(1, len(generation.index)), retrieval.chosen.reached)
+    places = np.flatnonzero(everything.rows == row.row)
+    return similarity, int(places[0]) + 1 if len(places) else None

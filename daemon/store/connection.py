@@ -1,0 +1,47 @@
+"""SQLite connections as memoryd uses them: WAL, synchronous=FULL, sqlite-vec loaded, files 0600."""
+
+import os
+from pathlib import Path
+
+import apsw
+import sqlite_vec
+
+from memoryd.client.errors import StorageFailed
+
+_BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hold the lock for a moment
+
+
+def open_writer(path: Path) -> apsw.Connection:
+    """Open or create the database for the writer; raise `StorageFailed` when it cannot be used."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        connection = apsw.Connection(str(path))
+        _prepare(connection)
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "full")
+        connection.pragma("wal_autocheckpoint", 2000)
+    except (OSError, apsw.Error) as error:
+        raise StorageFailed(f"The database {path} cannot be opened: {_reason(error)}.") from None
+    return connection
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    """Open a connection that cannot write."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    _prepare(connection)
+    connection.pragma("query_only", True)
+    return connection
+
+
+def _prepare(connection: apsw.Connection) -> None:
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    connection.enable_load_extension(True)
+    connection.load_extension(sqlite_vec.loadable_path())
+    connection.enable_load_extension(False)
+    connection.pragma("foreign_keys", True)
+    connection.pragma("cache_size", -8192)  # KiB
+    connection.pragma("temp_store", "memory")
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error).removesuffix(".")

@@ -1,0 +1,92 @@
+"""What a filter means, in one place: an SQL condition on the alias `m`, used by list, full text and vector search."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Filtered
+from memoryd.daemon.store import namespaces, rows
+
+_KEY = re.compile(r"[^\x00-\x1f\"\\]{1,128}\Z")
+
+
+class Filter(NamedTuple):
+    """`reached` namespaces (None = all) and a further SQL condition with its values; `narrow` if there is one."""
+
+    reached: frozenset[int] | None
+    condition: str
+    values: tuple[Any, ...]
+    narrow: bool
+
+    def where(self, now: float, all_states: bool = False) -> tuple[str, tuple[Any, ...]]:
+        """Return the whole condition: namespaces, fields and, unless `all_states`, only what is alive at `now`."""
+        parts = [namespaces.condition(self.reached)]
+        if self.condition:
+            parts.append(self.condition)
+        if all_states:
+            return " AND ".join(parts), self.values
+        return " AND ".join([*parts, ALIVE]), (*self.values, now)
+
+
+# Expired and superseded memories leave every search at once.
+ALIVE = "m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.expires_at > ? OR m.pinned)"
+
+
+def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
+    """Return the filter of a call; raise `Invalid` for a namespace or value that makes no sense."""
+    reached = names.reached(namespaces.check(call.namespace), call.reach)
+    parts: list[str] = []
+    values: list[Any] = []
+    for column, wanted in (("type", call.type), ("source", call.source), ("tier", call.tier)):
+        if wanted:
+            parts.append(f"m.{column} IN ({', '.join('?' * len(wanted))})")
+            values += wanted
+    for key, value in call.metadata.items():
+        condition, compared = _metadata(key, value)
+        parts.append(condition)
+        values += compared
+    if call.after is not None:
+        parts.append("m.created_at > ?")
+        values.append(call.after)
+    if call.before is not None:
+        parts.append("m.created_at < ?")
+        values.append(call.before)
+    if call.path_prefix is not None:
+        parts.append("m.path >= ? AND m.path < ?")
+        values += [call.path_prefix, call.path_prefix + "\U0010ffff"]
+    if call.ids:
+        parts.append(_ids(call.ids, values))
+    return Filter(reached, " AND ".join(parts), tuple(values), bool(parts))
+
+
+def _metadata(key: str, value: Any) -> tuple[str, list[Any]]:
+    """Return the condition that a top-level key equals a value, or is a list that contains it, and its values."""
+    if not _KEY.match(key):
+        raise Invalid(f"{key!r} cannot be a metadata key in a filter.")
+    path = f'$."{key}"'
+    if value is None:
+        return "json_type(m.metadata, ?) = 'null'", [path]
+    if isinstance(value, list | dict):
+        return "json_extract(m.metadata, ?) = json(?)", [path, msgspec.json.encode(value).decode()]
+    # The JSON type must be the same as well, so that 1 is not true.
+    return (
+        "(json_type(m.metadata, ?) <> 'object' AND EXISTS"
+        f" (SELECT 1 FROM json_each(m.metadata, ?) v WHERE v.value = ? AND v.type IN ({_json_types(value)})))",
+        [path, path, value],
+    )
+
+
+def _json_types(value: Any) -> str:
+    if isinstance(value, bool):
+        return "'true'" if value else "'false'"
+    return "'text'" if isinstance(value, str) else "'integer', 'real'"
+
+
+def _ids(prefixes: Sequence[str], values: list[Any]) -> str:
+    for prefix in prefixes:
+        rows.check_prefix(prefix)
+        values += rows.id_range(prefix)
+    return "(" + " OR ".join("(m.id >= ? AND m.id < ?)" for _ in prefixes) + ")"

@@ -1,0 +1,174 @@
+"""The operation log: each change is one operation that keeps the former rows, so it can be shown and undone.
+
+An operation records for each memory it touches the row before it (NULL if there was none). The row after it is the
+`before` of the next operation on that memory, or the row itself. Undo puts the former rows back; it is an operation
+like any other, so undoing an undo does the change again.
+"""
+
+from typing import Any
+
+import apsw
+import msgspec
+
+from memoryd.client.errors import Conflict, NotFound
+from memoryd.client.protocol import Operation
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.rows import Row
+
+
+class Image(msgspec.Struct):
+    """A memory's row and its links (origin, target, kind, created_at) as they were."""
+
+    row: Row
+    links: list[tuple[str, str, str, float]] = []
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Image).decode
+
+
+def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) -> int:
+    """Start an operation and return its number."""
+    number = connection.execute(
+        "INSERT INTO operations (kind, at, namespace) VALUES (?, ?, ?) RETURNING id", (kind, now, namespace)
+    ).get
+    assert isinstance(number, int)
+    return number
+
+
+def record(connection: apsw.Connection, operation: int, memory: str, namespace: str, before: Row | None) -> None:
+    """Keep a memory's state before the operation touches it; the first state within an operation counts."""
+    image = None
+    if before is not None:
+        links: list[Any] = connection.execute(
+            "SELECT origin, target, kind, created_at FROM links WHERE origin = ? OR target = ?", (memory, memory)
+        ).fetchall()
+        image = _encode(Image(before, links)).decode()
+    connection.execute(
+        "INSERT OR IGNORE INTO history (operation, memory, namespace, before) VALUES (?, ?, ?, ?)",
+        (operation, memory, namespace, image),
+    )
+    connection.execute("UPDATE operations SET memories = memories + changes() WHERE id = ?", (operation,))
+
+
+def latest(connection: apsw.Connection, condition: str, limit: int) -> list[Operation]:
+    """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`)."""
+    found = connection.execute(
+        "SELECT o.id, o.kind, o.at, o.namespace, o.memories, o.undone_by FROM operations o"
+        f" WHERE EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id AND {_on_history(condition)})"
+        " ORDER BY o.id DESC LIMIT ?",
+        (limit,),
+    )
+    return [
+        Operation(id=number, kind=kind, at=at, namespace=namespace, memories=memories, undone_by=undone_by)
+        for number, kind, at, namespace, memories, undone_by in found
+    ]
+
+
+def states(connection: apsw.Connection, memory: str) -> list[tuple[int, str, float, Row | None]]:
+    """Return (operation, kind, at, row before it) of every change of a memory, oldest first."""
+    found = connection.execute(
+        "SELECT o.id, o.kind, o.at, h.before FROM history h JOIN operations o ON o.id = h.operation"
+        " WHERE h.memory = ? ORDER BY o.id",
+        (memory,),
+    )
+    return [(number, kind, at, _decode(before).row if before else None) for number, kind, at, before in found]
+
+
+def known_id(connection: apsw.Connection, prefix: str, condition: str) -> str:
+    """Return the id of a memory, also a deleted one, that begins with `prefix`; raise as `rows.resolve` does."""
+    rows.check_prefix(prefix)
+    found = connection.execute(
+        f"SELECT DISTINCT h.memory FROM history h WHERE h.memory >= ? AND h.memory < ? AND {_on_history(condition)}"
+        " LIMIT 2",
+        rows.id_range(prefix),
+    ).fetchall()
+    if len(found) == 1:
+        return str(found[0][0])
+    return rows.resolve(connection, prefix, condition).id
+
+
+def undo(
+    connection: apsw.Connection, operation: int | None, condition: str, now: float, namespace: str
+) -> tuple[int, int, list[Row], list[Row]]:
+    """Put back the state before an operation (None: the latest one not undone, and itself no undo).
+
+    Return its number, the number of the undo, the rows as they were until now, and the rows put back. Raise `NotFound`,
+    or `Conflict` when a memory was changed again since.
+    """
+    number, kind = _undoable(connection, operation, condition)
+    _check_unchanged_since(connection, number)
+    images: list[Any] = connection.execute(
+        "SELECT memory, namespace, before FROM history WHERE operation = ?", (number,)
+    ).fetchall()
+    mine = begin(connection, "redo" if kind == "undo" else "undo", namespace, now)
+    # Undoing an undo puts the first operation into effect again.
+    connection.execute("UPDATE operations SET undone_by = NULL WHERE undone_by = ?", (number,))
+    present = rows.by_ids(connection, [memory for memory, _, _ in images])
+    for memory, place, _ in images:
+        record(connection, mine, memory, place, present.get(memory))
+    rows.delete(connection, [row.row for row in present.values()])
+    former = [_decode(before) for _, _, before in images if before]
+    for image in former:
+        rows.insert(connection, image.row)
+    _restore_links(connection, former)
+    connection.execute("UPDATE operations SET undone_by = ? WHERE id = ?", (mine, number))
+    return number, mine, list(present.values()), [image.row for image in former]
+
+
+def _undoable(connection: apsw.Connection, operation: int | None, condition: str) -> tuple[int, str]:
+    in_effect = "o.undone_by IS NULL AND o.kind NOT IN ('undo', 'redo') AND ?1 IS NULL"
+    chosen = "o.id = ?1" if operation is not None else in_effect
+    found: Any = connection.execute(
+        f"SELECT o.id, o.kind, o.undone_by FROM operations o WHERE {chosen}"
+        " AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id)"
+        f" AND NOT EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id AND NOT ({_on_history(condition)}))"
+        " ORDER BY o.id DESC LIMIT 1",
+        (operation,),
+    ).fetchone()
+    if found is None:
+        raise NotFound("There is nothing to undo." if operation is None else f"There is no operation {operation}.")
+    number, kind, undone_by = found
+    if kind == "redo":
+        raise Conflict(f"Operation {number} did an undone operation again; undo that operation itself.")
+    if undone_by is not None:
+        raise Conflict(f"Operation {number} was undone by operation {undone_by}; undo that one to do it again.")
+    return number, kind
+
+
+def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
+    later = connection.execute(
+        "SELECT DISTINCT l.operation FROM history h JOIN history l ON l.memory = h.memory AND l.operation > h.operation"
+        " JOIN operations o ON o.id = l.operation"
+        # An operation and the undo of it cancel each other.
+        " WHERE h.operation = ? AND o.undone_by IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM operations u WHERE u.undone_by = o.id)"
+        " ORDER BY 1",
+        (operation,),
+    ).fetchall()
+    if later:
+        numbers = ", ".join(str(number) for (number,) in later)
+        raise Conflict(
+            f"Memories of operation {operation} were changed again by {numbers}; undo those first.",
+            {"operations": [number for (number,) in later]},
+        )
+
+
+def _restore_links(connection: apsw.Connection, former: list[Image]) -> None:
+    """Put links back as they were, as far as both ends exist."""
+    for image in former:
+        for link in image.links:
+            connection.execute(
+                "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"
+                " WHERE (SELECT count(*) FROM memories WHERE id IN (?1, ?2)) = 2",
+                link,
+            )
+
+
+def _on_history(condition: str) -> str:
+    """Return a condition on namespaces, written for `m.namespace` numbers, for the names in `history`."""
+    if condition == "TRUE":
+        return condition
+    return (
+        f"h.namespace IN (SELECT name FROM namespaces m_names WHERE {condition.replace('m.namespace', 'm_names.id')})"
+    )

@@ -1,0 +1,166 @@
+"""The schema as a list of migrations: number = position, `user_version` is set in the same transaction.
+
+To change the schema append to `MIGRATIONS`; never edit a released entry. A database of a newer memoryd is refused.
+"""
+
+import apsw
+
+from memoryd.client.errors import StorageFailed
+
+_FIRST = """
+-- What belongs to this database as a whole: its embedding model, for example.
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE namespaces (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+
+-- Small columns first: filters read them without touching the pages of long texts.
+-- AUTOINCREMENT: a row number is never used again, so a RAM index entry can never point to another memory.
+CREATE TABLE memories (
+  row INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  type TEXT NOT NULL,
+  source TEXT NOT NULL,
+  tier TEXT NOT NULL,
+  importance REAL NOT NULL,
+  created_at REAL NOT NULL,
+  updated_at REAL NOT NULL,
+  last_accessed_at REAL,
+  access_count INTEGER NOT NULL DEFAULT 0,
+  expires_at REAL,
+  pinned INTEGER NOT NULL DEFAULT 0,
+  superseded_by TEXT,
+  node INTEGER,                -- its topic cluster, if any
+  path TEXT,
+  start_line INTEGER,
+  end_line INTEGER,
+  content_hash BLOB NOT NULL,  -- SHA-256 of the normalised content: equal texts are duplicates
+  text_hash BLOB NOT NULL,     -- SHA-256 of the embedded text: finds its vector, whichever model made it
+  summary TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  neighbours TEXT NOT NULL,    -- short turns before and after it, searched lightly
+  content TEXT NOT NULL
+) STRICT;
+CREATE INDEX memories_duplicates ON memories (content_hash, namespace);   -- exact duplicate check of every add
+CREATE INDEX memories_created ON memories (created_at);                   -- list, after/before
+CREATE INDEX memories_namespace ON memories (namespace, type);            -- counts, small namespaces
+CREATE INDEX memories_text ON memories (text_hash);                       -- which memories use a cached vector
+CREATE INDEX memories_path ON memories (path) WHERE path IS NOT NULL;     -- path prefixes
+CREATE INDEX memories_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE VIRTUAL TABLE memories_fts USING fts5 (
+  content, metadata, neighbours,
+  content = 'memories', content_rowid = 'row', tokenize = 'porter unicode61'
+);
+CREATE VIRTUAL TABLE memories_terms USING fts5vocab (memories_fts, row);  -- in how many memories a term occurs
+-- Triggers keep full text in step whatever statement changes a row.
+CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
+  INSERT INTO memories_fts (rowid, content, metadata, neighbours)
+  VALUES (new.row, new.content, new.metadata, new.neighbours);
+END;
+CREATE TRIGGER memories_removed AFTER DELETE ON memories BEGIN
+  INSERT INTO memories_fts (memories_fts, rowid, content, metadata, neighbours)
+  VALUES ('delete', old.row, old.content, old.metadata, old.neighbours);
+END;
+CREATE TRIGGER memories_changed AFTER UPDATE OF content, metadata, neighbours ON memories BEGIN
+  INSERT INTO memories_fts (memories_fts, rowid, content, metadata, neighbours)
+  VALUES ('delete', old.row, old.content, old.metadata, old.neighbours);
+  INSERT INTO memories_fts (rowid, content, metadata, neighbours)
+  VALUES (new.row, new.content, new.metadata, new.neighbours);
+END;
+
+CREATE TABLE models (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  fingerprint TEXT NOT NULL UNIQUE,  -- changes whenever vectors would: weights, pooling, prefixes
+  dimensions INTEGER NOT NULL
+) STRICT;
+-- Durable vectors and embedding cache in one: a text is embedded once per model. float32 in sqlite-vec's format, so
+-- that its functions (vec_distance_cosine, vec_length) work on them in any SQLite shell that loads the extension.
+CREATE TABLE vec_embeddings (
+  id INTEGER PRIMARY KEY,
+  model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE,
+  text_hash BLOB NOT NULL,
+  vector BLOB NOT NULL,
+  UNIQUE (model, text_hash)
+) STRICT;
+
+CREATE TABLE links (
+  origin TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+  target TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  PRIMARY KEY (origin, target, kind)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX links_target ON links (target);  -- links are shown from both ends
+
+CREATE TABLE operations (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind TEXT NOT NULL,
+  at REAL NOT NULL,
+  namespace TEXT NOT NULL,
+  memories INTEGER NOT NULL DEFAULT 0,
+  undone_by INTEGER REFERENCES operations (id)
+) STRICT;
+CREATE TABLE history (
+  operation INTEGER NOT NULL REFERENCES operations (id) ON DELETE CASCADE,
+  memory TEXT NOT NULL,
+  namespace TEXT NOT NULL,           -- of the memory, so that history of deleted ones obeys reach
+  before TEXT,                       -- the row as JSON before the operation; NULL: it did not exist
+  PRIMARY KEY (operation, memory)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX history_memory ON history (memory, operation);
+
+-- L0: the journal of observed turns, so that they are back after a restart.
+CREATE TABLE turns (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  session TEXT NOT NULL,
+  role TEXT NOT NULL,
+  content TEXT NOT NULL,
+  importance REAL NOT NULL,
+  source TEXT NOT NULL,
+  created_at REAL NOT NULL
+) STRICT;
+-- L2: topic clusters and their relations.
+CREATE TABLE nodes (
+  id INTEGER PRIMARY KEY,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  label TEXT NOT NULL,
+  centroid BLOB,
+  members INTEGER NOT NULL DEFAULT 0,
+  created_at REAL NOT NULL,
+  updated_at REAL NOT NULL
+) STRICT;
+CREATE TABLE edges (
+  origin INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  target INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  weight REAL NOT NULL,
+  PRIMARY KEY (origin, target, kind)
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring the database to the newest schema; refuse one that a newer memoryd wrote."""
+    version = _version(connection)
+    if version > len(MIGRATIONS):
+        raise StorageFailed(
+            f"The database was written by a newer memoryd (schema {version}, this one knows {len(MIGRATIONS)}); "
+            "upgrade memoryd or point it to another data directory."
+        )
+    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+        with connection:
+            connection.execute(script)
+            connection.pragma("user_version", number)
+
+
+def _version(connection: apsw.Connection) -> int:
+    version = connection.pragma("user_version")
+    assert isinstance(version, int)
+    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        raise StorageFailed("The database file is not one of memoryd; choose another data directory.")
+    return version

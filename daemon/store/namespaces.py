@@ -1,0 +1,85 @@
+"""Namespaces: names to numbers, and which of them a caller reaches."""
+
+import apsw
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Reach
+from memoryd.daemon.store.writer import Transaction
+
+MAX_PARTS = 16
+MAX_BYTES = 512
+
+
+def check(name: str) -> str:
+    """Return a namespace as given; raise `Invalid` for empty parts, control characters and excessive length."""
+    parts = name.split("/") if name else []
+    if any(not part.strip() for part in parts):
+        raise Invalid(f"The namespace {name!r} has an empty part; write it like acme/api/alpha.")
+    if any(ord(character) < 32 for character in name):
+        raise Invalid(f"The namespace {name!r} has control characters.")
+    if len(parts) > MAX_PARTS or len(name.encode()) > MAX_BYTES:
+        raise Invalid(f"The namespace is longer than {MAX_PARTS} parts or {MAX_BYTES} bytes.")
+    return name
+
+
+def enclosing(name: str) -> list[str]:
+    """Return the namespace and all that enclose it, the root last."""
+    parts = name.split("/") if name else []
+    return ["/".join(parts[:length]) for length in range(len(parts), -1, -1)]
+
+
+class Namespaces:
+    """All names of a database in RAM. Only the writer adds; readers see a name once its row is committed."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._numbers: dict[str, int] = {
+            name: number for number, name in connection.execute("SELECT id, name FROM namespaces")
+        }
+        self._names = {number: name for name, number in self._numbers.items()}
+
+    def name(self, number: int) -> str:
+        """Return the name of a number."""
+        return self._names[number]
+
+    def number(self, name: str) -> int | None:
+        """Return the number of a name that exists."""
+        return self._numbers.get(name)
+
+    def ensure(self, transaction: Transaction, name: str) -> int:
+        """Return the number of a name, inserting it if it is new."""
+        known = self._numbers.get(name)
+        if known is not None:
+            return known
+        connection = transaction.connection
+        found = connection.execute("SELECT id FROM namespaces WHERE name = ?", (name,)).get
+        if found is None:
+            found = connection.execute("INSERT INTO namespaces (name) VALUES (?) RETURNING id", (name,)).get
+        assert isinstance(found, int)
+        number = found
+        transaction.after_commit(lambda: self._learn(name, number))
+        return number
+
+    def _learn(self, name: str, number: int) -> None:
+        self._numbers[name] = number
+        self._names[number] = name
+
+    def reached(self, name: str, reach: Reach | None) -> frozenset[int] | None:
+        """Return the numbers that a caller at `name` reaches, None for all of them."""
+        reach = reach or ("visible" if name else "all")
+        if reach == "all" or (reach == "subtree" and not name):
+            return None
+        if reach == "visible":
+            wanted = enclosing(name)
+        elif reach == "exact":
+            wanted = [name]
+        else:
+            inner = name + "/"
+            wanted = [known for known in list(self._numbers) if known == name or known.startswith(inner)]
+        return frozenset(self._numbers[known] for known in wanted if known in self._numbers)
+
+
+def condition(reached: frozenset[int] | None) -> str:
+    """Return the SQL condition on `m` for reached namespaces; the numbers are ours, so they stand in the text."""
+    if reached is None:
+        return "TRUE"
+    return f"m.namespace IN ({', '.join(map(str, sorted(reached)))})"

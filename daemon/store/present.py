@@ -1,0 +1,62 @@
+"""Stored rows as the memories that clients see."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+import msgspec
+
+from memoryd.client.protocol import Memory
+from memoryd.daemon.store.namespaces import Namespaces
+from memoryd.daemon.store.rows import Row
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def fields_of(row: Row, names: Namespaces, contradicts: list[str]) -> dict[str, Any]:
+    """Return the fields of a `Memory` for a row."""
+    return {
+        "id": row.id,
+        "namespace": names.name(row.namespace),
+        "type": row.type,
+        "content": row.content,
+        "summary": row.summary,
+        "metadata": _decode(row.metadata),
+        "importance": row.importance,
+        "source": row.source,
+        "tier": row.tier,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "last_accessed_at": row.last_accessed_at,
+        "access_count": row.access_count,
+        "expires_at": row.expires_at,
+        "pinned": bool(row.pinned),
+        "superseded_by": row.superseded_by,
+        "path": row.path,
+        "start_line": row.start_line,
+        "end_line": row.end_line,
+        "contradicts": contradicts,
+    }
+
+
+def memories(connection: apsw.Connection, names: Namespaces, found: Iterable[Row]) -> list[Memory]:
+    """Return the memories of rows, each with the ids it contradicts."""
+    listed = list(found)
+    links = contradictions(connection, [row.id for row in listed])
+    return [Memory(**fields_of(row, names, links.get(row.id, []))) for row in listed]
+
+
+def contradictions(connection: apsw.Connection, ids: list[str]) -> dict[str, list[str]]:
+    """Return for each id the ids linked to it as contradicting, whichever came first."""
+    if not ids:
+        return {}
+    marks = ", ".join("?" * len(ids))
+    links: dict[str, list[str]] = {}
+    pairs: Any = connection.execute(
+        f"SELECT origin, target FROM links WHERE kind = 'contradicts' AND origin IN ({marks})"
+        f" UNION SELECT target, origin FROM links WHERE kind = 'contradicts' AND target IN ({marks})",
+        (*ids, *ids),
+    )
+    for here, there in pairs:
+        links.setdefault(here, []).append(there)
+    return links

@@ -1,0 +1,134 @@
+"""Rows of the table `memories`: read, insert, change, delete. Every function takes the connection to work on."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from memoryd.client.errors import AmbiguousId, Invalid, NotFound
+
+_IN_LIMIT = 500  # values per IN list
+_HEX = frozenset("0123456789abcdef")
+
+
+class Row(msgspec.Struct, kw_only=True):
+    """One memory as stored; `row` is 0 until it is inserted. Field order = column order of every SELECT here."""
+
+    row: int = 0
+    id: str
+    namespace: int
+    type: str
+    source: str
+    tier: str
+    importance: float
+    created_at: float
+    updated_at: float
+    last_accessed_at: float | None = None
+    access_count: int = 0
+    expires_at: float | None = None
+    pinned: int = 0
+    superseded_by: str | None = None
+    node: int | None = None
+    path: str | None = None
+    start_line: int | None = None
+    end_line: int | None = None
+    content_hash: bytes
+    text_hash: bytes
+    summary: str = ""
+    metadata: str = "{}"
+    neighbours: str = ""
+    content: str
+
+
+COLUMNS: tuple[str, ...] = Row.__struct_fields__
+_SELECT = "SELECT " + ", ".join(f"m.{column}" for column in COLUMNS) + " FROM memories m"
+_INSERT = (
+    f"INSERT INTO memories ({', '.join(COLUMNS[1:])}) VALUES ({', '.join('?' * (len(COLUMNS) - 1))}) RETURNING row"
+)
+_INSERT_AT = f"INSERT INTO memories ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+
+
+def _row(values: Sequence[Any]) -> Row:
+    return Row(**dict(zip(COLUMNS, values, strict=True)))
+
+
+def select(connection: apsw.Connection, where: str, values: Sequence[Any]) -> list[Row]:
+    """Return the rows for a condition (and ORDER BY, LIMIT) on the alias `m`."""
+    return [_row(found) for found in connection.execute(f"{_SELECT} WHERE {where}", values)]
+
+
+def by_rows(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, Row]:
+    """Return the rows that exist among these row numbers."""
+    found: dict[int, Row] = {}
+    for part in _parts(numbers):
+        for row in select(connection, f"m.row IN ({_marks(part)})", part):
+            found[row.row] = row
+    return found
+
+
+def by_ids(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Row]:
+    """Return the rows that exist among these full ids."""
+    found: dict[str, Row] = {}
+    for part in _parts(ids):
+        for row in select(connection, f"m.id IN ({_marks(part)})", part):
+            found[row.id] = row
+    return found
+
+
+def resolve(connection: apsw.Connection, prefix: str, namespaces: str) -> Row:
+    """Return the one row whose id begins with `prefix` among `namespaces` (an SQL condition on `m`).
+
+    Raise `Invalid` for what cannot be an id, `NotFound`, or `AmbiguousId` with the candidates.
+    """
+    check_prefix(prefix)
+    found = select(connection, f"m.id >= ? AND m.id < ? AND {namespaces} ORDER BY m.id LIMIT 6", id_range(prefix))
+    if not found:
+        raise NotFound(f"No memory begins with {prefix}.", {"id": prefix})
+    if len(found) > 1:
+        candidates = [row.id for row in found]
+        shown = ", ".join(candidate[: max(8, len(prefix) + 4)] for candidate in candidates[:5])
+        more = " and more" if len(found) > 5 else ""
+        raise AmbiguousId(f"{prefix} is not unique: {shown}{more}.", {"candidates": candidates})
+    return found[0]
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise `Invalid` unless `prefix` is 4 to 32 lower-case hex digits."""
+    if not 4 <= len(prefix) <= 32 or not _HEX.issuperset(prefix):
+        raise Invalid(f"{prefix!r} is not an id: 4 to 32 of the digits 0-9 and a-f are.")
+
+
+def id_range(prefix: str) -> tuple[str, str]:
+    """Return the bounds (from, below) of the ids that begin with a hex prefix."""
+    return prefix, prefix + "g"  # 'g' sorts after every hex digit
+
+
+def insert(connection: apsw.Connection, row: Row) -> int:
+    """Insert a row and return its number; a row that carries its number (undo) gets the same again."""
+    values = msgspec.structs.astuple(row)
+    if row.row:
+        connection.execute(_INSERT_AT, values)
+        return row.row
+    number = connection.execute(_INSERT, values[1:]).get
+    assert isinstance(number, int)
+    return number
+
+
+def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> None:
+    """Set columns of a row."""
+    assignments = ", ".join(f"{name} = ?" for name in fields)
+    connection.execute(f"UPDATE memories SET {assignments} WHERE row = ?", (*fields.values(), number))
+
+
+def delete(connection: apsw.Connection, numbers: Iterable[int]) -> None:
+    """Delete rows; their links and full-text entries go with them."""
+    connection.executemany("DELETE FROM memories WHERE row = ?", ((number,) for number in numbers))
+
+
+def _parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (values[start : start + _IN_LIMIT] for start in range(0, len(values), _IN_LIMIT))
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

@@ -1,0 +1,149 @@
+"""The one thread that writes: it takes waiting jobs, runs them in one transaction, and syncs once for all of them.
+
+A job is a function of the connection and a `Batch`. It runs in a savepoint of its own, so a job that fails takes back
+its own changes only. Its future gets the result after the commit is on disk. What a job changes in RAM (index entries)
+it does in `after_commit`, or takes back in `on_rollback`, so RAM and disk agree.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import apsw
+
+from memoryd.client.errors import Busy, MemorydError, StorageFailed
+
+T = TypeVar("T")
+Job = Callable[["Transaction"], T]
+
+MAX_BATCH = 256
+MAX_WAITING = 2048
+
+log = logging.getLogger(__name__)
+
+
+class Transaction:
+    """What a job works with: the writer's connection, and what to do once the transaction is on disk."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._after: dict[bool, list[Callable[[], None]]] = {True: [], False: []}
+
+    def after_commit(self, action: Callable[[], None]) -> None:
+        """Run `action` after the commit, before anybody is told of it."""
+        self._after[True].append(action)
+
+    def on_rollback(self, action: Callable[[], None]) -> None:
+        """Run `action` if the job, or the transaction it is part of, is taken back."""
+        self._after[False].append(action)
+
+    def finish(self, committed: bool) -> None:
+        """Run the actions of one outcome in order; a failing one is logged and does not stop the others."""
+        for action in self._after[committed]:
+            try:
+                action()
+            except Exception:
+                log.exception("an action after a transaction failed")
+
+
+class Writer:
+    """Owns the writing connection and its thread."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._jobs: queue.Queue[tuple[Job[Any], Future[Any]] | None] = queue.Queue(MAX_WAITING)
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job[T]) -> "Future[T]":
+        """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full."""
+        future: Future[T] = Future()
+        if self._closing:
+            raise StorageFailed("The daemon is stopping; nothing more is written.")
+        try:
+            self._jobs.put_nowait((job, future))
+        except queue.Full:
+            raise Busy("The write queue is full.", {"retry_after_ms": 200}) from None
+        return future
+
+    def waiting(self) -> int:
+        """Return how many jobs wait."""
+        return self._jobs.qsize()
+
+    def close(self) -> None:
+        """Finish the waiting jobs, then end the thread and close the connection."""
+        self._closing = True
+        self._jobs.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _run(self) -> None:
+        while (first := self._jobs.get()) is not None:
+            batch = [first]
+            ended = False
+            while len(batch) < MAX_BATCH:
+                try:
+                    job = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                if job is None:
+                    ended = True
+                    break
+                batch.append(job)
+            self._write(batch)
+            if ended:
+                return
+
+    def _write(self, batch: list[tuple[Job[Any], Future[Any]]]) -> None:
+        outcomes: list[tuple[Future[Any], Any]] = []
+        transaction = Transaction(self._connection)
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for job, future in batch:
+                outcomes.append((future, self._attempt(job, transaction)))
+            self._connection.execute("COMMIT")
+        except Exception as error:
+            self._roll_back()
+            transaction.finish(committed=False)
+            failure = self._failure(error)
+            for _, future in batch:
+                future.set_exception(failure)
+            return
+        transaction.finish(committed=True)
+        for future, outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+    def _attempt(self, job: Job[Any], transaction: Transaction) -> Any:
+        """Run one job in a savepoint; return its result or its exception."""
+        mine = Transaction(self._connection)
+        try:
+            with self._connection:
+                result = job(mine)
+        except Exception as error:
+            mine.finish(committed=False)
+            if isinstance(error, apsw.FullError | apsw.IOError):
+                raise  # the disk failed: nothing of this batch can be trusted to be kept
+            if not isinstance(error, MemorydError | apsw.Error):
+                log.exception("a write job failed")
+            return self._failure(error)
+        transaction.after_commit(lambda: mine.finish(committed=True))
+        transaction.on_rollback(lambda: mine.finish(committed=False))
+        return result
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    @staticmethod
+    def _failure(error: Exception) -> Exception:
+        if isinstance(error, apsw.Error | OSError):
+            log.error("writing failed: %s", error)
+            return StorageFailed(f"The database cannot be written: {error}.")
+        return error

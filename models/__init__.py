@@ -1,0 +1,39 @@
+"""Embedding models: text in, unit vectors out.
+
+`load` opens an installed model, `pull` installs one of the `CATALOG`, `import_directory` installs one from a folder.
+Imports nothing of the daemon or the client. Importing this package is cheap: ONNX Runtime and the tokenizer are
+imported by `load`, and what only an installation needs (`onnx`, the hub client) by `pull` and `import_directory`.
+"""
+
+from __future__ import annotations
+
+from memoryd.models.bench import BenchRow, bench
+from memoryd.models.catalog import CATALOG, DEFAULT, Floors, ModelSpec
+from memoryd.models.embedder import Embedder, load
+from memoryd.models.errors import ModelBroken, ModelError, ModelMissing, ModelUnavailable
+from memoryd.models.folder import Manifest, default_models_dir, installed, read_manifest, verify
+from memoryd.models.install import Progress, import_directory, pull, remove
+
+__all__ = [
+    "CATALOG",
+    "DEFAULT",
+    "BenchRow",
+    "Embedder",
+    "Floors",
+    "Manifest",
+    "ModelBroken",
+    "ModelError",
+    "ModelMissing",
+    "ModelSpec",
+    "ModelUnavailable",
+    "Progress",
+    "bench",
+    "default_models_dir",
+    "import_directory",
+    "installed",
+    "load",
+    "pull",
+    "read_manifest",
+    "remove",
+    "verify",
+]

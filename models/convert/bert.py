@@ -1,0 +1,153 @@
+"""Write the ONNX graph of a BERT-like sentence encoder from its checkpoint.
+
+The graph takes token ids alone: memoryd runs texts one at a time (or texts of equal length together), so nothing is
+padded and no attention mask exists. Pooling and normalisation are inside; the output is the finished vector.
+Covers BERT, RoBERTa and XLM-RoBERTa encoders with absolute positions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.models.convert.graph import FLOAT, Graph
+from memoryd.models.convert.quantise import block8, quantise_blocks
+from memoryd.models.convert.weights import read_tensors
+from memoryd.models.errors import ModelBroken
+
+Linear = Callable[[Graph, str, str, NDArray[Any], NDArray[Any]], str]
+Tensors = dict[str, NDArray[Any]]
+
+FORMAT = "block8/1"  # raise the number whenever the graph's results change: vectors are recomputed then
+FAMILIES = {"bert": 0, "roberta": 2, "xlm-roberta": 2, "camembert": 2}  # model type → first position that is used
+ACTIVATIONS = {"gelu": "Gelu", "gelu_new": "FastGelu", "gelu_pytorch_tanh": "FastGelu"}
+PREFIXES = ("", "bert.", "roberta.", "model.", "0.auto_model.")
+
+
+class Shape(NamedTuple):
+    """What the graph needs of a checkpoint's config.json."""
+
+    layers: int
+    heads: int
+    epsilon: float
+    activation: str
+    first_position: int
+
+
+def convert(source: Path, target: Path, pooling: str, linear: Linear = block8, small_table: bool = True) -> int:
+    """Write `target` (ONNX) from `source/model.safetensors` and `source/config.json`; return the dimensions.
+
+    `linear` stores the matrices; `small_table` keeps the word embeddings as 8-bit rows. Raises ModelBroken for
+    a checkpoint of another family or with missing tensors.
+    """
+    shape = read_shape(source / "config.json")
+    tensors = _strip_prefix(read_tensors(source / "model.safetensors"))
+    try:
+        graph = Graph()
+        value = _embeddings(graph, tensors, shape, small_table)
+        for layer in range(shape.layers):
+            value = _layer(graph, tensors, shape, f"encoder.layer.{layer}", value, linear)
+        dimensions = int(tensors["embeddings.word_embeddings.weight"].shape[1])
+        graph.save(target, _pool(graph, value, pooling), dimensions)
+    except KeyError as error:
+        raise ModelBroken(f"model.safetensors has no tensor {error}: not a BERT encoder.") from error
+    return dimensions
+
+
+def read_shape(path: Path) -> Shape:
+    """Read a BERT-like config.json; raise ModelBroken for what the graph cannot express."""
+    try:
+        config = json.loads(path.read_text())
+        family, activation = config["model_type"], config["hidden_act"]
+        if family not in FAMILIES or activation not in ACTIVATIONS:
+            raise ModelBroken(f"config.json names a {family} with {activation}; only BERT with GELU can be converted.")
+        if config.get("position_embedding_type", "absolute") != "absolute":
+            raise ModelBroken("config.json asks for relative positions; only absolute ones can be converted.")
+        layers, heads, epsilon = config["num_hidden_layers"], config["num_attention_heads"], config["layer_norm_eps"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelBroken(f"config.json cannot be read as a BERT configuration ({error}).") from error
+    return Shape(int(layers), int(heads), float(epsilon), ACTIVATIONS[activation], FAMILIES[family])
+
+
+def _strip_prefix(tensors: Tensors) -> Tensors:
+    for prefix in PREFIXES:
+        if f"{prefix}embeddings.word_embeddings.weight" in tensors:
+            return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    raise ModelBroken("model.safetensors has no word embeddings: not a BERT encoder.")
+
+
+def _embeddings(graph: Graph, tensors: Tensors, shape: Shape, small_table: bool) -> str:
+    table = tensors["embeddings.word_embeddings.weight"]
+    words = _small_words(graph, table) if small_table else _plain_words(graph, table)
+    total = graph.add("Add", [words, _positions(graph, tensors, shape)], "embeddings.total")
+    return _normalise(graph, tensors, shape, "embeddings.LayerNorm", total)
+
+
+def _plain_words(graph: Graph, table: NDArray[Any]) -> str:
+    words = graph.constant("words", table.astype(np.float32))
+    return graph.add("Gather", [words, "input_ids"], "embeddings.words")
+
+
+def _small_words(graph: Graph, table: NDArray[Any]) -> str:
+    """Look words up in a table of signed bytes with one scale a row: a quarter of the memory, cosine 0.9999."""
+    codes, scales = quantise_blocks(table, table.shape[1])
+    rows = graph.constant("words", (codes[:, 0, :].astype(np.int16) - 128).astype(np.int8))
+    found = graph.add("Gather", [rows, "input_ids"], "embeddings.codes")
+    scale = graph.add("Gather", [graph.constant("words.scales", scales), "input_ids"], "embeddings.scales")
+    return graph.add("Mul", [graph.add("Cast", [found], "embeddings.float", to=FLOAT), scale], "embeddings.words")
+
+
+def _positions(graph: Graph, tensors: Tensors, shape: Shape) -> str:
+    """Take the first rows of the position table, with the embedding of segment 0 (all there is) added in."""
+    table = _float(tensors, "embeddings.position_embeddings.weight")[shape.first_position :]
+    if "embeddings.token_type_embeddings.weight" in tensors:
+        table = table + _float(tensors, "embeddings.token_type_embeddings.weight")[0]
+    length = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
+    rows, zero = graph.constant("positions", table), graph.constant("zero", np.array([0], np.int64))
+    return graph.add("Slice", [rows, zero, length, zero], "embeddings.positions")
+
+
+def _layer(graph: Graph, tensors: Tensors, shape: Shape, layer: str, value: str, linear: Linear) -> str:
+    parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
+    weight = np.concatenate([_float(tensors, f"{part}.weight") for part in parts])
+    bias = np.concatenate([_float(tensors, f"{part}.bias") for part in parts])
+    projected = graph.split(linear(graph, f"{layer}.qkv", value, weight, bias), parts)
+    mixed = graph.add_contributed("MultiHeadAttention", projected, f"{layer}.attention", num_heads=shape.heads)
+    value = _residual(graph, tensors, shape, f"{layer}.attention.output", (value, mixed), linear)
+    up = f"{layer}.intermediate.dense"
+    wide = linear(graph, up, value, _float(tensors, f"{up}.weight"), _float(tensors, f"{up}.bias"))
+    wide = graph.add_contributed(shape.activation, [wide], f"{layer}.gelu")
+    return _residual(graph, tensors, shape, f"{layer}.output", (value, wide), linear)
+
+
+def _residual(graph: Graph, tensors: Tensors, shape: Shape, name: str, values: tuple[str, str], linear: Linear) -> str:
+    """Add `LayerNorm(values[0] + dense(values[1]))`."""
+    dense, norm = f"{name}.dense", f"{name}.LayerNorm"
+    back = linear(graph, dense, values[1], _float(tensors, f"{dense}.weight"), _float(tensors, f"{dense}.bias"))
+    return _normalise(graph, tensors, shape, norm, graph.add("Add", [values[0], back], f"{name}.total"))
+
+
+def _normalise(graph: Graph, tensors: Tensors, shape: Shape, name: str, value: str) -> str:
+    weights = [graph.constant(f"{name}.{part}", _float(tensors, f"{name}.{part}")) for part in ("weight", "bias")]
+    return graph.add("LayerNormalization", [value, *weights], name, axis=-1, epsilon=shape.epsilon)
+
+
+def _pool(graph: Graph, value: str, pooling: str) -> str:
+    """Reduce the tokens to one vector of length 1: their mean, or the first."""
+    if pooling == "mean":
+        axes = graph.constant("tokens_axis", np.array([1], np.int64))
+        pooled = graph.add("ReduceMean", [value, axes], "pooled", keepdims=0)
+    elif pooling == "cls":
+        pooled = graph.add("Gather", [value, graph.constant("first", np.array(0, np.int64))], "pooled", axis=1)
+    else:
+        raise ModelBroken(f"pooling {pooling!r} is not known; use mean or cls.")
+    return graph.add("LpNormalization", [pooled], "embedding", axis=-1, p=2)
+
+
+def _float(tensors: Tensors, name: str) -> NDArray[np.float32]:
+    return tensors[name].astype(np.float32)

@@ -1,0 +1,63 @@
+"""Read safetensors files with numpy alone.
+
+The format: eight bytes of little-endian header length, a JSON header that names each tensor's type, shape and byte
+range, then the bytes. Tensors are views of a memory map; nothing is copied until a tensor is used.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.models.errors import ModelBroken
+
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1"}
+HEADER_LIMIT_BYTES = 100_000_000
+
+
+def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
+    """Return every tensor of a safetensors file by name; raise ModelBroken when the file is not whole."""
+    try:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        start, header = _header(data)
+        return {name: _tensor(data, start, entry) for name, entry in header.items() if name != "__metadata__"}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelBroken(f"{path.name} is not a whole safetensors file ({error}); fetch it again.") from error
+
+
+def write_tensors(path: Path, tensors: dict[str, NDArray[Any]]) -> None:
+    """Write tensors as a safetensors file."""
+    kinds = {np.dtype(kind): name for name, kind in TYPES.items() if name != "BF16"}
+    header: dict[str, Any] = {}
+    end = 0
+    for name, tensor in tensors.items():
+        begin, end = end, end + tensor.nbytes
+        header[name] = {"dtype": kinds[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for tensor in tensors.values():
+            file.write(np.ascontiguousarray(tensor).tobytes())
+
+
+def _header(data: mmap.mmap) -> tuple[int, dict[str, Any]]:
+    size = int.from_bytes(data[:8], "little")
+    if not 0 < size <= min(HEADER_LIMIT_BYTES, len(data) - 8):
+        raise ValueError("its header is cut off")
+    return 8 + size, json.loads(data[8 : 8 + size])
+
+
+def _tensor(data: mmap.mmap, start: int, entry: dict[str, Any]) -> NDArray[Any]:
+    kind, (begin, end) = np.dtype(TYPES[entry["dtype"]]), entry["data_offsets"]
+    if start + end > len(data):
+        raise ValueError("its data is cut off")
+    values = np.frombuffer(data, kind, (end - begin) // kind.itemsize, start + begin).reshape(entry["shape"])
+    if entry["dtype"] == "BF16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values

@@ -1,0 +1,155 @@
+"""The interface of every model, and the two kinds there are.
+
+Threads: an embedder is immutable after `load`; any number of threads may call it at once, and each call works on the
+calling thread (plus `threads` - 1 of ONNX Runtime's). Texts are run one at a time: on one core batching gains nothing
+from 32 tokens up, padding is never computed, and the vector of a text cannot depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.models.catalog import Floors
+from memoryd.models.errors import ModelBroken
+from memoryd.models.folder import Manifest, broken, check_sizes, model_folder, read_manifest
+
+Vector = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """A loaded model."""
+
+    @property
+    def name(self) -> str:
+        """The name it is installed under."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the model's vectors would."""
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers per vector."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens it reads of a text, the special ones included; the rest is ignored."""
+
+    @property
+    def floors(self) -> Floors:
+        """What its cosines mean."""
+
+    def embed_query(self, text: str) -> Vector:
+        """Return the unit vector of a search query, shape (dimensions,)."""
+
+    def embed_texts(self, texts: Sequence[str]) -> Vector:
+        """Return the unit vectors of stored texts, shape (texts, dimensions)."""
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens a text has, uncut."""
+
+
+class _Loaded:
+    """What both kinds share: the manifest's facts, the tokenizer, prefixes."""
+
+    def __init__(self, manifest: Manifest, folder: Path) -> None:
+        from memoryd.models.tokens import Tokens
+
+        self.name, self.fingerprint = manifest.name, manifest.fingerprint
+        self.dimensions, self.max_tokens = manifest.dimensions, manifest.max_tokens
+        self.floors = manifest.floors
+        self._manifest = manifest
+        self._tokens = Tokens(folder / "tokenizer.json", manifest.max_tokens, special=manifest.kind == "onnx")
+
+    def embed_query(self, text: str) -> Vector:
+        """Return the unit vector of a search query, shape (dimensions,)."""
+        return self._vector(self._manifest.query_prefix + text)
+
+    def embed_texts(self, texts: Sequence[str]) -> Vector:
+        """Return the unit vectors of stored texts, shape (texts, dimensions)."""
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        for row, text in enumerate(texts):
+            vectors[row] = self._vector(self._manifest.document_prefix + text)
+        return vectors
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens a text has, uncut."""
+        return self._tokens.count(text)
+
+    def _vector(self, text: str) -> Vector:
+        raise NotImplementedError
+
+
+class OnnxEmbedder(_Loaded):
+    """A transformer run by ONNX Runtime."""
+
+    def __init__(self, manifest: Manifest, folder: Path, threads: int) -> None:
+        """Open the session; raise ModelBroken when the file cannot be run."""
+        from memoryd.models.session import open_session
+
+        super().__init__(manifest, folder)
+        self._session = open_session(folder / "model.onnx", threads)
+        self._inputs = {entry.name for entry in self._session.get_inputs()}
+        self._output = self._session.get_outputs()[0].name
+
+    def _vector(self, text: str) -> Vector:
+        ids = np.array([self._tokens.ids(text)], np.int64)
+        feeds = {"input_ids": ids}
+        if "attention_mask" in self._inputs:
+            feeds["attention_mask"] = np.ones_like(ids)
+        if "token_type_ids" in self._inputs:
+            feeds["token_type_ids"] = np.zeros_like(ids)
+        output: Vector = self._session.run([self._output], feeds)[0][0]
+        return output if output.ndim == 1 and len(feeds) == 1 else self._pool(output)
+
+    def _pool(self, output: Vector) -> Vector:
+        """Reduce the tokens of a foreign graph to one unit vector."""
+        if output.ndim == 2:
+            output = output[0] if self._manifest.pooling == "cls" else output.mean(axis=0)
+        return _unit(output.astype(np.float32))
+
+
+class StaticEmbedder(_Loaded):
+    """A table with one vector per token; a text is the mean of its tokens."""
+
+    def __init__(self, manifest: Manifest, folder: Path) -> None:
+        """Map the table into memory; pages are read when a token first needs them."""
+        super().__init__(manifest, folder)
+        self._table: NDArray[np.float16] = np.load(folder / "table.npy", mmap_mode="r")
+        if self._table.ndim != 2:
+            raise ModelBroken("table.npy is not a table.")
+
+    def _vector(self, text: str) -> Vector:
+        ids = self._tokens.ids(text) or [0]  # a text without tokens counts as one unknown token
+        return _unit(self._table[ids].astype(np.float32).mean(axis=0))
+
+
+def _unit(vector: Vector) -> Vector:
+    length = float(np.linalg.norm(vector))
+    return vector / np.float32(length) if length > 0 else np.full_like(vector, len(vector) ** -0.5)
+
+
+def load(name: str, models_dir: Path, threads: int = 1) -> Embedder:
+    """Open an installed model.
+
+    Checks the sizes of its files, not their hashes (`verify` does that). Raises ModelMissing when it is not installed
+    and ModelBroken when a file is damaged or cannot be run; both messages name the command that helps.
+    """
+    manifest, folder = read_manifest(name, models_dir), model_folder(name, models_dir)
+    check_sizes(manifest, folder)
+    try:
+        return open_folder(manifest, folder, threads)
+    except (ModelBroken, OSError, ValueError) as error:
+        raise broken(name, str(error).rstrip(".")) from error
+
+
+def open_folder(manifest: Manifest, folder: Path, threads: int) -> Embedder:
+    """Open the model in `folder`, wherever that is; the caller has checked its files."""
+    if manifest.kind == "static":
+        return StaticEmbedder(manifest, folder)
+    return OnnxEmbedder(manifest, folder, threads)

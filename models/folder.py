@@ -1,0 +1,138 @@
+"""The models folder: where it is, what lies in it, and whether it is whole.
+
+Layout: `MODELS/NAME/manifest.json` beside `model.onnx` or `table.npy` and `tokenizer.json`; `MODELS/.partial/` keeps
+downloads that were interrupted, `MODELS/.lock` serialises installations. A model folder appears in one rename, so a
+folder without a manifest is not a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from memoryd.models.catalog import Floors, Kind, Pooling
+from memoryd.models.errors import ModelBroken, ModelError, ModelMissing
+
+MANIFEST = "manifest.json"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class FileRecord(Struct, frozen=True):
+    """One file of an installed model."""
+
+    sha256: str
+    size_bytes: int
+
+
+class Manifest(Struct, frozen=True):
+    """What an installed model is, and the hashes that prove it."""
+
+    name: str
+    kind: Kind
+    format: str
+    """How the weights are stored, with a version: a change of either changes vectors."""
+    weights_sha256: str
+    """Of the weights as published, before conversion."""
+    dimensions: int
+    max_tokens: int
+    pooling: Pooling
+    floors: Floors
+    source: str
+    files: dict[str, FileRecord]
+    query_prefix: str = ""
+    document_prefix: str = ""
+    fingerprint: str = ""
+
+
+def fingerprint(manifest: Manifest) -> str:
+    """Return a short text that changes whenever the model's vectors would."""
+    parts = (
+        manifest.weights_sha256,
+        manifest.files["tokenizer.json"].sha256,
+        manifest.kind,
+        manifest.format,
+        manifest.pooling,
+        str(manifest.max_tokens),
+        manifest.query_prefix,
+        manifest.document_prefix,
+    )
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return f"{manifest.name}:{digest[:16]}"
+
+
+def default_models_dir() -> Path:
+    """Return $MEMORYD_MODEL_DIR, else the user's cache folder for models."""
+    if chosen := os.environ.get("MEMORYD_MODEL_DIR"):
+        return Path(chosen).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "memoryd" / "models"
+
+
+def model_folder(name: str, models_dir: Path) -> Path:
+    """Return where a model of this name lies; raise ModelError for a name that is no plain word."""
+    if not NAME.fullmatch(name):
+        raise ModelError(f"{name!r} is no model name: use letters, digits, dots and dashes.")
+    return models_dir / name
+
+
+def read_manifest(name: str, models_dir: Path) -> Manifest:
+    """Return the manifest of an installed model; raise ModelMissing or ModelBroken."""
+    path = model_folder(name, models_dir) / MANIFEST
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (FileNotFoundError, NotADirectoryError):
+        raise ModelMissing(f"Model {name} is not installed; run: memctl model pull {name}") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise broken(name, f"its manifest cannot be read ({error})") from error
+
+
+def installed(models_dir: Path) -> dict[str, Manifest]:
+    """Return the manifest of every installed model that has a readable one, by name."""
+    found: dict[str, Manifest] = {}
+    for path in sorted(models_dir.glob(f"[!.]*/{MANIFEST}")):
+        try:
+            found[path.parent.name] = read_manifest(path.parent.name, models_dir)
+        except ModelError:
+            continue
+    return found
+
+
+def check_sizes(manifest: Manifest, folder: Path) -> None:
+    """Raise ModelBroken when a file is missing or has another size; costs microseconds."""
+    for name, record in manifest.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise broken(manifest.name, f"{name} is missing")
+        if path.stat().st_size != record.size_bytes:
+            raise broken(manifest.name, f"{name} has {path.stat().st_size} bytes instead of {record.size_bytes}")
+
+
+def verify(name: str, models_dir: Path) -> Manifest:
+    """Read every file of an installed model and compare hashes; raise ModelMissing or ModelBroken."""
+    manifest, folder = read_manifest(name, models_dir), model_folder(name, models_dir)
+    check_sizes(manifest, folder)
+    for file, record in manifest.files.items():
+        if sha256_of(folder / file) != record.sha256:
+            raise broken(name, f"{file} is not what was installed (its SHA-256 differs)")
+    return manifest
+
+
+def record(path: Path) -> FileRecord:
+    """Return hash and size of a file."""
+    return FileRecord(sha256_of(path), path.stat().st_size)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hash of a file in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def broken(name: str, reason: str) -> ModelBroken:
+    """Return the error for a damaged model, saying how to mend it."""
+    return ModelBroken(f"Model {name} is damaged: {reason}; run: memctl model pull {name} --force")

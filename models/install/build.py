@@ -1,0 +1,96 @@
+"""Make a model folder from published files: convert, copy, try out, write the manifest."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.models.catalog import Floors, Kind, Pooling
+from memoryd.models.embedder import open_folder
+from memoryd.models.errors import ModelBroken
+from memoryd.models.folder import MANIFEST, Manifest, fingerprint, record, sha256_of
+from memoryd.models.install.place import Progress
+
+TRIAL = "The quick brown fox jumps over the lazy dog."
+ONNX_AS_IS = "onnx"
+STATIC_FORMAT = "float16"
+
+
+class Recipe(NamedTuple):
+    """What the files alone do not say."""
+
+    name: str
+    kind: Kind
+    pooling: Pooling
+    max_tokens: int
+    floors: Floors
+    source: str
+    query_prefix: str = ""
+    document_prefix: str = ""
+
+
+def build(source: Path, target: Path, recipe: Recipe, progress: Progress) -> Manifest:
+    """Fill `target` with a model that works; raise ModelBroken when the files do not make one.
+
+    `source` holds tokenizer.json and one of model.onnx, model.safetensors with config.json, table.safetensors.
+    """
+    progress("convert", 0, 1)
+    shutil.copyfile(source / "tokenizer.json", target / "tokenizer.json")
+    weights, form = _weights(source, target, recipe)
+    progress("check", 0, 1)
+    manifest = Manifest(
+        name=recipe.name,
+        kind=recipe.kind,
+        format=form,
+        weights_sha256=sha256_of(weights),
+        dimensions=0,
+        max_tokens=recipe.max_tokens,
+        pooling=recipe.pooling,
+        floors=recipe.floors,
+        source=recipe.source,
+        files={path.name: record(path) for path in sorted(target.iterdir())},
+        query_prefix=recipe.query_prefix,
+        document_prefix=recipe.document_prefix,
+    )
+    dimensions = _try_out(manifest, target)
+    manifest = msgspec.structs.replace(manifest, dimensions=dimensions, fingerprint=fingerprint(manifest))
+    (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    return manifest
+
+
+def _weights(source: Path, target: Path, recipe: Recipe) -> tuple[Path, str]:
+    """Write the model file; return the published file it came from and the format's name."""
+    if recipe.kind == "static":
+        weights = source / "table.safetensors"
+        np.save(target / "table.npy", _table(weights))
+        return weights, STATIC_FORMAT
+    if (weights := source / "model.onnx").exists():
+        shutil.copyfile(weights, target / "model.onnx")
+        return weights, ONNX_AS_IS
+    from memoryd.models.convert.bert import FORMAT, convert
+
+    convert(source, target / "model.onnx", recipe.pooling)
+    return source / "model.safetensors", FORMAT
+
+
+def _table(path: Path) -> NDArray[np.float16]:
+    """Return the one two-dimensional tensor of a word-vector file."""
+    from memoryd.models.convert.weights import read_tensors
+
+    tables = [tensor for tensor in read_tensors(path).values() if tensor.ndim == 2]
+    if len(tables) != 1:
+        raise ModelBroken(f"{path.name} holds {len(tables)} tables instead of one.")
+    return tables[0].astype(np.float16)
+
+
+def _try_out(manifest: Manifest, folder: Path) -> int:
+    """Embed a sentence; return how many dimensions came out, raise ModelBroken when it is no unit vector."""
+    vector = open_folder(manifest, folder, threads=1).embed_query(TRIAL)
+    if vector.ndim != 1 or not np.isfinite(vector).all() or abs(float(np.linalg.norm(vector)) - 1) > 1e-3:
+        raise ModelBroken(f"Model {manifest.name} runs but does not give a vector of length 1 for a sentence.")
+    return len(vector)

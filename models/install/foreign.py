@@ -1,0 +1,91 @@
+"""Install a model from a folder laid out as sentence-transformers does.
+
+Read: tokenizer.json and model.onnx (also in `onnx/`) or model.safetensors with config.json; where present
+`1_Pooling/config.json`, `sentence_bert_config.json`, `config_sentence_transformers.json` (prefixes) and `modules.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from memoryd.models.catalog import Floors, Pooling
+from memoryd.models.errors import ModelBroken, ModelError
+from memoryd.models.folder import model_folder
+from memoryd.models.install.build import Recipe, build
+from memoryd.models.install.place import Progress, ignore, locked, new_folder
+
+# A stranger's floors cannot be known. These suit contrastively trained English models of this size; searches work
+# without them, and `duplicate` is followed by a guard that compares the texts themselves.
+ESTIMATE = Floors(duplicate=0.95, relevant=0.50, join=0.70, merge=0.95, calibrated=False)
+USUAL_MAX_TOKENS = 256
+MODULES = {"Transformer", "Pooling", "Normalize"}
+
+
+def import_directory(source: Path, models_dir: Path, name: str | None = None, progress: Progress = ignore) -> Path:
+    """Install the model in `source` under `name` (default: the folder's name) and return its new folder.
+
+    An ONNX file is taken as it is, a BERT-like checkpoint is converted. Raises ModelBroken when the folder does not
+    hold a working model; a model already installed under the name is replaced only by one that works.
+    """
+    if not source.is_dir():
+        raise ModelError(f"{source} is not a folder.")
+    chosen = name or source.resolve().name
+    target = model_folder(chosen, models_dir)
+    recipe = _recipe(source, chosen)
+    with locked(models_dir, progress), new_folder(chosen, models_dir) as folder:
+        build(source, folder, recipe, progress)
+    progress("ready", 1, 1)
+    return target
+
+
+def _recipe(source: Path, name: str) -> Recipe:
+    if not (source / "tokenizer.json").is_file():
+        raise ModelBroken(f"{source} has no tokenizer.json.")
+    if not any((source / file).is_file() for file in ("model.onnx", "onnx/model.onnx", "model.safetensors")):
+        raise ModelBroken(f"{source} has neither model.onnx nor model.safetensors.")
+    _check_modules(source)
+    prompts = _read(source / "config_sentence_transformers.json").get("prompts") or {}
+    return Recipe(
+        name=name,
+        kind="onnx",
+        pooling=_pooling(source),
+        max_tokens=int(_read(source / "sentence_bert_config.json").get("max_seq_length") or USUAL_MAX_TOKENS),
+        floors=ESTIMATE,
+        source=f"folder:{source.resolve()}",
+        query_prefix=str(prompts.get("query") or ""),
+        document_prefix=str(prompts.get("document") or prompts.get("passage") or ""),
+    )
+
+
+def _pooling(source: Path) -> Pooling:
+    config = _read(source / "1_Pooling" / "config.json")
+    modes = {key.removeprefix("pooling_mode_") for key, on in config.items() if key.startswith("pooling_mode") and on}
+    if config.get("pooling_mode"):
+        modes = {str(config["pooling_mode"])}
+    if modes <= {"mean_tokens", "mean"}:
+        return "mean"
+    if modes <= {"cls_token", "cls"}:
+        return "cls"
+    raise ModelBroken(f"{source} pools by {', '.join(sorted(modes))}; only mean and cls are known.")
+
+
+def _check_modules(source: Path) -> None:
+    """Refuse a model with layers after pooling, which would silently be left out."""
+    path = source / "modules.json"
+    modules = json.loads(path.read_text()) if path.is_file() else []
+    kinds = {str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules}
+    if kinds - MODULES:
+        raise ModelBroken(f"{source} has a {', '.join(sorted(kinds - MODULES))} layer, which cannot be run.")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return an optional JSON object, empty when the file is not there."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text())
+    except ValueError as error:
+        raise ModelBroken(f"{path} is not JSON ({error}).") from error
+    return found if isinstance(found, dict) else {}

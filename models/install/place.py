@@ -1,0 +1,89 @@
+"""The moves that make an installation atomic, and the lock that keeps two processes apart."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from memoryd.models.errors import ModelError, ModelMissing
+from memoryd.models.folder import model_folder
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage (`wait`, `download`, `convert`, `check`, `ready`), how much of it is done, and its total."""
+
+NEW, OLD = ".new-", ".old-"
+
+
+def ignore(stage: str, done: int, total: int) -> None:
+    """Take progress and say nothing."""
+
+
+@contextlib.contextmanager
+def locked(models_dir: Path, progress: Progress) -> Iterator[None]:
+    """Hold the folder's lock, waiting for another installation; sweep up what a killed one left."""
+    try:
+        models_dir.mkdir(parents=True, exist_ok=True)
+        lock = (models_dir / ".lock").open("w")
+    except OSError as error:
+        raise ModelError(f"The models folder cannot be written: {error}; set MEMORYD_MODEL_DIR to another.") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("wait", 0, 1)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        _sweep(models_dir)
+        yield
+
+
+@contextlib.contextmanager
+def new_folder(name: str, models_dir: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes the model's when the block ends well, and vanishes when not."""
+    target = model_folder(name, models_dir)
+    fresh = Path(tempfile.mkdtemp(prefix=f"{NEW}{name}-", dir=models_dir))
+    try:
+        yield fresh
+        fresh.chmod(0o755)
+        _sync(fresh)
+        if target.exists():
+            target.rename(Path(tempfile.mkdtemp(prefix=OLD, dir=models_dir)) / name)
+        fresh.rename(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        _sweep(models_dir)
+
+
+def remove(name: str, models_dir: Path) -> None:
+    """Delete an installed model and its partial download; raise ModelMissing when there is neither."""
+    folder, partial = model_folder(name, models_dir), partial_folder(name, models_dir)
+    if not folder.exists() and not partial.exists():
+        raise ModelMissing(f"Model {name} is not installed.")
+    with locked(models_dir, ignore):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def partial_folder(name: str, models_dir: Path) -> Path:
+    """Return where a model's download is kept until it is whole."""
+    return models_dir / ".partial" / name
+
+
+def _sync(folder: Path) -> None:
+    """Bring the files to disk before the rename makes them visible."""
+    for path in [*folder.iterdir(), folder]:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _sweep(models_dir: Path) -> None:
+    for prefix in (NEW, OLD):
+        for path in models_dir.glob(f"{prefix}*"):
+            shutil.rmtree(path, ignore_errors=True)

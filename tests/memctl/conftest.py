@@ -1,0 +1,56 @@
+"""Fixtures of memctl's tests, from cheap to dear: `memctl` runs a command in this process, `fake` answers it with what
+a test says, `process` is a real daemon in a folder of its own."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_daemon import FakeDaemon, Memctl, Outcome
+
+from memoryd.client.memctl import run
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A private folder with a path short enough for sockets."""
+    path = Path(tempfile.mkdtemp(prefix="mc-", dir="/tmp"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Keep every test away from the user's daemon, data and configuration."""
+    for name in ("MEMORYD_NAMESPACE", "NO_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MEMORYD_SOCKET", str(folder / "s"))
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "data"))
+    monkeypatch.setenv("MEMORYD_CONFIG", str(folder / "config.toml"))
+
+
+@pytest.fixture
+def memctl(capfd: pytest.CaptureFixture[str]) -> Memctl:
+    """Run one command in this process; no traceback may ever be printed."""
+
+    def call(*words: str) -> Outcome:
+        capfd.readouterr()
+        code = run(words)
+        out, err = capfd.readouterr()
+        assert "Traceback" not in out + err
+        assert code == 0 or err.startswith("memctl: ") or words[0] == "doctor"
+        return Outcome(code, out, err)
+
+    return call
+
+
+@pytest.fixture
+def fake(folder: Path) -> Iterator[FakeDaemon]:
+    """A daemon that says what the test tells it to."""
+    os.chmod(folder, 0o700)
+    daemon = FakeDaemon(folder / "s")
+    os.chmod(folder / "s", 0o600)
+    yield daemon
+    daemon.close()

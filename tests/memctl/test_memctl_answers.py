@@ -1,0 +1,450 @@
+"""What each command prints, sends and returns, against a daemon that says what the test tells it to."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fake_daemon import FakeDaemon, Memctl
+
+from memoryd.client.errors import AmbiguousId, Busy, Internal, Invalid, NotFound
+from memoryd.client.protocol import (
+    Add,
+    Added,
+    CandidateTrace,
+    Change,
+    Changed,
+    Changes,
+    Delete,
+    Deleted,
+    Explain,
+    Explanation,
+    Get,
+    GetStats,
+    GetStatus,
+    GetTrace,
+    History,
+    Hit,
+    Hits,
+    List,
+    Memory,
+    ModelState,
+    Operation,
+    OperationLog,
+    Operations,
+    Page,
+    Search,
+    StageTrace,
+    Stats,
+    Status,
+    Tag,
+    Trace,
+    Undo,
+    Undone,
+    Update,
+    Verification,
+    Verify,
+    Why,
+    WhyNot,
+)
+
+ID = "3f9a02c4" + "0" * 24
+FIELDS: dict[str, Any] = {
+    "id": ID,
+    "namespace": "acme/api",
+    "type": "decision",
+    "content": "We use Valkey,\nnot Redis",
+    "metadata": {"at": 5, "team": "infra"},
+    "created_at": 1774967400.0,
+    "updated_at": 1774967400.5,
+}
+MEMORY = Memory(**FIELDS)
+HIT = Hit(**FIELDS, score=0.8123, similarity=0.7, bm25=3.2)
+TRACE = Trace(
+    id="t1",
+    query="cache",
+    at=1774967400.0,
+    namespace="",
+    reach="all",
+    model=None,
+    stages=[
+        StageTrace(name="embed", took_ms=3.0, entered=0, left=0),
+        StageTrace(name="candidates", took_ms=1.0, entered=0, left=2, notes={"vector": 2}),
+    ],
+    candidates=[
+        CandidateTrace(id=ID, preview="We use", similarity=0.7, bm25=3.2, score=0.8),
+        CandidateTrace(id="b" * 32, preview="Other", lost="cut: limit"),
+    ],
+    took_ms=4.2,
+)
+
+
+def status(folder: Path, **model: Any) -> Status:
+    """Return the status of a healthy daemon."""
+    state = {"name": "mini", "state": "ready", "dimensions": 384, **model}
+    return Status(
+        version="0.1.0",
+        protocol=1,
+        pid=os.getpid(),
+        uptime_s=90.0,
+        socket=str(folder / "s"),
+        data_dir=str(folder),
+        memories=3,
+        pending_embeddings=0,
+        model=ModelState(**state),
+    )
+
+
+def test_search_prints_a_list_of_hits_as_json(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[Search] = Hits(hits=[HIT])
+    found = memctl("search", "which", "cache", "--json").json
+    assert isinstance(found, list)
+    assert {"id", "content", "score", "tier", "type", "namespace", "created_at"} <= found[0].keys()
+    assert found[0]["created_at"] == "2026-03-31T14:30:00Z"
+    assert found[0]["metadata"] == {"at": 5, "team": "infra"}
+    assert fake.calls == [Search(query="which cache", reach="all")]
+
+
+def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[Search] = Hits(hits=[HIT], degraded=["vector"], took_ms=1.5)
+    found = memctl("search", "cache")
+    assert found.out.splitlines()[:2] == [
+        "0.812  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z",
+        "       We use Valkey, not Redis",
+    ]
+    assert "model is not ready" in found.err
+    assert memctl("search", "cache", "--json").json[0]["id"] == ID
+    fake.replies[Search] = Hits(hits=[])
+    assert memctl("search", "cache").out == "Nothing found.\n"
+    assert memctl("search", "cache", "--json").json == []
+
+
+def test_what_a_search_sees_follows_namespace_and_reach(memctl: Memctl, fake: FakeDaemon, monkeypatch: Any) -> None:
+    fake.replies[Search] = Hits(hits=[])
+    memctl("search", "x")
+    memctl("search", "x", "--namespace", "acme/api/")
+    memctl("search", "x", "--namespace", "acme", "--reach", "subtree")
+    monkeypatch.setenv("MEMORYD_NAMESPACE", "env")
+    memctl("search", "x")
+    memctl("search", "x", "--namespace", "")
+    seen = [(call.namespace, call.reach) for call in fake.calls]
+    assert seen == [("", "all"), ("acme/api", "visible"), ("acme", "subtree"), ("env", "visible"), ("", "all")]
+
+
+def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[Search] = Hits(hits=[])
+    memctl(
+        *("search", "x", "--type", "fact", "--type", "lesson", "--source", "manual", "--tier", "L1"),
+        *(
+            "--metadata",
+            "a=1",
+            "--metadata",
+            '{"b": [2]}',
+            "--after",
+            "2026-03-31",
+            "--before",
+            "2026-04-01T00:00+02:00",
+        ),
+        *("--path-prefix", "docs/", "--id", "abcd", "--limit", "3", "--deadline-ms", "50", "--fusion", "rrf"),
+        *("--vector-weight", "0.5", "--min-score", "0.1", "--min-similarity", "-0.5", "--candidate-multiplier", "7"),
+    )
+    assert fake.calls == [
+        Search(
+            query="x",
+            reach="all",
+            type=["fact", "lesson"],
+            source=["manual"],
+            tier=["L1"],
+            metadata={"a": 1, "b": [2]},
+            after=1774915200.0,
+            before=1774994400.0,
+            path_prefix="docs/",
+            ids=["abcd"],
+            limit=3,
+            deadline_ms=50,
+            fusion="rrf",
+            vector_weight=0.5,
+            min_score=0.1,
+            min_similarity=-0.5,
+            candidate_multiplier=7,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Invalid("Wrong."),
+        NotFound("None."),
+        AmbiguousId("Two."),
+        Internal("Oh."),
+        Busy("Busy.", {"retry_after_ms": 9e6}),
+    ],
+)
+def test_an_error_of_the_daemon_is_one_sentence_and_exit_code_1(memctl: Memctl, fake: FakeDaemon, error: Any) -> None:
+    fake.replies[Get] = error
+    assert memctl("get", "abcd", "--json") == (1, "", f"memctl: {error.message}\n")
+
+
+def test_no_daemon_is_exit_code_3(memctl: Memctl) -> None:
+    for words in (["search", "x", "--no-autostart"], ["add", "x", "--no-autostart"], ["status"]):
+        found = memctl(*words)
+        assert (found.code, found.out) == (3, "")
+        assert found.err.endswith("start one with `memctl up`.\n")
+
+
+def test_wrong_usage_is_exit_code_2_and_one_sentence(memctl: Memctl) -> None:
+    for words in (
+        ["nothing"],
+        [],
+        ["search"],
+        ["search", "x", "--unknown"],
+        ["search", "x", "--limit", "many"],
+        ["search", "x", "--reach", "far"],
+        ["list", "--after", "tomorrow"],
+        ["add", "x", "--created-at", "31.3.2026"],
+        ["add", "x", "--metadata", "[1]"],
+        ["tag", "abcd"],
+        ["tag", "abcd", "=3"],
+        ["update", "abcd"],
+        ["explain"],
+        ["explain", "x", "--last"],
+        ["status", "--timeout", "0"],
+        ["model", "nothing"],
+        ["bench", "eval", "x.jsonl", "--keep"],
+    ):
+        found = memctl(*words) if words else memctl("--json")
+        assert (found.code, found.out) == (2, ""), words
+        assert found.err.count("\n") == 1
+
+
+def test_a_date_that_does_not_parse_is_explained(memctl: Memctl) -> None:
+    assert "'tomorrow' is not a date; write it like 2026-03-31" in memctl("list", "--after", "tomorrow").err
+
+
+def test_a_socket_path_that_is_too_long_is_explained(memctl: Memctl) -> None:
+    found = memctl("search", "x", "--socket", "/tmp/" + "x" * 103)
+    assert found.code == 1
+    assert "108 bytes long and Unix allows 107" in found.err
+
+
+def test_help_and_version_go_to_stdout(memctl: Memctl) -> None:
+    assert memctl("--version").out == "memctl 0.1.0\n"
+    assert "search " in memctl("--help").out
+    assert "model pull" in memctl("model", "--help").out
+
+
+def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[Add] = Added(id=ID, outcome="created", embedded=True, operation=1)
+    words = "--type decision --metadata a=1 --tag x --importance 0.9 --summary s --source hook --created-at 2026-03-31"
+    more = "--expires-at 2026-04-01 --pinned --supersedes abcd --no-dedup --dedup-threshold 0.9 --namespace acme"
+    assert memctl("add", "text", *words.split(), *more.split()).out == f"Remembered: {ID}\n"
+    call = fake.calls[0]
+    assert isinstance(call, Add)
+    assert (call.namespace, call.dedup, call.dedup_threshold) == ("acme", False, 0.9)
+    assert msgspec.to_builtins(call.memory) == {
+        "content": "text",
+        "type": "decision",
+        "summary": "s",
+        "metadata": {"a": 1, "tags": ["x"]},
+        "importance": 0.9,
+        "source": "hook",
+        "created_at": 1774915200.0,
+        "expires_at": 1775001600.0,
+        "pinned": True,
+        "supersedes": "abcd",
+    }
+
+
+def test_add_tells_of_merges_and_contradictions(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[Add] = Added(id=ID, outcome="merged", embedded=False, contradicts=["b" * 32], operation=1)
+    out = memctl("add", "x").out
+    assert out.startswith(f"Merged into what was known: {ID}\nIt disagrees with bbbbbbbb; both are kept.\n")
+    assert memctl("add", "x", "--json").json["contradicts"] == ["b" * 32]
+
+
+def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies |= {
+        List: Page(memories=[MEMORY], total=7),
+        Get: MEMORY,
+        Update: Changed(memory=MEMORY, operation=4),
+        Tag: Changed(memory=MEMORY, operation=5),
+        Delete: Deleted(ids=[ID], operation=6),
+    }
+    assert "We use Valkey, not Redis\n1 of 7 memories\n" in memctl("list").out
+    assert [memory["id"] for memory in memctl("list", "--json").json] == [ID]
+    assert memctl("get", "3f9a").out.endswith("metadata   at=5  team=infra\n\nWe use Valkey,\nnot Redis\n")
+    assert memctl("get", "3f9a", "--json").json["updated_at"] == "2026-03-31T14:30:00Z"
+    assert memctl("update", "3f9a", "--importance", "0.9").out == f"Changed: {ID} (operation 4)\n"
+    assert memctl("tag", "3f9a", "word", "port=6379").code == 0
+    assert fake.calls[-1] == Tag(id="3f9a", tags=["word"], values={"port": 6379}, reach="all")
+    assert "`memctl undo 6`" in memctl("delete", "3f9a", "b" * 32).out
+    assert memctl("delete", "3f9a", "--json").json == {"ids": [ID], "operation": 6}
+
+
+def test_update_sends_only_what_was_given(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[Update] = Changed(memory=MEMORY, operation=4)
+    memctl("update", "abcd", "--expires-at", "never", "--no-pinned", "--remove", "old", "--metadata", "a=1")
+    expected = Update(id="abcd", expires_at=None, pinned=False, metadata={"a": 1, "old": None}, reach="all")
+    assert fake.calls == [expected]
+
+
+def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
+    change = Change(operation=2, kind="update", action="updated", at=1774967400.0, changed={"expires_at": (None, 0.0)})
+    fake.replies |= {
+        Operations: OperationLog(
+            operations=[Operation(id=2, kind="update", at=1774967400.0, namespace="", memories=1, undone_by=3)]
+        ),
+        History: Changes(id=ID, changes=[change]),
+        Undo: Undone(undone=2, operation=3, ids=[ID]),
+    }
+    assert "by 3" in memctl("history").out
+    assert memctl("history", "--json").json[0]["at"] == "2026-03-31T14:30:00Z"
+    assert "expires_at: – → 1970-01-01T00:00:00Z" in memctl("history", "3f9a").out
+    changes = memctl("history", "3f9a", "--json").json["changes"]
+    assert changes[0]["changed"] == {"expires_at": [None, "1970-01-01T00:00:00Z"]}
+    assert memctl("undo").out.startswith("Undid operation 2 (1 memory)")
+    assert fake.calls[-1] == Undo(reach="all")
+    assert memctl("undo", "2", "--json").json == {"undone": 2, "operation": 3, "ids": [ID]}
+
+
+def test_explain_draws_stages_and_candidates(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies |= {Explain: Explanation(hits=[HIT], trace=TRACE), GetTrace: TRACE}
+    out = memctl("explain", "cache").out
+    assert "embed" in out
+    assert "█" * 12 in out
+    assert "cut: limit" in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert memctl("explain", "cache", "--json").json["trace"]["at"] == "2026-03-31T14:30:00Z"
+    assert memctl("explain", "--last").out == out
+    assert memctl("explain", "--last", "t1", "--json").json["id"] == "t1"
+    assert fake.calls[-1] == GetTrace(id="t1", reach="all")
+
+
+def test_why_not_names_the_stage(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[WhyNot] = Why(
+        id=ID, found=False, stage="cut", reason="below the limit", similarity=0.2, similarity_rank=40
+    )
+    out = memctl("why-not", "3f9a", "which", "cache").out
+    assert "3f9a02c4 is not found; lost at: cut." in out
+    assert "0.200, rank 40" in out
+    fake.replies[WhyNot] = Why(id=ID, found=True, rank=1)
+    assert "is found, at rank 1." in memctl("why-not", "3f9a", "cache").out
+
+
+def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
+    stats = Stats(
+        memories=2,
+        by_namespace={"": 2},
+        by_type={},
+        by_source={},
+        by_tier={},
+        embedded=2,
+        pending_embeddings=0,
+        embedding_cache=0,
+        operations=1,
+        database_bytes=4096,
+        oldest_at=0.0,
+        newest_at=None,
+    )
+    fake.replies |= {GetStatus: status(folder), GetStats: stats}
+    assert "mini, ready, 384 dimensions" in memctl("status").out
+    assert memctl("status", "--json").json["model"]["name"] == "mini"
+    assert "(root) 2" in memctl("stats").out
+    assert memctl("stats", "--json").json["oldest_at"] == "1970-01-01T00:00:00Z"
+
+
+def test_doctor_is_content_with_a_healthy_daemon(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
+    fake.replies |= {GetStatus: status(folder), Verify: Verification(memories=3, pending_embeddings=0)}
+    findings = {found["name"]: found for found in memctl("doctor", "--json").json}
+    assert {findings[name]["state"] for name in ("daemon", "version", "socket", "model", "database")} == {"ok"}
+    assert {"data", "disk", "embeddings"} <= findings.keys()
+
+
+def test_doctor_names_what_is_wrong_and_what_mends_it(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
+    broken = status(folder, state="failed", error="no such file")
+    fake.replies |= {
+        GetStatus: msgspec.structs.replace(broken, version="0.0.1", pending_embeddings=2),
+        Verify: Verification(memories=3, pending_embeddings=0, problems=["index differs"]),
+    }
+    os.chmod(folder / "s", 0o666)
+    (folder / "memoryd.log").write_text("12:00 INFO fine\n12:01 ERROR disk on fire\n")
+    (folder / "memoryd.log").chmod(0o600)
+    found = memctl("doctor", "--json")
+    states = {finding["name"]: finding["state"] for finding in found.json}
+    fixes = {finding["name"]: finding["fix"] for finding in found.json}
+    assert found.code == 1
+    wrong = {
+        "version": "warn",
+        "socket": "fail",
+        "model": "fail",
+        "embeddings": "warn",
+        "database": "fail",
+        "log": "warn",
+    }
+    assert {name: states[name] for name in wrong} == wrong
+    assert fixes["socket"] == f"chmod 0600 {folder / 's'}"
+    assert fixes["model"] == "memctl model pull mini"
+    text = memctl("doctor").out
+    assert "mend it: memctl model pull mini" in text
+    assert "disk on fire" in text
+
+
+def test_doctor_without_a_daemon_fails_and_says_how_to_start_it(memctl: Memctl) -> None:
+    found = memctl("doctor")
+    assert found.code == 1
+    assert "mend it: memctl up" in found.out
+
+
+def test_output_that_nobody_reads_ends_without_a_word(fake: FakeDaemon) -> None:
+    fake.replies[List] = Page(memories=[MEMORY] * 1000, total=1000)
+    command = [sys.executable, "-m", "memoryd.client.memctl", "list", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.read(1)
+        process.stdout.close()
+        assert process.wait() == 141
+        assert process.stderr.read() == b""
+
+
+def test_lone_surrogates_are_refused_with_a_sentence(fake: FakeDaemon) -> None:
+    command = [sys.executable.encode(), b"-m", b"memoryd.client.memctl", b"add", b"\xff\xfe"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "memctl: The text holds lone surrogates, which are not Unicode characters; remove them.\n"
+
+
+def test_content_from_standard_input(fake: FakeDaemon) -> None:
+    fake.replies[Add] = Added(id=ID, outcome="created", embedded=True, operation=1)
+    command = [sys.executable, "-m", "memoryd.client.memctl", "add", "-"]
+    assert subprocess.run(command, input=b"one\ntwo\n", capture_output=True).returncode == 0
+    assert isinstance(fake.calls[0], Add)
+    assert fake.calls[0].memory.content == "one\ntwo"
+    refused = subprocess.run(command, input=b"\xff", capture_output=True, text=False)
+    assert (refused.returncode, refused.stderr) == (1, b"memctl: The content on standard input is not UTF-8 text.\n")
+
+
+def test_any_locale_and_no_terminal_will_do(fake: FakeDaemon) -> None:
+    fake.replies[Search] = Hits(hits=[Hit(**{**FIELDS, "content": "日本 …"}, score=1.0)])
+    command = [sys.executable, "-m", "memoryd.client.memctl", "search", "x"]
+    environment = {"MEMORYD_SOCKET": os.environ["MEMORYD_SOCKET"], "PYTHONIOENCODING": "ascii"}
+    plain = subprocess.run(command, env=environment, capture_output=True, stdin=subprocess.DEVNULL)
+    assert (plain.returncode, plain.stderr) == (0, b"")
+    assert b"?? ?" in plain.stdout
+    json = subprocess.run([*command, "--json"], env=environment, capture_output=True, stdin=subprocess.DEVNULL)
+    assert msgspec.json.decode(json.stdout)[0]["content"] == "日本 …"
+
+
+def test_a_search_imports_nothing_slow(fake: FakeDaemon) -> None:
+    fake.replies[Search] = Hits(hits=[HIT])
+    code = (
+        "import sys; from memoryd.client.memctl import run; run(['search', 'x', '--json']);"
+        "slow = {'asyncio', 'subprocess', 'json', 'numpy', 'apsw', 'logging', 'email'} & sys.modules.keys();"
+        "sys.exit(str(slow) if slow else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,115 @@
+import argparse
+from importlib import import_module
+
+import pytest
+
+from memoryd.client.memctl.arguments import Usage, metadata, pair, parse, scalar, split, timeout
+from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, verbs
+
+
+def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> None:
+    modules = {row.module for row in COMMANDS.values()}
+    offered = {
+        (module, name) for module in modules for name in import_module(f"memoryd.client.memctl.{module}").COMMANDS
+    }
+    assert offered == {(row.module, name) for name, row in COMMANDS.items()}
+
+
+def test_every_default_verb_is_a_command() -> None:
+    assert all(f"{first} {verb}" in COMMANDS for first, verb in DEFAULT_VERBS.items())
+    assert verbs("model") == ["list", "pull", "import", "use", "bench"]
+    assert verbs("search") == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "name", "rest"),
+    [
+        ([], None, []),
+        (["--json"], None, ["--json"]),
+        (["search", "x"], "search", ["x"]),
+        (["--json", "search", "x"], "search", ["--json", "x"]),
+        (["--socket", "search", "list"], "list", ["--socket", "search"]),
+        (["--socket=/x", "list"], "list", ["--socket=/x"]),
+        (["model"], "model list", []),
+        (["model", "--json"], "model list", ["--json"]),
+        (["model", "--json", "pull", "x"], "model pull", ["--json", "x"]),
+        (
+            ["--namespace", "a", "model", "--timeout", "3", "use", "x"],
+            "model use",
+            ["--namespace", "a", "--timeout", "3", "x"],
+        ),
+        (["config"], "config show", []),
+    ],
+)
+def test_the_command_is_found_among_the_options(argv: list[str], name: str | None, rest: list[str]) -> None:
+    assert split(argv) == (name, rest)
+
+
+@pytest.mark.parametrize("argv", [["nothing"], ["model list"], ["model", "nothing"], ["bench"], ["", "x"]])
+def test_an_unknown_command_is_wrong_usage(argv: list[str]) -> None:
+    with pytest.raises(Usage):
+        split(argv)
+
+
+def test_global_options_stand_before_or_after_the_command() -> None:
+    before = parse(["--json", "--namespace", "a/b", "search", "x"])[1]
+    after = parse(["search", "x", "--namespace", "a/b", "--json"])[1]
+    assert vars(before) == vars(after)
+    assert (before.json, before.namespace, before.query) == (True, "a/b", ["x"])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("false", False),
+        ("6379", 6379),
+        ("-1", -1),
+        ("0.5", 0.5),
+        ("1.5e3", 1500.0),
+        ("007", "007"),
+        ("1_000", "1_000"),
+        ("nan", "nan"),
+        ("inf", "inf"),
+        ("null", "null"),
+        ("9" * 30, "9" * 30),
+        ("", ""),
+        ("True", "True"),
+    ],
+)
+def test_a_value_is_what_it_looks_like(text: str, value: object) -> None:
+    assert scalar(text) == value
+    assert type(scalar(text)) is type(value)
+
+
+def test_a_pair_is_split_at_its_first_equals_sign() -> None:
+    assert pair("url=http://x/?a=b") == ("url", "http://x/?a=b")
+    for wrong in ("=3", "word", " =3"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            pair(wrong)
+
+
+def test_metadata_is_an_object_or_a_pair() -> None:
+    assert metadata('{"a": {"b": [1]}}') == {"a": {"b": [1]}}
+    assert metadata("a=1") == {"a": 1}
+    for wrong in ("[1]", '"x"', "3", "null", "word", '{"a": 1', '{"a=1'):
+        with pytest.raises(argparse.ArgumentTypeError):
+            metadata(wrong)
+
+
+def test_a_timeout_is_a_positive_number_of_seconds() -> None:
+    assert timeout("2.5") == 2.5
+    for wrong in ("0", "-1", "nan", "inf", "x", "", "1e9"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            timeout(wrong)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        parse([*name.split(), "--help"])
+    text = capsys.readouterr().out
+    assert leaving.value.code == 0
+    assert text.startswith(f"usage: memctl {name} ")
+    assert "\nexamples:\n" in text
+    assert max(map(len, text.splitlines())) <= 100
