@@ -1,6 +1,7 @@
-"""`python -m memoryd.models pull NAME [--dir DIR]`: install a model in a process of its own.
+"""`python -m memoryd.models list|pull|import|bench|path`: models, in a process of its own.
 
-The daemon runs this to fetch a missing model in the background. Progress goes to stderr: a bar on a terminal, else one
+The daemon runs `pull` to fetch a missing model in the background; memctl runs all of it. Every command prints one JSON
+document on stdout, with --json or without (`path` and, for people, `pull` and `import` without it: a path). Progress goes to stderr: a bar on a terminal, else one
 short JSON object per line. Exit code 1 with one sentence on stderr when it fails.
 """
 
@@ -10,15 +11,17 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from memoryd.models.bench import measure
+from memoryd.models.catalog import CATALOG, DEFAULT
 from memoryd.models.errors import ModelError
-from memoryd.models.folder import default_models_dir
-from memoryd.models.install import pull
+from memoryd.models.folder import Manifest, default_models_dir, installed
+from memoryd.models.install import import_directory, pull
 
 BAR_WIDTH = 30
 REPORT_INTERVAL_S = 0.2
@@ -28,14 +31,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        if options.command == "pull":
-            print(pull(options.name, options.dir, Reporter(), options.force))
-        else:
-            sys.stdout.buffer.write(msgspec.json.encode(measure(options.name, options.dir)) + b"\n")
+        result = COMMANDS[options.command](options)
     except ModelError as error:
         print(error, file=sys.stderr)
         return 1
+    if isinstance(result, Path):
+        result = msgspec.json.encode({"name": result.name, "path": str(result)}).decode() if options.json else result
+        print(result)
+    else:
+        sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
     return 0
+
+
+def _list(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the models of the catalog and those installed from elsewhere."""
+    there = installed(options.dir)
+    known = [
+        {
+            "name": spec.name,
+            "installed": spec.name in there,
+            "default": spec.name == DEFAULT,
+            "dimensions": spec.dimensions,
+            "size_mb": spec.size_mb,
+            "licence": spec.licence,
+            "description": spec.description,
+        }
+        for spec in CATALOG.values()
+    ]
+    return known + [_imported(manifest) for name, manifest in there.items() if name not in CATALOG]
+
+
+def _imported(manifest: Manifest) -> dict[str, Any]:
+    size_bytes = sum(record.size_bytes for record in manifest.files.values())
+    return {
+        "name": manifest.name,
+        "installed": True,
+        "default": False,
+        "dimensions": manifest.dimensions,
+        "size_mb": round(size_bytes / 1e6),
+        "licence": "",
+        "description": f"Imported: {manifest.source}",
+    }
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], Any]] = {
+    "list": _list,
+    "pull": lambda options: pull(options.name, options.dir, Reporter(), options.force),
+    "import": lambda options: import_directory(options.source, options.dir, options.name, Reporter()),
+    "bench": lambda options: measure(options.name, options.dir),
+    "path": lambda options: options.dir,
+}
 
 
 class Reporter:
@@ -67,12 +112,17 @@ class Reporter:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m memoryd.models", description="Install and measure models.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for command in ("pull", "bench"):
+    for command in COMMANDS:
         sub = commands.add_parser(command)
-        sub.add_argument("name")
         sub.add_argument("--dir", type=Path, default=default_models_dir())
+        sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+        if command in ("pull", "bench"):
+            sub.add_argument("name", nargs="?", default=DEFAULT)
         if command == "pull":
             sub.add_argument("--force", action="store_true", help="fetch again even when installed")
+        if command == "import":
+            sub.add_argument("source", type=Path)
+            sub.add_argument("--name")
     return parser
 
 

@@ -11,8 +11,8 @@ from memoryd.models.errors import ModelBroken
 ERRORS_ONLY = 3
 
 
-def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
-    """Open a model for `threads` threads per call; raise ModelBroken when it cannot be run.
+def open_session(model: Path | bytes, threads: int) -> onnxruntime.InferenceSession:
+    """Open a model file, or its bytes, for `threads` threads per call; raise ModelBroken when it cannot be run.
 
     The arena would keep the largest text's buffers for ever (60 to 100 MB) and saves nothing at one text per run.
     Spinning would keep cores busy between calls. The graph is fused when it is written; fusing again here would put
@@ -27,9 +27,11 @@ def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        source = str(model) if isinstance(model, Path) else model
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's errors share no base class below Exception
-        raise ModelBroken(f"{path.name} cannot be run ({_first_line(error)})") from error
+        name = model.name if isinstance(model, Path) else "the model"
+        raise ModelBroken(f"{name} cannot be run ({_first_line(error)})") from error
 
 
 def _first_line(error: Exception) -> str:

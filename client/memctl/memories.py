@@ -26,7 +26,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.table import count, fields, table
-from memoryd.client.protocol import MAX_CONTENT_BYTES, Add, Added, Memory, Sort, Tag
+from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_FRAME_BYTES, Add, Added, Memory, Sort, Tag
 from memoryd.client.times import iso
 
 
@@ -36,12 +36,12 @@ def content_of(argument: str) -> str:
         return argument
     if sys.stdin is None:
         raise Invalid("There is no standard input to read the content from.")
-    data = sys.stdin.buffer.read(MAX_CONTENT_BYTES + 2)  # one byte over the limit is enough for the daemon to refuse
+    data = sys.stdin.buffer.read(MAX_FRAME_BYTES)
+    if len(data) == MAX_FRAME_BYTES:
+        raise Invalid(f"The content is far over the limit of {MAX_CONTENT_BYTES} bytes; split it or keep it in a file.")
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError:
-        if len(data) > MAX_CONTENT_BYTES:
-            raise Invalid(f"The content is over the limit of {MAX_CONTENT_BYTES} bytes; split it.") from None
         raise Invalid("The content on standard input is not UTF-8 text.") from None
 
 

@@ -30,8 +30,9 @@ def _phrases(text: str) -> dict[tuple[str, ...], tuple[str, ...]]:
 # One of these in either text tells that English rules apply; none is a common word of another language.
 ENGLISH = words(
     """
-the is are and with for from of to every must should not does doesn't don't my our your his her their uses use
-prefers prefer likes like owns runs has have will can be this that they user users
+the is are and with for from of to every each after before during until without when unless never always only
+we you she then there hours hour days day minutes seconds must should not does doesn't don't my our your his her their
+uses use prefers prefer likes like owns runs has have will can be this that they user users
 """
 )
 
@@ -87,6 +88,12 @@ traveling travelling
 enrollment enrolment
 judgment judgement
 okay ok
+"""
+)
+
+# Frequent misspellings that are no words.
+MISSPELT = _groups(
+    """
 receive recieve
 separate seperate
 environment enviroment
@@ -97,14 +104,12 @@ necessary neccessary
 deployment deployement deploymnet
 tomorrow tommorow tommorrow tomorow
 address adress
-calendar calender
 schedule schedual
 available availible avaliable
 preferred prefered
 password pasword
 """
 )
-SAME |= {"enviroment": "env", "databse": "db", "utilise": "use"}
 
 # Read after single words, longest first.
 PHRASES = _phrases(

@@ -40,10 +40,10 @@ def stem(word: str) -> str:
     """Return a word without plural or third person s and in American spelling."""
     if word.endswith("s") and len(word) > 3 and word not in lexicon.NOT_PLURAL:
         word = _singular(word)
-    if len(word) > 4:
-        word = re.sub(r"(?<=ch|sh|ss)e$|(?<=[xz])e$", "", re.sub(r"ie$", "y", word))
     if len(word) > 5:
         word = re.sub(r"our$", "or", re.sub(r"is(e|ation|ed|er|ing)$", r"iz\1", word))
+    if len(word) > 4:
+        word = re.sub(r"(?<=ch|sh|ss)e$|(?<=[xz])e$", "", re.sub(r"ie$", "y", word))
     return word
 
 
@@ -53,6 +53,9 @@ def _singular(word: str) -> str:
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
     return word[:-2] if re.search(r"(ch|sh|ss|[xz])es$", word) else word[:-1]
+
+
+_ROOTS = {stem(word): equal for word, equal in lexicon.SAME.items()}
 
 
 # Folding ------------------------------------------------------------------------------------------------------------
@@ -179,7 +182,8 @@ def _units(tokens: list[Token]) -> list[Token]:
 
 
 def _quantity(number: str, token: Token) -> str | None:
-    unit = token.text if token.text in lexicon.UNITS or token.text in lexicon.DURATIONS else token.key
+    mixed = len(token.text) < 4 and not token.text.islower()
+    unit = token.text if mixed or token.text in lexicon.UNITS else token.key
     if unit in lexicon.UNITS:
         return f"{number} {lexicon.UNITS[unit]}"
     if unit in lexicon.DURATIONS and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", number):
@@ -211,16 +215,18 @@ def _weekdays(tokens: list[Token], negated: bool) -> list[Token]:
 
 def _same(token: Token, known: set[str]) -> Token:
     """Replace a word by the one that stands for all its spellings and forms."""
-    key = lexicon.SAME.get(token.key, token.key)
-    root = stem(key)
-    if key == token.key and (token.kind == "word" or (token.kind == "start" and root in known)):
-        key = root
-    return token._replace(key=lexicon.SAME.get(key, key))
+    written = lexicon.MISSPELT.get(token.key, token.key)
+    root = stem(written)
+    if written in lexicon.SAME:
+        return token._replace(key=lexicon.SAME[written])
+    if token.kind == "word" or (token.kind == "start" and root in known):
+        return token._replace(key=_ROOTS.get(root, root))
+    return token._replace(key=written)
 
 
 def _progressive(tokens: list[Token], known: set[str]) -> list[Token]:
     """Read "is using" as "uses" when the other text has that verb."""
-    verbs = {lexicon.SAME.get(word, word) for word in known}
+    verbs = {_ROOTS.get(root, root) for root in known}
     found: list[Token] = []
     for token in tokens:
         at = len(found) - (2 if found and found[-1].key == "not" else 1)
@@ -244,7 +250,7 @@ def _verbs(word: str) -> list[str]:
         roots = [root + "e"]
     else:
         roots = [root, root + "e"]
-    return [lexicon.SAME.get(stem(form), stem(form)) for form in roots]
+    return [_ROOTS.get(stem(form), stem(form)) for form in roots]
 
 
 def _articles(tokens: list[Token]) -> list[Token]:

@@ -1,14 +1,13 @@
-"""Write the ONNX graph of a BERT-like sentence encoder from its checkpoint.
+"""Build the ONNX graph of a BERT-like sentence encoder from its checkpoint.
 
-The graph takes token ids alone: memoryd runs texts one at a time (or texts of equal length together), so nothing is
-padded and no attention mask exists. Pooling and normalisation are inside; the output is the finished vector.
-Covers BERT, RoBERTa and XLM-RoBERTa encoders with absolute positions.
+The graph takes token ids alone: memoryd runs texts one at a time, so nothing is padded and no attention mask exists.
+Pooling and normalisation are inside; the output `embedding` is the finished vector. Covers BERT, RoBERTa and
+XLM-RoBERTa encoders with absolute positions.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.models.convert.graph import FLOAT, Graph
-from memoryd.models.convert.quantise import block8, quantise_blocks
+from memoryd.models.convert.quantise import MIDDLE, Linear, quantise_blocks
 from memoryd.models.convert.weights import read_tensors
 from memoryd.models.errors import ModelBroken
 
-Linear = Callable[[Graph, str, str, NDArray[Any], NDArray[Any]], str]
 Tensors = dict[str, NDArray[Any]]
 
-FORMAT = "block8/1"  # raise the number whenever the graph's results change: vectors are recomputed then
+OUTPUT = "embedding"
 FAMILIES = {"bert": 0, "roberta": 2, "xlm-roberta": 2, "camembert": 2}  # model type → first position that is used
 ACTIVATIONS = {"gelu": "Gelu", "gelu_new": "FastGelu", "gelu_pytorch_tanh": "FastGelu"}
 PREFIXES = ("", "bert.", "roberta.", "model.", "0.auto_model.")
@@ -39,24 +37,35 @@ class Shape(NamedTuple):
     first_position: int
 
 
-def convert(source: Path, target: Path, pooling: str, linear: Linear = block8, small_table: bool = True) -> int:
-    """Write `target` (ONNX) from `source/model.safetensors` and `source/config.json`; return the dimensions.
+class Checkpoint(NamedTuple):
+    """A BERT-like encoder: its shape and its tensors by their usual names."""
 
-    `linear` stores the matrices; `small_table` keeps the word embeddings as 8-bit rows. Raises ModelBroken for
-    a checkpoint of another family or with missing tensors.
+    shape: Shape
+    tensors: Tensors
+
+
+def read_checkpoint(source: Path) -> Checkpoint:
+    """Read config.json and model.safetensors; raise ModelBroken for what is no such encoder."""
+    return Checkpoint(read_shape(source / "config.json"), _strip_prefix(read_tensors(source / "model.safetensors")))
+
+
+def assemble(checkpoint: Checkpoint, pooling: str, linear: Linear, small_table: bool = True) -> Graph:
+    """Return the graph; `linear` stores the matrices, `small_table` keeps the word embeddings as 8-bit rows.
+
+    Raises ModelBroken when tensors are missing or have shapes that do not fit.
     """
-    shape = read_shape(source / "config.json")
-    tensors = _strip_prefix(read_tensors(source / "model.safetensors"))
+    shape, tensors = checkpoint
+    graph = Graph()
     try:
-        graph = Graph()
         value = _embeddings(graph, tensors, shape, small_table)
         for layer in range(shape.layers):
             value = _layer(graph, tensors, shape, f"encoder.layer.{layer}", value, linear)
-        dimensions = int(tensors["embeddings.word_embeddings.weight"].shape[1])
-        graph.save(target, _pool(graph, value, pooling), dimensions)
+        _pool(graph, value, pooling)
     except KeyError as error:
         raise ModelBroken(f"model.safetensors has no tensor {error}: not a BERT encoder.") from error
-    return dimensions
+    except ValueError as error:
+        raise ModelBroken(f"model.safetensors has a tensor of the wrong shape ({error}).") from error
+    return graph
 
 
 def read_shape(path: Path) -> Shape:
@@ -96,7 +105,7 @@ def _plain_words(graph: Graph, table: NDArray[Any]) -> str:
 def _small_words(graph: Graph, table: NDArray[Any]) -> str:
     """Look words up in a table of signed bytes with one scale a row: a quarter of the memory, cosine 0.9999."""
     codes, scales = quantise_blocks(table, table.shape[1])
-    rows = graph.constant("words", (codes[:, 0, :].astype(np.int16) - 128).astype(np.int8))
+    rows = graph.constant("words", (codes[:, 0, :].astype(np.int16) - MIDDLE).astype(np.int8))
     found = graph.add("Gather", [rows, "input_ids"], "embeddings.codes")
     scale = graph.add("Gather", [graph.constant("words.scales", scales), "input_ids"], "embeddings.scales")
     return graph.add("Mul", [graph.add("Cast", [found], "embeddings.float", to=FLOAT), scale], "embeddings.words")
@@ -137,7 +146,7 @@ def _normalise(graph: Graph, tensors: Tensors, shape: Shape, name: str, value: s
     return graph.add("LayerNormalization", [value, *weights], name, axis=-1, epsilon=shape.epsilon)
 
 
-def _pool(graph: Graph, value: str, pooling: str) -> str:
+def _pool(graph: Graph, value: str, pooling: str) -> None:
     """Reduce the tokens to one vector of length 1: their mean, or the first."""
     if pooling == "mean":
         axes = graph.constant("tokens_axis", np.array([1], np.int64))
@@ -146,7 +155,7 @@ def _pool(graph: Graph, value: str, pooling: str) -> str:
         pooled = graph.add("Gather", [value, graph.constant("first", np.array(0, np.int64))], "pooled", axis=1)
     else:
         raise ModelBroken(f"pooling {pooling!r} is not known; use mean or cls.")
-    return graph.add("LpNormalization", [pooled], "embedding", axis=-1, p=2)
+    graph.add("LpNormalization", [pooled], OUTPUT, axis=-1, p=2)
 
 
 def _float(tensors: Tensors, name: str) -> NDArray[np.float32]:

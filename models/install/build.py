@@ -69,13 +69,19 @@ def _weights(source: Path, target: Path, recipe: Recipe) -> tuple[Path, str]:
         weights = source / "table.safetensors"
         np.save(target / "table.npy", _table(weights))
         return weights, STATIC_FORMAT
-    if (weights := source / "model.onnx").exists():
+    if (weights := onnx_file(source)) is not None:
         shutil.copyfile(weights, target / "model.onnx")
         return weights, ONNX_AS_IS
-    from memoryd.models.convert.bert import FORMAT, convert
+    from memoryd.models.convert.convert import best_format, convert
 
-    convert(source, target / "model.onnx", recipe.pooling)
-    return source / "model.safetensors", FORMAT
+    form = convert(source, target / "model.onnx", recipe.pooling, best_format())
+    return source / "model.safetensors", form
+
+
+def onnx_file(source: Path) -> Path | None:
+    """Return the ONNX file of a published folder, if it has one."""
+    places = (source / "model.onnx", source / "onnx" / "model.onnx")
+    return next((path for path in places if path.is_file()), None)
 
 
 def _table(path: Path) -> NDArray[np.float16]:

@@ -13,7 +13,7 @@ from typing import Any
 from memoryd.models.catalog import Floors, Pooling
 from memoryd.models.errors import ModelBroken, ModelError
 from memoryd.models.folder import model_folder
-from memoryd.models.install.build import Recipe, build
+from memoryd.models.install.build import Recipe, build, onnx_file
 from memoryd.models.install.place import Progress, ignore, locked, new_folder
 
 # A stranger's floors cannot be known. These suit contrastively trained English models of this size; searches work
@@ -43,7 +43,7 @@ def import_directory(source: Path, models_dir: Path, name: str | None = None, pr
 def _recipe(source: Path, name: str) -> Recipe:
     if not (source / "tokenizer.json").is_file():
         raise ModelBroken(f"{source} has no tokenizer.json.")
-    if not any((source / file).is_file() for file in ("model.onnx", "onnx/model.onnx", "model.safetensors")):
+    if onnx_file(source) is None and not (source / "model.safetensors").is_file():
         raise ModelBroken(f"{source} has neither model.onnx nor model.safetensors.")
     _check_modules(source)
     prompts = _read(source / "config_sentence_transformers.json").get("prompts") or {}

@@ -1,0 +1,40 @@
+# make demo: several processes remember and find each other's memories.   make test: the test suite.
+# make check: format, lint, types, imports, slow tests.                   make bench: every benchmark.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
+export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
+
+.PHONY: demo test check bench format protocol clean
+
+demo: $(VENV)/installed
+	$(BIN)/memctl demo
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest -m "not slow"
+
+check: $(VENV)/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/all.py
+
+format: $(VENV)/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+protocol: $(VENV)/installed
+	$(BIN)/python tests/contract/protocol_document.py > PROTOCOL.md
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .cache build dist src/*.egg-info

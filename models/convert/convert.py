@@ -1,0 +1,78 @@
+"""From a checkpoint folder to `model.onnx`: choose the format, look at sample texts where it needs them, write."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.models.convert.bert import OUTPUT, Checkpoint, assemble, read_checkpoint
+from memoryd.models.convert.graph import Graph
+from memoryd.models.convert.quantise import Range, block8, plain, rows8
+from memoryd.models.convert.samples import SAMPLES
+from memoryd.models.session import open_session
+from memoryd.models.tokens import Tokens
+
+Format = Literal["fp32", "block8", "rows8"]
+
+# Part of a model's fingerprint: raise it whenever a format's results change, so that vectors are computed anew.
+VERSION = 1
+SAMPLE_TOKENS = 128
+CPU_FACTS = Path("/proc/cpuinfo")
+DOT_PRODUCTS = {"avx512_vnni", "avx_vnni"}
+EXACT_MACHINES = {"aarch64", "arm64"}
+
+
+def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
+    """Write `target` from the checkpoint in `source` (with tokenizer.json); return the format's name and version.
+
+    Raises ModelBroken when the checkpoint is not a BERT-like encoder.
+    """
+    checkpoint = read_checkpoint(source)
+    if form == "rows8":
+        graph = assemble(checkpoint, pooling, rows8(observe(checkpoint, source)))
+    elif form == "block8":
+        graph = assemble(checkpoint, pooling, block8)
+    else:
+        graph = assemble(checkpoint, pooling, plain, small_table=False)
+    target.write_bytes(graph.to_bytes([OUTPUT]))
+    return f"{form}/{VERSION}"
+
+
+def best_format() -> Format:
+    """Return the fastest format that computes exactly on this machine's processor."""
+    if platform.machine() in EXACT_MACHINES:
+        return "rows8"
+    facts = CPU_FACTS.read_text() if CPU_FACTS.exists() else ""
+    return "rows8" if DOT_PRODUCTS & set(facts.split()) else "block8"
+
+
+def observe(checkpoint: Checkpoint, source: Path) -> dict[str, Range]:
+    """Run the sample texts in fp32; return what reached each matrix, by the matrix' name."""
+    inputs: dict[str, str] = {}
+
+    def watched(graph: Graph, name: str, value: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
+        inputs[name] = value
+        return plain(graph, name, value, weight, bias)
+
+    model = assemble(checkpoint, "mean", watched, small_table=False)
+    values = sorted(set(inputs.values()))
+    session = open_session(model.to_bytes(values), threads=1)
+    tokens = Tokens(source / "tokenizer.json", SAMPLE_TOKENS, special=True)
+    runs = [session.run(values, {"input_ids": np.array([tokens.ids(text)], np.int64)}) for text in SAMPLES]
+    ranges = {value: _range([run[place][0] for run in runs]) for place, value in enumerate(values)}
+    return _by_matrix(inputs, ranges)
+
+
+def _range(rows: list[NDArray[np.float32]]) -> Range:
+    seen = np.concatenate(rows)
+    mean = seen.mean(axis=0)
+    return Range(mean, np.abs(seen - mean).max(axis=0))
+
+
+def _by_matrix(inputs: Mapping[str, str], ranges: Mapping[str, Range]) -> dict[str, Range]:
+    return {name: ranges[value] for name, value in inputs.items()}
