@@ -1,8 +1,9 @@
 """`python -m memoryd.models list|pull|import|bench|path`: models, in a process of its own.
 
 The daemon runs `pull` to fetch a missing model in the background; memctl runs all of it. Every command prints one JSON
-document on stdout, with --json or without (`path` and, for people, `pull` and `import` without it: a path). Progress goes to stderr: a bar on a terminal, else one
-short JSON object per line. Exit code 1 with one sentence on stderr when it fails.
+document on stdout, with --json or without (`path` and, for people, `pull` and `import` without it: a path). Progress
+goes to stderr: a bar on a terminal, else one short JSON object per line. Exit code 1 with one sentence on stderr when
+it fails.
 """
 
 from __future__ import annotations

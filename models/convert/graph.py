@@ -46,8 +46,8 @@ class Graph:
 
     def split(self, value: str, outputs: list[str]) -> list[str]:
         """Cut a value into equal parts along its last axis."""
-        parts = {"axis": -1, "num_outputs": len(outputs)}
-        self._nodes.append(helper.make_node("Split", [value], outputs, name=f"{outputs[0]}.split", **parts))
+        name = f"{outputs[0]}.split"
+        self._nodes.append(helper.make_node("Split", [value], outputs, name=name, axis=-1, num_outputs=len(outputs)))
         return outputs
 
     def to_bytes(self, outputs: Sequence[str]) -> bytes:

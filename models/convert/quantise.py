@@ -110,7 +110,8 @@ def _channel_scales(spread: Floats, weight: NDArray[Any]) -> Floats:
     """Return by how much each input channel is divided before it is rounded: mean 1."""
     largest_weight = np.maximum(np.abs(weight).max(axis=0), 1e-5)
     scales = np.maximum(spread, TINY) ** BALANCE / largest_weight ** (1 - BALANCE)
-    return np.maximum(scales / scales.mean(), 1e-3).astype(np.float32)
+    balanced: Floats = np.maximum(scales / scales.mean(), 1e-3).astype(np.float32)
+    return balanced
 
 
 def _quantise_columns(weight: NDArray[Any]) -> tuple[NDArray[np.int8], Floats]:

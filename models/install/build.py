@@ -69,9 +69,9 @@ def _weights(source: Path, target: Path, recipe: Recipe) -> tuple[Path, str]:
         weights = source / "table.safetensors"
         np.save(target / "table.npy", _table(weights))
         return weights, STATIC_FORMAT
-    if (weights := onnx_file(source)) is not None:
-        shutil.copyfile(weights, target / "model.onnx")
-        return weights, ONNX_AS_IS
+    if (ready := onnx_file(source)) is not None:
+        shutil.copyfile(ready, target / "model.onnx")
+        return ready, ONNX_AS_IS
     from memoryd.models.convert.convert import best_format, convert
 
     form = convert(source, target / "model.onnx", recipe.pooling, best_format())
