@@ -83,7 +83,7 @@ _ROWS = (
         dimensions=384,
         max_tokens=256,
         pooling="mean",
-        floors=Floors(duplicate=0.92, relevant=0.35, join=0.55, merge=0.93),
+        floors=Floors(duplicate=0.92, relevant=0.35, join=0.60, merge=0.93),
         size_mb=91,
         files={
             "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -164,7 +164,7 @@ _ROWS = (
         dimensions=256,
         max_tokens=4096,
         pooling="mean",
-        floors=Floors(duplicate=0.95, relevant=0.45, join=0.65, merge=0.95),
+        floors=Floors(duplicate=0.92, relevant=0.35, join=0.60, merge=0.93),
         size_mb=19,
         files={
             "table.safetensors": "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",

@@ -54,12 +54,11 @@ def assemble(checkpoint: Checkpoint, pooling: str, linear: Linear, small_table: 
 
     Raises ModelBroken when tensors are missing or have shapes that do not fit.
     """
-    shape, tensors = checkpoint
     graph = Graph()
     try:
-        value = _embeddings(graph, tensors, shape, small_table)
-        for layer in range(shape.layers):
-            value = _layer(graph, tensors, shape, f"encoder.layer.{layer}", value, linear)
+        value = _embeddings(graph, checkpoint, small_table)
+        for layer in range(checkpoint.shape.layers):
+            value = _layer(graph, checkpoint, f"encoder.layer.{layer}", value, linear)
         _pool(graph, value, pooling)
     except KeyError as error:
         raise ModelBroken(f"model.safetensors has no tensor {error}: not a BERT encoder.") from error
@@ -77,10 +76,11 @@ def read_shape(path: Path) -> Shape:
             raise ModelBroken(f"config.json names a {family} with {activation}; only BERT with GELU can be converted.")
         if config.get("position_embedding_type", "absolute") != "absolute":
             raise ModelBroken("config.json asks for relative positions; only absolute ones can be converted.")
-        layers, heads, epsilon = config["num_hidden_layers"], config["num_attention_heads"], config["layer_norm_eps"]
+        layers, heads = int(config["num_hidden_layers"]), int(config["num_attention_heads"])
+        epsilon = float(config["layer_norm_eps"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelBroken(f"config.json cannot be read as a BERT configuration ({error}).") from error
-    return Shape(int(layers), int(heads), float(epsilon), ACTIVATIONS[activation], FAMILIES[family])
+    return Shape(layers, heads, epsilon, ACTIVATIONS[activation], FAMILIES[family])
 
 
 def _strip_prefix(tensors: Tensors) -> Tensors:
@@ -90,11 +90,11 @@ def _strip_prefix(tensors: Tensors) -> Tensors:
     raise ModelBroken("model.safetensors has no word embeddings: not a BERT encoder.")
 
 
-def _embeddings(graph: Graph, tensors: Tensors, shape: Shape, small_table: bool) -> str:
-    table = tensors["embeddings.word_embeddings.weight"]
+def _embeddings(graph: Graph, model: Checkpoint, small_table: bool) -> str:
+    table = model.tensors["embeddings.word_embeddings.weight"]
     words = _small_words(graph, table) if small_table else _plain_words(graph, table)
-    total = graph.add("Add", [words, _positions(graph, tensors, shape)], "embeddings.total")
-    return _normalise(graph, tensors, shape, "embeddings.LayerNorm", total)
+    total = graph.add("Add", [words, _positions(graph, model)], "embeddings.total")
+    return _normalise(graph, model, "embeddings.LayerNorm", total)
 
 
 def _plain_words(graph: Graph, table: NDArray[Any]) -> str:
@@ -111,39 +111,39 @@ def _small_words(graph: Graph, table: NDArray[Any]) -> str:
     return graph.add("Mul", [graph.add("Cast", [found], "embeddings.float", to=FLOAT), scale], "embeddings.words")
 
 
-def _positions(graph: Graph, tensors: Tensors, shape: Shape) -> str:
+def _positions(graph: Graph, model: Checkpoint) -> str:
     """Take the first rows of the position table, with the embedding of segment 0 (all there is) added in."""
-    table = _float(tensors, "embeddings.position_embeddings.weight")[shape.first_position :]
-    if "embeddings.token_type_embeddings.weight" in tensors:
-        table = table + _float(tensors, "embeddings.token_type_embeddings.weight")[0]
+    table = _float(model, "embeddings.position_embeddings.weight")[model.shape.first_position :]
+    if "embeddings.token_type_embeddings.weight" in model.tensors:
+        table = table + _float(model, "embeddings.token_type_embeddings.weight")[0]
     length = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
     rows, zero = graph.constant("positions", table), graph.constant("zero", np.array([0], np.int64))
     return graph.add("Slice", [rows, zero, length, zero], "embeddings.positions")
 
 
-def _layer(graph: Graph, tensors: Tensors, shape: Shape, layer: str, value: str, linear: Linear) -> str:
+def _layer(graph: Graph, model: Checkpoint, layer: str, value: str, linear: Linear) -> str:
     parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
-    weight = np.concatenate([_float(tensors, f"{part}.weight") for part in parts])
-    bias = np.concatenate([_float(tensors, f"{part}.bias") for part in parts])
+    weight = np.concatenate([_float(model, f"{part}.weight") for part in parts])
+    bias = np.concatenate([_float(model, f"{part}.bias") for part in parts])
     projected = graph.split(linear(graph, f"{layer}.qkv", value, weight, bias), parts)
-    mixed = graph.add_contributed("MultiHeadAttention", projected, f"{layer}.attention", num_heads=shape.heads)
-    value = _residual(graph, tensors, shape, f"{layer}.attention.output", (value, mixed), linear)
+    mixed = graph.add_contributed("MultiHeadAttention", projected, f"{layer}.attention", num_heads=model.shape.heads)
+    value = _residual(graph, model, f"{layer}.attention.output", (value, mixed), linear)
     up = f"{layer}.intermediate.dense"
-    wide = linear(graph, up, value, _float(tensors, f"{up}.weight"), _float(tensors, f"{up}.bias"))
-    wide = graph.add_contributed(shape.activation, [wide], f"{layer}.gelu")
-    return _residual(graph, tensors, shape, f"{layer}.output", (value, wide), linear)
+    wide = linear(graph, up, value, _float(model, f"{up}.weight"), _float(model, f"{up}.bias"))
+    wide = graph.add_contributed(model.shape.activation, [wide], f"{layer}.gelu")
+    return _residual(graph, model, f"{layer}.output", (value, wide), linear)
 
 
-def _residual(graph: Graph, tensors: Tensors, shape: Shape, name: str, values: tuple[str, str], linear: Linear) -> str:
+def _residual(graph: Graph, model: Checkpoint, name: str, values: tuple[str, str], linear: Linear) -> str:
     """Add `LayerNorm(values[0] + dense(values[1]))`."""
     dense, norm = f"{name}.dense", f"{name}.LayerNorm"
-    back = linear(graph, dense, values[1], _float(tensors, f"{dense}.weight"), _float(tensors, f"{dense}.bias"))
-    return _normalise(graph, tensors, shape, norm, graph.add("Add", [values[0], back], f"{name}.total"))
+    back = linear(graph, dense, values[1], _float(model, f"{dense}.weight"), _float(model, f"{dense}.bias"))
+    return _normalise(graph, model, norm, graph.add("Add", [values[0], back], f"{name}.total"))
 
 
-def _normalise(graph: Graph, tensors: Tensors, shape: Shape, name: str, value: str) -> str:
-    weights = [graph.constant(f"{name}.{part}", _float(tensors, f"{name}.{part}")) for part in ("weight", "bias")]
-    return graph.add("LayerNormalization", [value, *weights], name, axis=-1, epsilon=shape.epsilon)
+def _normalise(graph: Graph, model: Checkpoint, name: str, value: str) -> str:
+    weights = [graph.constant(f"{name}.{part}", _float(model, f"{name}.{part}")) for part in ("weight", "bias")]
+    return graph.add("LayerNormalization", [value, *weights], name, axis=-1, epsilon=model.shape.epsilon)
 
 
 def _pool(graph: Graph, value: str, pooling: str) -> None:
@@ -158,5 +158,5 @@ def _pool(graph: Graph, value: str, pooling: str) -> None:
     graph.add("LpNormalization", [pooled], OUTPUT, axis=-1, p=2)
 
 
-def _float(tensors: Tensors, name: str) -> NDArray[np.float32]:
-    return tensors[name].astype(np.float32)
+def _float(model: Checkpoint, name: str) -> NDArray[np.float32]:
+    return model.tensors[name].astype(np.float32)

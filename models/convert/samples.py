@@ -34,8 +34,8 @@ SAMPLES = (
     "Why is the sky blue?",
     "The cache key must contain the tenant, the locale and the schema version; otherwise a change of one shows another "
     "tenant's prices, which happened twice in May and cost us a weekend of refunds and apologies.",
-    'class Queue(Generic[T]):\n    """A bounded queue; put() raises Full instead of waiting."""\n\n    def __init__('
-    "self, size: int) -> None:\n        self._items: deque[T] = deque(maxlen=size)\n        self._lock = threading.Lock()",
+    'class Queue(Generic[T]):\n    """A bounded queue; put() raises Full instead of waiting."""\n\n'
+    "    def __init__(self, size: int) -> None:\n        self._items: deque[T] = deque(maxlen=size)\n",
     "Patients who took the drug slept forty minutes longer on average than those who did not (p < 0.01, n = 214).",
     "Buy milk, eggs, bread, two lemons, washing powder, stamps.",
     "Inflation fell to 2.4 percent in October, the lowest figure since the summer of 2021, the statistics office said.",

@@ -1,0 +1,58 @@
+"""The catalog's rows, the models folder's place, and what importing the package loads."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memoryd.models import CATALOG, DEFAULT, ModelSpec, default_models_dir
+from memoryd.models.folder import NAME
+
+ROWS = pytest.mark.parametrize("spec", CATALOG.values(), ids=CATALOG)
+
+
+@ROWS
+def test_every_row_is_complete(spec: ModelSpec) -> None:
+    assert NAME.fullmatch(spec.name)
+    assert all((spec.description, spec.licence, spec.dimensions, spec.max_tokens, spec.size_mb))
+    assert spec.hub or spec.package
+    assert spec.description.endswith(".")
+
+
+@ROWS
+def test_weights_and_tokenizers_are_pinned(spec: ModelSpec) -> None:
+    pinned = {name for name, sha256 in spec.files.items() if len(sha256) == 64}
+    assert {"tokenizer.json", "table.safetensors" if spec.kind == "static" else "model.safetensors"} <= pinned
+    assert spec.hub is None or len(spec.hub.revision) == 40
+    assert spec.package is None or set(spec.package.files) == set(spec.files)
+
+
+@ROWS
+def test_floors_rise_in_order(spec: ModelSpec) -> None:
+    floors = spec.floors
+    assert 0 < floors.relevant < floors.join < floors.duplicate <= floors.merge < 1
+
+
+def test_rows_are_distinct_and_the_default_is_one_of_them() -> None:
+    weights = {spec.files.get("model.safetensors", spec.files.get("table.safetensors")) for spec in CATALOG.values()}
+    assert len(weights) == len(CATALOG)
+    assert DEFAULT in CATALOG
+
+
+def test_the_models_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.delenv("MEMORYD_MODEL_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert default_models_dir() == Path("/home/someone/.cache/memoryd/models")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert default_models_dir() == Path("/caches/memoryd/models")
+    monkeypatch.setenv("MEMORYD_MODEL_DIR", "~/models")
+    assert default_models_dir() == Path("/home/someone/models")
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, memoryd.models; print([m for m in ('onnx', 'onnxruntime', 'huggingface_hub') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

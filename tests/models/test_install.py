@@ -1,0 +1,333 @@
+"""Installing: imports, manifests, damage, the lock, and what an interrupted installation leaves."""
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from bert_reference import embed
+from tiny_bert import HEADS, LAYERS, WORDS, tiny_tensors, tiny_tokenizer
+
+from memoryd import models
+from memoryd.models import ModelBroken, ModelError, ModelMissing, ModelUnavailable, import_directory, load
+from memoryd.models.catalog import CATALOG, Floors, Hub, ModelSpec, Package
+from memoryd.models.convert.convert import convert
+from memoryd.models.convert.weights import write_tensors
+from memoryd.models.folder import MANIFEST
+from memoryd.models.install.place import locked
+from memoryd.models.sources import hub, index
+
+Stages = tuple[list[str], Callable[[str, int, int], None]]
+
+
+def left_over(models_dir: Path) -> list[str]:
+    return [path.name for path in models_dir.iterdir() if path.name not in ("tiny", ".lock", ".partial")]
+
+
+def test_an_imported_checkpoint_works(checkpoint: Path, models_dir: Path, stages: Stages) -> None:
+    seen, progress = stages
+    assert import_directory(checkpoint, models_dir, None, progress) == models_dir / "tiny"
+    assert seen == ["convert", "check", "ready"]
+    model = load("tiny", models_dir)
+    assert (model.name, model.dimensions, model.max_tokens) == ("tiny", 32, 256)
+    assert not model.floors.calibrated
+    expected = embed(tiny_tensors(), [2, 4, 5, 6, 7, 3], HEADS, LAYERS, "mean")
+    assert model.embed_query("the quick brown fox") @ expected > 0.999
+    assert left_over(models_dir) == []
+
+
+def test_an_imported_onnx_file_is_taken_as_it_is(checkpoint: Path, models_dir: Path, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    (ready / "onnx").mkdir(parents=True)
+    convert(checkpoint, ready / "onnx" / "model.onnx", "mean", "fp32")
+    shutil.copy(checkpoint / "tokenizer.json", ready)
+    import_directory(ready, models_dir, "mine")
+    import_directory(checkpoint, models_dir, "tiny")
+    assert models.read_manifest("mine", models_dir).format == "onnx"
+    one, two = (load(name, models_dir).embed_query("we use a cache") for name in ("mine", "tiny"))
+    assert one @ two > 0.999
+
+
+def test_the_settings_of_sentence_transformers_are_read(checkpoint: Path, models_dir: Path) -> None:
+    (checkpoint / "1_Pooling").mkdir()
+    (checkpoint / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    (checkpoint / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
+    (checkpoint / "config_sentence_transformers.json").write_text('{"prompts": {"query": "a ", "document": "no "}}')
+    import_directory(checkpoint, models_dir, None)
+    manifest, model = models.read_manifest("tiny", models_dir), load("tiny", models_dir)
+    assert (manifest.pooling, manifest.max_tokens) == ("cls", 6)
+    assert model.embed_query("fox") @ model.embed_texts(["fox"])[0] < 0.9999  # two prefixes
+    expected = embed(tiny_tensors(), [2, 8, 7, 7, 7, 3], HEADS, LAYERS, "cls")
+    assert model.embed_query("fox " * 50) @ expected > 0.999
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("tokenizer.json", None, "no tokenizer.json"),
+        ("tokenizer.json", "{}", "tokenizer"),
+        ("model.safetensors", None, "neither model.onnx nor model.safetensors"),
+        ("model.onnx", "nonsense", "cannot be run"),
+        ("config.json", "{", "config.json"),
+        ("sentence_bert_config.json", "{", "not JSON"),
+        ("1_Pooling/config.json", '{"pooling_mode_max_tokens": true}', "max_tokens"),
+        ("modules.json", '[{"type": "sentence_transformers.models.Dense"}]', "Dense"),
+    ],
+)
+def test_a_bad_folder_is_refused_and_leaves_nothing(
+    checkpoint: Path, models_dir: Path, file: str, text: str | None, reason: str
+) -> None:
+    path = checkpoint / file
+    path.parent.mkdir(exist_ok=True)
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(ModelBroken, match=reason):
+        import_directory(checkpoint, models_dir, None)
+    assert models.installed(models_dir) == {}
+    assert not models_dir.exists() or left_over(models_dir) == []
+
+
+def test_a_failed_import_keeps_the_model_that_was_there(checkpoint: Path, models_dir: Path) -> None:
+    import_directory(checkpoint, models_dir, None)
+    before = load("tiny", models_dir).embed_query("fox")
+    (checkpoint / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelBroken):
+        import_directory(checkpoint, models_dir, None)
+    assert (load("tiny", models_dir).embed_query("fox") == before).all()
+
+
+def test_what_is_no_folder_or_no_name_is_refused(checkpoint: Path, models_dir: Path) -> None:
+    with pytest.raises(ModelError, match="not a folder"):
+        import_directory(checkpoint / "absent", models_dir, None)
+    for name in ("../up", ".hidden", "a/b", ""):
+        with pytest.raises(ModelError, match="no model name"):
+            load(name, models_dir)
+
+
+def test_a_missing_model_names_the_command(models_dir: Path) -> None:
+    with pytest.raises(ModelMissing, match="memctl model pull all-MiniLM-L6-v2"):
+        load("all-MiniLM-L6-v2", models_dir)
+    with pytest.raises(ModelMissing):
+        models.remove("all-MiniLM-L6-v2", models_dir)
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])
+def test_a_truncated_or_missing_file_is_found_by_load(checkpoint: Path, models_dir: Path, file: str) -> None:
+    path = import_directory(checkpoint, models_dir, None) / file
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ModelBroken, match=r"memctl model pull tiny --force"):
+        load("tiny", models_dir)
+    path.unlink()
+    with pytest.raises(ModelBroken, match="is missing"):
+        load("tiny", models_dir)
+
+
+def test_a_changed_byte_is_found_by_verify(checkpoint: Path, models_dir: Path) -> None:
+    path = import_directory(checkpoint, models_dir, None) / "model.onnx"
+    assert models.verify("tiny", models_dir).name == "tiny"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ModelBroken, match="SHA-256"):
+        models.verify("tiny", models_dir)
+
+
+def test_a_file_that_does_not_run_is_broken(checkpoint: Path, models_dir: Path) -> None:
+    path = import_directory(checkpoint, models_dir, None) / "model.onnx"
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(ModelBroken, match="cannot be run"):
+        load("tiny", models_dir)
+
+
+def test_an_unreadable_manifest_is_broken_and_not_listed(checkpoint: Path, models_dir: Path) -> None:
+    folder = import_directory(checkpoint, models_dir, None)
+    assert list(models.installed(models_dir)) == ["tiny"]
+    (folder / MANIFEST).write_text('{"name": 1}')
+    with pytest.raises(ModelBroken, match="manifest"):
+        load("tiny", models_dir)
+    assert models.installed(models_dir) == {}
+
+
+def test_the_fingerprint_changes_with_whatever_moves_vectors(checkpoint: Path, models_dir: Path) -> None:
+    def fingerprint() -> str:
+        import_directory(checkpoint, models_dir, None)
+        return load("tiny", models_dir).fingerprint
+
+    seen = [fingerprint()]
+    assert fingerprint() == seen[0]
+    (checkpoint / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
+    seen.append(fingerprint())
+    (checkpoint / "config_sentence_transformers.json").write_text('{"prompts": {"query": "a "}}')
+    seen.append(fingerprint())
+    write_tensors(checkpoint / "model.safetensors", tiny_tensors(seed=1))
+    seen.append(fingerprint())
+    assert len(set(seen)) == 4
+
+
+def test_a_removed_model_is_gone(checkpoint: Path, models_dir: Path) -> None:
+    import_directory(checkpoint, models_dir, None)
+    models.remove("tiny", models_dir)
+    with pytest.raises(ModelMissing):
+        load("tiny", models_dir)
+
+
+# Pulling, with sources that are functions of the test.
+
+SPEC = ModelSpec(
+    name="tiny",
+    description="",
+    licence="",
+    kind="onnx",
+    dimensions=32,
+    max_tokens=16,
+    pooling="mean",
+    floors=Floors(0.9, 0.3, 0.6, 0.9),
+    size_mb=1,
+    files={"model.safetensors": "", "tokenizer.json": "", "config.json": ""},
+    hub=Hub("someone/tiny", "0" * 40),
+    package=Package("tiny", "1", {}),
+)
+
+
+class Sources:
+    """Stands in for hub and index: copies the checkpoint, or fails, and counts."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self.checkpoint, self.hub_up, self.index_up, self.calls = checkpoint, True, True, [0, 0]
+
+    def hub(self, hub: Hub, names: list[str], target: Path, report: Callable[[int, int], None]) -> None:
+        self.calls[0] += 1
+        self._copy(self.hub_up, target)
+        report(1, 1)
+
+    def index(self, package: Package, target: Path) -> None:
+        self.calls[1] += 1
+        self._copy(self.index_up, target)
+
+    def _copy(self, up: bool, target: Path) -> None:
+        if not up:
+            raise ModelUnavailable("it cannot be reached")
+        shutil.copytree(self.checkpoint, target, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def sources(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Sources:
+    stand_in = Sources(checkpoint)
+    monkeypatch.setitem(CATALOG, "tiny", SPEC)
+    monkeypatch.setattr(hub, "fetch", stand_in.hub)
+    monkeypatch.setattr(index, "fetch", stand_in.index)
+    return stand_in
+
+
+def test_pull_prefers_the_hub_and_falls_back_to_the_index(sources: Sources, models_dir: Path) -> None:
+    models.pull("tiny", models_dir)
+    assert models.read_manifest("tiny", models_dir).source == f"hub:someone/tiny@{'0' * 40}"
+    sources.hub_up = False
+    models.pull("tiny", models_dir, force=True)
+    assert models.read_manifest("tiny", models_dir).source == "package:tiny==1"
+    assert sources.calls == [2, 1]
+    assert left_over(models_dir) == []
+    assert list((models_dir / ".partial").iterdir()) == []
+
+
+def test_pull_of_an_installed_model_fetches_nothing(sources: Sources, models_dir: Path, stages: Stages) -> None:
+    models.pull("tiny", models_dir)
+    seen, progress = stages
+    models.pull("tiny", models_dir, progress)
+    assert (sources.calls, seen) == ([1, 0], ["ready"])
+
+
+def test_pull_mends_a_damaged_model(sources: Sources, models_dir: Path) -> None:
+    (models.pull("tiny", models_dir) / "model.onnx").unlink()
+    models.pull("tiny", models_dir)
+    assert load("tiny", models_dir).dimensions == 32
+
+
+def test_pull_without_any_source_says_why(sources: Sources, models_dir: Path) -> None:
+    sources.hub_up = sources.index_up = False
+    with pytest.raises(ModelUnavailable, match=r"cannot be reached; it cannot be reached.*memctl model pull tiny"):
+        models.pull("tiny", models_dir)
+    assert models.installed(models_dir) == {}
+
+
+def test_pull_of_an_unknown_name_lists_the_catalog(models_dir: Path) -> None:
+    with pytest.raises(ModelError, match="all-MiniLM-L6-v2, "):
+        models.pull("nothing", models_dir)
+
+
+def test_a_file_with_another_hash_is_refused(
+    sources: Sources, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned = msgspec.structs.replace(SPEC, files=SPEC.files | {"config.json": "0" * 64})
+    monkeypatch.setitem(CATALOG, "tiny", pinned)
+    with pytest.raises(ModelUnavailable, match=r"config\.json that is not the published one"):
+        models.pull("tiny", models_dir)
+
+
+def test_two_pulls_at_once_fetch_once(sources: Sources, models_dir: Path) -> None:
+    threads = [threading.Thread(target=models.pull, args=("tiny", models_dir)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sources.calls == [1, 0]
+
+
+def test_a_second_process_waits_for_the_lock(models_dir: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from memoryd.models.install.place import locked\n"
+        "with locked(Path(sys.argv[1]), lambda *report: print(report[0], flush=True)): print('mine')"
+    )
+    command = [sys.executable, "-c", code, str(models_dir)]
+    with locked(models_dir, lambda *_: None):
+        other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert other.stdout is not None
+        assert other.stdout.readline() == "wait\n"
+    assert other.communicate(timeout=30)[0] == "mine\n"
+
+
+def test_what_a_killed_installation_left_is_swept_up(checkpoint: Path, models_dir: Path) -> None:
+    (models_dir / ".new-tiny-abc").mkdir(parents=True)
+    (models_dir / ".new-tiny-abc" / "model.onnx").write_text("half")
+    import_directory(checkpoint, models_dir, None)
+    assert left_over(models_dir) == []
+
+
+def test_a_folder_that_cannot_be_written_is_said_so(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelError, match="MEMORYD_MODEL_DIR"):
+        import_directory(checkpoint, tmp_path / "file" / "models", None)
+
+
+def test_a_static_model_is_the_mean_of_its_words(
+    tmp_path: Path, models_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = np.random.default_rng(0).standard_normal((len(WORDS), 8)).astype(np.float16)
+    source = tmp_path / "static"
+    source.mkdir()
+    write_tensors(source / "table.safetensors", {"embedding.weight": table})
+    tiny_tokenizer().save(str(source / "tokenizer.json"))
+    stand_in = Sources(source)
+    files = {"table.safetensors": "", "tokenizer.json": ""}
+    monkeypatch.setitem(CATALOG, "words", msgspec.structs.replace(SPEC, name="words", kind="static", files=files))
+    monkeypatch.setattr(hub, "fetch", stand_in.hub)
+    models.pull("words", models_dir)
+    model = load("words", models_dir)
+    expected = table[[WORDS.index("quick"), WORDS.index("fox")]].astype(np.float32).mean(axis=0)
+    assert model.embed_query("quick fox") == pytest.approx(expected / np.linalg.norm(expected), abs=1e-5)
+    assert np.linalg.norm(model.embed_query("")) == pytest.approx(1, abs=1e-5)
+    assert model.dimensions == 8
+
+
+def test_the_manifest_tells_what_was_installed(checkpoint: Path, models_dir: Path) -> None:
+    folder = import_directory(checkpoint, models_dir, None)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    assert set(manifest["files"]) == {"model.onnx", "tokenizer.json"}
+    assert manifest["files"]["model.onnx"]["size_bytes"] == (folder / "model.onnx").stat().st_size
+    assert manifest["dimensions"] == 32
+    assert manifest["fingerprint"].startswith("tiny:")
