@@ -33,7 +33,9 @@ def disagreement(old: str, new: str) -> str | None:
         return "one is empty"
     if keys(first) == keys(second):
         return None if _same_pauses(first, second) else "the punctuation differs"
-    if english and (_mistyped(first, second) or _moved(first, second) or _turned(first, second)):
+    if english and (
+        _mistyped(first, second) or _moved(first, second) or _turned(first, second) or _listed(first, second)
+    ):
         return None
     return _reason(first, second)
 
@@ -57,7 +59,7 @@ def _pauses(tokens: Sequence[Token]) -> set[int]:
 
 def _mistyped(first: Sequence[Token], second: Sequence[Token]) -> bool:
     """Tell whether only a word or two differ, each by a typing mistake."""
-    if len(first) != len(second) or not _same_pauses(first, second):
+    if len(first) != len(second) or not _same_pauses(first, second) or lexicon.NAMED & set(keys(first)):
         return False
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a.key != b.key]
     return len(pairs) <= _TYPOS and all(a.kind == b.kind == "word" and _typo(a.key, b.key) for a, b in pairs)
@@ -88,18 +90,24 @@ def _moved(first: Sequence[Token], second: Sequence[Token]) -> bool:
 
 def _fronted(front: Sequence[Token], back: Sequence[Token]) -> bool:
     """Tell whether `front` begins with the phrase that ends `back`."""
-    if not _opens_phrase(front[0].key):
+    if not _opens_phrase(keys(front[:2])):
         return False
     for size in range(1, len(front)):
         phrase, rest = front[:size], front[size:]
         if keys([*rest, *phrase]) == keys(back):
             pauses = _pauses(front) <= {size} and _pauses(back) <= {len(rest)}
-            return pauses and _independent(keys(phrase), keys(rest))
+            return pauses and _bounded(phrase, rest[0]) and _independent(keys(phrase), keys(rest))
     return False
 
 
-def _opens_phrase(key: str) -> bool:
-    return key in lexicon.HEADS or key.startswith("~")
+def _bounded(phrase: Sequence[Token], first: Token) -> bool:
+    """Tell whether the phrase visibly ends where it does: "every night, shifts …" is not "every night shift …"."""
+    return phrase[-1].pause or first.article or first.kind == "name" or first.key in lexicon.SUBJECTS
+
+
+def _opens_phrase(start: list[str]) -> bool:
+    relative = start[0] in ("this", "next", "last") and not lexicon.PERIODS.isdisjoint(start[1:])
+    return relative or start[0] in lexicon.HEADS or start[0].startswith("~")
 
 
 def _independent(phrase: list[str], rest: list[str]) -> bool:
@@ -125,6 +133,30 @@ def _turned(first: Sequence[Token], second: Sequence[Token]) -> bool:
         if singular and plain and keys([one[-1], one[-2], *one[:-2]]) == keys(other):
             return True
     return False
+
+
+def _listed(first: Sequence[Token], second: Sequence[Token]) -> bool:
+    """Tell whether "Alice and Bob" became "Bob and Alice", with nothing else that could go with one of them."""
+    joins = [index for index, token in enumerate(first) if token.key in ("and", "or")]
+    if len(joins) != 1 or len(first) != len(second) or _pauses(first) or _pauses(second):
+        return False
+    left, right = joins[0] - 1, joins[0] + 1
+    if left < 0 or right >= len(first) or (left > 0 and right < len(first) - 1):
+        return False
+    swapped = list(keys(first))
+    swapped[left], swapped[right] = swapped[right], swapped[left]
+    return swapped == keys(second) and _bare(first, left, right) and _bare(second, left, right)
+
+
+def _bare(tokens: Sequence[Token], left: int, right: int) -> bool:
+    """Tell whether two tokens are the only names in a text that knows no order."""
+    others = [token for index, token in enumerate(tokens[1:], 1) if index not in (left, right)]
+    named = tokens[right].kind in _NAMES and (not left or tokens[left].kind in _NAMES)
+    plain = all(token.kind == "word" and "'" not in token.key for token in others)
+    return named and plain and not {token.key for token in tokens} & (lexicon.ORDERS | lexicon.ANCHORS - {"and", "or"})
+
+
+_NAMES = ("name", "identifier")
 
 
 # Reasons ------------------------------------------------------------------------------------------------------------
@@ -167,5 +199,5 @@ def _shown(tokens: Sequence[Token]) -> str:
 _LABELS: tuple[tuple[str, Callable[[Token], bool]], ...] = (
     ("numbers", lambda token: token.kind == "number"),
     ("negations", lambda token: token.key in lexicon.NEGATIONS),
-    ("names", lambda token: token.kind in ("name", "identifier")),
+    ("names", lambda token: token.kind in _NAMES),
 )

@@ -30,16 +30,27 @@ def _phrases(text: str) -> dict[tuple[str, ...], tuple[str, ...]]:
 # One of these in either text tells that English rules apply; none is a common word of another language.
 ENGLISH = words(
     """
-the is are and with for from of to every each after before during until without when unless never always only
-we you she then there hours hour days day minutes seconds must should not does doesn't don't my our your his her their
-uses use prefers prefer likes like owns runs has have will can be this that they user users
+the is are and with for from of to every each after before during until without when unless never always only we you
+she then there hours hour days day minutes seconds must should not does doesn't don't my our your his her their uses
+use at by it its please pm i'm he she takes prefers prefer likes like owns runs has have will can be this that they
+user users
 """
 )
 
-# Left out of the comparison. None limits what is said: not "just", "only", "now", "really", "mostly".
-DROPPED = frozenset(["the", "an", "please", "kindly", "also", "currently", "presently", "actually", "basically"])
+# Left out of the comparison, like articles. None limits what is said: not "just", "only", "now", "really", "mostly".
+DROPPED = frozenset(["please", "kindly", "also", "currently", "presently", "actually", "basically"])
 
-SAME = _groups(
+PRODUCTS = _groups(
+    """
+postgres postgresql
+kubernetes k8s
+javascript js
+typescript ts
+"""
+)
+
+# Not for names: Grey is not Gray.
+SAME = PRODUCTS | _groups(
     """
 be is are am
 have has
@@ -47,10 +58,6 @@ do does
 use utilize
 config configuration
 db database
-postgres postgresql
-kubernetes k8s
-javascript js
-typescript ts
 repo repository
 app application
 docs documentation
@@ -66,12 +73,12 @@ max maximum
 min minimum
 approximately approx roughly
 begin start commence
+need require
 buy purchase
 large big
 every each
 with w/
 without w/o
-and &
 mom mother mum
 dad father
 person people
@@ -117,11 +124,18 @@ PHRASES = _phrases(
 do not = not
 have to = must
 need to = must
+must never = must not
+be called = be named
 be required to = must
 be going to = will
 in order to = to
 prior to = before
+'d like = would like
+'d love = would love
+'d prefer = would prefer
+'d rather = would rather
 e mail = email
+e mails = email
 data base = db
 time zone = timezone
 time stamp = timestamp
@@ -154,6 +168,15 @@ keep in mind that = -
 """
 )
 
+# What follows one of these, perhaps behind "is", may be a name of which no other form is meant.
+NAMED = words(
+    """
+called named table column bucket queue topic branch tag label field variable command channel package module library
+namespace schema host hostname role group flag key repo repository endpoint route path file folder username login
+password passphrase handle slug code id alias nickname domain
+"""
+)
+PERIODS = words("second minute hour day night week month quarter year")
 FREQUENCIES = {
     "hourly": "hour",
     "daily": "day",
@@ -242,6 +265,8 @@ GBP £ gbp
 
 # A phrase that begins with one of these may stand before or behind its sentence …
 HEADS = words("in on at during for with after before when if every today tomorrow yesterday tonight")
+# … if one of these, an article, a name or a comma shows where the sentence begins, …
+SUBJECTS = words("i we you he she they it my our your his her their this that these those no all not never there")
 # … unless the rest has one of these: then it might belong to another part of it.
 ANCHORS = words(
     """
@@ -252,6 +277,9 @@ promised agreed decided reminded tried hoped expected thought knew believed clai
 make help like love hate prefer wish need learn forget remember
 """
 )
+
+# With one of these it matters who of "Alice and Bob" comes first.
+ORDERS = words("order rotation sequence priority respectively first second last primary secondary backup former latter")
 
 # Adjacent letters swapped give another word.
 REAL_SWAPS = words(

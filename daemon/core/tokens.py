@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from memoryd.daemon.core import lexicon
 
-_OPENING, _CLOSING = "([{\"'“‘«`¿¡", ")]}\"'”’»`.,;:!?…"
-_PAUSES = frozenset(".,;:!?…-")
+_OPENING, _CLOSING = "([{\"'“‘«`¿¡", ")]}\"'”’»`.,;:!?…。，、；：！？"
+_AFTER_CODE = ".,;:!?…)]}"
+_PAUSES = frozenset(".,;:!?…-。，、；：！？")
 _NUMBER = r"-?(?:[0-9]{1,3}(?:[,_][0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?|-?\.[0-9]{1,15}"
 _FIGURE = re.compile(rf"([$€£]?)({_NUMBER})([a-zA-Z%€$£°]*)")
 TIME = re.compile(r"([0-9]{1,2})(?::([0-5][0-9]))?(am|pm)?", re.IGNORECASE)
@@ -35,9 +36,11 @@ class Token(NamedTuple):
     text: str
     """As written, for people."""
     kind: str = "word"
-    """word, start (capital at a sentence's start), name, number, identifier or sign."""
+    """word, start (capital at a sentence's start), part (of dark-mode), name, number, identifier or sign."""
     pause: bool = False
     """A comma, full stop or dash follows."""
+    article: bool = False
+    """An article stood before it."""
 
 
 def split(text: str) -> list[Token]:
@@ -75,14 +78,15 @@ def _weekday(word: str) -> str | None:
 
 def _piece(piece: str, start: bool, shouting: bool) -> tuple[list[Token], bool]:
     """Return the tokens of a piece without white space, and whether a pause follows it."""
-    core = piece.lstrip(_OPENING).rstrip(_CLOSING)
+    core = piece.lstrip(_OPENING)
+    core = core.rstrip(_CLOSING.replace("`", "")) if piece.rstrip(_AFTER_CODE)[-1:] == "`" else core.rstrip(_CLOSING)
+    core = core.removesuffix("`")
     for mark in "*_":
         if len(core) > 2 and core[0] == core[-1] == mark:
             core = core.strip(mark).rstrip(_CLOSING)
     if not core.strip("-" + _OPENING + _CLOSING):
-        mixed = len(set(piece)) > 1 and not core
-        asks = [Token("?", "?", "sign")] if "?" in piece else []
-        return ([Token(piece, piece, "sign")] if mixed and not asks else asks), True
+        dash = not piece.strip("-…") or piece == "..."
+        return [] if dash else [Token(piece, piece, "sign")], dash or "?" in piece
     tail = piece[piece.rfind(core) + len(core) :]
     tokens = list(_tokens(core, start, shouting))
     if "?" in tail:
@@ -103,7 +107,8 @@ def _tokens(core: str, start: bool, shouting: bool) -> Iterator[Token]:
         yield from _word(core, start, shouting)
     elif "-" in core and all(_PART.fullmatch(part) for part in core.split("-")):
         for index, part in enumerate(core.split("-")):
-            yield from _figure(part) or _word(part, start and not index, shouting)
+            for token in _figure(part) or _word(part, start and not index, shouting):
+                yield token._replace(kind="part") if token.kind == "word" else token
     else:
         yield _identifier(core)
 
@@ -149,14 +154,14 @@ def _word(core: str, start: bool, shouting: bool) -> Iterator[Token]:
     key = core.casefold()
     base, apostrophe, rest = key.partition("'")
     if key.endswith("n't"):
-        yield Token({"ca": "can", "wo": "will", "sha": "shall"}.get(key[:-3], key[:-3]), core)
-        yield Token("not", core)
+        verb = {"ca": "can", "wo": "will", "sha": "shall"}.get(key[:-3], key[:-3])
+        yield from (Token(verb, verb), Token("not", "not"))
         return
     if key == "cannot":
-        yield from (Token("can", core), Token("not", core))
+        yield from (Token("can", "can"), Token("not", "not"))
         return
     if key in ("dont", "doesnt", "isnt", "arent"):
-        yield from (Token(key[:-2], core), Token("not", core))
+        yield from (Token(key[:-2], key[:-2]), Token("not", "not"))
         return
     yield _plain_word(core.partition("'")[0], base, start, shouting)
     if apostrophe:

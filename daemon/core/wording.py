@@ -7,11 +7,11 @@ as written. Texts without an English word are only split. Pure functions; called
 
 import re
 from collections.abc import Callable, Iterable
-from fractions import Fraction
 from typing import NamedTuple
 
 from memoryd.daemon.core import lexicon
-from memoryd.daemon.core.tokens import TIME, Token, as_text, clock, split
+from memoryd.daemon.core.figures import figures
+from memoryd.daemon.core.tokens import Token, split
 
 
 class Wordings(NamedTuple):
@@ -30,10 +30,15 @@ def wordings(old: str, new: str) -> Wordings:
     first, second = split(old), split(new)
     both = [*first, *second]
     if not any(token.key in lexicon.ENGLISH for token in both):
-        return Wordings(first, second, False)
+        return Wordings(_strict(first), _strict(second), False)
     known = {stem(token.key) for token in both if token.kind == "word"}
     negated = any(token.key in lexicon.NEGATIONS for token in both)
     return Wordings(_canonical(first, known, negated), _canonical(second, known, negated), True)
+
+
+def _strict(tokens: list[Token]) -> list[Token]:
+    inner = [token._replace(key=token.text + "," * token.pause) for token in tokens[:-1]]
+    return inner + [token._replace(key=token.text) for token in tokens[-1:]]
 
 
 def stem(word: str) -> str:
@@ -65,11 +70,8 @@ def _canonical(tokens: list[Token], known: set[str], negated: bool) -> list[Toke
     """Fold everything that cannot change a fact."""
     passes: tuple[Pass, ...] = (
         _commands,
-        _number_words,
-        _dates,
-        _clocks,
-        _units,
-        lambda found: _weekdays(found, negated),
+        lambda found: figures(found, negated),
+        _verbatim,
         lambda found: [_same(token, known) for token in found],
         lambda found: _progressive(found, known),
         _articles,
@@ -91,136 +93,35 @@ def _commands(tokens: list[Token]) -> list[Token]:
     return found
 
 
-def _number_words(tokens: list[Token]) -> list[Token]:
-    """Read twenty-five, two hundred and 2 million as figures."""
-    found: list[Token] = []
-    for token in tokens:
-        last = found[-1] if found and found[-1].kind == "number" and not found[-1].pause else None
-        small = lexicon.SMALL_NUMBERS.get(token.key, lexicon.TENS.get(token.key))
-        if last and token.key in lexicon.MULTIPLES and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", last.key):
-            value = as_text(Fraction(last.key) * lexicon.MULTIPLES[token.key])
-            found[-1] = Token(value, f"{last.text} {token.text}", "number", token.pause)
-        elif last and small and small < 10 and last.text.casefold() in lexicon.TENS:
-            found[-1] = Token(str(int(last.key) + small), f"{last.text} {token.text}", "number", token.pause)
-        elif small is not None and token.kind != "name":
-            found.append(Token(str(small), token.text, "number", token.pause))
-        else:
-            found.append(token)
+def _verbatim(tokens: list[Token]) -> list[Token]:
+    """Take what is called something as it is written: orders is not order, DEBUG not debug."""
+    found = list(tokens)
+    for index, token in enumerate(tokens):
+        before = [other.key for other in tokens[max(0, index - 2) : index] if other.key not in ("is", "the", "a")]
+        if before and before[-1] in lexicon.NAMED and (before[-1] in ("called", "named") or _is_form(token)):
+            found[index] = token._replace(key="=" + token.text)
     return found
 
 
-def _dates(tokens: list[Token]) -> list[Token]:
-    """Read March 5, 2026, 5 March 2026 and 5th of March 2026 as 2026-03-05."""
-    found: list[Token] = []
-    index = 0
-    while index < len(tokens):
-        length = next((n for n in (4, 3, 2) if _date(tokens[index : index + n], n)), 0)
-        if length:
-            parts = tokens[index : index + length]
-            text = " ".join(part.text for part in parts)
-            found.append(Token(_date(parts, length) or "", text, "number", parts[-1].pause))
-        else:
-            found.append(tokens[index])
-        index += length or 1
-    return found
-
-
-def _date(parts: list[Token], length: int) -> str | None:
-    """Return YYYY-MM-DD, or --MM-DD without a year, if the parts are exactly a date."""
-    if len(parts) != length:
-        return None
-    year = ""
-    if length > 2 and re.fullmatch(r"(19|20)[0-9]{2}", parts[-1].key):
-        year, parts = parts[-1].key, parts[:-1]
-    if len(parts) == 3 and parts[1].key == "of":
-        parts = [parts[0], parts[2]]
-    if len(parts) != 2 or parts[0].pause:
-        return None
-    for month_at in (0, 1):
-        month, day = _month(parts[month_at]), _day(parts[1 - month_at])
-        if month and day:
-            return f"{year or '-'}-{month:02}-{day:02}"
-    return None
-
-
-def _month(token: Token) -> int | None:
-    if token.kind == "word" and token.key in ("may", "march", "mar", "dec", "sep"):
-        return None
-    return lexicon.MONTHS.get(token.key.rstrip("^"))
-
-
-def _day(token: Token) -> int | None:
-    digits = re.fullmatch(r"([0-9]{1,2})(?:st|nd|rd|th)?", token.text)
-    return int(digits[1]) if digits and 1 <= int(digits[1]) <= 31 else None
-
-
-def _clocks(tokens: list[Token]) -> list[Token]:
-    """Read 3 pm and 3:30 p.m. as 15:00 and 15:30."""
-    found: list[Token] = []
-    for token in tokens:
-        half = token.key.rstrip("^").replace(".", "")
-        time = TIME.fullmatch(found[-1].text) if found and half in ("am", "pm") else None
-        hour = clock(int(time[1]), time[2], half) if time and not time[3] else None
-        if hour:
-            found[-1] = Token(hour, f"{found[-1].text} {token.text}", "number", token.pause)
-        else:
-            found.append(token)
-    return [Token("12:00", t.text, "number", t.pause) if t.key == "noon" else t for t in found]
-
-
-def _units(tokens: list[Token]) -> list[Token]:
-    """Join numbers with their units, durations in seconds."""
-    found: list[Token] = []
-    for token in tokens:
-        number = found[-1] if found and found[-1].kind == "number" and not found[-1].pause else None
-        key = _quantity(number.key, token) if number else None
-        if number and key:
-            found[-1] = Token(key, f"{number.text} {token.text}", "number", token.pause)
-        else:
-            found.append(token)
-    return found
-
-
-def _quantity(number: str, token: Token) -> str | None:
-    mixed = len(token.text) < 4 and not token.text.islower()
-    unit = token.text if mixed or token.text in lexicon.UNITS else token.key
-    if unit in lexicon.UNITS:
-        return f"{number} {lexicon.UNITS[unit]}"
-    if unit in lexicon.DURATIONS and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", number):
-        return as_text(Fraction(number) * Fraction(lexicon.DURATIONS[unit])) + " s"
-    return None
-
-
-def _weekdays(tokens: list[Token], negated: bool) -> list[Token]:
-    """Write Mon as monday, drop "on" before a day; "every Friday" is "Fridays" unless something is negated."""
-    found: list[Token] = []
-    for token in tokens:
-        short = lexicon.SHORT_WEEKDAYS.get(token.key) if token.kind != "word" else None
-        token = token._replace(key=short or token.key)
-        day = token.key.removesuffix("s")
-        if day not in lexicon.WEEKDAYS:
-            if found and found[-1].key == "on" and re.fullmatch(r"[0-9]{4}-[0-9-]+|--[0-9-]+", token.key):
-                found.pop()
-            found.append(token)
-            continue
-        before = found[-1].key if found else ""
-        if before in ("every", "each") and not negated and token.key == day:
-            found.pop()
-            token = token._replace(key=day + "s")
-        if found and found[-1].key == "on":
-            found.pop()
-        found.append(token._replace(key="~" + token.key))
-    return found
+def _is_form(token: Token) -> bool:
+    root = stem(token.key)
+    return token.text.isupper() or (token.kind == "word" and root != token.key and root not in _ROOTS)
 
 
 def _same(token: Token, known: set[str]) -> Token:
     """Replace a word by the one that stands for all its spellings and forms."""
+    if token.key.startswith("="):
+        return token
     written = lexicon.MISSPELT.get(token.key, token.key)
     root = stem(written)
+    if token.kind == "name" and not token.text.isupper():
+        return token._replace(key=lexicon.PRODUCTS.get(written, written))
     if written in lexicon.SAME:
         return token._replace(key=lexicon.SAME[written])
     if token.kind == "word" or (token.kind == "start" and root in known):
         return token._replace(key=_ROOTS.get(root, root))
+    if token.kind == "part" and not written.endswith("s"):
+        return token._replace(key=root)
     return token._replace(key=written)
 
 
@@ -254,19 +155,31 @@ def _verbs(word: str) -> list[str]:
 
 
 def _articles(tokens: list[Token]) -> list[Token]:
-    """Drop articles and fillers; "a" stays in "plan A" and "a few"."""
+    """Drop articles and fillers; "a" stays in "plan A" and "a few", and is "every" in "twice a day"."""
     found: list[Token] = []
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.key in lexicon.DROPPED:
-            continue
-        if token.key == "a" and token.kind != "name" and following and not token.pause and _article(following):
-            continue
-        found.append(token)
+    article = False
+    for token, following in zip(tokens, [*tokens[1:], None], strict=False):
+        if token.key in ("a", "an", "per") and following and found and _is_rate(found[-1], following):
+            found.append(token._replace(key="every"))
+        elif _is_article(token, following):
+            article = True
+            if found and found[-1].key == "'s":
+                found[-1] = found[-1]._replace(key="be")  # Kim's the owner
+        elif token.key not in lexicon.DROPPED or token.kind == "name":
+            found.append(token._replace(article=article))
+            article = False
     return found
 
 
-def _article(following: Token) -> bool:
-    return following.kind != "sign" and following.key not in ("few", "little", "lot", "bit", "be")
+def _is_article(token: Token, following: Token | None) -> bool:
+    if token.key == "the" or not following:
+        return token.key == "the" and token.kind != "name"
+    single = token.key in ("a", "an") and token.kind != "name" and not token.pause
+    return single and following.kind != "sign" and following.key not in ("few", "little", "lot", "bit", "be")
+
+
+def _is_rate(before: Token, following: Token) -> bool:
+    return following.key in lexicon.PERIODS and (before.kind == "number" or before.key in ("once", "twice", "time"))
 
 
 def _phrases(tokens: list[Token]) -> list[Token]:
@@ -280,8 +193,9 @@ def _phrases(tokens: list[Token]) -> list[Token]:
                 continue
             shorter = lexicon.PHRASES.get(tuple(keys(tail)))
             if shorter is not None:
-                text = " ".join(part.text for part in tail)
-                found[-length:] = [Token(word, text) for word in shorter]
+                texts = [part.text for part in tail]
+                texts = texts if len(shorter) == length else [" ".join(texts)] * len(shorter)
+                found[-length:] = [Token(word, text) for word, text in zip(shorter, texts, strict=True)]
                 if shorter:
                     found[-1] = found[-1]._replace(pause=token.pause)
                 break
