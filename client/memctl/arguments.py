@@ -75,7 +75,7 @@ def split(argv: Sequence[str]) -> tuple[str | None, list[str]]:
         raise SystemExit(0)
     if second is not None and rest[second] in choices:
         return f"{name} {rest.pop(second)}", rest
-    if name in DEFAULT_VERBS and second is None:
+    if name in DEFAULT_VERBS and (second is None or second > first):  # else the word is the value of an option
         return f"{name} {DEFAULT_VERBS[name]}", rest
     raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")
 

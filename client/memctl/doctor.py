@@ -29,6 +29,7 @@ from memoryd.client.sync import Client
 LOW_BYTES, LITTLE_BYTES = 200_000_000, 1_000_000_000
 LOG_TAIL_BYTES = 65536
 LOG_LINE = 120
+LOG_MARKS = ("level=error", "level=critical", "Traceback")
 STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -136,7 +137,7 @@ def _data(patient: Patient) -> Finding | None:
     folder = patient.data_dir
     if not folder.exists():
         return None
-    files = sorted(folder.glob("*.db*")) + sorted(folder.glob("*.log"))
+    files = sorted(path for path in folder.iterdir() if path.is_file())
     loose = next((found for path in files if (found := _loose(path, 0o600))), None)
     return _loose(folder, 0o700) or loose or Finding("ok", f"{folder}, private to you")
 
@@ -187,7 +188,7 @@ def _log(patient: Patient) -> Finding | None:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()
-    errors = [line for line in lines if any(word in line for word in (" ERROR", " CRITICAL", "Traceback"))]
+    errors = [line for line in lines if any(mark in line for mark in LOG_MARKS)]
     if errors:
         return Finding("warn", f"last error: {shorten(one_line(errors[-1]), LOG_LINE)}", f"less +G {log}")
     return Finding("ok", f"no errors lately in {log}")

@@ -22,19 +22,24 @@ def require() -> None:
         raise MemorydError(MISSING)
 
 
-def output_of(module: str, arguments: Sequence[str]) -> bytes:
-    """Return what `python -m MODULE ARGUMENTS` prints; its progress is shown on a terminal. Fail as it fails."""
+def output_of(module: str, arguments: Sequence[str], *, progress: bool = False) -> bytes:
+    """Return what `python -m MODULE ARGUMENTS` prints; raise its last sentence when it fails.
+
+    With `progress` a terminal shows what it says meanwhile, its last sentence included: then only memctl ends.
+    """
     require()
-    watched = bool(sys.stderr and sys.stderr.isatty())
+    watched = bool(progress and sys.stderr and sys.stderr.isatty())
     done = subprocess.run(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, "-P", "-m", module, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=None if watched else subprocess.PIPE,
         check=False,
     )
+    if done.returncode and watched:
+        raise SystemExit(1)  # it has said why on the terminal
     if done.returncode:
-        raise MemorydError(_sentence(done.stderr) if not watched else f"It ended with code {done.returncode}.")
+        raise MemorydError(_sentence(done.stderr))
     return done.stdout
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.errors import ModelUnavailable
+from memoryd.client.errors import ModelUnavailable, TimedOut
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import output_of
@@ -23,7 +23,7 @@ POLL_S = 0.2
 
 def run_models(*arguments: str) -> Any:
     """Return what `python -m memoryd.models ARGUMENTS` reports."""
-    return msgspec.json.decode(output_of("memoryd.models", arguments))
+    return msgspec.json.decode(output_of("memoryd.models", arguments, progress=arguments[0] in ("pull", "import")))
 
 
 def _list_arguments(parser: ArgumentParser) -> None:
@@ -108,10 +108,18 @@ def _use(args: Namespace) -> None:
 
 
 def _followed(client: Client, name: str) -> ModelState:
-    """Wait until the daemon answers with the model and its vectors; raise `ModelUnavailable` when that fails."""
+    """Wait until the daemon answers with the model and its vectors.
+
+    Raise `ModelUnavailable` when that fails, `TimedOut` when nothing moves for the client's `timeout_s`.
+    """
+    last, moved_at = None, time.monotonic()
     with ProgressBar(f"vectors of {name}") as progress:
         while True:
             model = client.status().model
+            if model != last:
+                last, moved_at = model, time.monotonic()
+            elif time.monotonic() - moved_at > client.timeout_s:
+                raise TimedOut(f"Nothing has moved for {client.timeout_s:g} s: the model is {model_text(model)}.")
             if model.state == "failed" or (model.error and not model.reembedding):
                 raise ModelUnavailable(f"The model is {model_text(model)}.")
             if model.reembedding:

@@ -52,7 +52,7 @@ class PrivateDaemon:
         try:
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "memoryd.daemon", *paths, *self._arguments],
+                    [sys.executable, "-P", "-m", "memoryd.daemon", *paths, *self._arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -92,11 +92,17 @@ class PrivateDaemon:
 
 
 @contextmanager
-def private_daemon(arguments: Sequence[str] = ()) -> Iterator[PrivateDaemon]:
-    """Run a daemon in a temporary folder; stop it and remove the folder at the end, also on Ctrl-C and SIGTERM."""
+def private_daemon(arguments: Sequence[str] = (), config: str = "") -> Iterator[PrivateDaemon]:
+    """Run a daemon in a temporary folder; stop it and remove the folder at the end, also on Ctrl-C and SIGTERM.
+
+    `config` is the text of a configuration file for it, instead of the user's.
+    """
     require()
     with _terminable():
         folder = _short_folder()
+        if config:
+            (folder / "config.toml").write_text(config, "utf-8")
+            arguments = [*arguments, "--config", str(folder / "config.toml")]
         daemon = PrivateDaemon(folder, arguments)
         try:
             daemon.start()

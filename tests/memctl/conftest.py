@@ -1,9 +1,7 @@
-"""Fixtures of memctl's tests, from cheap to dear: `memctl` runs a command in this process, `fake` answers it with what
-a test says, `process` is a real daemon in a folder of its own."""
+"""Fixtures of memctl's tests: `memctl` runs a command in this process, `fake` answers it with what a test says. The
+fixtures `daemon` and `process` of the whole suite listen at the same place."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,14 +9,6 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl, Outcome
 
 from memoryd.client.memctl import run
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A private folder with a path short enough for sockets."""
-    path = Path(tempfile.mkdtemp(prefix="mc-", dir="/tmp"))
-    yield path
-    shutil.rmtree(path)
 
 
 @pytest.fixture(autouse=True)

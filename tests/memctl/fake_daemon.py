@@ -31,7 +31,7 @@ Memctl = Callable[..., Outcome]
 
 
 class FakeDaemon:
-    """Answers each call with the result or error that `replies` holds for its class; keeps the calls."""
+    """Answers each call with the result or error that `replies` holds or makes for its class; keeps the calls."""
 
     def __init__(self, path: Path) -> None:
         self.replies: dict[type[Call[Any]], Any] = {}
@@ -53,6 +53,7 @@ class FakeDaemon:
         call = self._call_decoder.decode(raw)
         self.calls.append(call)
         reply = self.replies[type(call)]
+        reply = reply() if callable(reply) else reply
         if isinstance(reply, MemorydError):
             return msgspec.msgpack.encode([1, number, reply.code, reply.message, reply.data])
         return msgspec.msgpack.encode([0, number, reply])

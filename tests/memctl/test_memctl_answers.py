@@ -20,6 +20,7 @@ from memoryd.client.protocol import (
     Changes,
     Delete,
     Deleted,
+    Done,
     Explain,
     Explanation,
     Get,
@@ -36,6 +37,7 @@ from memoryd.client.protocol import (
     OperationLog,
     Operations,
     Page,
+    Progress,
     Search,
     StageTrace,
     Stats,
@@ -45,6 +47,7 @@ from memoryd.client.protocol import (
     Undo,
     Undone,
     Update,
+    UseModel,
     Verification,
     Verify,
     Why,
@@ -357,6 +360,26 @@ def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> Non
     assert memctl("stats", "--json").json["oldest_at"] == "1970-01-01T00:00:00Z"
 
 
+def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
+    half = Progress(stage="new", done=1, total=2)
+    states = [{"name": "old", "reembedding": half}, {"name": "old", "reembedding": half}, {"name": "new"}]
+    fake.replies |= {UseModel: Done(), GetStatus: lambda: status(folder, **states.pop(0))}
+    assert memctl("model", "use", "new").out == "Model in use: new, ready, 384 dimensions.\n"
+    assert states == []
+    fake.replies[GetStatus] = status(folder, name="old", reembedding=half)
+    stuck = memctl("model", "use", "new", "--timeout", "0.3")
+    assert stuck.code == 1
+    assert "Nothing has moved for 0.3 s" in stuck.err
+    assert "vectors made anew: 1 of 2" in memctl("model", "use", "new", "--no-wait").out
+    fake.replies[GetStatus] = status(folder, name="new", state="failed", error="broken file")
+    assert "new, failed, 384 dimensions (broken file)" in memctl("model", "use", "new").err
+
+
+def test_waiting_for_readiness_has_a_limit(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
+    fake.replies[GetStatus] = msgspec.structs.replace(status(folder), pending_embeddings=3)
+    assert "Not ready after 0.2 s" in memctl("up", "--wait", "0.2").err
+
+
 def test_doctor_is_content_with_a_healthy_daemon(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
     fake.replies |= {GetStatus: status(folder), Verify: Verification(memories=3, pending_embeddings=0)}
     findings = {found["name"]: found for found in memctl("doctor", "--json").json}
@@ -371,7 +394,7 @@ def test_doctor_names_what_is_wrong_and_what_mends_it(memctl: Memctl, fake: Fake
         Verify: Verification(memories=3, pending_embeddings=0, problems=["index differs"]),
     }
     os.chmod(folder / "s", 0o666)
-    (folder / "memoryd.log").write_text("12:00 INFO fine\n12:01 ERROR disk on fire\n")
+    (folder / "memoryd.log").write_text('level=info msg=fine\nlevel=error msg="disk on fire"\n')
     (folder / "memoryd.log").chmod(0o600)
     found = memctl("doctor", "--json")
     states = {finding["name"]: finding["state"] for finding in found.json}

@@ -5,7 +5,7 @@ One JSON object a line: `id`, `type`, `question`, `question_date`, `gold_session
 """
 
 import gzip
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -97,7 +97,10 @@ def by_turn(question: Question) -> Material:
                 continue
             content = SPEAKER.format(role=turn.role, content=turn.content)
             about = {"session": session.id, "turn": number, "role": turn.role}
-            items.append(Item((place, number), _memory(content, session, about)))
+            around = [
+                session.turns[near].content for near in (number - 1, number + 1) if 0 <= near < len(session.turns)
+            ]
+            items.append(Item((place, number), _memory(content, session, about, around)))
             if turn.has_answer:
                 gold.add((place, number))
     return Material(items, frozenset(gold))
@@ -106,8 +109,14 @@ def by_turn(question: Question) -> Material:
 WAYS = {"session": by_session, "turn": by_turn}
 
 
-def _memory(content: str, session: Session, about: dict[str, object]) -> NewMemory:
-    return NewMemory(content=content, type="conversation", metadata=about, created_at=_seconds(session.date))
+def _memory(content: str, session: Session, about: dict[str, object], around: Sequence[str] = ()) -> NewMemory:
+    return NewMemory(
+        content=content,
+        type="conversation",
+        metadata=about,
+        created_at=_seconds(session.date),
+        neighbours=list(around),
+    )
 
 
 def _seconds(date: str) -> float:

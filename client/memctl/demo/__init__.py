@@ -1,5 +1,6 @@
 """demo: what memoryd does, shown with real files and three processes in a temporary folder that is removed again."""
 
+import os
 import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -15,6 +16,7 @@ from memoryd.client.memctl.output import note, paint, say, say_json
 from memoryd.client.memctl.private import private_daemon
 
 NAMES = ("alpha", "beta", "gamma")
+CONFIG = "[model]\nfetch = false\n"  # the demo fetches it itself, where its progress can be seen
 NO_FILES = "There are no .md or .py files with text below {}; give another folder with --path."
 
 
@@ -35,7 +37,7 @@ def _demo(args: Namespace) -> None:
     if not quiet:
         say(paint("memoryd in a minute: one daemon, three agents, one memory", "bold"))
     missing = _prepare_model()
-    with private_daemon() as daemon, agents(NAMES, daemon.socket) as crew:
+    with private_daemon(config=CONFIG) as daemon, agents(NAMES, daemon.socket) as crew:
         stage = Stage(daemon=daemon, crew=crew, root=root, material=material, quiet=quiet, missing=missing)
         for number, (heading, step) in enumerate(STEPS, 1):
             if not quiet:
@@ -48,6 +50,10 @@ def _demo(args: Namespace) -> None:
 def _prepare_model() -> str:
     """Install the default model; return why there is none when that fails, for words do without."""
     try:
+        if os.environ.get("MEMORYD_OFFLINE") not in (None, "", "0"):
+            if any(model["installed"] and model["default"] for model in run_models("list", "--json")):
+                return ""
+            raise MemorydError("MEMORYD_OFFLINE is set and none is installed")
         run_models("pull", "--json")
     except (MemorydError, SystemExit) as error:
         reason = error.message if isinstance(error, MemorydError) else "it could not be fetched"

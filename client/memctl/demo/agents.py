@@ -23,7 +23,7 @@ class Agent:
         self.name = name
         self.namespace = f"demo/{name}"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", WORKER, str(socket), self.namespace],
+            [sys.executable, "-P", "-m", WORKER, str(socket), self.namespace],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment(),

@@ -18,6 +18,7 @@ from memoryd.client.memctl.table import count, ms, one_line, shorten, size_text
 from memoryd.client.protocol import NewMemory, Progress, Verify
 from memoryd.client.sync import Client
 
+WHERE = 26  # columns for a file or namespace
 SHARED = "demo"  # the namespace that encloses those of the agents
 READY_LIMIT_S = 300.0
 
@@ -39,7 +40,7 @@ FACTS = {
     "beta": Facts(
         "Deploys to production run on Tuesdays at 14:00 UTC, never on a Friday.",
         "I left the dark mode branch half finished: its colour tokens are missing.",
-        "which software keeps our sessions?",
+        "what did we choose for caching sessions?",
     ),
     "gamma": Facts(
         "The nightly backup of the database is kept for 30 days in the vault bucket.",
@@ -47,7 +48,8 @@ FACTS = {
         "what came of the dark mode work?",
     ),
 }
-FILE_QUESTIONS = ("what happens when the daemon is killed?", "how is a duplicate recognised?")
+FILE_QUESTIONS = ("how long may the path of a socket be?", "how is a near-duplicate told from a contradiction?")
+SESSIONS = "where do we keep the sessions?"
 CHANGED = "Deploys to production run on Wednesdays at 14:00 UTC, never on a Friday."
 LAST_WORD = "This sentence was acknowledged just before the daemon was killed."
 
@@ -136,10 +138,9 @@ def share(stage: Stage) -> None:
 
 def explain(stage: Stage) -> None:
     """Show the stages of one search."""
-    question = FACTS["beta"].question
     with stage.daemon.client("demo/beta") as client:
-        found = client.explain(question, limit=5)
-    stage.tell(f"“{question}”, {ms(found.trace.took_ms)} ms in the daemon:")
+        found = client.explain(SESSIONS, limit=5)
+    stage.tell(f"“{SESSIONS}”, {ms(found.trace.took_ms)} ms in the daemon:")
     for line in stages_text(found.trace.stages).splitlines():
         stage.tell(shorten(line, columns() - 3))
     stage.figures["search_ms"] = round(found.trace.took_ms, 2)
@@ -147,15 +148,15 @@ def explain(stage: Stage) -> None:
 
 def merge(stage: Stage) -> None:
     """Say the same again, then something that disagrees."""
-    gamma = stage.crew[2]
-    again = gamma.remember(FACTS["beta"].shared.upper(), SHARED)
-    stage.tell(f"gamma says what beta said, in capitals: {again['outcome']} with {again['id'][:8]}")
+    gamma, same = stage.crew[2], FACTS["beta"].shared
+    again = gamma.remember(same if stage.missing else same.rstrip("."), SHARED)
+    stage.tell(f"{_name(gamma)} says again what beta said: {again['outcome']}, {again['id'][:8]}")
     changed = gamma.remember(CHANGED, SHARED)
     beside = ", ".join(id[:8] for id in changed["contradicts"])
     told = (
         f"kept beside {beside}, which it contradicts" if beside else "kept beside it (its vector finds the other later)"
     )
-    stage.tell(f"gamma says Wednesdays: {changed['outcome']} as {changed['id'][:8]}, {told}")
+    stage.tell(f"{_name(gamma)} says Wednesdays: {changed['outcome']} as {changed['id'][:8]}, {told}")
     _ask(stage, gamma, "when do deploys run?", limit=2)
     stage.figures |= {"repeated": again["outcome"], "contradicts": len(changed["contradicts"])}
 
@@ -202,9 +203,14 @@ def _ask(stage: Stage, agent: Agent, question: str, limit: int) -> list[dict[str
     stage.tell(f"{_name(agent)} asks “{question}” {paint(took, 'dim')}")
     for hit in hits:
         where = hit.get("metadata", {}).get("file") or hit["namespace"]
-        content = shorten(one_line(hit["content"]), columns() - 40)
-        stage.tell(f"  {hit['score']:.3f}  {shorten(where, 24):<24}  {content}")
+        content = shorten(one_line(hit["content"]), columns() - WHERE - 16)
+        stage.tell(f"  {hit['score']:.3f}  {_end(where):<{WHERE}}  {content}")
     return hits
+
+
+def _end(where: str) -> str:
+    """Return the end of a path, where its name stands."""
+    return where if len(where) <= WHERE else f"…{where[1 - WHERE :]}"
 
 
 def _name(agent: Agent) -> str:

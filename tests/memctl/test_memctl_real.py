@@ -1,0 +1,148 @@
+"""memctl against the real daemon: what people type, rightly and wrongly."""
+
+import io
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from fake_daemon import Memctl
+
+pytestmark = pytest.mark.usefixtures("daemon")
+
+UP = [sys.executable, "-m", "memoryd.client.memctl"]
+
+
+class Input:
+    """A standard input that holds these bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.buffer = io.BytesIO(data)
+
+
+def test_a_memory_is_added_found_changed_deleted_and_brought_back(memctl: Memctl) -> None:
+    added = memctl("add", "We use Valkey, not Redis", "--type", "decision", "--namespace", "acme", "--json").json
+    assert added["outcome"] == "created"
+    found = memctl("search", "valkey", "--json").json
+    assert {"id", "content", "score", "tier", "type", "namespace", "created_at"} <= found[0].keys()
+    assert (found[0]["id"], found[0]["namespace"]) == (added["id"], "acme")
+    prefix = added["id"][:6]
+    assert memctl("update", prefix, "--importance", "0.9", "--json").json["memory"]["importance"] == 0.9
+    tagged = memctl("tag", prefix, "cache", "port=6379", "checked=true", "--json").json
+    assert tagged["memory"]["metadata"] == {"tags": ["cache"], "port": 6379, "checked": True}
+    deleted = memctl("delete", prefix, "--json").json
+    assert deleted["ids"] == [added["id"]]
+    assert memctl("get", added["id"]).code == 1
+    assert memctl("undo", "--json").json["undone"] == deleted["operation"]
+    assert memctl("get", added["id"], "--json").json["importance"] == 0.9
+    actions = [change["action"] for change in memctl("history", prefix, "--json").json["changes"]]
+    assert actions == ["created", "updated", "updated", "deleted", "created"]
+    assert len(memctl("history", "--json").json) == 5
+
+
+def test_a_search_can_be_explained(memctl: Memctl) -> None:
+    one = memctl("add", "the cache is warm in the morning", "--json").json["id"]
+    memctl("add", "the cache is cold in the evening", "--json")
+    out = memctl("explain", "cache morning").out
+    assert "STAGE" in out
+    assert one[:8] in out
+    assert memctl("explain", "--last", "--json").json["query"] == "cache morning"
+    assert "is found, at rank 1" in memctl("why-not", one, "cache", "morning").out
+    assert "lost at" in memctl("why-not", one, "cache evening", "--limit", "1").out
+
+
+def test_stats_status_list_and_doctor(memctl: Memctl) -> None:
+    memctl("add", "one")
+    memctl("add", "two", "--namespace", "acme/api")
+    assert memctl("stats", "--json").json["by_namespace"] == {"": 1, "acme/api": 1}
+    assert memctl("status", "--json").json["memories"] == 2
+    assert memctl("list").out.splitlines()[0].split() == ["ID", "CREATED", "TYPE", "NAMESPACE", "CONTENT"]
+    assert [memory["content"] for memory in memctl("list", "--ascending", "--json").json] == ["one", "two"]
+    assert memctl("list", "--namespace", "acme", "--reach", "exact", "--json").json == []
+    states = {finding["name"]: finding["state"] for finding in memctl("doctor", "--json").json}
+    assert {states[name] for name in ("daemon", "version", "model", "embeddings", "database")} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["add", ""],
+        ["add", " \n "],
+        ["add", "x", "--importance", "nan"],
+        ["add", "x", "--importance", "2"],
+        ["add", "x", "--created-at", "1960-01-01"],
+        ["add", "x", "--namespace", "a//b"],
+        ["add", "x", "--supersedes", "ffff"],
+        ["add", "x", "--metadata", '{"a": 99999999999999999999999}'],
+        ["get", "%"],
+        ["get", "_"],
+        ["get", ""],
+        ["get", "____"],
+        ["get", "ffff"],
+        ["update", "ffff", "--importance", "0.5"],
+        ["tag", "ffff", "x"],
+        ["delete", "ffff"],
+        ["history", "ffff"],
+        ["undo"],
+        ["undo", "999"],
+        ["search", ""],
+        ["search", "x", "--limit", "0"],
+        ["search", "x", "--limit", "-1"],
+        ["search", "x", "--min-similarity", "nan"],
+        ["search", "x", "--deadline-ms", "0"],
+        ["list", "--limit", "99999"],
+        ["list", "--offset", "-1"],
+        ["explain", "--last", "nothing"],
+        ["why-not", "ffff", "x"],
+        ["model", "use", "nothing"],
+    ],
+)
+def test_what_the_daemon_refuses_is_one_sentence_and_exit_code_1(memctl: Memctl, words: list[str]) -> None:
+    refused = memctl(*words)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+
+
+def test_an_ambiguous_prefix_lists_its_candidates(memctl: Memctl, client: Any) -> None:
+    ids = ["abcd" + digit * 28 for digit in "01"]
+    for number, id in enumerate(ids):
+        client.add(f"memory {number}", id=id)
+    refused = memctl("get", "abcd")
+    assert refused.code == 1
+    assert all(id[:8] in refused.err for id in ids)
+
+
+@pytest.mark.parametrize("query", ['NEAR("a" OR', "* AND x", '"', "a:b", "-x y", "'; DROP", "(", "日本", "\\", "NOT"])
+def test_the_operators_of_full_text_are_just_text(memctl: Memctl, query: str) -> None:
+    memctl("add", "a b x y NOT 日本")
+    found = memctl("search", "--json", "--", query)
+    assert found.code == 0
+    assert isinstance(found.json, list)
+
+
+def test_content_over_the_limit_is_refused(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Input(b"x" * (1024 * 1024 + 1)))
+    refused = memctl("add", "-")
+    assert refused.code == 1
+    assert "1048577 bytes" in refused.err
+    monkeypatch.setattr("sys.stdin", Input(b"x" * (17 * 1024 * 1024)))
+    assert "far over the limit" in memctl("add", "-").err
+    monkeypatch.setattr("sys.stdin", None)
+    assert memctl("add", "-").code == 1
+
+
+def test_content_that_steers_a_terminal_is_shown_harmless(memctl: Memctl) -> None:
+    id = memctl("add", "red \x1b[31m and \x07 bell", "--json").json["id"]
+    for words in (["get", id], ["list"], ["search", "red"], ["explain", "red"], ["history", id]):
+        assert "\x1b" not in memctl(*words).out
+    assert memctl("get", id, "--json").json["content"] == "red \x1b[31m and \x07 bell"
+
+
+def test_it_works_from_cron(memctl: Memctl) -> None:
+    """No terminal, no HOME, hardly an environment."""
+    memctl("add", "the nightly job")
+    environment = {"MEMORYD_SOCKET": os.environ["MEMORYD_SOCKET"]}
+    command = [*UP, "search", "nightly", "--json"]
+    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, cwd="/")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"the nightly job" in done.stdout

@@ -1,0 +1,228 @@
+"""up, down, the private daemon, the evaluation and the demo: daemons in processes of their own."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from fake_daemon import Memctl
+
+from memoryd.client.errors import Unavailable
+from memoryd.client.memctl.bench.dataset import Question, Session, Turn, by_turn
+from memoryd.client.memctl.bench.evaluation import evaluate, summary
+from memoryd.client.memctl.private import private_daemon
+
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+COMMAND = [sys.executable, "-m", "memoryd.client.memctl"]
+
+
+@pytest.fixture
+def no_model(folder: Path) -> None:
+    (folder / "config.toml").write_text(NO_MODEL)
+
+
+@pytest.mark.usefixtures("no_model")
+def test_up_and_down(memctl: Memctl, folder: Path) -> None:
+    try:
+        started = memctl("up", "--json").json
+        assert (started["socket"], started["data_dir"]) == (str(folder / "s"), str(folder / "data"))
+        assert f"already runs, pid {started['pid']}" in memctl("up").out
+        assert "stop it with `memctl down`" in memctl("up", "--data-dir", "/elsewhere").err
+        assert "The model is none, missing" in memctl("up", "--wait").err
+        assert memctl("add", "x").code == 0
+    finally:
+        stopped = memctl("down")
+    assert stopped.out == f"memoryd has stopped (pid {started['pid']}).\n"
+    assert memctl("status").code == 3
+    again = memctl("down")
+    assert (again.code, again.out) == (0, f"No daemon runs at {folder / 's'}.\n")
+
+
+@pytest.mark.usefixtures("no_model")
+def test_up_passes_its_options_on(memctl: Memctl, folder: Path) -> None:
+    try:
+        started = memctl("up", "--data-dir", str(folder / "other"), "--log-level", "debug", "--json").json
+        assert started["data_dir"] == str(folder / "other")
+        assert (folder / "other" / "memoryd.log").stat().st_mode & 0o077 == 0
+        assert not (folder / "data").exists()
+    finally:
+        memctl("down")
+
+
+def test_up_says_why_a_daemon_does_not_start(memctl: Memctl, folder: Path) -> None:
+    (folder / "config.toml").write_text("[model]\nnane = 3\n")
+    failed = memctl("up")
+    assert (failed.code, failed.out) == (3, "")
+    assert "nane" in failed.err
+
+
+@pytest.mark.usefixtures("no_model")
+def test_a_command_starts_the_daemon_when_none_answers(memctl: Memctl) -> None:
+    try:
+        assert memctl("add", "x").code == 0
+        assert memctl("search", "x", "--json").json[0]["content"] == "x"
+        assert "model is not ready" in memctl("search", "x").err
+    finally:
+        memctl("down")
+
+
+def test_config_shows_the_settings_in_force(memctl: Memctl, folder: Path) -> None:
+    (folder / "config.toml").write_text(NO_MODEL)
+    assert memctl("config", "--json").json["model"]["name"] == "none"
+    assert '[model]\nname         "none"' in memctl("config", "show").out
+    assert memctl("config", "path").out == f"{folder / 'config.toml'}\n"
+    assert memctl("config", "path", "--json").json == {"path": str(folder / "config.toml"), "exists": True}
+
+
+def test_a_wrong_configuration_is_explained_and_found_by_doctor(
+    memctl: Memctl, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "config.toml").write_text("nonsense")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    failed = memctl("config")
+    assert (failed.code, failed.out) == (1, "")
+    assert "config.toml is wrong" in failed.err
+    findings = {finding["name"]: finding for finding in memctl("doctor", "--json").json}
+    assert "config.toml is wrong" in findings["configuration"]["message"]
+    assert findings["daemon"]["fix"] == "memctl up"
+
+
+def test_models_are_listed(memctl: Memctl, folder: Path) -> None:
+    rows = memctl("model", "list", "--dir", str(folder / "models"), "--json").json
+    assert {"name", "installed", "dimensions", "description"} <= rows[0].keys()
+    assert "all-MiniLM-L6-v2" in memctl("model", "--dir", str(folder / "models")).out
+    assert "No model is called" in memctl("model", "pull", "nothing", "--dir", str(folder / "models")).err
+    assert "not a folder" in memctl("model", "import", str(folder / "none"), "--dir", str(folder / "models")).err
+
+
+def test_without_the_daemons_packages_a_sentence_says_what_to_install(
+    memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.client.memctl.local.find_spec", lambda name: None)
+    for words in (["config"], ["model", "list"], ["bench", "eval", __file__], ["demo"]):
+        failed = memctl(*words)
+        assert failed.code == 1
+        assert "pip install 'memoryd[daemon]'" in failed.err or words[0] == "bench"
+
+
+def test_a_private_daemon_survives_its_kill_and_leaves_nothing() -> None:
+    with private_daemon(config=NO_MODEL) as daemon:
+        with daemon.client() as client:
+            id = client.add("kept").id
+        daemon.kill()
+        daemon.start()
+        with daemon.client() as client:
+            assert client.get(id).content == "kept"
+        pid = daemon.pid
+    assert not daemon.folder.exists()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_private_daemon_that_cannot_start_says_why_and_leaves_nothing() -> None:
+    with pytest.raises(Unavailable, match=r"configuration .* is wrong") as failure, private_daemon(config="nonsense"):
+        pass
+    folder = Path(failure.value.message.split("The configuration ")[1].split("/config.toml")[0])
+    assert folder.is_absolute()
+    assert not folder.exists()
+
+
+def question(number: int) -> Question:
+    turns = [Turn("user", f"my favourite colour number {number} is green", True), Turn("assistant", "noted")]
+    other = [Turn("user", "the weather is fine"), Turn("assistant", "indeed")]
+    sessions = [Session("s1", "2023/05/20 (Sat) 02:21", turns), Session("s2", "2023/05/21 (Sun) 02:21", other)]
+    return Question(f"q{number}", "single", "what is my favourite colour?", ["s1"], sessions)
+
+
+def test_an_evaluation_scores_each_way_and_cleans_up(daemon: object, folder: Path) -> None:
+    from memoryd.client import Client
+
+    def connect(space: str) -> Client:
+        return Client(space, socket=folder / "s", autostart=False)
+
+    scores = evaluate(connect, [question(1), question(2)], ["session", "turn"], "run", keep=False)
+    assert [(score.way, score.memories, score.hit_5) for score in scores] == [
+        ("session", 2, 1.0),
+        ("session", 2, 1.0),
+        ("turn", 4, 1.0),
+        ("turn", 4, 1.0),
+    ]
+    assert summary(scores).recall_10 == 1.0
+    with connect("") as client:
+        assert client.list().total == 0
+        evaluate(connect, [question(1)], ["turn"], "run", keep=True)
+        kept = client.list()
+    assert kept.total == len(by_turn(question(1)).items)
+    assert {memory.namespace for memory in kept} == {"bench-eval/run/q1/turn"}
+
+
+@pytest.mark.usefixtures("daemon")
+def test_bench_eval_prints_tables_and_json(memctl: Memctl, folder: Path) -> None:
+    path = folder / "q.jsonl.gz"
+    path.write_bytes(gzip.compress(b"\n".join(msgspec.json.encode(question(number)) for number in range(3))))
+    report = memctl("bench", "eval", str(path), "--here", "--limit-questions", "2", "--json").json
+    assert report["ways"]["turn"]["total"]["questions"] == 2
+    assert report["ways"]["session"]["by_type"]["single"]["hit_5"] == 1.0
+    text = memctl("bench", "eval", str(path), "--here", "--way", "session").out
+    assert "one memory per session, 6 memories" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert memctl("list", "--json").json == []
+    (folder / "empty.jsonl").write_text("")
+    assert "holds no questions" in memctl("bench", "eval", str(folder / "empty.jsonl"), "--here").err
+    assert memctl("bench", "eval", str(folder / "none.jsonl")).err.endswith("No such file or directory.\n")
+
+
+@pytest.fixture
+def notes(folder: Path) -> Path:
+    """A small folder of real text."""
+    (folder / "notes").mkdir()
+    (folder / "notes" / "README.md").write_text("# Title\n\n" + "The lamp is in the kitchen, on the left shelf. " * 3)
+    (folder / "notes" / "code.py").write_text('def f():\n    """' + "Return the number of lamps. " * 4 + '"""\n')
+    return folder / "notes"
+
+
+def demo_environment(folder: Path) -> dict[str, str]:
+    """Return an environment without a model and with a temporary folder of its own."""
+    (folder / "tmp").mkdir()
+    offline = {"MEMORYD_OFFLINE": "1", "MEMORYD_MODEL_DIR": str(folder / "none"), "TMPDIR": str(folder / "tmp")}
+    return {**os.environ, **offline}
+
+
+def test_the_demo_loses_nothing_and_leaves_nothing(folder: Path, notes: Path) -> None:
+    command = [*COMMAND, "demo", "--path", str(notes), "--json"]
+    done = subprocess.run(command, env=demo_environment(folder), capture_output=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    figures = msgspec.json.decode(done.stdout)
+    expected = {"passages": 2, "private_hidden": True, "nothing_lost": True, "problems": [], "removed": True}
+    assert {name: figures[name] for name in expected} == expected
+    assert b"goes by words only" in done.stderr
+    assert list((folder / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_demo_cleans_up_when_it_is_interrupted(folder: Path, notes: Path, number: int) -> None:
+    command = [*COMMAND, "demo", "--path", str(notes)]
+    with subprocess.Popen(
+        command, env=demo_environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        while b"1. A daemon" not in process.stdout.readline():
+            pass
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert b"Traceback" not in err
+    give_up_at = time.monotonic() + 10
+    while list((folder / "tmp").iterdir()) and time.monotonic() < give_up_at:
+        time.sleep(0.01)
+    assert list((folder / "tmp").iterdir()) == []
+
+
+def test_the_demo_says_when_there_is_nothing_to_read(memctl: Memctl, folder: Path) -> None:
+    (folder / "bare").mkdir()
+    assert "no .md or .py files" in memctl("demo", "--path", str(folder / "bare")).err
