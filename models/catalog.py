@@ -83,7 +83,9 @@ _ROWS = (
         dimensions=384,
         max_tokens=256,
         pooling="mean",
-        floors=Floors(duplicate=0.92, relevant=0.35, join=0.60, merge=0.93),
+        # Of the hand-written pairs in tests/data/agreement 90 % of the rephrasings and 74 % of the look-alikes lie
+        # above 0.88 (81 and 59 % above 0.92, which a full stop can cost); unlike statements reach 0.70.
+        floors=Floors(duplicate=0.88, relevant=0.35, join=0.60, merge=0.93),
         size_mb=91,
         files={
             "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.models.catalog import Floors
+from memoryd.models.catalog import CATALOG, Floors
 from memoryd.models.errors import ModelBroken
 from memoryd.models.folder import Manifest, broken, check_sizes, model_folder, read_manifest
 
@@ -62,7 +62,8 @@ class _Loaded:
 
         self.name, self.fingerprint = manifest.name, manifest.fingerprint
         self.dimensions, self.max_tokens = manifest.dimensions, manifest.max_tokens
-        self.floors = manifest.floors
+        known = CATALOG.get(manifest.name)  # may have been calibrated anew since the model was installed
+        self.floors = known.floors if known else manifest.floors
         self._manifest = manifest
         self._tokens = Tokens(folder / "tokenizer.json", manifest.max_tokens, special=manifest.kind == "onnx")
 
