@@ -30,6 +30,7 @@ format: $(VENV)/installed
 
 protocol: $(VENV)/installed
 	$(BIN)/python tests/contract/protocol_document.py > PROTOCOL.md
+	$(BIN)/python tests/contract/golden.py > tests/contract/golden.jsonl
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

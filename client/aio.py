@@ -1,21 +1,37 @@
 """The asyncio client: one stream, any number of calls under way, replies matched by id."""
 
 import asyncio
+import itertools
 import os
+import select
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from memoryd.client import paths
 from memoryd.client.calls import Methods, add_many_calls, joined, namespace_text
-from memoryd.client.errors import Busy, TimedOut, Unavailable
-from memoryd.client.exchange import decode_reply, encode_call, placed, progress_of, result_of
+from memoryd.client.errors import MemorydError, TimedOut, Unavailable
+from memoryd.client.exchange import (
+    BROKEN,
+    BrokenStream,
+    decode_reply,
+    encode_call,
+    error_of,
+    placed,
+    progress_of,
+    result_of,
+    retry_after_s,
+)
 from memoryd.client.frames import FrameReader
 from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reply
 
 R = TypeVar("R")
 OnProgress = Callable[[Progress], None]
+
+CONNECT_PAUSE_S = 0.01
 
 
 class AsyncClient(Methods):
@@ -30,10 +46,11 @@ class AsyncClient(Methods):
         autostart: bool = True,
     ) -> None:
         self.namespace = namespace_text(namespace if namespace is not None else os.environ.get("MEMORYD_NAMESPACE"))
-        self.socket_path = paths.socket_path(socket)
+        self._address = paths.socket_address(socket)
         self.timeout_s = timeout_s
         self.autostart = autostart
         self._stream: _Stream | None = None
+        self._ids = itertools.count(1)
         self._connecting = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -43,6 +60,11 @@ class AsyncClient(Methods):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    @property
+    def socket_path(self) -> Path:
+        """Where the daemon listens."""
+        return paths.socket_path(self._address)
 
     async def close(self) -> None:
         """Close the stream; the client may be used again."""
@@ -57,9 +79,9 @@ class AsyncClient(Methods):
         while True:
             try:
                 return result_of(call, await self._exchange(call, on_progress))
-            except Busy as busy:
-                delay_s = busy.data.get("retry_after_ms", 50) / 1000
-                if time.monotonic() + delay_s > give_up_at:
+            except MemorydError as error:
+                delay_s = retry_after_s(error)
+                if delay_s is None or time.monotonic() + delay_s > give_up_at:
                     raise
                 await asyncio.sleep(delay_s)
 
@@ -76,19 +98,21 @@ class AsyncClient(Methods):
         return joined([await self.call(call, on_progress) for call in calls])
 
     async def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
-        attempts = 2 if type(call) in READS else 1
-        for attempt in range(1, attempts + 1):
-            stream = await self._connected()
-            try:
-                return await stream.exchange(call, self.timeout_s, on_progress)
-            except TimeoutError:
-                raise TimedOut(f"The daemon did not reply within {self.timeout_s:g} s.") from None
-            except OSError:
-                if attempt < attempts:
-                    continue
-        raise Unavailable(
-            "The connection broke before the reply; a change may or may not have been made. Read, then repeat it."
-        )
+        request_id = next(self._ids)
+        data = encode_call(call, request_id)
+        try:
+            return await self._send(request_id, data, on_progress)
+        except BrokenStream:
+            if type(call) not in READS:
+                raise Unavailable(BROKEN) from None
+        try:
+            return await self._send(request_id, data, on_progress)
+        except BrokenStream as broken:
+            raise Unavailable(f"The connection to the daemon broke twice: {broken}.") from None
+
+    async def _send(self, request_id: int, data: bytes, on_progress: OnProgress | None) -> Reply:
+        stream = await self._connected()
+        return await stream.exchange(request_id, data, self.timeout_s, on_progress)
 
     async def _connected(self) -> "_Stream":
         async with self._connecting:
@@ -99,19 +123,19 @@ class AsyncClient(Methods):
 
     async def _connect(self) -> "_Stream":
         try:
-            return await _Stream.open(self.socket_path)
+            return await _Stream.open(self._address, self.timeout_s)
         except OSError as error:
             if not self.autostart:
                 raise Unavailable(
-                    f"No daemon answers at {self.socket_path} ({error.strerror or error}); start one with `memctl up`."
+                    f"No daemon answers at {self._address} ({error.strerror or error}); start one with `memctl up`."
                 ) from None
         from memoryd.client import spawn
 
         await asyncio.to_thread(spawn.start, self.socket_path)
         try:
-            return await _Stream.open(self.socket_path)
+            return await _Stream.open(self._address, self.timeout_s)
         except OSError as error:
-            raise Unavailable(f"The daemon was started but does not answer at {self.socket_path}: {error}.") from None
+            raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
 
 
 class _Waiting:
@@ -122,20 +146,53 @@ class _Waiting:
         self.on_progress = on_progress
         self.heard_at = time.monotonic()
 
+    def hear(self, event: Progress) -> None:
+        """Take a progress event; a callback that fails ends its own call and no other."""
+        self.heard_at = time.monotonic()
+        try:
+            if self.on_progress:
+                self.on_progress(event)
+        except Exception as error:
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """End the call with an error, unless it has ended."""
+        if not self.reply.done():
+            self.reply.set_exception(error)
+            self.reply.exception()  # its caller may be gone: nobody needs to be told that nobody looked
+
 
 class _Stream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._waiting: dict[int, _Waiting] = {}
-        self._last_id = 0
+        self._ended = select.poll()
+        self._ended.register(writer.get_extra_info("socket").fileno(), select.POLLRDHUP)
         self._receiving = asyncio.create_task(self._receive())
 
     @classmethod
-    async def open(cls, path: os.PathLike[str]) -> "_Stream":
-        return cls(*await asyncio.open_unix_connection(os.fspath(path)))
+    async def open(cls, address: str, timeout_s: float) -> "_Stream":
+        """Connect; OSError when no daemon listens, `TimedOut` when it takes no connection."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.setblocking(False)
+            give_up_at = time.monotonic() + timeout_s
+            while True:
+                try:
+                    connection.connect(address)
+                    break
+                except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
+                    if time.monotonic() > give_up_at:
+                        raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
+                    await asyncio.sleep(CONNECT_PAUSE_S)
+            return cls(*await asyncio.open_unix_connection(sock=connection))
+        except BaseException:
+            connection.close()
+            raise
 
     def is_closed(self) -> bool:
-        return self._receiving.done() or self._reader.at_eof()
+        """Tell whether the stream has ended, also when the event loop has not noticed yet."""
+        return self._receiving.done() or self._reader.at_eof() or bool(self._ended.poll(0))
 
     async def close(self) -> None:
         self._writer.close()
@@ -143,11 +200,9 @@ class _Stream:
         await asyncio.gather(self._receiving, return_exceptions=True)
         await asyncio.gather(self._writer.wait_closed(), return_exceptions=True)
 
-    async def exchange(self, call: Call[Any], timeout_s: float, on_progress: OnProgress | None) -> Reply:
-        self._last_id += 1
-        request_id, waiting = self._last_id, _Waiting(on_progress)
-        data = encode_call(call, request_id)
-        self._waiting[request_id] = waiting
+    async def exchange(self, request_id: int, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
+        """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
+        self._waiting[request_id] = waiting = _Waiting(on_progress)
         try:
             self._writer.write(data)
             return await self._reply(waiting, timeout_s)
@@ -161,29 +216,36 @@ class _Stream:
             if done:
                 return waiting.reply.result()
             if time.monotonic() - waiting.heard_at >= timeout_s:
-                raise TimeoutError
+                raise TimedOut(f"The daemon did not reply within {timeout_s:g} s.")
 
     async def _receive(self) -> None:
+        """Hand each reply to its call until the stream ends; whoever waits then gets the reason."""
+        failure: Exception = BrokenStream("the daemon closed the connection")
         frames = FrameReader()
         try:
             while data := await self._reader.read(262144):
                 for payload in frames.feed(data):
-                    self._deliver(decode_reply(payload))
-            failure: Exception = ConnectionResetError("the daemon closed the connection")
-        except Exception as error:
+                    reply = decode_reply(payload)
+                    if reply.id:
+                        self._deliver(reply)
+                    else:  # about the stream as a whole: the daemon says why it closes it
+                        failure = error_of(reply)
+        except MemorydError as error:
             failure = error
-        for waiting in self._waiting.values():
-            if not waiting.reply.done():
-                waiting.reply.set_exception(failure)
+        except OSError as error:
+            failure = BrokenStream(str(error))
+        except asyncio.CancelledError:
+            failure = Unavailable("The client was closed before the reply.")
+            raise
+        finally:
+            for waiting in self._waiting.values():
+                waiting.fail(failure)
 
     def _deliver(self, reply: Reply) -> None:
         waiting = self._waiting.get(reply.id)
         if waiting is None:  # its caller gave up
             return
-        if (event := progress_of(reply)) is None:
-            if not waiting.reply.done():
-                waiting.reply.set_result(reply)
-            return
-        waiting.heard_at = time.monotonic()
-        if waiting.on_progress:
-            waiting.on_progress(event)
+        if (event := progress_of(reply)) is not None:
+            waiting.hear(event)
+        elif not waiting.reply.done():
+            waiting.reply.set_result(reply)

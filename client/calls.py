@@ -84,8 +84,8 @@ def namespace_text(namespace: str | Sequence[str] | None) -> str:
     """Return the wire form of a namespace: `("acme", "api")` and `"acme/api"` are the same."""
     if namespace is None or isinstance(namespace, str):
         return namespace or ""
-    if any("/" in part or not part for part in namespace):
-        raise Invalid(f"The namespace {tuple(namespace)!r} has an empty part or one with a slash.")
+    if not all(isinstance(part, str) and part and "/" not in part for part in namespace):
+        raise Invalid(f"The namespace {tuple(namespace)!r} has a part that is empty, has a slash or is not text.")
     return "/".join(namespace)
 
 

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memoryd.client.errors import BadFrame, Invalid, error_for
+from memoryd.client.errors import BadFrame, Busy, Invalid, MemorydError, error_for
 from memoryd.client.frames import frame
 from memoryd.client.protocol import (
     ERROR,
@@ -20,7 +20,15 @@ from memoryd.client.protocol import (
 )
 
 R = TypeVar("R")
+T = TypeVar("T")
 S = TypeVar("S", bound=Call[Any])
+
+BROKEN = "The connection broke before the reply; the change may or may not have been made. Read, then repeat it."
+
+
+class BrokenStream(Exception):
+    """The stream to the daemon ended or failed before the reply."""
+
 
 _encoder = msgspec.msgpack.Encoder()
 _reply_decoder = msgspec.msgpack.Decoder(Reply)
@@ -35,30 +43,45 @@ def encode_call(call: Call[Any], request_id: int) -> bytes:
         payload = _encoder.encode(Request(PROTOCOL_VERSION, request_id, msgspec.Raw(_encoder.encode(call))))
     except UnicodeEncodeError:
         raise Invalid("The text holds lone surrogates, which are not Unicode characters; remove them.") from None
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Invalid(f"The call cannot be encoded: {error}.") from None
     return frame(payload)
 
 
 def decode_reply(payload: bytes) -> Reply:
     """Return the envelope of a reply frame."""
-    try:
-        return _reply_decoder.decode(payload)
-    except msgspec.MsgspecError as error:
-        raise BadFrame(f"The daemon's reply cannot be read: {error}.") from None
+    return _decoded(_reply_decoder, payload)
 
 
 def progress_of(reply: Reply) -> Progress | None:
     """Return the event of a progress reply, None for a final one."""
-    return _progress_decoder.decode(reply.body) if reply.kind == PROGRESS else None
+    return _decoded(_progress_decoder, reply.body) if reply.kind == PROGRESS else None
 
 
 def result_of(call: Call[R], reply: Reply) -> R:
     """Return the result of a final reply or raise its error."""
     if reply.kind == ERROR:
-        raise error_for(_code_decoder.decode(reply.body), reply.message, reply.data)
-    result: R = _result_decoders[type(call)].decode(reply.body)
+        raise error_of(reply)
+    result: R = _decoded(_result_decoders[type(call)], reply.body)
     return result
+
+
+def error_of(reply: Reply) -> MemorydError:
+    """Return the error that an error reply carries."""
+    return error_for(_decoded(_code_decoder, reply.body), reply.message, reply.data)
+
+
+def retry_after_s(error: MemorydError) -> float | None:
+    """Return when to send a refused call again, None when that makes no sense: whoever says so has done nothing."""
+    delay_ms = error.data.get("retry_after_ms", 50 if isinstance(error, Busy) else None)
+    return delay_ms / 1000 if isinstance(delay_ms, int | float) else None
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T:
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadFrame(f"The daemon's reply cannot be read: {error}.") from None
 
 
 def placed(call: S, namespace: str) -> S:

@@ -21,9 +21,15 @@ class FrameReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take received bytes; yield each complete payload. Raise `BadFrame` at a length over the limit."""
+    def feed(self, data: bytes = b"") -> Iterator[bytes]:
+        """Take received bytes; yield each complete payload. Raise `BadFrame` at a length over the limit.
+
+        Whoever stops half-way gets the other payloads from the next `feed`.
+        """
         self._buffer += data
+        return self._payloads()
+
+    def _payloads(self) -> Iterator[bytes]:
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
             _check_size(length)

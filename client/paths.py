@@ -1,19 +1,25 @@
-"""Where memoryd's files lie: the XDG base directories, each overridable by an environment variable."""
+"""Where memoryd's files lie: the XDG base directories, each overridable by an environment variable.
+
+`pathlib` is loaded on use: a client that only connects needs none of it, and it is a tenth of the cost of the import.
+"""
 
 import os
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memoryd.client.errors import Invalid
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAX_SOCKET_PATH_BYTES = 107  # sun_path holds 108 bytes with its final NUL
 
 
-def socket_path(given: str | os.PathLike[str] | None = None) -> Path:
+def socket_address(given: str | os.PathLike[str] | None = None) -> str:
     """Return the socket's path: as given, `MEMORYD_SOCKET`, the runtime directory or a private temporary folder."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    default = Path(runtime, "memoryd") if runtime else Path(tempfile.gettempdir(), f"memoryd-{os.getuid()}")
-    path = Path(given or os.environ.get("MEMORYD_SOCKET") or default / "memoryd.sock").expanduser().absolute()
+    path = os.fspath(given) if given else os.environ.get("MEMORYD_SOCKET") or _default_socket()
+    path = os.path.abspath(os.path.expanduser(path))
+    if "\0" in path:
+        raise Invalid("The socket path has a NUL byte.")
     length = len(os.fsencode(path))
     if length > MAX_SOCKET_PATH_BYTES:
         raise Invalid(
@@ -23,19 +29,36 @@ def socket_path(given: str | os.PathLike[str] | None = None) -> Path:
     return path
 
 
-def data_dir(given: str | os.PathLike[str] | None = None) -> Path:
+def socket_path(given: str | os.PathLike[str] | None = None) -> "Path":
+    """Return `socket_address` as a path."""
+    from pathlib import Path
+
+    return Path(socket_address(given))
+
+
+def data_dir(given: str | os.PathLike[str] | None = None) -> "Path":
     """Return the folder of the database and the log."""
     return _located(given, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", "~/.local/share")
 
 
-def config_path(given: str | os.PathLike[str] | None = None) -> Path:
+def config_path(given: str | os.PathLike[str] | None = None) -> "Path":
     """Return the path of the configuration file, which need not exist."""
+    from pathlib import Path
+
     if given or os.environ.get("MEMORYD_CONFIG"):
         return Path(given or os.environ["MEMORYD_CONFIG"]).expanduser().absolute()
     return _located(None, "", "XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
 
-def _located(given: str | os.PathLike[str] | None, variable: str, xdg: str, fallback: str) -> Path:
+def _default_socket() -> str:
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    folder = f"{runtime}/memoryd" if runtime else f"{os.environ.get('TMPDIR') or '/tmp'}/memoryd-{os.getuid()}"
+    return f"{folder}/memoryd.sock"
+
+
+def _located(given: str | os.PathLike[str] | None, variable: str, xdg: str, fallback: str) -> "Path":
+    from pathlib import Path
+
     chosen = given or os.environ.get(variable)
     if chosen:
         return Path(chosen).expanduser().absolute()

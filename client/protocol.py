@@ -24,6 +24,8 @@ Limit = Annotated[int, Meta(ge=1, le=1000)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Seconds = Annotated[float, Meta(ge=0.0, le=253402300799.0)]  # up to the year 9999
 Metadata = dict[str, Any]
+MAX_INTEGER = 2**63 - 1  # what SQLite can hold
+Choice = Annotated[list[str], Meta(max_length=1000)]  # each value is a variable of a statement
 
 R = TypeVar("R")
 
@@ -388,9 +390,9 @@ class Filtered(Scoped[R], kw_only=True, frozen=True):
     value: contains). `after` and `before` are exclusive and compare `created_at`.
     """
 
-    type: list[str] = []
-    source: list[str] = []
-    tier: list[Tier] = []
+    type: Choice = []
+    source: Choice = []
+    tier: Annotated[list[Tier], Meta(max_length=1000)] = []
     metadata: Metadata = {}
     after: Seconds | None = None
     before: Seconds | None = None
@@ -451,7 +453,7 @@ class List(Filtered[Page], kw_only=True, frozen=True):
     sort: Sort = "created"
     ascending: bool = False
     limit: Limit = 20
-    offset: Annotated[int, Meta(ge=0)] = 0
+    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
     all_states: bool = False
 
 
@@ -498,7 +500,7 @@ class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
 class Undo(Scoped[Undone], kw_only=True, frozen=True):
     """Take back one operation as a whole; without a number the latest that was not undone yet."""
 
-    operation: int | None = None
+    operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
 
 
 class Query(Filtered[R], kw_only=True, frozen=True):
@@ -588,6 +590,9 @@ METHODS: tuple[type[Call[Any]], ...] = (
 READS: frozenset[type[Call[Any]]] = frozenset(
     {Get, List, History, Operations, Search, Explain, GetTrace, WhyNot, GetStatus, GetStats}
 )
+
+# Answered whatever version the request names, so that a newer memctl can tell an older daemon to end.
+UNVERSIONED: frozenset[str] = frozenset({"status", "shutdown"})
 
 
 def method_name(call: type[Call[Any]]) -> str:

@@ -15,26 +15,38 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import BinaryIO
 
 from memoryd.client import paths
 from memoryd.client.errors import Unavailable
 
 START_LIMIT_S = 30.0
+LOCK_LIMIT_S = START_LIMIT_S + 5.0  # whoever waits hears of the start's end, also of a bad one
+# What systemd says to the process that it started and not to the daemon, which outlives it.
+_NOT_INHERITED = ("NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "WATCHDOG_PID", "WATCHDOG_USEC")
 
 
 def start(socket_path: Path, arguments: Sequence[str] = ()) -> None:
     """Start a daemon at `socket_path` unless one answers by now; return when it is ready, raise `Unavailable`."""
     make_private(socket_path.parent)
     with _lock(socket_path.with_name(socket_path.name + ".start")):
-        if not answers(socket_path):
+        if answers(socket_path):
+            return
+        try:
             _launch(socket_path, arguments)
+        except Unavailable:
+            if not answers(socket_path):  # somebody else's may have come up meanwhile
+                raise
 
 
 def answers(socket_path: Path) -> bool:
-    """Tell whether a daemon accepts connections at `socket_path`."""
+    """Tell whether a daemon listens at `socket_path`."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
         try:
             probe.connect(os.fspath(socket_path))
+        except BlockingIOError:  # it listens, and more clients come than it has taken so far
+            return True
         except OSError:
             return False
         return True
@@ -50,8 +62,11 @@ def make_private(folder: Path) -> None:
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    give_up_at = time.monotonic() + START_LIMIT_S
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    give_up_at = time.monotonic() + LOCK_LIMIT_S
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"No daemon answers and none can be started: {path}: {error.strerror}.") from None
     try:
         while True:
             try:
@@ -59,9 +74,7 @@ def _lock(path: Path) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > give_up_at:
-                    raise Unavailable(
-                        f"Another process has been starting the daemon for {START_LIMIT_S:g} s."
-                    ) from None
+                    raise Unavailable(f"Another process has been starting the daemon for {LOCK_LIMIT_S:g} s.") from None
                 time.sleep(0.01)
         yield
     finally:
@@ -74,40 +87,38 @@ def _launch(socket_path: Path, arguments: Sequence[str]) -> None:
     log_path = paths.data_dir() / "memoryd.log"
     make_private(log_path.parent)
     ready, told = os.pipe()
-    command = [
-        sys.executable,
-        "-m",
-        "memoryd.daemon",
-        "--socket",
-        str(socket_path),
-        "--ready-fd",
-        str(told),
-        *arguments,
-    ]
     try:
-        with open(log_path, "ab", opener=_private) as log:
-            # The shell leaves at once, so the daemon is nobody's child and no client has to wait for its end.
-            shell = ["/bin/sh", "-c", '"$@" &', "memoryd", *command]
-            subprocess.run(
-                shell,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=[told],
-                start_new_session=True,
-                check=True,
-            )
-        os.close(told)
-        told = -1
+        try:
+            _run(["--socket", str(socket_path), "--ready-fd", str(told), *arguments], log_path, told)
+        finally:
+            os.close(told)
         _await_ready(ready, log_path)
     finally:
         os.close(ready)
-        if told >= 0:
-            os.close(told)
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _run(arguments: Sequence[str], log_path: Path, told: int) -> None:
+    # The shell leaves at once, so the daemon is nobody's child and no client has to wait for its end. With -P the
+    # folder where the client happens to run adds nothing to what the daemon imports.
+    daemon = [sys.executable, "-P", "-m", "memoryd.daemon", *arguments]
+    with _log(log_path) as log:
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" &', "memoryd", *daemon],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[told],
+            env={name: value for name, value in os.environ.items() if name not in _NOT_INHERITED},
+            start_new_session=True,
+            check=True,
+        )
+
+
+def _log(path: Path) -> BinaryIO:
+    try:
+        return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
+    except OSError as error:
+        raise Unavailable(f"No daemon answers and none can be started: {path}: {error.strerror}.") from None
 
 
 def _await_ready(ready: int, log_path: Path) -> None:

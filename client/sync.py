@@ -4,23 +4,37 @@ Safe across threads: each call takes a connection of its own from a pool. Safe a
 an empty pool, so that two processes never read one stream.
 """
 
+import itertools
 import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client import paths
 from memoryd.client.calls import Methods, add_many_calls, joined, namespace_text
-from memoryd.client.errors import Busy, TimedOut, Unavailable
-from memoryd.client.exchange import decode_reply, encode_call, placed, progress_of, result_of
+from memoryd.client.errors import MemorydError, TimedOut, Unavailable
+from memoryd.client.exchange import (
+    BROKEN,
+    BrokenStream,
+    decode_reply,
+    encode_call,
+    placed,
+    progress_of,
+    result_of,
+    retry_after_s,
+)
 from memoryd.client.frames import FrameReader
 from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reply
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 R = TypeVar("R")
 OnProgress = Callable[[Progress], None]
+
+CONNECT_PAUSE_S = 0.01
 
 
 class Client(Methods):
@@ -39,10 +53,11 @@ class Client(Methods):
         autostart: bool = True,
     ) -> None:
         self.namespace = namespace_text(namespace if namespace is not None else os.environ.get("MEMORYD_NAMESPACE"))
-        self.socket_path = paths.socket_path(socket)
+        self._address = paths.socket_address(socket)
         self.timeout_s = timeout_s
         self.autostart = autostart
         self._idle: list[_Connection] = []
+        self._ids = itertools.count(1)
         self._owner_pid = os.getpid()
 
     def __enter__(self) -> Self:
@@ -53,25 +68,30 @@ class Client(Methods):
     ) -> None:
         self.close()
 
+    @property
+    def socket_path(self) -> "Path":
+        """Where the daemon listens."""
+        return paths.socket_path(self._address)
+
     def close(self) -> None:
         """Close the idle connections; the client may be used again."""
-        while self._idle:
-            self._idle.pop().close()
+        while connection := self._pop_idle():
+            connection.close()
 
     def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
         """Send one call and return its result.
 
         Raise the daemon's error, `Unavailable` when no daemon answers, `TimedOut` when it does not reply in time. While
-        the daemon is busy the call is tried again, up to `timeout_s`; then `Busy` is raised.
+        the daemon is busy or gives way to its successor, the call is tried again, up to `timeout_s`.
         """
         call = placed(call, self.namespace)
         give_up_at = time.monotonic() + self.timeout_s
         while True:
             try:
                 return result_of(call, self._exchange(call, on_progress))
-            except Busy as busy:
-                delay_s = busy.data.get("retry_after_ms", 50) / 1000
-                if time.monotonic() + delay_s > give_up_at:
+            except MemorydError as error:
+                delay_s = retry_after_s(error)
+                if delay_s is None or time.monotonic() + delay_s > give_up_at:
                     raise
                 time.sleep(delay_s)
 
@@ -88,32 +108,23 @@ class Client(Methods):
         return joined([self.call(call, on_progress) for call in calls])
 
     def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
-        connection = self._take()
+        data = encode_call(call, next(self._ids))
         try:
-            reply = connection.exchange(call, self.timeout_s, on_progress)
-        except TimeoutError:
-            connection.close()
-            raise TimedOut(f"The daemon did not reply within {self.timeout_s:g} s.") from None
-        except OSError:
-            connection.close()
-            if type(call) in READS:
-                return self._once_more(call, on_progress)
-            raise Unavailable(
-                "The connection broke before the reply; the change may or may not have been made. Read, then repeat it."
-            ) from None
+            return self._send(self._take(), data, on_progress)
+        except BrokenStream:
+            if type(call) not in READS:
+                raise Unavailable(BROKEN) from None
+        try:
+            return self._send(self._connect(), data, on_progress)
+        except BrokenStream as broken:
+            raise Unavailable(f"The connection to the daemon broke twice: {broken}.") from None
+
+    def _send(self, connection: "_Connection", data: bytes, on_progress: OnProgress | None) -> Reply:
+        try:
+            reply = connection.exchange(data, self.timeout_s, on_progress)
         except BaseException:
             connection.close()  # a stray reply must never answer a later call
             raise
-        self._idle.append(connection)
-        return reply
-
-    def _once_more(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
-        connection = self._connect()
-        try:
-            reply = connection.exchange(call, self.timeout_s, on_progress)
-        except OSError as error:
-            connection.close()
-            raise Unavailable(f"The connection to the daemon broke twice: {error}.") from None
         self._idle.append(connection)
         return reply
 
@@ -121,64 +132,90 @@ class Client(Methods):
         if self._owner_pid != os.getpid():
             self.close()
             self._owner_pid = os.getpid()
-        while self._idle:
-            try:
-                connection = self._idle.pop()
-            except IndexError:  # another thread was faster
-                break
+        while connection := self._pop_idle():
             if connection.is_open():
                 return connection
             connection.close()
         return self._connect()
 
+    def _pop_idle(self) -> "_Connection | None":
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
     def _connect(self) -> "_Connection":
         try:
-            return _Connection(self.socket_path, self.timeout_s)
+            return _Connection(self._address, self.timeout_s)
         except OSError as error:
             if not self.autostart:
                 raise Unavailable(
-                    f"No daemon answers at {self.socket_path} ({error.strerror or error}); start one with `memctl up`."
+                    f"No daemon answers at {self._address} ({error.strerror or error}); start one with `memctl up`."
                 ) from None
         from memoryd.client import spawn
 
         spawn.start(self.socket_path)
         try:
-            return _Connection(self.socket_path, self.timeout_s)
+            return _Connection(self._address, self.timeout_s)
         except OSError as error:
-            raise Unavailable(f"The daemon was started but does not answer at {self.socket_path}: {error}.") from None
+            raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
 
 
 class _Connection:
     """One stream to the daemon with one call under way at a time."""
 
-    def __init__(self, path: os.PathLike[str], timeout_s: float) -> None:
+    def __init__(self, address: str, timeout_s: float) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._reader = FrameReader()
-        self._last_id = 0
         try:
-            self._socket.settimeout(timeout_s)
-            self._socket.connect(os.fspath(path))
+            self._connect(address, timeout_s)
         except BaseException:
             self._socket.close()
             raise
 
-    def exchange(self, call: Call[Any], timeout_s: float, on_progress: OnProgress | None) -> Reply:
-        """Send the call and return its final reply; OSError when the stream breaks."""
-        self._last_id += 1
+    def _connect(self, address: str, timeout_s: float) -> None:
         self._socket.settimeout(timeout_s)
-        data = encode_call(call, self._last_id)
-        with suppress(BrokenPipeError):  # the daemon may have said why before it closed: read on
-            self._socket.sendall(data)
+        give_up_at = time.monotonic() + timeout_s
         while True:
-            received = self._socket.recv(262144)
-            if not received:
-                raise ConnectionResetError("the daemon closed the connection")
-            for payload in self._reader.feed(received):
+            try:
+                return self._socket.connect(address)
+            except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
+                if time.monotonic() > give_up_at:
+                    raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
+                time.sleep(CONNECT_PAUSE_S)
+
+    def exchange(self, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
+        """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
+        self._send(data, timeout_s)
+        while True:
+            for payload in self._reader.feed(self._receive(timeout_s)):
                 reply = decode_reply(payload)
                 if (event := progress_of(reply)) is None:
                     return reply
                 if on_progress:
                     on_progress(event)
+
+    def _send(self, data: bytes, timeout_s: float) -> None:
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise TimedOut(f"The daemon did not take the call within {timeout_s:g} s.") from None
+        except BrokenPipeError:
+            pass  # the daemon may have said why before it closed: read on
+        except OSError as error:
+            raise BrokenStream(str(error)) from None
+
+    def _receive(self, timeout_s: float) -> bytes:
+        try:
+            received = self._socket.recv(262144)
+        except TimeoutError:
+            raise TimedOut(f"The daemon did not reply within {timeout_s:g} s.") from None
+        except OSError as error:
+            raise BrokenStream(str(error)) from None
+        if not received:
+            raise BrokenStream("the daemon closed the connection")
+        return received
 
     def is_open(self) -> bool:
         """Tell whether an idle stream is still there, so that a restarted daemon costs no failed call."""

@@ -16,7 +16,10 @@ def seconds(when: When) -> float:
             raise Invalid(f"{when!r} is not a date; write it like 2026-03-31 or 2026-03-31T14:30:00+02:00.") from None
     if isinstance(when, datetime):
         when = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-    return float(when)
+    try:
+        return float(when)
+    except (TypeError, ValueError, OverflowError):
+        raise Invalid(f"{when!r} is not a time; give UTC seconds, a datetime or ISO 8601 text.") from None
 
 
 def iso(when: float | None) -> str | None:

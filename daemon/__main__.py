@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
 _MODEL_LIMIT_S = 5.0
+_PREDECESSOR_LIMIT_S = 10.0
 
 logger = logging.getLogger("memoryd.daemon")
 
@@ -47,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemorydError as error:
         logger.error("%s", error.message)
         notify.starter(given.ready_fd, error.message)
+        return 1
+    except Exception as error:
+        logger.critical("the daemon failed", exc_info=True)
+        notify.starter(given.ready_fd, f"It failed: {type(error).__name__}: {error}")
         return 1
     return 0
 
@@ -78,8 +83,10 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
         make_private(folder)
         listen.private_folder(socket_path.parent)
         socket_lock = socket_path.with_name(socket_path.name + ".lock")
-        stack.callback(os.close, listen.lock(socket_lock, f"the socket {socket_path}"))
-        stack.callback(os.close, listen.lock(folder / "memoryd.lock", f"the data directory {folder}"))
+        # A client starts a daemon when none answers: one that is just ending may still hold the locks.
+        wait_s = _PREDECESSOR_LIMIT_S if given.ready_fd is not None else 0.0
+        stack.callback(os.close, listen.lock(socket_lock, f"the socket {socket_path}", wait_s))
+        stack.callback(os.close, listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s))
         core = Core(folder, settings, models_folder, models.load, fetch)
         stack.callback(core.close)
         listener = listen.passed_socket()

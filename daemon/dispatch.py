@@ -1,7 +1,8 @@
 """Which function answers which call, and on which lane: an explicit table, checked when the daemon starts.
 
 Lanes: `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on worker threads, `bulk` on one
-thread of its own, so that an import never stands before a search.
+thread of its own, so that an import never stands before a search, `control` on another one, so that a daemon whose
+workers are all busy still tells how it is.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from memoryd.client.protocol import METHODS, Call, Progress, method_name
 from memoryd.daemon.core.core import Core
 
-Lane = Literal["inline", "interactive", "bulk"]
+Lane = Literal["inline", "interactive", "bulk", "control"]
 Report = Callable[[Progress], None]
 
 R = TypeVar("R")

@@ -8,26 +8,35 @@ import fcntl
 import os
 import socket
 import stat
+import time
 from pathlib import Path
 
 from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
 
 _FIRST_PASSED_FD = 3
 _BACKLOG = 512
+_LOCK_PAUSE_S = 0.02
 
 
-def lock(path: Path, what: str) -> int:
-    """Take an exclusive lock for the life of the process; raise `Conflict` when another daemon holds it."""
+def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
+    """Take an exclusive lock for the life of the process; raise `Conflict` when another daemon holds it for `wait_s`.
+
+    A daemon that was told to stop closes its socket first and its database last: its successor waits for that.
+    """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StorageFailed(f"{path.parent} is not writable: {error.strerror}.") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise Conflict(f"Another daemon already serves {what}.") from None
-    return descriptor
+    give_up_at = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            if time.monotonic() >= give_up_at:
+                os.close(descriptor)
+                raise Conflict(f"Another daemon already serves {what}.") from None
+            time.sleep(_LOCK_PAUSE_S)
 
 
 def passed_socket() -> socket.socket | None:
@@ -46,7 +55,7 @@ def passed_socket() -> socket.socket | None:
 def listening_socket(path: Path) -> socket.socket:
     """Make the socket at `path`, mode 0600, its folder private; replace a stale one. The caller holds its lock."""
     private_folder(path.parent)
-    path.unlink(missing_ok=True)
+    _remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
@@ -58,6 +67,19 @@ def listening_socket(path: Path) -> socket.socket:
     finally:
         os.umask(before)
     return listener
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket that a killed daemon left; whatever else lies there is not ours to remove."""
+    try:
+        if stat.S_ISSOCK(path.lstat().st_mode):
+            path.unlink()
+            return
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Unavailable(f"The socket {path} cannot be made: {error.strerror}.") from None
+    raise Conflict(f"{path} is there and is not a socket; remove it or choose another socket path.")
 
 
 def private_folder(folder: Path) -> None:

@@ -27,11 +27,22 @@ class _Line(logging.Formatter):
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    if not escaped.isprintable():  # control characters could end the line or steer a terminal
+        escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped)
     return f'"{escaped}"'
+
+
+def _collected_by_systemd() -> bool:
+    """Tell whether stderr itself goes to the journal; the variable alone may be inherited from anywhere."""
+    try:
+        status = os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def set_up(level: str) -> None:
     """Send the logs of the process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Line("JOURNAL_STREAM" in os.environ))
+    handler.setFormatter(_Line(_collected_by_systemd()))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

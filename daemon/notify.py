@@ -1,7 +1,11 @@
 """Tell whoever started the daemon how it is: systemd by its datagram socket, a client by the pipe it gave."""
 
+import logging
 import os
 import socket
+from contextlib import suppress
+
+log = logging.getLogger(__name__)
 
 
 def systemd(state: str) -> None:
@@ -11,16 +15,18 @@ def systemd(state: str) -> None:
         return
     if address.startswith("@"):
         address = "\0" + address[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
-        notify.sendto(state.encode(), address)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
+            notify.sendto(state.encode(), address)
+    except OSError as error:  # nobody listens: no reason to stop serving
+        log.warning("%s could not be told at %r: %s", state, address, error.strerror)
 
 
 def starter(ready_fd: int | None, word: str) -> None:
     """Write READY or the reason of a failure to the pipe of the client that started the daemon, and close it."""
     if ready_fd is None:
         return
-    try:
+    with suppress(OSError):  # the client is gone
         os.write(ready_fd, word.encode()[:4096])
+    with suppress(OSError):
         os.close(ready_fd)
-    except OSError:
-        pass  # the client is gone

@@ -1,8 +1,8 @@
 """The socket's side: frames in, calls to their lanes, replies out.
 
-One asyncio loop. A connection may have many calls under way; replies go out as they finish, matched by id. Backpressure:
-past `max_in_flight` calls a connection is not read any further; past a lane's capacity a call gets `busy`; a client that
-does not read its replies for `slow_reader_s` is dropped.
+One asyncio loop. A connection may have many calls under way; replies go out as they finish, matched by id.
+Backpressure: past `max_in_flight` calls a connection is not read any further; past a lane's capacity a call gets
+`busy`; a client that does not read its replies for `slow_reader_s` is dropped.
 """
 
 import asyncio
@@ -11,35 +11,15 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Union
+from typing import Any
 
-import msgspec
-
-import memoryd
-from memoryd.client.errors import (
-    BadFrame,
-    Internal,
-    Invalid,
-    MemorydError,
-    Unavailable,
-    UnknownMethod,
-    VersionMismatch,
-)
-from memoryd.client.frames import FrameReader, frame
-from memoryd.client.protocol import (
-    ERROR,
-    METHODS,
-    PROGRESS,
-    PROTOCOL_VERSION,
-    RESULT,
-    Call,
-    Progress,
-    Request,
-    method_name,
-)
+from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
+from memoryd.client.frames import FrameReader
+from memoryd.client.protocol import Call, Progress, method_name
+from memoryd.daemon import envelope
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dispatch import HANDLERS, Context, Route, ServerFacts
@@ -48,12 +28,9 @@ from memoryd.daemon.meters import Meters
 
 log = logging.getLogger(__name__)
 
-_request = msgspec.msgpack.Decoder(Request)
-_call = msgspec.msgpack.Decoder(Union[METHODS])  # type: ignore[valid-type]  # noqa: UP007
-_tagged = msgspec.msgpack.Decoder(dict[str, Any])
-_encode = msgspec.msgpack.Encoder().encode
-_NAMES = frozenset(method_name(method) for method in METHODS)
 _WRITE_HIGH_WATER = 1024 * 1024
+_POLL_S = 0.01
+_LINGER_S = 1.0
 
 
 class Server:
@@ -63,11 +40,13 @@ class Server:
         self.core, self.config = core, config
         self.meters = Meters()
         self.connections: set[Connection] = set()
+        self.leaving: set[Connection] = set()
         self.draining = False
         self._listener = listener
         self._lanes = {
             "interactive": Lane("interactive", config.workers, config.max_queued),
             "bulk": Lane("bulk", 1, config.max_queued_bulk, nice=True),
+            "control": Lane("control", 1, config.max_queued),
         }
         self.facts = ServerFacts(
             started_at=time.monotonic(),
@@ -91,9 +70,13 @@ class Server:
             self._asyncio_server.close()
         give_up_at = time.monotonic() + self.config.drain_s
         while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(_POLL_S)
         for connection in list(self.connections):
             connection.close()
+        while self.connections and time.monotonic() < give_up_at:  # replies on their way out
+            await asyncio.sleep(_POLL_S)
+        for connection in [*self.connections, *self.leaving]:
+            connection.abort()
         for lane in self._lanes.values():
             await asyncio.to_thread(lane.close)
 
@@ -115,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._slow: asyncio.TimerHandle | None = None
         self._reading = True
+        self._taking = False
         self.in_flight = 0
 
     # Transport -------------------------------------------------------------------------------------------------------
@@ -128,32 +112,31 @@ class Connection(asyncio.Protocol):
             log.warning("refused a connection of another user")
             transport.abort()
             return
-        self._server.connections.add(self)
-        if len(self._server.connections) > self._server.config.max_connections:
-            self._refuse(0, Unavailable("The daemon has too many connections.", {"retry_after_ms": 500}))
-            transport.close()
+        if len(self._server.connections) >= self._server.config.max_connections:
+            self._dismiss(Busy("The daemon has too many connections.", {"retry_after_ms": 500}))
+        else:
+            self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the client; its calls under way finish and their replies are dropped."""
         del exc
         self._server.connections.discard(self)
+        self._server.leaving.discard(self)
         self._transport = None
         if self._slow:
             self._slow.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Take every whole frame; a frame over the limit ends the stream, for what follows cannot be told apart."""
-        try:
-            for payload in self._frames.feed(data):
-                self._receive(payload)
-        except BadFrame as error:
-            self._refuse(0, error)
-            self.close()
+        """Take the whole frames, as many as may be under way at once."""
+        if self in self._server.leaving:
+            return
+        self._take_frames(self._frames.feed(data))
+        self._regulate()
 
     def pause_writing(self) -> None:
         """The client does not read: read nothing more from it, and drop it if that lasts."""
-        self._regulate(paused=True)
         self._slow = self._server.loop.call_later(self._server.config.slow_reader_s, self._drop_slow)
+        self._regulate()
 
     def resume_writing(self) -> None:
         """The client reads again."""
@@ -167,61 +150,84 @@ class Connection(asyncio.Protocol):
         if self._transport:
             self._transport.close()
 
+    def _dismiss(self, reason: MemorydError) -> None:
+        """Say why and end the stream, but hear the client out: one that meets a closed door while it speaks never
+        reads what was said to it."""
+        self._refuse(0, reason)
+        self._server.connections.discard(self)
+        self._server.leaving.add(self)
+        if self._transport:
+            self._transport.write_eof()
+            self._server.loop.call_later(_LINGER_S, self.abort)
+        self._regulate()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport:
+            self._transport.abort()
+
     def _drop_slow(self) -> None:
         if self._transport:
             log.warning("dropped a client that did not read its replies")
             self._transport.abort()
 
-    def _regulate(self, paused: bool = False) -> None:
-        """Read from the client only while it may have more calls under way and reads its replies."""
+    def _takes_more(self) -> bool:
+        """Tell whether the client may have more calls under way and reads its replies."""
+        if self._transport is None or self._transport.is_closing() or self in self._server.leaving:
+            return False
+        return self._slow is None and self.in_flight < self._server.config.max_in_flight
+
+    def _regulate(self) -> None:
+        """Take frames that were held back; read from the client only while it may have more calls under way."""
+        if self._takes_more():
+            self._take_frames(self._frames.feed())
         if self._transport is None or self._transport.is_closing():
             return
-        wanted = not paused and self._slow is None and self.in_flight < self._server.config.max_in_flight
+        wanted = self._takes_more() or self in self._server.leaving
         if wanted != self._reading:
             self._reading = wanted
             (self._transport.resume_reading if wanted else self._transport.pause_reading)()
 
+    def _take_frames(self, payloads: Iterator[bytes]) -> None:
+        """Begin calls while more may be under way. A frame over the limit ends the stream: what follows it is lost."""
+        if self._taking:  # a call that was answered inline: the loop below goes on
+            return
+        self._taking = True
+        try:
+            while self._takes_more() and (payload := next(payloads, None)) is not None:
+                self._receive(payload)
+        except BadFrame as error:
+            self._dismiss(error)
+        finally:
+            self._taking = False
+
     # Calls -----------------------------------------------------------------------------------------------------------
 
     def _receive(self, payload: bytes) -> None:
+        request_id = 0
         try:
-            request = _request.decode(payload)
-        except msgspec.MsgspecError as error:
-            self._refuse(0, BadFrame(f"A frame is not a request [version, id, call]: {error}."))
-            return
-        try:
-            call = self._understood(request)
+            request = envelope.request_of(payload)
+            request_id = request.id
+            call = envelope.call_of(request)
+            if self._server.draining:
+                raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
         except MemorydError as error:
-            self._refuse(request.id, error)
+            self._refuse(request_id, error)
             return
-        self._begin(request.id, call, HANDLERS[type(call)])
-
-    def _understood(self, request: Request) -> Call[Any]:
-        if request.version != PROTOCOL_VERSION:
-            known = {"protocol": PROTOCOL_VERSION, "version": memoryd.__version__}
-            raise VersionMismatch(_version_advice(request.version), known)
-        if self._server.draining:
-            raise Unavailable("The daemon is stopping.")
-        try:
-            call: Call[Any] = _call.decode(request.call)
-            return call
-        except msgspec.ValidationError as error:
-            raise _refusal(request.call, error) from None
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise BadFrame(f"The call is not valid msgpack: {error}.") from None
+        self._begin(request_id, call, HANDLERS[type(call)])
 
     def _begin(self, request_id: int, call: Call[Any], route: Route) -> None:
         self.in_flight += 1
         began = time.perf_counter()
         context = Context(self._server.core, partial(self._report, request_id), self._server.facts)
         if route.lane == "inline":
-            self._finished(call, began, request_id, _answer(request_id, partial(route.handler, context, call)))
+            self._finished(call, began, request_id, envelope.answer(request_id, partial(route.handler, context, call)))
             return
         work = partial(self._work, request_id, call, route, context, began)
         try:
             self._server.submit(route, work)
         except MemorydError as error:
-            self._finished(call, began, request_id, (_error(request_id, error), True))
+            self._finished(call, began, request_id, (envelope.refusal(request_id, error), True))
         self._regulate()
 
     def _work(self, request_id: int, call: Call[Any], route: Route, context: Context, began: float) -> None:
@@ -229,14 +235,14 @@ class Connection(asyncio.Protocol):
         try:
             result = route.handler(context, call)
         except BaseException as error:
-            self._hand_over(call, began, request_id, _failed(request_id, error))
+            self._hand_over(call, began, request_id, envelope.failure(request_id, error))
             return
         if isinstance(result, Future):
             result.add_done_callback(
-                lambda done: self._hand_over(call, began, request_id, _answer(request_id, done.result))
+                lambda done: self._hand_over(call, began, request_id, envelope.answer(request_id, done.result))
             )
         else:
-            self._hand_over(call, began, request_id, _answer(request_id, lambda: result))
+            self._hand_over(call, began, request_id, envelope.answer(request_id, lambda: result))
 
     def _hand_over(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
         """Give an answer made on another thread to the loop."""
@@ -253,14 +259,13 @@ class Connection(asyncio.Protocol):
         self._regulate()
 
     def _report(self, request_id: int, event: Progress) -> None:
-        data = frame(_encode((PROGRESS, request_id, event)))
-        self._server.loop.call_soon_threadsafe(self._write, data)
+        self._server.loop.call_soon_threadsafe(self._write, envelope.progress(request_id, event))
 
     def _refuse(self, request_id: int, error: MemorydError) -> None:
-        self._write(_error(request_id, error))
+        self._write(envelope.refusal(request_id, error))
 
     def _write(self, data: bytes) -> None:
-        if self._transport and not self._transport.is_closing():
+        if self._transport and not self._transport.is_closing() and self not in self._server.leaving:
             self._transport.write(data)
 
 
@@ -269,39 +274,3 @@ def peer_uid(connection: socket.socket) -> int:
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     _, uid, _ = struct.unpack("3i", credentials)
     return int(uid)
-
-
-def _answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
-    """Return the reply frame of a result, or of the error it raises, and whether it is an error."""
-    try:
-        return frame(_encode((RESULT, request_id, result()))), False
-    except BaseException as error:
-        return _failed(request_id, error)
-
-
-def _failed(request_id: int, error: BaseException) -> tuple[bytes, bool]:
-    if not isinstance(error, MemorydError):
-        log.error("a call failed", exc_info=error)
-        error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
-    return _error(request_id, error), True
-
-
-def _error(request_id: int, error: MemorydError) -> bytes:
-    return frame(_encode((ERROR, request_id, error.code, error.message, error.data)))
-
-
-def _refusal(call: msgspec.Raw, error: msgspec.ValidationError) -> MemorydError:
-    """Return the error for a call that does not fit the contract: its method is unknown, or its fields are wrong."""
-    try:
-        method = _tagged.decode(call).get("method")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return BadFrame(f"The call is not a map of text keys: {error}.")
-    if method not in _NAMES:
-        return UnknownMethod(f"There is no method {method!r}.", {"methods": sorted(_NAMES)})
-    return Invalid(f"{method}: {error}.")
-
-
-def _version_advice(version: int) -> str:
-    who = "newer" if version > PROTOCOL_VERSION else "older"
-    advice = "restart it with the new version: memctl down && memctl up" if who == "newer" else "upgrade the client"
-    return f"The client speaks protocol {version}, {who} than this daemon's {PROTOCOL_VERSION}; {advice}."

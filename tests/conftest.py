@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -28,6 +28,7 @@ from memoryd.daemon.server import Server
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Floors, ModelError, pull
+from waiting import wait_until
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -58,6 +59,21 @@ class WordEmbedder:
         return total / max(float(np.linalg.norm(total)), 1e-9)
 
 
+class GatedEmbedder(WordEmbedder):
+    """Embeds while its gate is open; a test closes it to hold calls under way."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        self.held = 0
+
+    def embed_texts(self, texts: Sequence[str]) -> Vector:
+        self.held += 1
+        assert self.gate.wait(60)
+        self.held -= 1
+        return super().embed_texts(texts)
+
+
 class Clock:
     """A clock that tests set; it starts at a fixed time and moves only when told to."""
 
@@ -69,14 +85,6 @@ class Clock:
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
-
-
-def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
-    """Poll a condition with one limit."""
-    give_up_at = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < give_up_at, "the condition did not come true in time"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -112,6 +120,8 @@ def core(folder: Path, clock: Clock) -> Iterator[Core]:
 class Daemon:
     """A real server on a real socket, in a thread of the test process."""
 
+    embedder: GatedEmbedder
+
     def __init__(self, core: Core, config: Config, path: Path) -> None:
         self.core, self.socket = core, path
         self._config = config
@@ -143,6 +153,32 @@ def daemon(core: Core, folder: Path) -> Iterator[Daemon]:
     running = Daemon(core, Config(), folder / "s")
     yield running
     running.stop()
+
+
+@pytest.fixture
+def start_daemon(folder: Path, clock: Clock) -> Iterator[Callable[..., Daemon]]:
+    """Start daemons as a test wants them: `start_daemon(server={"workers": 1})`; `.embedder.gate` holds calls."""
+    cores: list[Core] = []
+    daemons: list[Daemon] = []
+
+    def start(**sections: dict[str, object]) -> Daemon:
+        config = msgspec.convert(sections, Config)
+        embedder = GatedEmbedder()
+        core = Core(folder / f"data{len(cores)}", config, folder, lambda name, where: embedder, clock=clock)
+        cores.append(core)
+        core.start()
+        wait_until(lambda: core.embedding.active is not None)
+        running = Daemon(core, config, folder / f"s{len(daemons)}")
+        running.embedder = embedder
+        daemons.append(running)
+        return running
+
+    yield start
+    for running in daemons:
+        running.embedder.gate.set()
+        running.stop()
+    for core in cores:
+        core.close()
 
 
 @pytest.fixture

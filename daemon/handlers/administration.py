@@ -21,7 +21,7 @@ from memoryd.daemon.dispatch import Context, handles
 from memoryd.daemon.process import rss_bytes
 
 
-@handles(GetStatus)
+@handles(GetStatus, lane="control")
 def status(context: Context, call: GetStatus) -> Status:
     """Tell the daemon's health."""
     core, server = context.core, context.server

@@ -27,7 +27,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core import adding, changing, reading
 from memoryd.daemon.core.adding import Embedded
-from memoryd.daemon.core.checks import check_memory
+from memoryd.daemon.core.checks import check_memory, check_metadata
 from memoryd.daemon.dispatch import Context, handles
 from memoryd.daemon.store import namespaces
 
@@ -44,6 +44,8 @@ def add(context: Context, call: Add) -> "Future[Added]":
 def add_many(context: Context, call: AddMany) -> "Future[AddedMany]":
     """Check all, embed all in small portions with progress, then write all."""
     namespaces.check(call.namespace)
+    if not call.memories:
+        raise Invalid("No memories are given to add.")
     for number, memory in enumerate(call.memories):
         try:
             check_memory(memory)
@@ -67,6 +69,7 @@ def get(context: Context, call: Get) -> Memory:
 @handles(List)
 def list_(context: Context, call: List) -> Page:
     """List memories."""
+    check_metadata(call.metadata)
     return reading.list_(context.core, call)
 
 

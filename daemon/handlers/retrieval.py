@@ -1,6 +1,7 @@
 """Handlers of the calls that search and explain."""
 
 from memoryd.client.protocol import Explain, Explanation, GetTrace, Hits, Search, Trace, Why, WhyNot
+from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.dispatch import Context, handles
 from memoryd.daemon.search import pipeline, whynot
 
@@ -8,12 +9,14 @@ from memoryd.daemon.search import pipeline, whynot
 @handles(Search)
 def search(context: Context, call: Search) -> Hits:
     """Find memories."""
+    check_metadata(call.metadata)
     return pipeline.search(context.core.sources, call)
 
 
 @handles(Explain)
 def explain(context: Context, call: Explain) -> Explanation:
     """Find memories and show how."""
+    check_metadata(call.metadata)
     return pipeline.explain(context.core.sources, call)
 
 
@@ -26,4 +29,5 @@ def get_trace(context: Context, call: GetTrace) -> Trace:
 @handles(WhyNot)
 def why_not(context: Context, call: WhyNot) -> Why:
     """Say why a memory is not among the hits."""
+    check_metadata(call.metadata)
     return whynot.why_not(context.core.sources, call)

@@ -1,0 +1,316 @@
+"""The convenience methods of both clients against a real daemon: what they send, what comes back."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound
+from memoryd.client.protocol import Add, GetStatus, Progress
+
+if TYPE_CHECKING:
+    from conftest import Daemon
+
+
+class Blocking:
+    """An `AsyncClient` behind the interface of a `Client`, so that one test serves both."""
+
+    def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
+        self._client, self._loop = client, loop
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            answer = getattr(self._client, name)(*args, **kwargs)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        return lambda *args, **kwargs: self._loop.run_until_complete(call(*args, **kwargs))
+
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture(params=["Client", "AsyncClient"])
+def make(request: pytest.FixtureRequest, daemon: "Daemon") -> Iterator[Make]:
+    """Make a client of either kind at a namespace."""
+    if request.param == "Client":
+        made: list[Client] = []
+
+        def sync(namespace: str | Sequence[str] = "") -> Client:
+            made.append(daemon.client(namespace))
+            return made[-1]
+
+        yield sync
+        for client in made:
+            client.close()
+        return
+    loop = asyncio.new_event_loop()
+    opened: list[AsyncClient] = []
+
+    def asynchronous(namespace: str | Sequence[str] = "") -> Blocking:
+        opened.append(AsyncClient(namespace, socket=daemon.socket, autostart=False))
+        return Blocking(opened[-1], loop)
+
+    yield asynchronous
+    for aio in opened:
+        loop.run_until_complete(aio.close())
+    loop.close()
+
+
+@pytest.fixture
+def memory(make: Make) -> Any:
+    return make()
+
+
+def test_add_and_get_give_back_what_was_said(memory: Any) -> None:
+    added = memory.add(
+        "We use Valkey",
+        type="decision",
+        metadata={"project": "api", "n": [1, None, {"x": 0.5}]},
+        summary="Valkey",
+        importance=0.9,
+        source="review",
+        pinned=True,
+        created_at="2026-03-31T14:30:00+02:00",
+    )
+    found = memory.get(added.id[:8])
+    assert (added.outcome, found.id, found.content, found.type) == ("created", added.id, "We use Valkey", "decision")
+    assert found.metadata == {"project": "api", "n": [1, None, {"x": 0.5}]}
+    assert (found.summary, found.importance, found.source, found.pinned) == ("Valkey", 0.9, "review", True)
+    assert found.created_at == datetime(2026, 3, 31, 12, 30, tzinfo=UTC).timestamp()
+
+
+def test_metadata_may_be_any_mapping(memory: Any) -> None:
+    assert memory.get(memory.add("x", metadata=MappingProxyType({"a": 1})).id).metadata == {"a": 1}
+
+
+def test_adding_the_same_again_merges_unless_told_not_to(memory: Any) -> None:
+    first = memory.add("We use Valkey")
+    assert (memory.add("we  use VALKEY").id, memory.add("We use Valkey").outcome) == (first.id, "merged")
+    assert memory.add("We use Valkey", dedup=False).outcome == "created"
+
+
+def test_search_finds_by_words_and_takes_filters(memory: Any) -> None:
+    kept = memory.add("the cache is Valkey", type="decision", metadata={"project": "api"}).id
+    memory.add("the cache is cold", type="fact")
+    assert {hit.type for hit in memory.search("cache")} == {"decision", "fact"}
+    for filters in (
+        {"type": "decision"},
+        {"type": ["decision", "x"]},
+        {"metadata": {"project": "api"}},
+        {"ids": [kept]},
+    ):
+        assert [hit.id for hit in memory.search("cache", **filters)] == [kept]
+    assert len(memory.search("cache", limit=1)) == 1
+    assert memory.search("cache", type="decision")[0].content == "the cache is Valkey"
+    assert len(memory.search("cache", min_score=1.0, fusion="rrf")) <= 2
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "2026-03-31",
+        "2026-03-31T00:00:00Z",
+        "2026-03-31T02:00+02:00",
+        datetime(2026, 3, 31),
+        datetime(2026, 3, 31, 2, tzinfo=timezone(timedelta(hours=2))),
+        1774915200,
+        1774915200.0,
+    ],
+    ids=str,
+)
+def test_a_date_may_be_text_a_datetime_or_seconds(memory: Any, when: Any) -> None:
+    id = memory.add("on that day", created_at=when).id
+    assert memory.get(id).created_at == 1774915200
+    assert memory.list(after=when).total == 0
+    assert memory.list(after="2026-03-30", before="2026-04-01").total == 1
+    assert memory.update(id, expires_at=when).memory.expires_at == 1774915200
+
+
+def test_list_sorts_pages_and_counts(memory: Any) -> None:
+    memory.add_many([{"content": f"note {number}", "importance": number / 10} for number in range(5)])
+    page = memory.list(sort="importance", limit=2, offset=1)
+    assert ([found.content for found in page], page.total, len(page)) == (["note 3", "note 2"], 5, 2)
+    assert memory.list(sort="importance", ascending=True)[0].content == "note 0"
+
+
+def test_update_changes_what_is_given_and_history_shows_it(memory: Any) -> None:
+    id = memory.add("before", metadata={"a": 1, "b": 2}).id
+    changed = memory.update(id, content="after", metadata={"a": None, "c": 3}, pinned=True, importance=0.1).memory
+    assert (changed.content, changed.metadata, changed.pinned) == ("after", {"b": 2, "c": 3}, True)
+    changes = list(memory.history(id))
+    assert [change.kind for change in changes] == ["add", "update"]
+    assert changes[1].changed["content"] == ("before", "after")
+    memory.update(id, expires_at="2030-01-01")
+    assert memory.update(id, expires_at=None).memory.expires_at is None
+
+
+def test_tag_adds_words_and_values(memory: Any) -> None:
+    id = memory.add("x").id
+    memory.tag(id, "red", "green")
+    tagged = memory.tag(id, "red", size=3).memory
+    assert tagged.metadata == {"tags": ["red", "green"], "size": 3}
+
+
+def test_delete_and_undo_are_each_one_operation(memory: Any) -> None:
+    ids = [memory.add(f"note {number}").id for number in range(3)]
+    deleted = memory.delete(ids[0], ids[1][:12])
+    assert sorted(deleted.ids) == sorted(ids[:2])
+    assert memory.stats().memories == 1
+    undone = memory.undo(deleted.operation)
+    assert sorted(undone.ids) == sorted(ids[:2])
+    assert [operation.kind for operation in memory.operations(2)] == ["undo", "delete"]
+    assert memory.undo().undone == deleted.operation - 1
+
+
+def test_explain_trace_and_why_not_tell_of_one_search(memory: Any) -> None:
+    found, lost = memory.add("the cache is Valkey").id, memory.add("nothing of the sort").id
+    explained = memory.explain("cache", limit=1)
+    assert [hit.id for hit in explained.hits] == [found]
+    assert memory.trace().id == explained.trace.id == memory.trace(explained.trace.id[:6]).id
+    assert memory.why_not(found, "cache", limit=1).found
+    why = memory.why_not(lost, "cache", limit=1)
+    assert (why.found, bool(why.stage), bool(why.reason)) == (False, True, True)
+
+
+def test_status_and_stats_count(memory: Any) -> None:
+    memory.add("x")
+    status = memory.status()
+    assert (status.protocol, status.memories, status.model.state) == (1, 1, "ready")
+    assert memory.stats().methods["add"].calls == 1
+
+
+def test_a_call_can_be_sent_as_a_value(memory: Any) -> None:
+    added = memory.call(Add(memory=NewMemory(content="typed"), namespace="acme"))
+    assert memory.get(added.id).namespace == "acme"
+    assert memory.call(GetStatus()).memories == 1
+
+
+def test_a_namespace_may_be_a_tuple_or_text_and_sees_what_encloses_it(make: Make) -> None:
+    as_tuple, as_text, sibling = make(("acme", "api", "alpha")), make("acme/api/alpha"), make(("acme", "beta"))
+    shared, private = make("acme").add("shared").id, as_tuple.add("private").id
+    for client in (as_tuple, as_text):
+        assert {found.id for found in client.list()} == {shared, private}
+        assert [found.id for found in client.list(reach="exact")] == [private]
+    assert [found.id for found in sibling.list()] == [shared]
+    assert make("acme").list(reach="subtree").total == 2
+    assert make().list().total == 2
+    assert as_text.get(private).namespace == "acme/api/alpha"
+    with pytest.raises(NotFound):
+        sibling.get(private)
+
+
+def test_the_namespace_of_the_environment_holds_unless_one_is_given(
+    make: Make, daemon: "Daemon", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORYD_NAMESPACE", "acme/api")
+    monkeypatch.setenv("MEMORYD_SOCKET", str(daemon.socket))
+    for kind in (Client, AsyncClient):
+        assert kind(autostart=False).namespace == "acme/api"
+        assert kind("", autostart=False).namespace == ""
+        assert kind(("a", "b"), autostart=False).namespace == "a/b"
+
+
+def test_add_many_of_none_one_and_many_gives_one_result_each_in_order(memory: Any) -> None:
+    assert len(memory.add_many([])) == 0
+    assert memory.add_many([NewMemory(content="one")]).created == 1
+    added = memory.add_many({"content": f"note {number}"} for number in range(70))
+    assert (added.created, added.merged, len(added), len(added.operations)) == (70, 0, 70, 1)
+    assert memory.get(added.results[69].id).content == "note 69"
+    again = memory.add_many([{"content": "note 3"}, {"content": "new"}])
+    assert [result.outcome for result in again] == ["merged", "created"]
+
+
+def test_add_many_of_more_than_a_frame_holds_is_several_calls(memory: Any) -> None:
+    added = memory.add_many(({"content": f"{number} " + "x" * 1_000_000} for number in range(20)), dedup=False)
+    assert (added.created, len(added.results), len(added.operations)) == (20, 20, 3)
+    assert memory.get(added.results[19].id).content.startswith("19 ")
+
+
+def test_add_many_reports_progress_up_to_all(memory: Any) -> None:
+    seen: list[Progress] = []
+    memory.add_many(({"content": f"note {number}"} for number in range(70)), on_progress=seen.append)
+    assert [event.done for event in seen] == [32, 64, 70]
+    assert {(event.stage, event.total) for event in seen} == {("embed", 70)}
+
+
+@pytest.mark.parametrize("failure", [ValueError, OSError])
+def test_a_progress_callback_that_fails_ends_its_call_and_nothing_else(memory: Any, failure: type[Exception]) -> None:
+    def fail(event: Progress) -> None:
+        raise failure("of the callback")
+
+    with pytest.raises(failure, match="of the callback"):
+        memory.add_many([{"content": "x"}], on_progress=fail)
+    assert memory.status().protocol == 1
+
+
+def _circle() -> dict[str, Any]:
+    circle: dict[str, Any] = {}
+    circle["self"] = circle
+    return circle
+
+
+BAD: dict[str, Callable[[Any], Any]] = {
+    "a lone surrogate": lambda memory: memory.add("\ud800"),
+    "a lone surrogate in a query": lambda memory: memory.search("\udfff"),
+    "a lone surrogate in metadata": lambda memory: memory.add("x", metadata={"\ud800": 1}),
+    "an unknown field of a memory": lambda memory: memory.add("x", colour="red"),
+    "an unknown field among many": lambda memory: memory.add_many([{"content": "x", "colour": "red"}]),
+    "an unknown parameter": lambda memory: memory.search("x", colour="red"),
+    "an unknown parameter of list": lambda memory: memory.list(colour="red"),
+    "an unknown parameter of update": lambda memory: memory.update("abcd", colour="red"),
+    "a number as content": lambda memory: memory.add(5),
+    "no content": lambda memory: memory.add_many([{"type": "fact"}]),
+    "a list as metadata": lambda memory: memory.add("x", metadata=[1]),
+    "an object that msgpack cannot carry": lambda memory: memory.add("x", metadata={"a": object()}),
+    "metadata that holds itself": lambda memory: memory.update("abcd", metadata=_circle()),
+    "an importance that is NaN": lambda memory: memory.add("x", importance=float("nan")),
+    "a date that is none": lambda memory: memory.add("x", created_at="yesterday"),
+    "a date with a month 13": lambda memory: memory.list(after="2026-13-01"),
+    "a date that is a list": lambda memory: memory.search("x", before=[2026]),
+    "an expiry that is none": lambda memory: memory.update("abcd", expires_at="never"),
+    "an integer beyond 64 bits": lambda memory: memory.add("x", metadata={"n": 2**64}),
+}
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+async def test_a_bad_argument_is_refused_before_anything_is_sent(
+    bad: Callable[[Any], Any], kind: Any, folder: Any
+) -> None:
+    client = kind(socket=folder / "nobody", autostart=False)  # a daemon that does not exist cannot have said it
+
+    async def call() -> None:
+        answer = bad(client)
+        if inspect.isawaitable(answer):
+            await answer
+
+    with pytest.raises(Invalid) as refused:
+        await call()
+    assert "\n" not in refused.value.message
+
+
+@pytest.mark.parametrize("namespace", [("acme", ""), ("a/b",), ("",), (1,), ("acme", None)])
+def test_a_namespace_with_a_part_that_is_none_is_refused(namespace: Any) -> None:
+    with pytest.raises(Invalid):
+        Client(namespace, autostart=False)
+
+
+@pytest.mark.parametrize("namespace", ["a//b", "/a", "a/", " /a", "a\0b", "a/" * 16 + "a"])
+def test_the_daemon_refuses_a_namespace_that_is_none(make: Make, namespace: str) -> None:
+    client = make(namespace)
+    for call in (lambda: client.add("x"), client.list, client.stats, lambda: client.search("x"), client.undo):
+        with pytest.raises(Invalid):
+            call()
+
+
+def test_an_error_can_be_pickled_so_that_worker_processes_can_raise_it(client: Client) -> None:
+    import pickle
+
+    with pytest.raises(MemorydError) as raised:
+        client.get("ffff")
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert (type(copy), copy.message, copy.data) == (NotFound, raised.value.message, raised.value.data)

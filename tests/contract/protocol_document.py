@@ -1,0 +1,247 @@
+"""Write PROTOCOL.md from the contract: python tests/contract/protocol_document.py > PROTOCOL.md"""
+
+from collections.abc import Iterator
+from inspect import get_annotations
+from typing import Any
+
+import msgspec
+from meanings import MEANINGS
+from msgspec import inspect as types
+
+from memoryd.client import errors, protocol
+from memoryd.client.exchange import encode_call
+from memoryd.client.frames import frame
+
+BASES = (protocol.Scoped, protocol.Filtered, protocol.Query)
+
+HEAD = f"""# The protocol of memoryd, version {protocol.PROTOCOL_VERSION}
+
+Generated from the code by `make protocol`; do not edit. It is enough to write a client in any language that has Unix
+sockets and [MessagePack](https://msgpack.org).
+
+## Connection
+
+Connect a stream socket to the path in `MEMORYD_SOCKET`; if that is not set to `$XDG_RUNTIME_DIR/memoryd/memoryd.sock`;
+if that variable is not set either to `/tmp/memoryd-UID/memoryd.sock` (`TMPDIR` instead of `/tmp` if set), UID being the
+number of the user. Only processes of the daemon's own user are served. There is no greeting: send the first request at
+once. A connection may stay open for any number of calls.
+
+## Frames
+
+Each message in either direction is a frame: 4 bytes, the length N as an unsigned big-endian integer, then N bytes, one
+MessagePack value. N is at most {protocol.MAX_FRAME_BYTES} (16 MiB). After a longer one the daemon sends an error and
+closes the connection.
+
+## Requests and replies
+
+A request is an array `[version, id, call]`:
+- `version`: the integer {protocol.PROTOCOL_VERSION}. Another one is refused with `version_mismatch`, except for the
+  methods {" and ".join(f"`{name}`" for name in sorted(protocol.UNVERSIONED))}.
+- `id`: an integer from 1 that the client chooses, another one for each call under way.
+- `call`: a map with text keys: `method` and the method's parameters. A parameter that is left out has its default. An
+  unknown parameter is refused, so that a filter which the daemon does not know is never ignored.
+
+A reply is an array that begins with its kind and the id of the request:
+- `[{protocol.RESULT}, id, result]`: the result, a map. Ignore keys that you do not know.
+- `[{protocol.ERROR}, id, code, message, data]`: an error: a code of the table below, a sentence for people, a map with
+  details. The id is 0 when it concerns the connection as a whole or a frame that is not a request.
+- `[{protocol.PROGRESS}, id, event]`: the call goes on; `event` is a `Progress` (below). Any number may come before the
+  result or error, which is always the last reply to a request. Ignore other kinds.
+
+Several calls of one connection may be under way at once; replies come in any order and are matched by `id`. The daemon
+works on a bounded number of calls per connection and reads on when some have finished; a client that does not read its
+replies for some seconds is dropped. When a connection ends, calls that were not answered may or may not have been
+carried out: repeat the methods marked as reads, look before you repeat another.
+
+## Values
+
+Texts are UTF-8 without lone surrogates. Times are UTC seconds since 1970 as a float or an integer. An id is 32
+lower-case hex digits; wherever one is expected a unique prefix of 4 or more digits will do.
+
+**Namespaces** nest: `acme/api/alpha` lies in `acme/api`, in `acme`, in the root, which is the empty text. At most 16
+parts and 512 bytes, no empty part. `reach` says what a call sees from its namespace: `visible` its own and the
+enclosing ones, `subtree` its own and the inner ones, `exact` its own, `all` every one. What is written goes to the
+namespace itself.
+"""
+
+
+AGAIN = """
+When `data` has `retry_after_ms` (with `busy`, and with `unavailable` while the daemon stops), nothing was done: wait so
+many milliseconds and send the call again, on a new connection if this one has ended.
+"""
+
+
+def document() -> str:
+    """Return the text of PROTOCOL.md."""
+    parts = [HEAD, *_errors(), *_example(), "## Methods\n", *_bases()]
+    parts += [part for call in protocol.METHODS for part in _method(call)]
+    parts += ["## Types\n", *_types()]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _errors() -> Iterator[str]:
+    yield "## Error codes\n\n| code | meaning |\n| --- | --- |"
+    for code, error in errors.ERRORS.items():
+        if error not in (errors.TimedOut,):  # made by clients
+            yield f"| `{code}` | {_sentence(error)} |"
+    yield AGAIN
+
+
+def _example() -> Iterator[str]:
+    call = protocol.Add(namespace="acme", memory=protocol.NewMemory(content="We use Valkey"))
+    added = protocol.Added(id="0f" * 16, outcome="created", embedded=True, operation=1)
+    yield "## Example\n\nRemember `We use Valkey` in the namespace `acme`:\n"
+    yield "```\n" + _hex(encode_call(call, 1)) + "```\n"
+    yield f"that is, after the length: `{_json([protocol.PROTOCOL_VERSION, 1, call])}`. The reply:\n"
+    yield "```\n" + _hex(frame(msgspec.msgpack.encode([protocol.RESULT, 1, added]))) + "```\n"
+    yield f"that is `{_json([protocol.RESULT, 1, added])}`. A refusal, here of an unknown method:\n"
+    refusal = [protocol.ERROR, 2, "unknown_method", "There is no method 'forget'.", {}]
+    yield "```\n" + _hex(frame(msgspec.msgpack.encode(refusal))) + "```\n"
+    yield f"that is `{_json(refusal)}`.\n"
+
+
+def _bases() -> Iterator[str]:
+    for base, who in zip(BASES, ("methods on memories", "searches and lists", "searches"), strict=True):
+        yield f"### Parameters of {who} (`{base.__name__}`)\n\n{_text(base)}\n\n{_table(base, calls=True)}"
+
+
+def _method(call: type[protocol.Call[Any]]) -> Iterator[str]:
+    result = protocol.result_type(call)
+    yield f"### `{protocol.method_name(call)}`\n\n{_text(call)}\n"
+    inherited = [f"`{base.__name__}`" for base in BASES if issubclass(call, base)]
+    if inherited:
+        yield f"Takes the parameters of {', '.join(inherited)}" + (" and:\n" if _own(call) else ".\n")
+    if _own(call):
+        yield _table(call, calls=True)
+    reads = "A read. " if call in protocol.READS else ""
+    yield f"{reads}Result: [`{result.__name__}`](#{result.__name__.lower()}).\n"
+
+
+def _types() -> Iterator[str]:
+    for struct in used_types():
+        above = struct.__mro__[1]
+        yield f"### {struct.__name__}\n\n{_text(struct)}\n"
+        if above in used_types():
+            yield f"All fields of `{above.__name__}` and:\n"
+        yield _table(struct, calls=struct is protocol.NewMemory)
+
+
+def used_types() -> list[type[Any]]:
+    """Return every struct below the calls and their results, in order of appearance."""
+    found: dict[type[Any], None] = {}
+    for call in protocol.METHODS:
+        for field in types.type_info(call).fields:  # type: ignore[attr-defined]
+            _collect(field.type, found)
+        _collect(types.type_info(protocol.result_type(call)), found)
+    found[protocol.Progress] = None
+    return list(found)
+
+
+def _collect(info: Any, found: dict[type[Any], None]) -> None:
+    if isinstance(info, types.StructType):
+        if info.cls not in found:
+            found[info.cls] = None
+            for field in info.fields:
+                _collect(field.type, found)
+        return
+    for inner in (*getattr(info, "types", ()), *getattr(info, "item_types", ())):
+        _collect(inner, found)
+    for name in ("item_type", "value_type"):
+        if hasattr(info, name):
+            _collect(getattr(info, name), found)
+
+
+def _own(struct: type[Any]) -> list[Any]:
+    """Return the fields that a struct itself declares."""
+    declared = get_annotations(struct)
+    info: Any = types.type_info(struct[Any] if struct in BASES else struct)
+    return [field for field in info.fields if field.name in declared]
+
+
+def _table(struct: type[Any], calls: bool) -> str:
+    lines = ["| field | type | default | meaning |", "| --- | --- | --- | --- |"]
+    if not calls:  # replies hold every field
+        lines = ["| field | type | meaning |", "| --- | --- | --- |"]
+    for field in _own(struct):
+        default = [_default(field)] if calls else []
+        lines.append(
+            "| " + " | ".join([f"`{field.name}`", _type(field.type), *default, _meaning(struct, field)]) + " |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _meaning(struct: type[Any], field: Any) -> str:
+    return MEANINGS[struct.__name__][field.name]
+
+
+def _default(field: Any) -> str:
+    if field.required:
+        return "required"
+    if field.default_factory is not msgspec.NODEFAULT:
+        return f"`{_json(field.default_factory())}`"
+    if field.default is msgspec.NODEFAULT:
+        return "unchanged"  # UNSET: only `update` has it
+    return f"`{_json(field.default)}`"
+
+
+_PLAIN = {
+    types.StrType: "text",
+    types.BoolType: "boolean",
+    types.NoneType: "null",
+    types.AnyType: "any",
+}
+
+
+def _type(info: Any) -> str:
+    if isinstance(info, types.Metadata):
+        return _type(info.type)
+    if type(info) in _PLAIN:
+        return _PLAIN[type(info)]
+    if isinstance(info, types.IntType | types.FloatType):
+        return ("integer" if isinstance(info, types.IntType) else "number") + _range(info)
+    if isinstance(info, types.LiteralType):
+        return ", ".join(f"`{value}`" for value in info.values)
+    if isinstance(info, types.StructType):
+        return f"[`{info.cls.__name__}`](#{info.cls.__name__.lower()})"
+    if isinstance(info, types.ListType):
+        return f"array of {_most(info)}{_type(info.item_type)}"
+    if isinstance(info, types.TupleType):
+        return "array of " + ", ".join(_type(item) for item in info.item_types)
+    if isinstance(info, types.DictType):
+        return f"map of {_most(info)}text to {_type(info.value_type)}"
+    assert isinstance(info, types.UnionType), info
+    return " or ".join(_type(item) for item in info.types)
+
+
+def _most(info: Any) -> str:
+    return f"at most {info.max_length} " if info.max_length is not None else ""
+
+
+def _range(info: Any) -> str:
+    if info.ge is not None and info.le is not None:
+        most = "2^63 - 1" if info.le == protocol.MAX_INTEGER else f"{info.le:.12g}"
+        return f" {info.ge:g} to {most}"
+    return f" from {info.ge:g}" if info.ge is not None else ""
+
+
+def _text(struct: type[Any]) -> str:
+    """Return the docstring as one paragraph per blank line."""
+    assert struct.__doc__
+    return "\n\n".join(" ".join(part.split()) for part in struct.__doc__.split("\n\n"))
+
+
+def _sentence(struct: type[Any]) -> str:
+    return _text(struct).replace("\n\n", " ")
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _hex(data: bytes) -> str:
+    rows = [data[start : start + 16] for start in range(0, len(data), 16)]
+    return "".join(f"{row.hex(' '):<48} {''.join(chr(b) if 32 <= b < 127 else '.' for b in row)}\n" for row in rows)
+
+
+if __name__ == "__main__":
+    print(document(), end="")

@@ -1,0 +1,131 @@
+"""Rules of the contract that nothing else would notice when broken."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+import pytest
+
+from memoryd.client import calls, errors, protocol
+from memoryd.client.aio import AsyncClient
+from memoryd.client.errors import ERRORS, MemorydError
+from memoryd.client.protocol import METHODS, READS, Call, method_name, result_type
+from memoryd.client.sync import Client
+from memoryd.daemon import config, dispatch
+from memoryd.daemon.dispatch import HANDLERS
+
+SOURCES = Path(protocol.__file__).resolve().parent.parent
+
+WRITES = {"add", "add_many", "update", "tag", "delete", "undo", "use_model", "verify", "shutdown"}
+
+
+def test_every_method_has_its_own_docstring() -> None:
+    assert [method_name(call) for call in METHODS if not call.__dict__.get("__doc__")] == []
+
+
+def test_every_method_has_a_handler_and_every_handler_a_method() -> None:
+    assert set(HANDLERS) == set(METHODS)
+
+
+def test_a_method_without_a_handler_keeps_the_daemon_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(HANDLERS, protocol.Search)
+    with pytest.raises(RuntimeError, match="no handler for: search"):
+        dispatch.check()
+
+
+def test_a_second_handler_for_a_method_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="two handlers for search"):
+        dispatch.handles(protocol.Search)(lambda context, call: None)
+
+
+def test_every_call_class_is_in_the_table_of_methods() -> None:
+    declared = {
+        value
+        for value in vars(protocol).values()
+        if isinstance(value, type) and issubclass(value, Call) and not getattr(value, "__parameters__", ())
+    }
+    assert declared == set(METHODS)
+
+
+def test_method_names_are_unique_and_lower_case() -> None:
+    names = [method_name(call) for call in METHODS]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch("[a-z]+(_[a-z]+)*", name) for name in names)
+
+
+@pytest.mark.parametrize("call", METHODS, ids=method_name)
+def test_every_method_has_a_result_type_with_a_docstring_that_its_handler_returns(call: type[Call[Any]]) -> None:
+    result = result_type(call)
+    assert issubclass(result, msgspec.Struct)
+    assert result.__doc__
+    returned = inspect.get_annotations(HANDLERS[call].handler)["return"]
+    assert str(getattr(returned, "__name__", returned)) in (result.__name__, f"Future[{result.__name__}]")
+
+
+def test_reads_are_exactly_the_methods_that_change_nothing() -> None:
+    assert {method_name(call) for call in METHODS if call not in READS} == WRITES
+
+
+def test_every_method_may_carry_no_unknown_field() -> None:
+    assert all(call.__struct_config__.forbid_unknown_fields for call in METHODS)
+    assert protocol.NewMemory.__struct_config__.forbid_unknown_fields
+
+
+def test_results_ignore_unknown_fields() -> None:
+    assert not any(result_type(call).__struct_config__.forbid_unknown_fields for call in METHODS)
+
+
+def test_every_error_class_has_a_code_of_its_own_and_is_in_the_table() -> None:
+    classes = [
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, MemorydError) and value is not MemorydError
+    ]
+    assert len({error.code for error in classes}) == len(classes)
+    assert {error.code: error for error in classes} == ERRORS
+    assert all(error.__dict__.get("__doc__") and "code" in error.__dict__ for error in classes)
+
+
+def test_every_error_code_is_in_the_clients_public_names() -> None:
+    import memoryd.client as public
+
+    assert {error.__name__ for error in ERRORS.values()} <= set(public.__all__)
+    assert all(hasattr(public, name) for name in public.__all__)
+
+
+@pytest.mark.parametrize("section", [config.ServerConfig, config.ModelConfig, config.SearchConfig])
+def test_every_setting_has_a_default_and_a_meaning(section: Any) -> None:
+    for field in msgspec.inspect.type_info(section).fields:  # type: ignore[attr-defined]
+        assert not field.required, field.name
+    for name, hint in get_type_hints(section, include_extras=True).items():
+        meanings = [meta.description for meta in getattr(hint, "__metadata__", ()) if meta.description]
+        assert meanings, name
+
+
+def test_every_section_of_the_configuration_is_checked_by_the_test_above() -> None:
+    sections = {field.type.cls for field in msgspec.inspect.type_info(config.Config).fields}  # type: ignore[attr-defined]
+    assert sections == {config.ServerConfig, config.ModelConfig, config.SearchConfig}
+
+
+def test_both_clients_have_the_same_public_methods() -> None:
+    def public(client: type) -> set[str]:
+        return {name for name in dir(client) if not name.startswith("_")}
+
+    assert public(Client) == public(AsyncClient)
+
+
+def test_every_convenience_method_has_a_docstring() -> None:
+    names = [name for name, value in vars(calls.Methods).items() if isinstance(value, calls.method)]
+    assert len(names) >= 14
+    assert all(getattr(calls.Methods, name).__doc__ for name in names)
+
+
+@pytest.mark.parametrize("folder", ["client", "daemon", "models"])
+def test_every_module_says_in_its_docstring_what_it_owns(folder: str) -> None:
+    silent = [
+        path.name for path in (SOURCES / folder).rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []

@@ -1,0 +1,241 @@
+"""The parts of the server as functions and small objects: lanes, meters, log lines, notices, locks, configuration."""
+
+import logging
+import os
+import socket
+import stat
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Unavailable
+from memoryd.daemon import config, listen, log, notify
+from memoryd.daemon.lanes import Lane
+from memoryd.daemon.meters import Meters, percentile
+from waiting import wait_until
+
+# Lanes ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lane_takes_what_runs_and_what_may_wait_and_refuses_the_next() -> None:
+    lane, gate = Lane("test", threads=2, capacity=1), threading.Event()
+    for _ in range(3):
+        lane.submit(lambda: gate.wait(30) and None)
+    with pytest.raises(Busy, match="3 test calls are under way or waiting") as refused:
+        lane.submit(lambda: None)
+    assert refused.value.data == {"retry_after_ms": 100}
+    gate.set()
+    wait_until(lambda: lane.pending() == 0)
+    lane.submit(lambda: None)
+    lane.close()
+
+
+def test_work_that_raises_ends_no_lane(caplog: pytest.LogCaptureFixture) -> None:
+    lane, ran = Lane("test", threads=1, capacity=8), threading.Event()
+    lane.submit(lambda: 1 / 0 and None)
+    lane.submit(ran.set)
+    assert ran.wait(20)
+    lane.close()
+    assert lane.pending() == 0
+    assert "a call broke its worker's rule" in caplog.text
+
+
+def test_a_nice_lane_gives_way_to_others() -> None:
+    found: list[int] = []
+    lane = Lane("test", threads=1, capacity=1, nice=True)
+    lane.submit(lambda: found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+    lane.close()
+    assert found == [10]
+    assert os.getpriority(os.PRIO_PROCESS, 0) < 10
+
+
+# Meters --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "percent", "expected"),
+    [
+        ([], 50, 0.0),
+        ([7.0], 1, 7.0),
+        ([7.0], 99, 7.0),
+        ([1.0, 2.0], 50, 1.0),
+        ([1.0, 2.0], 51, 2.0),
+        ([15.0, 20.0, 35.0, 40.0, 50.0], 30, 20.0),  # the example of the nearest-rank method in Wikipedia
+        ([15.0, 20.0, 35.0, 40.0, 50.0], 40, 20.0),
+        ([15.0, 20.0, 35.0, 40.0, 50.0], 50, 35.0),
+        ([15.0, 20.0, 35.0, 40.0, 50.0], 100, 50.0),
+        ([float(n) for n in range(1, 101)], 95, 95.0),
+        ([float(n) for n in range(1, 101)], 99, 99.0),
+    ],
+)
+def test_a_percentile_is_that_of_nearest_rank(values: list[float], percent: float, expected: float) -> None:
+    assert percentile(values, percent) == expected
+
+
+def test_meters_count_calls_and_errors_and_keep_the_latest_times() -> None:
+    meters = Meters()
+    assert meters.read() == {}
+    for _ in range(1024):
+        meters.count("old and slow", 1.0, failed=True)
+    for number in range(1024):
+        meters.count("old and slow", 0.001 * (number + 1), failed=False)
+    meters.count("add", 0.25, failed=False)
+    read = meters.read()
+    assert list(read) == ["add", "old and slow"]
+    assert (read["add"].calls, read["add"].errors, read["add"].p50_ms, read["add"].p99_ms) == (1, 0, 250.0, 250.0)
+    slow = read["old and slow"]
+    assert (slow.calls, slow.errors, slow.p50_ms, slow.p95_ms, slow.p99_ms) == (2048, 1024, 512.0, 973.0, 1014.0)
+
+
+# Log -----------------------------------------------------------------------------------------------------------------
+
+
+def _line(message: str, under_systemd: bool = False, failure: bool = False) -> str:
+    try:
+        raise ValueError("of two\nlines")
+    except ValueError:
+        record = logging.LogRecord(
+            "memoryd.daemon.server", logging.WARNING, "", 0, message, None, sys.exc_info() if failure else None
+        )
+    record.created, record.msecs = 1_800_000_000.25, 250.0
+    return log._Line(under_systemd).format(record)
+
+
+def test_an_event_is_one_line_of_fields() -> None:
+    assert _line("it is so") == 'time=2027-01-15T08:00:00.250Z level=warning part=server msg="it is so"'
+    assert _line("it is so", under_systemd=True) == '<4>level=warning part=server msg="it is so"'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('a "quoted" word', r'"a \"quoted\" word"'),
+        ("two\nlines", r'"two\nlines"'),
+        ("back\\slash", r'"back\\slash"'),
+        ("carriage\rreturn", r'"carriage\rreturn"'),
+        ("\x1b[31mred", r'"\x1b[31mred"'),
+        ("line\u2028separator", r'"line\u2028separator"'),
+        ("grün 日本", '"grün 日本"'),
+    ],
+)
+def test_no_text_can_end_a_line_or_steer_a_terminal(text: str, shown: str) -> None:
+    assert _line(text).endswith("msg=" + shown)
+
+
+def test_a_trace_stays_on_the_line_of_its_event() -> None:
+    line = _line("it failed", failure=True)
+    assert line.count("\n") == 0
+    assert r"ValueError: of two\nlines" in line
+
+
+def test_the_journals_format_is_for_a_stderr_that_is_the_journal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (tmp_path / "log").open("w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        found = os.fstat(stderr.fileno())
+        for value, collected in ((f"{found.st_dev}:{found.st_ino}", True), ("1:1", False)):
+            monkeypatch.setenv("JOURNAL_STREAM", value)
+            assert log._collected_by_systemd() is collected
+        monkeypatch.delenv("JOURNAL_STREAM")
+        assert log._collected_by_systemd() is False
+
+
+# Notices -------------------------------------------------------------------------------------------------------------
+
+
+def test_systemd_is_told_through_an_abstract_socket_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        name = f"memoryd-test-{os.getpid()}"
+        listener.bind("\0" + name)
+        listener.settimeout(20)
+        monkeypatch.setenv("NOTIFY_SOCKET", "@" + name)
+        notify.systemd("READY=1")
+        assert listener.recv(100) == b"READY=1"
+
+
+def test_nobody_to_tell_is_no_failure(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    notify.systemd("READY=1")
+    monkeypatch.setenv("NOTIFY_SOCKET", str(folder / "nobody"))
+    notify.systemd("READY=1")
+    notify.starter(None, "READY")
+    reader, writer = os.pipe()
+    os.close(reader)
+    notify.starter(writer, "READY")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.close(writer)
+
+
+# The socket's owner --------------------------------------------------------------------------------------------------
+
+
+def test_a_lock_is_held_by_one_and_free_after_it(folder: Path) -> None:
+    held = listen.lock(folder / "lock", "the house")
+    with pytest.raises(Conflict, match="Another daemon already serves the house"):
+        listen.lock(folder / "lock", "the house")
+    releaser = threading.Timer(0.05, os.close, (held,))
+    releaser.start()
+    os.close(listen.lock(folder / "lock", "the house", wait_s=30))
+    releaser.join()
+
+
+def test_a_lock_that_cannot_be_made_says_so(folder: Path) -> None:
+    (folder / "file").write_text("")
+    with pytest.raises(StorageFailed, match="not writable: Not a directory"):
+        listen.lock(folder / "file" / "lock", "the house")
+
+
+def test_a_socket_is_made_private_whatever_the_umask(folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        listen.listening_socket(folder / "run" / "s").close()
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((folder / "run" / "s").stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "run").stat().st_mode) == 0o700
+
+
+def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.chown(folder, 12345, 12345) if os.getuid() == 0 else monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(Unavailable, match="belongs to another user"):
+        listen.private_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("pid", "count"), [(None, None), ("1", "1"), (str(os.getpid()), "2"), (str(os.getpid()), "0"), ("x", "1")]
+)
+def test_sockets_that_were_not_passed_to_this_process_are_not_taken(
+    monkeypatch: pytest.MonkeyPatch, pid: str | None, count: str | None
+) -> None:
+    for name, value in (("LISTEN_PID", pid), ("LISTEN_FDS", count)):
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+    assert listen.passed_socket() is None
+
+
+# Configuration -------------------------------------------------------------------------------------------------------
+
+
+def test_no_configuration_file_gives_the_defaults(folder: Path) -> None:
+    assert config.load(folder / "none.toml") == config.Config()
+
+
+def test_a_configuration_may_leave_out_anything(folder: Path) -> None:
+    (folder / "c.toml").write_text("[server]\nworkers = 9\n")
+    loaded = config.load(folder / "c.toml")
+    assert loaded.server.workers == 9
+    assert loaded.server.max_queued == config.ServerConfig().max_queued
+    assert loaded.model == config.ModelConfig()
+
+
+@pytest.mark.parametrize("text", ["[server]\nworkers = 0", "[server]\ndrain_s = 0.0", "[server]\nx = 1", "= 1"])
+def test_a_wrong_configuration_is_invalid_and_names_its_file(folder: Path, text: str) -> None:
+    (folder / "c.toml").write_text(text)
+    with pytest.raises(Invalid, match=r"c\.toml is wrong"):
+        config.load(folder / "c.toml")

@@ -1,0 +1,346 @@
+"""The real daemon as a process: files and rights, who may start it, signals, systemd's ways, refusals at start."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+from memoryd.client import Client
+from memoryd.daemon.store.migrations import MIGRATIONS
+from waiting import wait_until
+from wire import Wire, request
+
+if TYPE_CHECKING:
+    from conftest import Process
+
+DAEMON = [sys.executable, "-m", "memoryd.daemon"]
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+
+
+@pytest.fixture
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of a daemon of its own in `folder`."""
+    (folder / "config.toml").write_text(NO_MODEL)
+    return {
+        **os.environ,
+        "MEMORYD_SOCKET": str(folder / "run" / "s"),
+        "MEMORYD_DATA_DIR": str(folder / "data"),
+        "MEMORYD_CONFIG": str(folder / "config.toml"),
+    }
+
+
+@pytest.fixture
+def children() -> Iterator[list[subprocess.Popen[str]]]:
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def refusal(environment: dict[str, str], *arguments: str) -> str:
+    """Run a daemon that must not start; return the one sentence of its one line."""
+    done = subprocess.run(
+        [*DAEMON, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    assert " level=error " in lines[0]
+    return lines[0].partition('msg="')[2].rstrip('"')
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+def test_everything_the_daemon_makes_is_private(
+    folder: Path, environment: dict[str, str], children: list[subprocess.Popen[str]]
+) -> None:
+    children.append(subprocess.Popen(DAEMON, env=environment, stderr=subprocess.PIPE, text=True))
+    with Client(socket=folder / "run" / "s", autostart=False) as client:
+        wait_until((folder / "run" / "s").exists)
+        client.add("private")
+    assert {path.name: oct(mode(path)) for path in (folder / "run").iterdir()} == {"s": "0o600", "s.lock": "0o600"}
+    assert mode(folder / "run") == mode(folder / "data") == 0o700
+    assert {mode(path) for path in (folder / "data").iterdir()} == {0o600}
+
+
+def test_a_folder_of_memoryd_that_is_open_to_others_is_closed(
+    folder: Path, environment: dict[str, str], children: list[subprocess.Popen[str]]
+) -> None:
+    for name in ("memoryd-x", "other"):
+        (folder / name).mkdir(mode=0o755)
+        (folder / name).chmod(0o755)
+        path = folder / name / "s"
+        private = {**environment, "MEMORYD_SOCKET": str(path), "MEMORYD_DATA_DIR": str(folder / f"data-{name}")}
+        children.append(subprocess.Popen(DAEMON, env=private, stderr=subprocess.PIPE, text=True))
+        wait_until(path.exists)
+        assert mode(path) == 0o600
+    assert (mode(folder / "memoryd-x"), mode(folder / "other")) == (0o700, 0o755)
+
+
+# One at a time -------------------------------------------------------------------------------------------------------
+
+
+def test_the_socket_that_a_killed_daemon_left_is_taken_over(process: "Process") -> None:
+    with process.client() as client:
+        id = client.add("kept").id
+        process.kill()
+        assert process.socket.exists()
+        process.start()
+        assert client.get(id).content == "kept"
+
+
+def test_a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on(process: "Process") -> None:
+    second = {**process.environment, "MEMORYD_DATA_DIR": str(process.folder / "other")}
+    assert refusal(second) == f"Another daemon already serves the socket {process.socket}."
+    with process.client() as client:
+        assert client.status().protocol == 1
+
+
+def test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on(process: "Process") -> None:
+    second = {**process.environment, "MEMORYD_SOCKET": str(process.folder / "t")}
+    assert refusal(second) == f"Another daemon already serves the data directory {process.data}."
+    assert not (process.folder / "t").exists()
+    with process.client() as client:
+        assert client.status().protocol == 1
+
+
+# The end -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_the_call_under_way_finish_and_leaves_everything_tidy(
+    process: "Process", number: signal.Signals
+) -> None:
+    assert process.child is not None
+    with process.client() as client:
+        client.add("there before")
+    database = process.data / "memoryd.sqlite"
+    assert (process.data / "memoryd.sqlite-wal").exists()
+    holder = apsw.Connection(str(database))
+    holder.execute("BEGIN IMMEDIATE")  # the daemon's write has to wait for this one
+    with Wire(process.socket) as wire:
+        wire.send(request({"method": "add", "memory": {"content": "under way"}}, 7))
+        assert wire.ask({"method": "get", "id": "ffff"}, 8)[1] == 8  # so the one before it has begun
+        process.child.send_signal(number)
+        wait_until(lambda: 'msg="stopping"' in (process.folder / "log").read_text())
+        holder.execute("ROLLBACK")
+        holder.close()
+        reply = wire.receive()
+    assert reply is not None
+    assert (reply[0], reply[1]) == (0, 7)
+    assert process.child.wait(30) == 0
+    assert sorted(path.name for path in process.data.iterdir()) == ["memoryd.lock", "memoryd.sqlite"]
+    assert not process.socket.exists()
+    process.start()
+    with process.client() as client:
+        assert {found.content for found in client.list()} == {"there before", "under way"}
+
+
+def test_the_log_has_one_line_for_each_event(process: "Process") -> None:
+    assert process.child is not None
+    pid = process.child.pid
+    process.stop()
+    lines = (process.folder / "log").read_text().splitlines()
+    messages = [line.partition("msg=")[2] for line in lines]
+    assert all(line.startswith("time=20") and " level=" in line and " part=" in line for line in lines)
+    assert f'"ready: socket {process.socket}, data {process.data}, pid {pid}"' in messages
+    assert messages[-2:] == ['"stopping"', '"stopped"']
+
+
+# systemd -------------------------------------------------------------------------------------------------------------
+
+PASS = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ["LISTEN_PID"], os.environ["LISTEN_FDS"] = str(os.getpid()), "1"
+os.execv(sys.executable, [sys.executable, "-m", "memoryd.daemon"])
+"""
+
+
+def test_a_socket_passed_by_systemd_is_served_and_left_in_place(
+    folder: Path, environment: dict[str, str], children: list[subprocess.Popen[str]]
+) -> None:
+    path = folder / "run" / "s"
+    path.parent.mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with Client(socket=path, autostart=False) as client:
+            command = [sys.executable, "-c", PASS, str(listener.fileno())]
+            child = subprocess.Popen(
+                command, env=environment, pass_fds=[listener.fileno()], stderr=subprocess.PIPE, text=True
+            )
+            children.append(child)
+            status = client.status()  # waits in the socket's queue until the daemon is there
+        assert (status.pid, status.socket) == (child.pid, str(path))
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(30) == 0
+    assert path.exists()
+
+
+def test_a_network_socket_passed_by_systemd_is_refused(folder: Path, environment: dict[str, str]) -> None:
+    with socket.socket(socket.AF_INET) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        done = subprocess.run(
+            [sys.executable, "-c", PASS, str(listener.fileno())],
+            env=environment,
+            pass_fds=[listener.fileno()],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "does not listen on the network" in done.stderr
+
+
+def test_systemd_is_told_when_the_daemon_is_ready_and_when_it_stops(
+    folder: Path, environment: dict[str, str], children: list[subprocess.Popen[str]]
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(str(folder / "notify"))
+        notify.settimeout(30)
+        told = {**environment, "NOTIFY_SOCKET": str(folder / "notify")}
+        child = subprocess.Popen(DAEMON, env=told, stderr=subprocess.PIPE, text=True)
+        children.append(child)
+        assert notify.recv(100) == b"READY=1"
+        with Client(socket=folder / "run" / "s", autostart=False) as client:
+            assert client.status().pid == child.pid
+        child.send_signal(signal.SIGTERM)
+        assert notify.recv(100) == b"STOPPING=1"
+        assert child.wait(30) == 0
+
+
+def test_a_notify_socket_where_nobody_listens_keeps_no_daemon_from_serving(
+    folder: Path, environment: dict[str, str], children: list[subprocess.Popen[str]]
+) -> None:
+    told = {**environment, "NOTIFY_SOCKET": str(folder / "nobody")}
+    children.append(subprocess.Popen(DAEMON, env=told, stderr=subprocess.PIPE, text=True))
+    wait_until((folder / "run" / "s").exists)
+    with Client(socket=folder / "run" / "s", autostart=False) as client:
+        assert client.status().protocol == 1
+
+
+# Refusals at start ---------------------------------------------------------------------------------------------------
+
+
+def test_a_data_directory_that_is_a_file_is_refused(folder: Path, environment: dict[str, str]) -> None:
+    (folder / "data").write_text("precious")
+    assert refusal(environment) == f"The data directory {folder / 'data'} cannot be made: File exists."
+    assert (folder / "data").read_text() == "precious"
+
+
+def test_a_data_directory_that_cannot_be_written_is_refused(environment: dict[str, str]) -> None:
+    assert "/proc/memoryd" in refusal(environment, "--data-dir", "/proc/memoryd")
+    assert "not writable" in refusal(environment, "--data-dir", "/proc/self")
+
+
+def test_a_database_that_is_a_folder_is_refused(folder: Path, environment: dict[str, str]) -> None:
+    (folder / "data" / "memoryd.sqlite").mkdir(parents=True)
+    assert "cannot be opened" in refusal(environment)
+
+
+def test_a_database_of_a_newer_memoryd_is_refused_and_not_touched(folder: Path, environment: dict[str, str]) -> None:
+    (folder / "data").mkdir()
+    database = folder / "data" / "memoryd.sqlite"
+    connection = apsw.Connection(str(database))
+    connection.pragma("user_version", len(MIGRATIONS) + 1)
+    connection.close()
+    before = apsw.Connection(str(database)).pragma("user_version")
+    sentence = refusal(environment)
+    assert "written by a newer memoryd" in sentence
+    assert "upgrade memoryd" in sentence
+    assert apsw.Connection(str(database)).pragma("user_version") == before
+
+
+def test_a_database_of_another_program_is_refused(folder: Path, environment: dict[str, str]) -> None:
+    (folder / "data").mkdir()
+    apsw.Connection(str(folder / "data" / "memoryd.sqlite")).execute("CREATE TABLE theirs (x)")
+    assert "not one of memoryd" in refusal(environment)
+
+
+def test_a_file_that_is_no_database_is_refused(folder: Path, environment: dict[str, str]) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "memoryd.sqlite").write_text("this is a text, not a database, and long enough to be looked at")
+    assert str(folder / "data" / "memoryd.sqlite") in refusal(environment)
+
+
+def test_a_socket_path_over_107_bytes_is_refused(environment: dict[str, str]) -> None:
+    sentence = refusal(environment, "--socket", "/tmp/" + "x" * 103)
+    assert "108 bytes long and Unix allows 107" in sentence
+
+
+def test_a_socket_path_where_something_else_lies_is_refused_and_left(folder: Path, environment: dict[str, str]) -> None:
+    (folder / "run").mkdir()
+    (folder / "run" / "s").write_text("precious")
+    assert "is not a socket" in refusal(environment)
+    assert (folder / "run" / "s").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"[server]\nworkers = 0\n", ["workers", ">= 1"]),
+        (b"[server]\nworkers = 'two'\n", ["workers", "int"]),
+        (b"[server]\ncolour = 'red'\n", ["colour"]),
+        (b"[of_tomorrow]\n", ["of_tomorrow"]),
+        (b"[server\n", ["config.toml"]),
+        (b"\xff\xfe", ["config.toml"]),
+        (b"[search]\nfusion = 'magic'\n", ["fusion"]),
+        (b"[server]\nslow_reader_s = nan\n", ["slow_reader_s"]),
+    ],
+)
+def test_a_wrong_configuration_is_refused_naming_the_field(
+    folder: Path, environment: dict[str, str], text: bytes, words: list[str]
+) -> None:
+    (folder / "config.toml").write_bytes(text)
+    sentence = refusal(environment)
+    assert all(word in sentence for word in words), sentence
+    assert not (folder / "data").exists()
+
+
+def test_a_configuration_that_is_a_folder_is_refused(folder: Path, environment: dict[str, str]) -> None:
+    assert "cannot be read" in refusal(environment, "--config", str(folder))
+
+
+def test_a_failure_at_start_that_nobody_foresaw_is_told_to_the_client_that_waits(
+    environment: dict[str, str], folder: Path
+) -> None:
+    code = "import sys\nfrom memoryd.daemon import __main__ as daemon\n"
+    code += "def fail(*args): raise ZeroDivisionError('unforeseen')\n"
+    code += "daemon._serve = fail\nsys.exit(daemon.main(['--ready-fd', '1']))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "It failed: ZeroDivisionError: unforeseen")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_wrong_usage_is_exit_code_2(environment: dict[str, str]) -> None:
+    done = subprocess.run([*DAEMON, "--colour"], env=environment, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("argument", ["--print-config", "--version"])
+def test_configuration_and_version_are_shown_without_touching_anything(
+    folder: Path, environment: dict[str, str], argument: str
+) -> None:
+    done: Any = subprocess.run([*DAEMON, argument], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "memoryd" in done.stdout or '"max_queued": 256' in done.stdout
+    assert not (folder / "data").exists()
