@@ -99,7 +99,7 @@ class Hit(Memory, kw_only=True):
 
 
 class Hits(Struct, kw_only=True):
-    """Results of a search, best first. `degraded` names what was left out (`vector`, `fulltext`, `deadline`)."""
+    """Results of a search, best first. `degraded` names what was left out (`vector`, `fulltext`)."""
 
     hits: list[Hit]
     degraded: list[str] = []

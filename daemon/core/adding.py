@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple
 import apsw
 import msgspec
 import numpy as np
-from memoryd.daemon.core.agreement import disagreement
 
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Add, Added, AddedMany, AddMany, NewMemory
-from memoryd.daemon.core.checks import check_memory, content_hash
+from memoryd.daemon.core.agreement import disagreement
+from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.store import history, namespaces, rows, vectors
@@ -79,10 +79,13 @@ def add_many(core: Core, call: AddMany, embedded: list[Embedded]) -> "Future[Add
 
 
 def _place(core: Core, transaction: Transaction, call: Add | AddMany) -> Place:
+    number = core.store.namespaces.ensure(transaction, call.namespace)
+    reached = core.store.namespaces.reached(call.namespace, call.reach)
     return Place(
         name=call.namespace,
-        number=core.store.namespaces.ensure(transaction, call.namespace),
-        visible=namespaces.condition(core.store.namespaces.reached(call.namespace, call.reach)),
+        number=number,
+        # A new namespace can be reached by others after the commit, by its own memories now.
+        visible=namespaces.condition(reached if reached is None else reached | {number}),
         dedup=call.dedup,
         threshold=call.dedup_threshold,
     )
@@ -93,7 +96,9 @@ def _add_one(
 ) -> Added:
     connection = transaction.connection
     key = content_hash(memory.content)
-    same = _with_id(connection, memory, key) or (_equal(connection, place, memory, key) if place.dedup else None)
+    same = _with_id(connection, place, memory, key)
+    if same is None and place.dedup:
+        same = _equal(core, connection, place, memory, key)
     if same is not None:
         return _merge(core, transaction, place, same, memory, embedded, operation, 1.0)
     near = _near(core, connection, place, memory, embedded) if place.dedup and embedded else []
@@ -120,21 +125,21 @@ def _add_one(
     )
 
 
-def _with_id(connection: apsw.Connection, memory: NewMemory, key: bytes) -> Row | None:
-    """Return the memory that has the id of an import; raise `Conflict` when it says something else."""
+def _with_id(connection: apsw.Connection, place: Place, memory: NewMemory, key: bytes) -> Row | None:
+    """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
     if memory.id is None:
         return None
     row = rows.by_ids(connection, [memory.id]).get(memory.id)
-    if row is not None and row.content_hash != key:
+    if row is not None and (row.content_hash, row.namespace) != (key, place.number):
         raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})
     return row
 
 
-def _equal(connection: apsw.Connection, place: Place, memory: NewMemory, key: bytes) -> Row | None:
+def _equal(core: Core, connection: apsw.Connection, place: Place, memory: NewMemory, key: bytes) -> Row | None:
     found = rows.select(
         connection,
-        "m.content_hash = ? AND m.namespace = ? AND m.type = ? AND m.superseded_by IS NULL LIMIT 1",
-        (key, place.number, memory.type),
+        f"m.content_hash = ? AND m.namespace = ? AND m.type = ? AND {ALIVE} LIMIT 1",
+        (key, place.number, memory.type, core.clock()),
     )
     return found[0] if found else None
 
@@ -175,7 +180,7 @@ def _new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
         content_hash=key,
         text_hash=vectors.text_hash(memory.content),
         summary=memory.summary,
-        metadata=msgspec.json.encode(memory.metadata).decode(),
+        metadata=metadata_text(memory.metadata),
         neighbours=_short_neighbours(memory),
         content=memory.content,
     )
@@ -206,17 +211,18 @@ def _merge(
         "content": memory.content,
         "content_hash": content_hash(memory.content),
         "text_hash": vectors.text_hash(memory.content),
-        "metadata": msgspec.json.encode(metadata).decode(),
+        "metadata": metadata_text(metadata),
         "summary": memory.summary or old.summary,
         "importance": max(old.importance, memory.importance),
         "pinned": int(memory.pinned or old.pinned),
-        "expires_at": old.expires_at if memory.expires_at is None else memory.expires_at,
+        # The longer life wins: what was said to last must not end with its duplicate.
+        "expires_at": max(old.expires_at, memory.expires_at) if old.expires_at and memory.expires_at else None,
         "updated_at": max(old.updated_at, core.clock() if memory.created_at is None else memory.created_at),
     }
     rows.change(connection, old.row, fields)
     if memory.supersedes is not None:
         _supersede(core, transaction, place, memory.supersedes, old.id, operation)
-    if fields["text_hash"] != old.text_hash:
+    if embedded is not None or fields["text_hash"] != old.text_hash:
         _keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
     outcome: Literal["merged"] = "merged"
     return Added(id=old.id, outcome=outcome, embedded=embedded is not None, similarity=similarity, operation=operation)
@@ -226,7 +232,7 @@ def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, 
     connection = transaction.connection
     old = rows.resolve(connection, prefix, place.visible)
     if old.id == successor:
-        raise Conflict("A memory cannot supersede itself.")
+        return  # merged into the very memory that it was to replace
     history.record(connection, operation, old.id, core.store.namespaces.name(old.namespace), old)
     rows.change(connection, old.row, {"superseded_by": successor, "updated_at": core.clock()})
 
@@ -244,5 +250,5 @@ def _keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embed
         generation, vector = embedded
         vectors.put(transaction.connection, generation.model, row.text_hash, np.asarray(vector, np.float32))
         generation.index.add(row.row, row.namespace, row.type, vector)
-        transaction.on_rollback(lambda: core.embedding.refresh(row.row))
+        transaction.on_rollback(lambda: core.embedding.refresh([row.row]))
     transaction.after_commit(lambda: core.embedding.written(row.row, row.namespace, row.type, embedded))

@@ -113,8 +113,7 @@ def _checked_fields(call: Update) -> dict[str, Any]:
 
 def _metadata_text(metadata: Metadata) -> str:
     kept = {key: value for key, value in metadata.items() if value is not None}
-    checks.check_metadata(kept)
-    return msgspec.json.encode(kept).decode()
+    return checks.metadata_text(kept)
 
 
 def _change(
@@ -135,7 +134,7 @@ def _change(
     if embedded is not None:
         vectors.put(connection, embedded[0].model, after.text_hash, embedded[1])
     if after.text_hash != row.text_hash or after.type != row.type:
-        transaction.after_commit(lambda: core.embedding.refresh(row.row))
+        transaction.after_commit(lambda: core.embedding.refresh([row.row]))
     [memory] = present.memories(connection, core.store.namespaces, [after])
     return Changed(memory=memory, operation=operation)
 
@@ -148,5 +147,4 @@ def _forget(core: Core, gone: list[Row]) -> None:
 def _exchange(core: Core, gone: list[Row], back: list[Row]) -> None:
     """Bring the index up to date after an undo."""
     _forget(core, gone)
-    for row in back:
-        core.embedding.refresh(row.row)
+    core.embedding.refresh(row.row for row in back)

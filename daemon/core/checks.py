@@ -5,12 +5,15 @@ import math
 import unicodedata
 from typing import Any
 
+import msgspec
+
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import MAX_CONTENT_BYTES, Metadata, NewMemory
 
 MAX_WORD_BYTES = 128
 MAX_METADATA_BYTES = 64 * 1024
 MAX_METADATA_DEPTH = 16
+MAX_NEIGHBOURS = 8
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -21,6 +24,8 @@ def check_memory(memory: NewMemory) -> None:
     check_word("type", memory.type)
     check_word("source", memory.source)
     check_metadata(memory.metadata)
+    if len(memory.neighbours) > MAX_NEIGHBOURS:
+        raise Invalid(f"{len(memory.neighbours)} neighbours are given; the limit is {MAX_NEIGHBOURS}.")
     for neighbour in memory.neighbours:
         check_text("neighbour", neighbour)
     if memory.id is not None and (len(memory.id) != 32 or not _HEX.issuperset(memory.id)):
@@ -54,6 +59,12 @@ def check_metadata(metadata: Metadata) -> None:
     size = _json_size(metadata, "metadata", MAX_METADATA_DEPTH)
     if size > MAX_METADATA_BYTES:
         raise Invalid(f"The metadata is about {size} bytes; the limit is {MAX_METADATA_BYTES}.")
+
+
+def metadata_text(metadata: Metadata) -> str:
+    """Return metadata as it is stored. Its keys are sorted, so that equal objects are equal texts in a filter."""
+    check_metadata(metadata)
+    return msgspec.json.encode(metadata, order="sorted").decode()
 
 
 def _json_size(value: Any, where: str, depth: int) -> int:

@@ -35,6 +35,7 @@ class Core:
 
     def start(self) -> None:
         """Begin the background work."""
+        self.store.check_soon()
         self.embedding.start()
 
     def close(self) -> None:

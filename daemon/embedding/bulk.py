@@ -5,8 +5,6 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
-
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 
@@ -19,15 +17,22 @@ class BulkPool:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "bulk-embed", initializer=_be_nice)
 
-    def embed(self, embedder: Embedder, texts: Sequence[str]) -> Vector:
-        """Return the vectors of the texts, shape (n, dimensions)."""
-        if not texts:
-            return np.zeros((0, embedder.dimensions), np.float32)
-        return np.concatenate(list(self._pool.map(lambda text: embedder.embed_texts([text]), texts)))
+    def embed(self, embedder: Embedder, texts: Sequence[str]) -> list[Vector | Exception]:
+        """Return for each text its vector, or why it has none: one bad text does not spoil the others."""
+        return list(self._pool.map(lambda text: attempt(embedder, text), texts))
 
     def close(self) -> None:
         """End the threads; texts not begun are left."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def attempt(embedder: Embedder, text: str) -> Vector | Exception:
+    """Return the vector of a text, or why it has none."""
+    try:
+        vector: Vector = embedder.embed_texts([text])[0]
+    except Exception as error:
+        return error
+    return vector
 
 
 def _be_nice() -> None:

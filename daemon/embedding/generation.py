@@ -1,8 +1,12 @@
-"""One embedding model with the index of its vectors and the memories that still wait for one."""
+"""One embedding model with the index of its vectors and the memories that still wait for one.
+
+Every memory is in the index, in `pending`, or, once the model could not embed its text, in `failing`.
+"""
 
 import threading
 from collections.abc import Iterable
 from itertools import islice
+from typing import TypeGuard
 
 import numpy as np
 
@@ -14,13 +18,15 @@ _CHUNK = 512  # rows taken into the index per lock while it is filled
 
 
 class Generation:
-    """`model` is its number in the database; `pending` are the rows without a vector of it."""
+    """`model` is its number in the database, `name` the one it was loaded by."""
 
-    def __init__(self, model: int, embedder: Embedder) -> None:
+    def __init__(self, model: int, name: str, embedder: Embedder) -> None:
         self.model = model
+        self.name = name
         self.embedder = embedder
         self.index = VectorIndex(embedder.dimensions)
         self.pending: dict[int, None] = {}  # in the order they came
+        self.failing: dict[int, None] = {}  # set aside, so that they hold up neither others nor a change of model
         self._touched: set[int] | None = set()  # rows written or removed while the index is being filled
         self._lock = threading.Lock()
 
@@ -36,43 +42,65 @@ class Generation:
     def written(self, row: int, namespace: int, kind: str, vector: Vector | None) -> None:
         """Take in a row with its vector, or note that it waits for one."""
         with self._lock:
-            self._touch(row)
+            self._forget(row)
             if vector is None:
                 self.index.remove(row)
                 self.pending[row] = None
             else:
                 self.index.add(row, namespace, kind, vector)
-                self.pending.pop(row, None)
 
     def removed(self, row: int) -> None:
         """Forget a row."""
         with self._lock:
-            self._touch(row)
+            self._forget(row)
             self.index.remove(row)
-            self.pending.pop(row, None)
+
+    def refreshed(self, rows: Iterable[int], stored: Iterable[tuple[int, int, str, bytes | None]]) -> None:
+        """Take in what is on disk for some rows; those that are not are forgotten."""
+        found = {item[0]: item for item in stored}
+        for row in rows:
+            if row in found:
+                _, namespace, kind, blob = found[row]
+                self.written(row, namespace, kind, np.frombuffer(blob, np.float32) if self._fits(blob) else None)
+            else:
+                self.removed(row)
+
+    def waiting(self) -> int:
+        """Return how many memories have no vector yet."""
+        return len(self.pending) + len(self.failing)
 
     def next_pending(self, count: int) -> list[int]:
         """Return the oldest rows that wait."""
         with self._lock:
             return list(islice(self.pending, count))
 
-    def postpone(self, rows: Iterable[int]) -> None:
-        """Move rows to the end of the queue."""
+    def set_aside(self, rows: Iterable[int]) -> None:
+        """Note that the model could not embed these rows."""
         with self._lock:
             for row in rows:
                 if row in self.pending:
                     del self.pending[row]
-                    self.pending[row] = None
+                    self.failing[row] = None
 
-    def _touch(self, row: int) -> None:
+    def retry(self) -> None:
+        """Put what was set aside back into the queue."""
+        with self._lock:
+            self.pending.update(self.failing)
+            self.failing.clear()
+
+    def _forget(self, row: int) -> None:
         if self._touched is not None:
             self._touched.add(row)
+        self.pending.pop(row, None)
+        self.failing.pop(row, None)
+
+    def _fits(self, blob: bytes | None) -> TypeGuard[bytes]:
+        return blob is not None and len(blob) == 4 * self.index.dimensions
 
     def _take(self, chunk: list[tuple[int, int, str, bytes | None]]) -> None:
         touched = self._touched or set()
         fresh = [item for item in chunk if item[0] not in touched]
-        size = 4 * self.index.dimensions
-        ready = [(row, place, kind, blob) for row, place, kind, blob in fresh if blob is not None and len(blob) == size]
+        ready = [(row, place, kind, blob) for row, place, kind, blob in fresh if self._fits(blob)]
         if ready:
             matrix = np.frombuffer(b"".join(item[3] for item in ready), np.float32)
             self.index.extend([item[:3] for item in ready], matrix.reshape(len(ready), -1))

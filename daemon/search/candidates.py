@@ -1,7 +1,7 @@
 """Stage 2: candidates from full text (BM25) and from the vectors, each arm filtered alike.
 
-Each row of one arm gets its score of the other as well, so that fusion compares like with like: the exact cosine always,
-BM25 as far as full text is read (`_WORDS_DEPTH` times deeper than the rows that it makes candidates).
+Each row of one arm gets its score of the other as well, so that fusion compares like with like: the exact cosine
+always, BM25 as far as full text is read (`_WORDS_DEPTH` times deeper than the rows that it makes candidates).
 """
 
 import logging
@@ -20,7 +20,6 @@ from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
 
 _WORDS_DEPTH = 10
-_WIDEN = 4  # how much deeper the index is asked when filters on state took too many
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
     _words(retrieval, sources)
     retrieval.notes["fulltext_ms"] = _ms_since(began)
     began = time.perf_counter()
-    vector = _vector(retrieval, sources)
+    retrieval.vector = vector = _vector(retrieval, sources)
     retrieval.notes["embed_wait_ms"] = _ms_since(began)
     if vector is not None and retrieval.generation is not None:
         began = time.perf_counter()
@@ -75,6 +74,7 @@ def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
     try:
         return retrieval.vector.result(sources.config.embed_limit_s if remaining_s is None else remaining_s)
     except FutureTimeoutError:
+        retrieval.vector.cancel()  # if it has not begun nobody needs it
         retrieval.notes["embed"] = "too slow"
     except Exception as error:
         log.warning("embedding the query failed: %s", error)
@@ -102,12 +102,13 @@ def _nearest(
 ) -> dict[int, float]:
     """Return the exact cosines of the nearest rows, enough of them alive if there are."""
     wanted = max(RESCORE, retrieval.depth + RESCORE // 2)
-    while True:
-        found = generation.index.nearest(vector, wanted, retrieval.chosen.reached, rows=rows)
-        exact = _exact(retrieval, sources, generation, vector, found.rows.tolist())
-        if len(exact) >= retrieval.depth or len(found.rows) < wanted:
-            return exact
-        wanted *= _WIDEN
+    found = generation.index.nearest(vector, wanted, retrieval.chosen.reached, rows=rows)
+    exact = _exact(retrieval, sources, generation, vector, found.rows.tolist())
+    if rows is None and len(exact) < retrieval.depth and len(found.rows) == wanted:
+        # Superseded and expired rows took the places: look among those alive only.
+        rows = sources.store.chosen_rows(retrieval.chosen, retrieval.now)
+        return _nearest(retrieval, sources, generation, vector, rows)
+    return exact
 
 
 def _exact(

@@ -58,5 +58,5 @@ def _put_before(kept: list[Candidate], newer: Candidate, older: Candidate) -> No
         kept.insert(kept.index(older), newer)
 
 
-def _created(candidate: Candidate) -> float:
-    return candidate.record.created_at if candidate.record else 0.0
+def _created(candidate: Candidate) -> tuple[float, int]:
+    return candidate.record.created_at if candidate.record else 0.0, candidate.row

@@ -20,7 +20,7 @@ def fuse(retrieval: Retrieval, sources: Sources) -> None:
     else:
         weight = sources.config.vector_weight if retrieval.call.vector_weight is None else retrieval.call.vector_weight
         best = max((candidate.bm25 or 0.0 for candidate in found), default=0.0)
-        if retrieval.vector is None or "vector" in retrieval.degraded:
+        if retrieval.vector is None:
             weight = 0.0
         for candidate in found:
             candidate.score = weighted(candidate.similarity, candidate.bm25, best, weight)

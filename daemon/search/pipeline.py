@@ -61,7 +61,7 @@ def _run(sources: Sources, call: Query[Any]) -> tuple[list[Hit], Kept]:
     began = time.perf_counter()
     retrieval, stages = retrieve(sources, call)
     hits = _hits(sources, retrieval)
-    generation = sources.embedding.active
+    generation = retrieval.generation
     kept = Kept(
         Trace(
             id=retrieval.id,
@@ -69,7 +69,7 @@ def _run(sources: Sources, call: Query[Any]) -> tuple[list[Hit], Kept]:
             at=retrieval.now,
             namespace=call.namespace,
             reach=call.reach or ("visible" if call.namespace else "all"),
-            model=generation.embedder.name if generation else None,
+            model=generation.name if generation else None,
             stages=stages,
             candidates=[],
             degraded=retrieval.degraded,

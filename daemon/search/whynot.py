@@ -60,26 +60,27 @@ def _given_filters(call: WhyNot) -> list[str]:
 
 
 def _not_a_candidate(sources: Sources, connection: apsw.Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
-    match = fulltext.build_match(connection, retrieval.call.query, sources.config.max_postings)
-    words = "no word of the query is in it"
-    if match is not None:
-        sql = f"SELECT {fulltext.BM25} FROM memories_fts WHERE memories_fts MATCH ? AND rowid = ?"
-        scored: Any = connection.execute(sql, (match.expression, row.row)).get
-        why.bm25 = scored
-        if why.bm25 is not None:
-            words = f"by words it is not among the best {retrieval.depth}"
+    words = _missed_by_words(sources, connection, retrieval, row, why)
     generation = retrieval.generation
     if generation is None or not isinstance(retrieval.vector, np.ndarray):
-        vector = sources.embedding.query_vector(retrieval.call.query)
-        if vector is None:
-            return f"{words}, and there is no model to compare meanings"
-        generation, given = vector
-        retrieval.vector = given if isinstance(given, np.ndarray) else given.result(sources.config.embed_limit_s)
-    assert isinstance(retrieval.vector, np.ndarray)
+        return f"{words}, and its meaning could not be compared: no model was ready in time"
     why.similarity, why.similarity_rank = _place_by_meaning(connection, generation, retrieval, row, retrieval.vector)
     if why.similarity is None:
         return f"{words}, and its vector is still waiting in the queue"
     return f"{words}, and by meaning it is number {why.similarity_rank} (candidates: {retrieval.depth})"
+
+
+def _missed_by_words(sources: Sources, connection: apsw.Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
+    if "fulltext" in retrieval.degraded:
+        return "full text could not be searched in time"
+    match = fulltext.build_match(connection, retrieval.call.query, sources.config.max_postings)
+    if match is not None:
+        sql = f"SELECT {fulltext.BM25} FROM memories_fts WHERE memories_fts MATCH ? AND rowid = ?"
+        scored: Any = connection.execute(sql, (match.expression, row.row)).get
+        why.bm25 = scored
+    return (
+        "no word of the query is in it" if why.bm25 is None else f"by words it is not among the best {retrieval.depth}"
+    )
 
 
 def _place_by_meaning(

@@ -17,12 +17,16 @@ def open_writer(path: Path) -> apsw.Connection:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         connection = apsw.Connection(str(path))
         _prepare(connection)
-        connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", "full")
-        connection.pragma("wal_autocheckpoint", 2000)
     except (OSError, apsw.Error) as error:
         raise StorageFailed(f"The database {path} cannot be opened: {_reason(error)}.") from None
     return connection
+
+
+def make_durable(connection: apsw.Connection) -> None:
+    """Keep a write-ahead log and sync it at every commit. The journal mode stays in the file, so it must be ours."""
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("wal_autocheckpoint", 2000)
 
 
 def open_reader(path: Path) -> apsw.Connection:

@@ -1,7 +1,6 @@
 """What a filter means, in one place: an SQL condition on the alias `m`, used by list, full text and vector search."""
 
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +10,10 @@ from memoryd.client.protocol import Filtered
 from memoryd.daemon.store import namespaces, rows
 
 _KEY = re.compile(r"[^\x00-\x1f\"\\]{1,128}\Z")
+_MAX_KEYS = 64  # each is a condition; SQLite takes about a thousand
+_LARGEST_INTEGER = 2**63 - 1
+# One parameter for any number of ids; each is looked up in the index.
+_IDS = "m.row IN (SELECT x.row FROM json_each(?) v CROSS JOIN memories x ON x.id >= v.value AND x.id < v.value || 'g')"
 
 
 class Filter(NamedTuple):
@@ -44,6 +47,8 @@ def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
         if wanted:
             parts.append(f"m.{column} IN ({', '.join('?' * len(wanted))})")
             values += wanted
+    if len(call.metadata) > _MAX_KEYS:
+        raise Invalid(f"The filter has {len(call.metadata)} metadata keys; the limit is {_MAX_KEYS}.")
     for key, value in call.metadata.items():
         condition, compared = _metadata(key, value)
         parts.append(condition)
@@ -58,7 +63,10 @@ def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
         parts.append("m.path >= ? AND m.path < ?")
         values += [call.path_prefix, call.path_prefix + "\U0010ffff"]
     if call.ids:
-        parts.append(_ids(call.ids, values))
+        for prefix in call.ids:
+            rows.check_prefix(prefix)
+        parts.append(_IDS)
+        values.append(msgspec.json.encode(call.ids).decode())
     return Filter(reached, " AND ".join(parts), tuple(values), bool(parts))
 
 
@@ -70,7 +78,9 @@ def _metadata(key: str, value: Any) -> tuple[str, list[Any]]:
     if value is None:
         return "json_type(m.metadata, ?) = 'null'", [path]
     if isinstance(value, list | dict):
-        return "json_extract(m.metadata, ?) = json(?)", [path, msgspec.json.encode(value).decode()]
+        return "json_extract(m.metadata, ?) = json(?)", [path, msgspec.json.encode(value, order="sorted").decode()]
+    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+        value = float(value)  # as SQLite reads it from JSON
     # The JSON type must be the same as well, so that 1 is not true.
     return (
         "(json_type(m.metadata, ?) <> 'object' AND EXISTS"
@@ -83,10 +93,3 @@ def _json_types(value: Any) -> str:
     if isinstance(value, bool):
         return "'true'" if value else "'false'"
     return "'text'" if isinstance(value, str) else "'integer', 'real'"
-
-
-def _ids(prefixes: Sequence[str], values: list[Any]) -> str:
-    for prefix in prefixes:
-        rows.check_prefix(prefix)
-        values += rows.id_range(prefix)
-    return "(" + " OR ".join("(m.id >= ? AND m.id < ?)" for _ in prefixes) + ")"

@@ -19,9 +19,10 @@ MIN_TERMS = 2  # these are asked whatever they cost
 
 # bm25() is negative, smaller is better. Weights: content, metadata, neighbours.
 BM25 = "-bm25(memories_fts, 1.0, 0.5, 0.35)"
+# CROSS JOIN: whatever the filter, the words are looked up once; the planner must not ask them row by row.
 _SEARCH = """
 SELECT f.rowid, {bm25} AS score
-FROM memories_fts f JOIN memories m ON m.row = f.rowid
+FROM memories_fts f CROSS JOIN memories m ON m.row = f.rowid
 WHERE memories_fts MATCH ? AND {where}
 ORDER BY score DESC LIMIT ?
 """

@@ -80,12 +80,12 @@ def known_id(connection: apsw.Connection, prefix: str, condition: str) -> str:
     rows.check_prefix(prefix)
     found = connection.execute(
         f"SELECT DISTINCT h.memory FROM history h WHERE h.memory >= ? AND h.memory < ? AND {_on_history(condition)}"
-        " LIMIT 2",
+        f" ORDER BY h.memory LIMIT {rows.CANDIDATES}",
         rows.id_range(prefix),
     ).fetchall()
-    if len(found) == 1:
-        return str(found[0][0])
-    return rows.resolve(connection, prefix, condition).id
+    if not found:
+        return rows.resolve(connection, prefix, condition).id
+    return rows.unique(prefix, [str(memory) for (memory,) in found])
 
 
 def undo(
@@ -140,9 +140,9 @@ def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
     later = connection.execute(
         "SELECT DISTINCT l.operation FROM history h JOIN history l ON l.memory = h.memory AND l.operation > h.operation"
         " JOIN operations o ON o.id = l.operation"
-        # An operation and the undo of it cancel each other.
+        # An operation since then and the undo of it cancel each other.
         " WHERE h.operation = ? AND o.undone_by IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM operations u WHERE u.undone_by = o.id)"
+        " AND NOT EXISTS (SELECT 1 FROM operations u WHERE u.undone_by = o.id AND u.id > h.operation)"
         " ORDER BY 1",
         (operation,),
     ).fetchall()

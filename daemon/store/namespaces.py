@@ -29,7 +29,7 @@ def enclosing(name: str) -> list[str]:
 
 
 class Namespaces:
-    """All names of a database in RAM. Only the writer adds; readers see a name once its row is committed."""
+    """All names of a database in RAM. Only the writer adds; a name can be reached once its row is committed."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._numbers: dict[str, int] = {
@@ -56,12 +56,10 @@ class Namespaces:
             found = connection.execute("INSERT INTO namespaces (name) VALUES (?) RETURNING id", (name,)).get
         assert isinstance(found, int)
         number = found
-        transaction.after_commit(lambda: self._learn(name, number))
-        return number
-
-    def _learn(self, name: str, number: int) -> None:
-        self._numbers[name] = number
+        # A reader may meet the number as soon as it is committed, which is before `after_commit`.
         self._names[number] = name
+        transaction.after_commit(lambda: self._numbers.update({name: number}))
+        return number
 
     def reached(self, name: str, reach: Reach | None) -> frozenset[int] | None:
         """Return the numbers that a caller at `name` reaches, None for all of them."""

@@ -8,6 +8,7 @@ import msgspec
 
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 
+CANDIDATES = 6  # ids looked up for a prefix that may not be unique
 _IN_LIMIT = 500  # values per IN list
 _HEX = frozenset("0123456789abcdef")
 
@@ -82,15 +83,21 @@ def resolve(connection: apsw.Connection, prefix: str, namespaces: str) -> Row:
     Raise `Invalid` for what cannot be an id, `NotFound`, or `AmbiguousId` with the candidates.
     """
     check_prefix(prefix)
-    found = select(connection, f"m.id >= ? AND m.id < ? AND {namespaces} ORDER BY m.id LIMIT 6", id_range(prefix))
-    if not found:
-        raise NotFound(f"No memory begins with {prefix}.", {"id": prefix})
-    if len(found) > 1:
-        candidates = [row.id for row in found]
-        shown = ", ".join(candidate[: max(8, len(prefix) + 4)] for candidate in candidates[:5])
-        more = " and more" if len(found) > 5 else ""
-        raise AmbiguousId(f"{prefix} is not unique: {shown}{more}.", {"candidates": candidates})
+    where = f"m.id >= ? AND m.id < ? AND {namespaces} ORDER BY m.id LIMIT {CANDIDATES}"
+    found = select(connection, where, id_range(prefix))
+    unique(prefix, [row.id for row in found])
     return found[0]
+
+
+def unique(prefix: str, candidates: list[str]) -> str:
+    """Return the only one of the ids that begin with a prefix; raise `NotFound` or `AmbiguousId`."""
+    if not candidates:
+        raise NotFound(f"No memory begins with {prefix}.", {"id": prefix})
+    if len(candidates) > 1:
+        shown = ", ".join(candidate[: max(8, len(prefix) + 4)] for candidate in candidates[: CANDIDATES - 1])
+        more = " and more" if len(candidates) == CANDIDATES else ""
+        raise AmbiguousId(f"{prefix} is not unique: {shown}{more}.", {"candidates": candidates})
+    return candidates[0]
 
 
 def check_prefix(prefix: str) -> None:

@@ -16,9 +16,9 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.client.errors import StorageFailed
+from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.daemon.store import fulltext, vectors
-from memoryd.daemon.store.connection import open_reader, open_writer
+from memoryd.daemon.store.connection import make_durable, open_reader, open_writer
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
@@ -43,6 +43,7 @@ class Store:
         connection = open_writer(self.path)
         try:
             migrate(connection)
+            make_durable(connection)
             self.namespaces = Namespaces(connection)
         except apsw.Error as error:
             connection.close()
@@ -50,11 +51,13 @@ class Store:
         except BaseException:
             connection.close()
             raise
-        self._writer = Writer(connection)
+        self._connection = connection
+        self._writer = Writer(connection, self.repair_soon)
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
         self._repairing = False
+        self._checking: threading.Thread | None = None
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -114,9 +117,7 @@ class Store:
         def job(transaction: Transaction) -> list[str]:
             return fulltext.problems(transaction.connection) + vectors.problems(transaction.connection)
 
-        with self.reading() as connection:
-            lines = [str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)")]
-        found = [] if lines == ["ok"] else lines
+        found = self._integrity("PRAGMA integrity_check(10)")
         result: Future[list[str]] = Future()
 
         def finish(done: "Future[list[str]]") -> None:
@@ -138,13 +139,37 @@ class Store:
 
         return self.write(job)
 
+    def check_soon(self) -> None:
+        """Check the full-text index in the background and rebuild it if it is damaged."""
+        self._checking = threading.Thread(target=self._check, name="check", daemon=True)
+        self._checking.start()
+
+    def _check(self) -> None:
+        if damaged := self._integrity("PRAGMA integrity_check(memories_fts)"):
+            log.error("the full-text index is damaged: %s", "; ".join(damaged))
+            self.repair_soon()
+
+    def _integrity(self, pragma: str) -> list[str]:
+        """Return what is wrong. On a connection of its own: FTS5 checks against what a used one has cached."""
+        connection = open_reader(self.path)
+        try:
+            lines = [str(line) for (line,) in connection.execute(pragma)]
+        except apsw.CorruptError as error:
+            lines = [str(error)]
+        finally:
+            connection.close()
+        return [] if lines == ["ok"] else lines
+
     def repair_soon(self) -> None:
-        """Rebuild the full-text index in the background, once, when a search met damage."""
+        """Rebuild the full-text index in the background, once, when somebody met damage."""
         with self._readers_lock:
             if self._repairing:
                 return
             self._repairing = True
-        self.rebuild().add_done_callback(self._repaired)
+        try:
+            self.rebuild().add_done_callback(self._repaired)
+        except MemorydError:  # busy or stopping: whoever meets the damage next tries again
+            self._repairing = False
 
     def _repaired(self, done: "Future[None]") -> None:
         self._repairing = False
@@ -155,8 +180,11 @@ class Store:
 
     def close(self) -> None:
         """Finish the waiting writes, fold the write-ahead log into the file and close."""
+        if self._checking is not None:
+            self._checking.join()
+        self._writer.finish()  # its last jobs may still read
         with self._readers_lock:
             for reader in self._readers:
                 reader.close()
             self._readers.clear()
-        self._writer.close()
+        self._connection.close()

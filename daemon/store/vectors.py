@@ -34,9 +34,10 @@ def model_number(connection: apsw.Connection, name: str, fingerprint: str, dimen
 
 
 def put(connection: apsw.Connection, model: int, key: bytes, vector: Vector) -> None:
-    """Keep the vector of a text."""
+    """Keep the vector of a text, unless its model was given up meanwhile."""
     connection.execute(
-        "INSERT OR IGNORE INTO vec_embeddings (model, text_hash, vector) VALUES (?, ?, ?)",
+        "INSERT OR IGNORE INTO vec_embeddings (model, text_hash, vector)"
+        " SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM models WHERE id = ?1)",
         (model, key, vector.astype(np.float32, copy=False).tobytes()),
     )
 
@@ -64,11 +65,18 @@ def of_rows(
 
 def everything(connection: apsw.Connection, model: int) -> Iterator[Any]:
     """Yield (row, namespace, type, vector blob or None) of every memory: what the RAM index is built from."""
-    return connection.execute(
-        "SELECT m.row, m.namespace, m.type, e.vector FROM memories m"
-        " LEFT JOIN vec_embeddings e ON e.model = ? AND e.text_hash = m.text_hash",
-        (model,),
-    )
+    return connection.execute(_PLACES, (model,))
+
+
+def places(connection: apsw.Connection, model: int, numbers: Iterable[int]) -> Iterator[Any]:
+    """Yield what `everything` does for those of some rows that exist."""
+    return connection.execute(f"{_PLACES} WHERE m.row IN ({', '.join(map(str, numbers))})", (model,))
+
+
+_PLACES = (
+    "SELECT m.row, m.namespace, m.type, e.vector FROM memories m"
+    " LEFT JOIN vec_embeddings e ON e.model = ? AND e.text_hash = m.text_hash"
+)
 
 
 def problems(connection: apsw.Connection) -> list[str]:
@@ -88,7 +96,10 @@ def drop_wrong(connection: apsw.Connection) -> None:
     )
 
 
-def drop_unused(connection: apsw.Connection, model: int) -> None:
-    """Delete the vectors of every other model than this one."""
-    connection.execute("DELETE FROM vec_embeddings WHERE model <> ?", (model,))
+def adopt(connection: apsw.Connection, model: int, name: str) -> None:
+    """Make a model the one that a restart loads; delete every other, and with it its vectors."""
+    connection.execute(
+        "INSERT INTO settings (name, value) VALUES ('model', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1", (name,)
+    )
+    connection.execute("DELETE FROM settings WHERE name = 'next_model'")
     connection.execute("DELETE FROM models WHERE id <> ?", (model,))

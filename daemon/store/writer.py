@@ -1,6 +1,6 @@
 """The one thread that writes: it takes waiting jobs, runs them in one transaction, and syncs once for all of them.
 
-A job is a function of the connection and a `Batch`. It runs in a savepoint of its own, so a job that fails takes back
+A job is a function of a `Transaction`. It runs in a savepoint of its own, so a job that fails takes back
 its own changes only. Its future gets the result after the commit is on disk. What a job changes in RAM (index entries)
 it does in `after_commit`, or takes back in `on_rollback`, so RAM and disk agree.
 """
@@ -52,34 +52,38 @@ class Transaction:
 class Writer:
     """Owns the writing connection and its thread."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, damaged: Callable[[], None]) -> None:
         self._connection = connection
+        self._damaged = damaged  # called when a job meets a damaged page or index
         self._jobs: queue.Queue[tuple[Job[Any], Future[Any]] | None] = queue.Queue(MAX_WAITING)
         self._closing = False
+        self._closing_lock = threading.Lock()  # no job may be queued behind the one that ends the thread
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
     def submit(self, job: Job[T]) -> "Future[T]":
         """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full."""
         future: Future[T] = Future()
-        if self._closing:
-            raise StorageFailed("The daemon is stopping; nothing more is written.")
-        try:
-            self._jobs.put_nowait((job, future))
-        except queue.Full:
-            raise Busy("The write queue is full.", {"retry_after_ms": 200}) from None
+        future.set_running_or_notify_cancel()  # a write cannot be cancelled
+        with self._closing_lock:
+            if self._closing:
+                raise StorageFailed("The daemon is stopping; nothing more is written.")
+            try:
+                self._jobs.put_nowait((job, future))
+            except queue.Full:
+                raise Busy("The write queue is full.", {"retry_after_ms": 200}) from None
         return future
 
     def waiting(self) -> int:
         """Return how many jobs wait."""
         return self._jobs.qsize()
 
-    def close(self) -> None:
-        """Finish the waiting jobs, then end the thread and close the connection."""
-        self._closing = True
+    def finish(self) -> None:
+        """Refuse new jobs, finish those that wait and end the thread."""
+        with self._closing_lock:
+            self._closing = True
         self._jobs.put(None)
         self._thread.join()
-        self._connection.close()
 
     def _run(self) -> None:
         while (first := self._jobs.get()) is not None:
@@ -128,8 +132,8 @@ class Writer:
                 result = job(mine)
         except Exception as error:
             mine.finish(committed=False)
-            if isinstance(error, apsw.FullError | apsw.IOError):
-                raise  # the disk failed: nothing of this batch can be trusted to be kept
+            if isinstance(error, apsw.FullError | apsw.IOError) or not self._connection.in_transaction:
+                raise  # the disk failed or SQLite took everything back: nothing of this batch is kept
             if not isinstance(error, MemorydError | apsw.Error):
                 log.exception("a write job failed")
             return self._failure(error)
@@ -141,8 +145,9 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    @staticmethod
-    def _failure(error: Exception) -> Exception:
+    def _failure(self, error: Exception) -> Exception:
+        if isinstance(error, apsw.CorruptError):
+            self._damaged()
         if isinstance(error, apsw.Error | OSError):
             log.error("writing failed: %s", error)
             return StorageFailed(f"The database cannot be written: {error}.")

@@ -1,0 +1,41 @@
+"""Working off the queue: the texts without a vector, a batch at a time."""
+
+import logging
+from typing import Any
+
+from memoryd.daemon.embedding.bulk import BulkPool
+from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.store import vectors
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.writer import Transaction
+
+BATCH = 16  # texts per write
+
+log = logging.getLogger(__name__)
+
+
+def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
+    """Embed one batch of what is pending; tell whether there was any. Texts that fail are set aside."""
+    rows = generation.next_pending(BATCH)
+    if not rows:
+        return False
+    with store.reading() as connection:
+        sql = f"SELECT row, text_hash, content FROM memories WHERE row IN ({', '.join(map(str, rows))})"
+        texts: list[Any] = connection.execute(sql).fetchall()
+    made = bulk.embed(generation.embedder, [text for _, _, text in texts])
+    outcomes = [(row, key, vector) for (row, key, _), vector in zip(texts, made, strict=True)]
+    failed = {row: error for row, _, error in outcomes if isinstance(error, Exception)}
+
+    def job(transaction: Transaction) -> None:
+        for _, key, vector in outcomes:
+            if not isinstance(vector, Exception):
+                vectors.put(transaction.connection, generation.model, key, vector)
+        # Read what is there now: a row may have been changed or deleted since.
+        now = list(vectors.places(transaction.connection, generation.model, rows))
+        transaction.after_commit(lambda: generation.refreshed(rows, now))
+
+    store.write(job).result()
+    if failed:
+        generation.set_aside(failed)
+        log.warning("%d memories could not be embedded, the first: %s", len(failed), next(iter(failed.values())))
+    return True

@@ -1,0 +1,146 @@
+"""A search as a whole: both arms, every filter, limits, floors, what is never shown, what is left out."""
+
+from typing import Any
+
+import pytest
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import NewMemory
+from memoryd.daemon.core.core import Core
+from workbench import add, add_many, delete, found, search, update
+
+
+@pytest.fixture
+def shelf(core: Core) -> Core:
+    """Memories about herons that differ in every field that can be filtered."""
+    add(core, "heron one", "a", type="lesson", created_at=10.0, metadata={"k": "x", "n": 1})
+    add(core, "heron two", "a/b", source="import", created_at=20.0, metadata={"k": ["x", "y"]})
+    add(core, "heron three", "c", created_at=30.0, id="ab" * 16)
+    core.store.write(
+        lambda transaction: transaction.connection.execute(
+            "UPDATE memories SET tier = 'L2', path = 'notes/birds.md' WHERE content = 'heron three'"
+        )
+    ).result()
+    return core
+
+
+@pytest.mark.parametrize(
+    ("filters", "left"),
+    [
+        ({}, {"one", "two", "three"}),
+        ({"type": ["lesson"]}, {"one"}),
+        ({"source": ["import", "other"]}, {"two"}),
+        ({"tier": ["L2"]}, {"three"}),
+        ({"metadata": {"k": "x"}}, {"one", "two"}),
+        ({"metadata": {"k": "x", "n": 1}}, {"one"}),
+        ({"after": 10.0}, {"two", "three"}),
+        ({"before": 30.0}, {"one", "two"}),
+        ({"path_prefix": "notes/"}, {"three"}),
+        ({"ids": ["abab"]}, {"three"}),
+        ({"namespace": "a"}, {"one"}),
+        ({"namespace": "a/b"}, {"one", "two"}),
+        ({"namespace": "a", "reach": "subtree"}, {"one", "two"}),
+        ({"namespace": "a/b", "reach": "exact"}, {"two"}),
+        ({"namespace": "c/d"}, {"three"}),
+        ({"namespace": "ab"}, set()),
+        ({"namespace": "new", "reach": "exact"}, set()),
+        ({"namespace": "new", "reach": "all"}, {"one", "two", "three"}),
+        ({"namespace": "a/b", "type": ["fact"]}, {"two"}),
+    ],
+)
+@pytest.mark.parametrize("query", ["heron", "absent"])
+def test_every_filter_holds_for_words_and_for_meaning(
+    shelf: Core, query: str, filters: dict[str, Any], left: set[str]
+) -> None:
+    """The word that no memory holds is answered by the vectors alone."""
+    assert {content.split()[1] for content in found(shelf, query, **filters)} == left
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 30])
+@pytest.mark.parametrize("limit", [1, 2, 10, 1000])
+def test_any_number_of_memories_gives_up_to_the_limit_best_first(core: Core, count: int, limit: int) -> None:
+    add_many(core, [f"heron {n} {'bird ' * n}" for n in range(count)], dedup=False)
+    hits = search(core, "heron bird", limit=limit)
+    assert len(hits) == min(count, limit)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(0 <= hit.score <= 1 and hit.similarity is not None for hit in hits)
+
+
+def test_a_hit_of_each_arm_has_its_score_of_the_other_as_well(core: Core) -> None:
+    add(core, "herons fish at dawn", metadata={"place": "Ely"})
+    add_many(core, [f"ducks swim in pond {n}" for n in range(200)])
+    [hit] = [hit for hit in search(core, "ely herons", limit=5) if hit.bm25 is not None]
+    assert hit.content == "herons fish at dawn"
+    assert hit.similarity is not None
+
+
+def test_what_was_just_written_is_found_and_what_was_just_deleted_is_not(core: Core) -> None:
+    for number in range(20):
+        added = add(core, f"heron {number} came")
+        assert found(core, f"heron {number} came")[0] == f"heron {number} came"
+        update(core, added.id, content=f"stork {number} went")
+        assert found(core, f"stork {number} went")[0] == f"stork {number} went"
+        delete(core, added.id)
+        assert found(core, f"stork {number} went") == []
+
+
+def test_superseded_and_expired_are_never_shown_however_well_they_match(core: Core, clock: Any) -> None:
+    """So many that the best of the vectors are all dead: those alive are found behind them."""
+    dead = [NewMemory(content=f"heron {n}", expires_at=clock() + 5) for n in range(400)]
+    add_many(core, dead, dedup=False)
+    old = add(core, "heron at the mill")
+    add(core, "an entirely other bird", supersedes=old.id)
+    add(core, "heron pinned", expires_at=clock() + 5, pinned=True)
+    clock.advance(10)
+    assert set(found(core, "heron")) == {"heron pinned", "an entirely other bird"}
+    assert set(found(core, "heron", reach="all", type=["fact"])) == {"heron pinned", "an entirely other bird"}
+
+
+def test_floors_cut_by_score_and_by_similarity(core: Core) -> None:
+    add_many(core, ["heron stork", "heron ibis", "crane egret"])
+    hits = search(core, "heron stork")
+    assert len(hits) == 3  # a plain search is never emptied
+    assert hits[0].score == pytest.approx(1.0, abs=1e-5)
+    assert found(core, "heron stork", min_score=0.99) == ["heron stork"]
+    assert found(core, "heron stork", min_similarity=0.99) == ["heron stork"]
+    assert len(search(core, "heron stork", min_similarity=-1.0)) == 3
+    assert found(core, "heron stork", min_score=1.0, min_similarity=1.0) in ([], ["heron stork"])
+
+
+def test_both_fusions_and_any_weight_find_the_right_one_first(core: Core) -> None:
+    add_many(core, ["heron fishes at dawn", "stork nests on roofs", "crane dances in spring"])
+    for options in ({"fusion": "rrf"}, {"vector_weight": 0.0}, {"vector_weight": 1.0}, {"candidate_multiplier": 1}):
+        assert found(core, "when does the crane dance in spring", **options)[0] == "crane dances in spring"
+
+
+def test_the_same_content_in_two_namespaces_is_shown_once(core: Core) -> None:
+    for namespace in ("a", "b"):
+        add(core, "heron fishes", namespace)
+    assert found(core, "heron") == ["heron fishes"]
+
+
+@pytest.mark.parametrize("query", ["", "  \n", "x" * 100_001])
+def test_a_query_that_cannot_be_asked_is_refused(core: Core, query: str) -> None:
+    with pytest.raises(Invalid):
+        search(core, query)
+
+
+@pytest.mark.parametrize("query", ['"', "AND", "*", "NEAR(a b)", "what is it", "你好", "😀", "\x00", "x" * 100_000])
+def test_any_other_query_is_answered(core: Core, query: str) -> None:
+    add(core, "heron fishes")
+    assert len(search(core, query)) == 1
+
+
+def test_a_deadline_already_past_still_gives_an_answer_that_says_what_is_missing(core: Core) -> None:
+    add_many(core, [f"heron {n}" for n in range(50)])
+    state = search(core, "heron", deadline_ms=1)
+    assert set(state.degraded) <= {"vector", "fulltext"}
+    search(core, "heron")
+    assert search(core, "heron", deadline_ms=60_000).degraded == []
+
+
+def test_hits_say_what_they_contradict(core: Core) -> None:
+    first = add(core, "The limit is 30 seconds for every request")
+    second = add(core, "The limit is 60 seconds for every request", dedup_threshold=0.5)
+    hits = {hit.id: hit.contradicts for hit in search(core, "limit")}
+    assert hits == {first.id: [second.id], second.id: [first.id]}

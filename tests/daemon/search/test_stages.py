@@ -1,0 +1,252 @@
+"""The stages as functions, with literal candidates, against numbers worked out by hand."""
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.client.protocol import Search
+from memoryd.daemon import search as package
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search import pipeline
+from memoryd.daemon.search.clean import clean
+from memoryd.daemon.search.cut import cut
+from memoryd.daemon.search.embed import embed
+from memoryd.daemon.search.fuse import fuse, rrf, weighted
+from memoryd.daemon.search.retrieval import Retrieval
+from memoryd.daemon.search.traces import Candidate
+from memoryd.daemon.store import rows
+from workbench import add
+
+NO_STAGE = {"__init__", "pipeline", "retrieval", "traces", "whynot"}
+
+
+def test_every_module_of_a_stage_is_listed_in_the_pipeline() -> None:
+    modules = {path.stem for path in Path(str(package.__file__)).parent.glob("*.py")} - NO_STAGE
+    assert {stage.__module__.rpartition(".")[2] for stage in pipeline.PIPELINE} == modules
+    assert [stage.__name__ for stage in pipeline.PIPELINE] == ["embed", "candidates", "fuse", "cut", "clean"]
+
+
+def retrieval(core: Core, *given: Candidate, vector: Any = 1, **options: Any) -> Retrieval:
+    state = pipeline.begin(core.sources, Search(query="q", **options))
+    state.candidates = {candidate.row: candidate for candidate in given}
+    state.ranked = list(given)
+    state.vector = vector
+    return state
+
+
+def scores(state: Retrieval) -> dict[int, float]:
+    return {candidate.row: round(candidate.score, 6) for candidate in state.ranked}
+
+
+# Fuse ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("similarity", "bm25", "best", "weight", "score"),
+    [
+        (0.8, 4.0, 8.0, 0.7, 0.7 * 0.8 + 0.3 * 0.5),
+        (0.8, None, 8.0, 0.7, 0.56),
+        (None, 8.0, 8.0, 0.7, 0.3),
+        (-0.5, 8.0, 8.0, 0.7, 0.3),
+        (0.8, None, 0.0, 0.7, 0.56),
+        (None, None, 0.0, 0.7, 0.0),
+        (1.0, 8.0, 8.0, 0.0, 1.0),
+        (1.0, 0.0, 8.0, 1.0, 1.0),
+    ],
+)
+def test_weighted(similarity: float | None, bm25: float | None, best: float, weight: float, score: float) -> None:
+    assert weighted(similarity, bm25, best, weight) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "score"),
+    [((1, 1), 1.0), ((1, None), 0.5), ((2, 1), (1 / 62 + 1 / 61) * 61 / 2), ((61, 61), 61 / 121), ((None, None), 0.0)],
+)
+def test_rrf(ranks: tuple[int | None, ...], score: float) -> None:
+    assert rrf(*ranks) == pytest.approx(score)
+
+
+@given(st.floats(-1, 1) | st.none(), st.floats(0, 50) | st.none(), st.floats(50, 99) | st.just(0.0), st.floats(0, 1))
+def test_a_weighted_score_lies_between_0_and_1(
+    similarity: float | None, bm25: float | None, best: float, weight: float
+) -> None:
+    assert 0 <= weighted(similarity, bm25, best, weight) <= 1
+
+
+def test_fuse_weighs_cosine_and_bm25_over_the_best_and_ranks(core: Core) -> None:
+    state = retrieval(
+        core,
+        Candidate(1, similarity=0.9),
+        Candidate(2, similarity=0.5, bm25=10.0, bm25_rank=1),
+        Candidate(3, similarity=0.9, bm25=5.0, bm25_rank=2),
+    )
+    fuse(state, core.sources)
+    assert scores(state) == {3: 0.78, 2: 0.65, 1: 0.63}
+    assert [candidate.row for candidate in state.ranked] == [3, 2, 1]
+
+
+def test_fuse_takes_the_weight_and_the_method_of_the_call(core: Core) -> None:
+    given = [
+        Candidate(1, similarity=0.9, similarity_rank=1),
+        Candidate(2, similarity=0.5, similarity_rank=2, bm25=10.0, bm25_rank=1),
+    ]
+    state = retrieval(core, *given, vector_weight=0.0)
+    fuse(state, core.sources)
+    assert scores(state) == {2: 1.0, 1: 0.0}
+    state = retrieval(core, *given, fusion="rrf")
+    fuse(state, core.sources)
+    assert scores(state) == {2: round((1 / 62 + 1 / 61) * 30.5, 6), 1: 0.5}
+
+
+def test_without_the_query_s_vector_words_alone_make_the_score(core: Core) -> None:
+    state = retrieval(core, Candidate(1, bm25=4.0, bm25_rank=1), Candidate(2, bm25=1.0, bm25_rank=2), vector=None)
+    fuse(state, core.sources)
+    assert scores(state) == {1: 1.0, 2: 0.25}
+
+
+def test_of_equal_scores_the_newer_row_is_first_and_no_candidates_are_no_error(core: Core) -> None:
+    state = retrieval(core, Candidate(1, similarity=0.5), Candidate(3, similarity=0.5), Candidate(2, similarity=0.5))
+    fuse(state, core.sources)
+    assert [candidate.row for candidate in state.ranked] == [3, 2, 1]
+    state = retrieval(core)
+    fuse(state, core.sources)
+    assert state.ranked == []
+
+
+# Cut ----------------------------------------------------------------------------------------------------------------
+
+
+def test_cut_drops_nothing_unless_it_is_asked_to(core: Core) -> None:
+    state = retrieval(core, Candidate(1, score=0.0), Candidate(2, score=0.0, similarity=-1.0))
+    cut(state, core.sources)
+    assert len(state.ranked) == 2
+
+
+def test_cut_drops_what_is_below_a_floor_and_says_which(core: Core) -> None:
+    state = retrieval(
+        core,
+        Candidate(1, score=0.5, similarity=0.6),
+        Candidate(2, score=0.4999, similarity=0.9),
+        Candidate(3, score=0.9, similarity=0.5999),
+        Candidate(4, score=0.9),
+        min_score=0.5,
+        min_similarity=0.6,
+    )
+    cut(state, core.sources)
+    assert [candidate.row for candidate in state.ranked] == [1]
+    assert [state.candidates[row].lost for row in (2, 3, 4)] == [
+        "score 0.500 is below min_score 0.5",
+        "similarity 0.600 is below min_similarity 0.6",
+        "similarity unknown is below min_similarity 0.6",
+    ]
+
+
+# Clean --------------------------------------------------------------------------------------------------------------
+
+
+def row_of(core: Core, id: str) -> int:
+    with core.store.reading() as connection:
+        return rows.by_ids(connection, [id])[id].row
+
+
+def cleaned(core: Core, *numbers: int, limit: int = 10) -> tuple[list[int], Retrieval]:
+    state = retrieval(core, *(Candidate(row, score=1 - n / 100) for n, row in enumerate(numbers)), limit=limit)
+    clean(state, core.sources)
+    return [candidate.row for candidate in state.ranked], state
+
+
+def contradicting(core: Core, *created_at: float) -> list[int]:
+    """Add memories that contradict each other, one per time."""
+    made = [
+        add(core, f"The limit is {30 + n} seconds for every request", created_at=at, dedup_threshold=0.5)
+        for n, at in enumerate(created_at)
+    ]
+    assert len(made[-1].contradicts) == len(made) - 1
+    return [row_of(core, one.id) for one in made]
+
+
+def test_clean_shows_the_same_content_once_the_best_of_it(core: Core) -> None:
+    first = row_of(core, add(core, "Herons fish").id)
+    again = row_of(core, add(core, "herons FISH", dedup=False).id)
+    other = row_of(core, add(core, "Storks nest").id)
+    ranked, state = cleaned(core, again, first, other)
+    assert ranked == [again, other]
+    assert state.candidates[first].lost == "the same content is ranked higher"
+
+
+def test_clean_leaves_out_what_was_deleted_meanwhile_and_fills_up_to_the_limit(core: Core) -> None:
+    present = [row_of(core, add(core, f"Note {n}").id) for n in range(5)]
+    gone = range(900, 940)
+    ranked, state = cleaned(core, *gone, *present, limit=3)
+    assert ranked == present[:3]
+    assert {state.candidates[row].lost for row in gone} == {"deleted meanwhile"}
+    assert [state.candidates[row].lost for row in present[3:]] == ["ranked below the limit of 3"] * 2
+
+
+def test_of_two_that_contradict_each_other_the_newer_comes_first_and_the_rest_keeps_its_order(core: Core) -> None:
+    old, new = contradicting(core, 10.0, 20.0)
+    other, last = (row_of(core, add(core, text).id) for text in ("Storks nest", "Herons fish"))
+    assert cleaned(core, other, old, last, new)[0] == [other, new, old, last]
+    assert cleaned(core, new, other, old)[0] == [new, other, old]
+    assert cleaned(core, other, old)[0] == [other, old]
+
+
+def test_the_newer_one_comes_first_also_from_just_below_the_limit(core: Core) -> None:
+    old, new = contradicting(core, 10.0, 20.0)
+    assert cleaned(core, old, new, limit=1)[0] == [new]
+
+
+def test_of_many_that_contradict_each_other_the_newest_is_first(core: Core) -> None:
+    one, two, three = contradicting(core, 10.0, 20.0, 30.0)
+    assert cleaned(core, one, two, three)[0] == [three, two, one]
+    assert cleaned(core, two, one, three)[0] == [three, two, one]
+
+
+def test_of_contradicting_ones_of_the_same_time_the_one_added_later_is_first(core: Core) -> None:
+    first, second = contradicting(core, 10.0, 10.0)
+    assert cleaned(core, first, second)[0] == [second, first]
+
+
+# Embed --------------------------------------------------------------------------------------------------------------
+
+
+def test_embed_begins_to_embed_or_takes_the_known_vector(core: Core) -> None:
+    state = retrieval(core, vector=None)
+    embed(state, core.sources)
+    assert isinstance(state.vector, Future)
+    assert state.notes["cached"] is False
+    state.vector.result()
+    embed(state, core.sources)
+    assert isinstance(state.vector, np.ndarray)
+    assert state.degraded == []
+
+
+def test_embed_without_a_model_degrades(core: Core) -> None:
+    core.embedding.active = None
+    state = retrieval(core, vector=None)
+    embed(state, core.sources)
+    assert (state.vector, state.degraded, state.notes) == (None, ["vector"], {"model": "not ready"})
+
+
+def test_the_deadline_is_on_the_monotonic_clock_and_never_negative(core: Core) -> None:
+    assert retrieval(core).remaining_s() is None
+    state = retrieval(core, deadline_ms=60_000)
+    remaining = state.remaining_s()
+    assert remaining is not None
+    assert 0 < remaining <= 60
+    state.deadline = 0.0
+    assert state.remaining_s() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("limit", "multiplier", "depth"), [(1, None, 50), (10, None, 50), (20, None, 80), (20, 10, 200)]
+)
+def test_candidates_are_the_multiplier_times_the_limit_and_at_least_fifty(
+    core: Core, limit: int, multiplier: int | None, depth: int
+) -> None:
+    assert retrieval(core, limit=limit, candidate_multiplier=multiplier).depth == depth

@@ -1,0 +1,87 @@
+"""Traces: kept by id, bounded, with every stage and candidate; seen by who searched."""
+
+import pytest
+
+from memoryd.client.errors import NotFound
+from memoryd.client.protocol import Explain, GetTrace, Trace
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search import pipeline
+from memoryd.daemon.search.traces import Kept, Traces
+from workbench import add, add_many, delete, search
+
+
+def trace(core: Core, id: str | None = None, namespace: str = "") -> Trace:
+    return pipeline.trace(core.sources, GetTrace(id=id, namespace=namespace))
+
+
+def test_a_trace_tells_stages_counts_and_what_became_of_each_candidate(core: Core) -> None:
+    add_many(core, ["heron one", "heron two", "stork three"])
+    add(core, "HERON one", "b")
+    hits = search(core, "heron one", limit=2, min_score=0.1)
+    kept = trace(core, hits.trace)
+    assert (kept.query, kept.namespace, kept.reach, kept.degraded) == ("heron one", "", "all", [])
+    assert kept.model == core.embedding.state().name
+    assert [stage.name for stage in kept.stages] == ["embed", "candidates", "fuse", "cut", "clean"]
+    assert [(stage.entered, stage.left) for stage in kept.stages][:3] == [(0, 0), (0, 4), (4, 4)]
+    assert kept.stages[-1].left == 2
+    assert kept.stages[1].notes["words"] == ["one", "heron"]
+    assert kept.stages[2].notes == {"vector_weight": 0.7, "fusion": "weighted"}
+    shown = {candidate.preview: candidate.lost for candidate in kept.candidates}
+    assert list(shown.values()).count("") == 2
+    assert "clean: the same content is ranked higher" in shown.values()
+    assert shown["stork three"].startswith(("cut: ", "clean: "))
+    assert all(candidate.similarity is not None for candidate in kept.candidates)
+
+
+def test_explain_gives_the_hits_of_the_search_with_its_trace(core: Core) -> None:
+    add_many(core, ["heron one", "heron two"])
+    plain = search(core, "heron one")
+    explained = pipeline.explain(core.sources, Explain(query="heron one"))
+    assert explained.hits == plain.hits
+    assert [candidate.id for candidate in explained.trace.candidates] == [hit.id for hit in plain]
+    assert [candidate.score for candidate in explained.trace.candidates] == [hit.score for hit in plain]
+    assert trace(core, explained.trace.id).candidates == explained.trace.candidates
+
+
+def test_without_an_id_the_latest_is_given_and_a_prefix_is_enough(core: Core) -> None:
+    first, second = search(core, "one").trace, search(core, "two").trace
+    assert trace(core).id == second
+    assert trace(core, first[:8]).query == "one"
+    with pytest.raises(NotFound):
+        trace(core, "zz")
+
+
+def test_a_namespace_sees_its_own_traces_only_and_the_root_all(core: Core) -> None:
+    hers = search(core, "hers", namespace="her").trace
+    assert trace(core, hers, "her").id == trace(core, hers).id == hers
+    for namespace in ("me", "her/inner"):
+        with pytest.raises(NotFound):
+            trace(core, hers, namespace)
+
+
+def test_memories_deleted_since_are_left_out_of_a_trace(core: Core) -> None:
+    added = add(core, "heron one")
+    hits = search(core, "heron")
+    delete(core, added.id)
+    assert trace(core, hits.trace).candidates == []
+
+
+@pytest.mark.parametrize("capacity", [1, 3])
+def test_only_the_latest_are_kept(capacity: int) -> None:
+    traces = Traces(capacity)
+    for number in range(10):
+        one = Trace(
+            id=f"{number:016x}", query="", at=0, namespace="", reach="all", model=None, stages=[], candidates=[]
+        )
+        traces.keep(Kept(one, []))
+    assert len(traces._kept) == capacity
+    assert traces.find(None, "").trace.id == f"{9:016x}"
+    assert traces.find(f"{10 - capacity:016x}", "").trace.id == f"{10 - capacity:016x}"
+    with pytest.raises(NotFound):
+        traces.find(f"{9 - capacity:016x}", "")
+
+
+def test_a_kept_trace_holds_no_texts(core: Core) -> None:
+    add(core, "heron one")
+    kept = core.sources.traces.find(search(core, "heron").trace, "")
+    assert [candidate.record for candidate in kept.candidates] == [None]

@@ -1,0 +1,172 @@
+"""Why a memory is not among the hits: each reason there is."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.protocol import NewMemory, Why, WhyNot
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search.whynot import why_not
+from memoryd.models import ModelMissing
+from workbench import Clock, CountingEmbedder, add, add_many, delete, running, search
+
+
+def why(core: Core, id: str, query: str = "heron one", **options: Any) -> Why:
+    return why_not(core.sources, WhyNot(id=id, query=query, **options))
+
+
+def test_a_hit_is_found_with_its_rank_and_scores(core: Core) -> None:
+    ids = [add(core, text).id for text in ("heron one", "heron two")]
+    hits = search(core, "heron one").hits
+    answer = why(core, ids[1][:8])
+    assert (answer.id, answer.found, answer.rank, answer.stage, answer.reason) == (ids[1], True, 2, "", "")
+    assert (answer.score, answer.similarity, answer.bm25) == (hits[1].score, hits[1].similarity, hits[1].bm25)
+    assert (answer.similarity_rank, answer.bm25_rank, answer.last_hit_score) == (2, 2, hits[1].score)
+
+
+def test_out_of_reach_it_is_not_found_as_if_it_did_not_exist(core: Core) -> None:
+    id = add(core, "heron one", "her").id
+    with pytest.raises(NotFound):
+        why(core, id, namespace="me")
+    with pytest.raises(NotFound):
+        why(core, "0" * 32)
+    with pytest.raises(Invalid):
+        why(core, "%")
+
+
+@pytest.mark.parametrize(
+    ("filters", "reason"),
+    [
+        ({"type": ["lesson"]}, "type = ['lesson']"),
+        ({"metadata": {"k": 2}}, "metadata = {'k': 2}"),
+        ({"before": 5.0, "tier": ["L1"]}, "tier = ['L1'], before = 5.0"),
+        ({"ids": ["ffff"]}, "ids = ['ffff']"),
+    ],
+)
+def test_a_filter_that_excludes_it_is_named(core: Core, filters: dict[str, Any], reason: str) -> None:
+    answer = why(core, add(core, "heron one", metadata={"k": 1}).id, **filters)
+    assert (answer.found, answer.stage) == (False, "filter")
+    assert answer.reason == f"a filter of the query excludes it: {reason}"
+
+
+def test_superseded_names_the_successor(core: Core) -> None:
+    old = add(core, "heron one")
+    new = add(core, "stork two", supersedes=old.id)
+    answer = why(core, old.id)
+    assert (answer.stage, answer.reason) == ("filter", f"it is superseded by {new.id}")
+
+
+def test_expired(core: Core, clock: Any) -> None:
+    id = add(core, "heron one", expires_at=clock() + 1).id
+    assert why(core, id).found
+    clock.advance(1)
+    assert (why(core, id).stage, why(core, id).reason) == ("filter", "it is expired")
+
+
+def test_below_the_limit(core: Core) -> None:
+    add(core, "heron one")
+    answer = why(core, add(core, "heron two").id, limit=1)
+    assert (answer.found, answer.stage, answer.reason) == (False, "clean", "ranked below the limit of 1")
+    assert answer.score is not None
+    assert answer.last_hit_score is not None
+    assert answer.score < answer.last_hit_score
+
+
+def test_below_a_floor(core: Core) -> None:
+    id = add(core, "heron two").id
+    answer = why(core, id, min_score=0.9)
+    assert answer.stage == "cut"
+    assert "is below min_score 0.9" in answer.reason
+    assert "is below min_similarity 0.95" in why(core, id, min_similarity=0.95).reason
+    assert why(core, id, min_score=0.9).last_hit_score is None
+
+
+def test_the_same_content_ranked_higher(core: Core) -> None:
+    ids = [add(core, "heron one", namespace).id for namespace in ("a", "b")]
+    assert [why(core, id).reason for id in ids] == ["the same content is ranked higher", ""]
+
+
+@pytest.fixture
+def crowded(core: Core) -> Core:
+    """More memories about the query than an arm has candidates."""
+    add_many(core, [NewMemory(content=f"heron one {n}") for n in range(600)], dedup=False)
+    return core
+
+
+def test_no_candidate_by_words_nor_by_meaning(crowded: Core) -> None:
+    answer = why(crowded, add(crowded, "storks nest under roofs").id)
+    assert (answer.found, answer.stage, answer.bm25) == (False, "candidates", None)
+    assert (
+        answer.reason
+        == f"no word of the query is in it, and by meaning it is number {answer.similarity_rank} (candidates: 50)"
+    )
+    assert answer.similarity_rank is not None
+    assert answer.similarity_rank > 50
+    assert answer.similarity is not None
+
+
+def test_among_the_words_but_not_among_the_best_of_them(crowded: Core) -> None:
+    answer = why(crowded, add(crowded, "storks nest on many roofs and one chimney, say two long stories in a row").id)
+    assert answer.reason.startswith("by words it is not among the best 50, and by meaning it is number ")
+    assert answer.bm25 is not None
+
+
+def test_a_vector_that_still_waits(folder: Path) -> None:
+    with running(folder, CountingEmbedder()) as core:
+        add_many(core, [f"heron one {n}" for n in range(60)], dedup=False)
+        answer = why(core, add(core, "poison ivy").id)
+        assert answer.reason == "no word of the query is in it, and its vector is still waiting in the queue"
+
+
+@pytest.fixture
+def wordly(folder: Path) -> Iterator[Core]:
+    def missing(name: str, where: Path) -> Any:
+        raise ModelMissing("")
+
+    with running(folder, missing, ready=False, clock=Clock()) as core:
+        yield core
+
+
+def test_without_a_model(wordly: Core) -> None:
+    answer = why(wordly, add(wordly, "stork two").id)
+    assert (
+        answer.reason
+        == "no word of the query is in it, and its meaning could not be compared: no model was ready in time"
+    )
+    assert why(wordly, add(wordly, "heron two").id).found
+
+
+def test_a_model_that_fails_on_the_query_is_no_error(folder: Path) -> None:
+    with running(folder, CountingEmbedder()) as core:
+        answer = why(core, add(core, "stork two").id, query="poison heron")
+        assert "could not be compared" in answer.reason
+
+
+def test_full_text_that_could_not_be_searched_is_told_instead_of_no_word(core: Core) -> None:
+    add_many(core, [f"heron one {n}" for n in range(60)], dedup=False)
+    id = add(core, "storks nest under roofs").id
+    go, began = threading.Event(), threading.Event()
+
+    def busy(transaction: Any) -> None:  # so that the index is not mended before the answer
+        began.set()
+        go.wait(30)
+
+    connection = apsw.Connection(str(core.store.path))
+    connection.execute("UPDATE memories_fts_data SET block = x'0000' WHERE id > 10")
+    connection.close()
+    core.store.write(busy)
+    began.wait(30)
+    assert why(core, id).reason.startswith("full text could not be searched in time, and by meaning it is number ")
+    go.set()
+
+
+def test_a_deleted_memory_is_not_found(core: Core) -> None:
+    id = add(core, "heron one").id
+    delete(core, id)
+    with pytest.raises(NotFound):
+        why(core, id)

@@ -1,0 +1,187 @@
+"""Filters: every field, JSON types, prefixes; what is alive; nothing a caller writes becomes SQL."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import List
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.store import Store
+from workbench import insert
+
+
+def chosen(store: Store, now: float = 100.0, all_states: bool = False, **fields: Any) -> set[str]:
+    """Return the contents that a filter leaves."""
+    where, values = compile_filter(List(**fields), store.namespaces).where(now, all_states)
+    with store.reading() as connection:
+        return {row.content for row in rows.select(connection, where, values)}
+
+
+def with_metadata(store: Store, *values: Any) -> None:
+    for value in values:
+        insert(store, repr(value), metadata=msgspec.json.encode({"key": value}, order="sorted").decode())
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    insert(store, "one", "a", type="fact", source="manual", tier="L1", created_at=10, path="notes/one.md", id="aa" * 16)
+    insert(
+        store, "two", "a/b", type="lesson", source="import", tier="L2", created_at=20, path="notes/two.md", id="ab" * 16
+    )
+    insert(
+        store,
+        "three",
+        "c",
+        type="fact",
+        source="manual",
+        tier="documents",
+        created_at=30,
+        path="notes2/x.md",
+        id="ba" * 16,
+    )
+    return store
+
+
+@pytest.mark.parametrize(
+    ("fields", "left"),
+    [
+        ({}, {"one", "two", "three"}),
+        ({"type": ["fact"]}, {"one", "three"}),
+        ({"type": ["fact", "lesson"]}, {"one", "two", "three"}),
+        ({"type": ["fac"]}, set()),
+        ({"source": ["import"]}, {"two"}),
+        ({"tier": ["L2", "documents"]}, {"two", "three"}),
+        ({"after": 10.0}, {"two", "three"}),
+        ({"before": 20.0}, {"one"}),
+        ({"after": 10.0, "before": 30.0}, {"two"}),
+        ({"path_prefix": "notes/"}, {"one", "two"}),
+        ({"path_prefix": "notes"}, {"one", "two", "three"}),
+        ({"path_prefix": "%"}, set()),
+        ({"path_prefix": ""}, {"one", "two", "three"}),
+        ({"ids": ["aaaa"]}, {"one"}),
+        ({"ids": ["aaaa", "ba" * 16]}, {"one", "three"}),
+        ({"ids": ["ffff"]}, set()),
+        ({"namespace": "a/b"}, {"one", "two"}),
+        ({"namespace": "a", "reach": "exact"}, {"one"}),
+        ({"namespace": "a", "type": ["lesson"]}, set()),
+        ({"type": ["fact"], "source": ["manual"], "after": 10.0}, {"three"}),
+    ],
+)
+def test_each_field_and_all_of_them_together(filled: Store, fields: dict[str, Any], left: set[str]) -> None:
+    assert chosen(filled, **fields) == left
+
+
+def test_thousands_of_ids_are_one_filter(filled: Store) -> None:
+    ids = [f"{n:08x}" for n in range(5000)] + ["aa" * 16, "abab"]
+    assert chosen(filled, ids=ids) == {"one", "two"}
+
+
+@pytest.mark.parametrize("id", ["", "%%%%", "aaa", "AAAA", "aaaa' OR '1'='1"])
+def test_an_id_that_is_none_is_refused(filled: Store, id: str) -> None:
+    with pytest.raises(Invalid):
+        chosen(filled, ids=[id])
+
+
+VALUES = [
+    1,
+    1.5,
+    True,
+    False,
+    "1",
+    "true",
+    "",
+    None,
+    [],
+    ["x", 1],
+    {"a": {"b": [1, None]}, "z": 1},
+    2**53,
+    'O\'Neil "q" %',
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_metadata_is_compared_with_its_type(store: Store, value: Any) -> None:
+    with_metadata(store, *VALUES)
+    insert(store, "without the key")
+    expected = {repr(value)} | {
+        repr(other) for other in VALUES if isinstance(other, list) and value in other and value is not True
+    }
+    assert chosen(store, metadata={"key": value}) == expected
+
+
+def test_a_list_holds_when_it_contains_the_value_and_an_object_never_does(store: Store) -> None:
+    with_metadata(store, ["tea", "milk"], ["coffee"], {"tea": "tea"}, [["tea"]], "tea")
+    assert chosen(store, metadata={"key": "tea"}) == {repr(["tea", "milk"]), repr("tea")}
+    assert chosen(store, metadata={"key": ["coffee"]}) == {repr(["coffee"])}
+
+
+def test_objects_are_equal_whatever_the_order_of_their_keys(store: Store) -> None:
+    with_metadata(store, {"b": 1, "a": {"d": 2, "c": 3}})
+    assert len(chosen(store, metadata={"key": {"a": {"c": 3, "d": 2}, "b": 1}})) == 1
+
+
+def test_all_metadata_keys_must_hold(store: Store) -> None:
+    insert(store, "both", metadata='{"a":1,"b":2}')
+    insert(store, "one", metadata='{"a":1,"b":3}')
+    assert chosen(store, metadata={"a": 1, "b": 2}) == {"both"}
+
+
+def test_a_key_with_dots_or_brackets_is_a_key_and_not_a_path(store: Store) -> None:
+    insert(store, "flat", metadata='{"a.b":1,"c[0]":1,"$":1}')
+    insert(store, "deep", metadata='{"a":{"b":1},"c":[1]}')
+    for key in ("a.b", "c[0]", "$"):
+        assert chosen(store, metadata={key: 1}) == {"flat"}
+
+
+@pytest.mark.parametrize("key", ["", '"', 'a" OR 1=1', "a\\", "a\nb", "\x00", "a" * 129])
+def test_a_key_that_could_leave_its_quotes_is_refused(store: Store, key: str) -> None:
+    with pytest.raises(Invalid, match="metadata key"):
+        chosen(store, metadata={key: 1})
+
+
+def test_more_keys_than_sqlite_takes_conditions_are_refused(store: Store) -> None:
+    with pytest.raises(Invalid, match="limit is 64"):
+        chosen(store, metadata={f"k{n}": 1 for n in range(2000)})
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64 - 1, -(2**63)])
+def test_numbers_of_any_size_can_be_asked_for(store: Store, number: int) -> None:
+    with_metadata(store, number, 7)
+    assert chosen(store, metadata={"key": number}) == {repr(number)}
+
+
+SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
+KEYS = st.text(st.characters(exclude_characters='"\\', exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(key=KEYS, value=SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(KEYS, SCALARS, max_size=3))
+def test_whatever_is_stored_is_found_by_a_filter_for_it(store: Store, key: str, value: Any) -> None:
+    metadata = msgspec.json.encode({key: value}, order="sorted").decode()
+    if value != value or value in (float("inf"), float("-inf")):
+        return
+    row = insert(store, "text", metadata=metadata)
+    try:
+        assert chosen(store, metadata={key: value}) == {"text"}
+    finally:
+        store.write(lambda transaction: rows.delete(transaction.connection, [row.row])).result()
+
+
+@pytest.mark.parametrize("field", ["type", "source"])
+def test_words_in_a_filter_are_values_and_never_sql(filled: Store, field: str) -> None:
+    assert chosen(filled, **{field: ["fact') OR ('1'='1", "x'; DROP TABLE memories; --"]}) == set()
+    assert len(chosen(filled)) == 3
+
+
+def test_superseded_and_expired_are_left_out_unless_all_states_are_asked_for(store: Store) -> None:
+    insert(store, "alive", expires_at=100.5)
+    insert(store, "expired", expires_at=100.0)
+    insert(store, "pinned", expires_at=1.0, pinned=1)
+    insert(store, "superseded", superseded_by="aa" * 16)
+    assert chosen(store, now=100.0) == {"alive", "pinned"}
+    assert chosen(store, now=100.0, all_states=True) == {"alive", "expired", "pinned", "superseded"}

@@ -1,0 +1,273 @@
+"""Full text: a person's words into a query that never fails; stop words; common words; what is indexed."""
+
+import random
+import time
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memoryd.daemon.store import fulltext, rows
+from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.store import Interrupted, Store
+from workbench import insert
+
+EVERYTHING = Filter(None, "", (), False)
+
+
+def found(store: Store, query: str, chosen: Filter = EVERYTHING, limit: int = 10, **options: Any) -> list[str]:
+    with store.reading() as connection:
+        match = fulltext.build_match(connection, query)
+        hits = fulltext.search(connection, match, chosen, 100.0, limit, **options) if match else []
+        contents = rows.by_rows(connection, [row for row, _ in hits])
+        return [contents[row].content for row, _ in hits]
+
+
+def matched(store: Store, query: str, max_postings: int = fulltext.MAX_POSTINGS) -> fulltext.Match | None:
+    with store.reading() as connection:
+        return fulltext.build_match(connection, query, max_postings)
+
+
+HOSTILE = [
+    '"',
+    '""',
+    '"cache',
+    "cache*",
+    "^cache",
+    "content:cache",
+    "{content metadata}: cache",
+    "- content : cache",
+    "NEAR(cache valkey, 2)",
+    "NEAR",
+    "AND",
+    "OR OR",
+    "NOT cache",
+    "cache AND NOT cache",
+    "cache + valkey",
+    "(cache",
+    ")",
+    "cache)",
+    "a'b; DROP TABLE memories; --",
+    "\\",
+    "%_",
+    "rank : cache",
+    "\ufeff",
+    "\u0301",
+    "😀",
+    "你好 世界",
+    "ＣＡＣＨＥ",
+    "ǅ ß ﬁ İ",
+    "x" * 5000,
+    "a\0b",
+    "\0",
+    "'\"`´",
+    "cache, cache! cache?",
+]
+
+
+@pytest.mark.parametrize("query", HOSTILE, ids=ascii)
+def test_text_that_means_something_to_fts5_is_only_words(store: Store, query: str) -> None:
+    insert(store, "The cache is Valkey")
+    insert(store, "Nothing to see")
+    found(store, query)
+    if "cache" in query:
+        assert found(store, query)[0] == "The cache is Valkey"
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    store = Store(tmp_path_factory.mktemp("shelf"))
+    for text in ("The cache is Valkey", "near or not and", "naïve Straße ﬁne", "C++ and C# and .NET", "你好 世界"):
+        insert(store, text)
+    yield store
+    store.close()
+
+
+FTS_WORDS = st.sampled_from(
+    ["AND", "OR", "NOT", "NEAR(", '"', "*", "^", ":", "{", "}", "(", ")", "+", "-", "content", "'", "cache"]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text() | st.lists(FTS_WORDS | st.text(max_size=3), max_size=12).map(" ".join))
+def test_no_text_makes_the_query_fail(shelf: Store, query: str) -> None:
+    found(shelf, query)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_a_text_is_found_by_itself_if_it_has_a_word(store: Store, text: str) -> None:
+    row = insert(store, text)
+    try:
+        with store.reading() as connection:
+            words = fulltext.words_of(connection, text)
+            indexed = connection.execute("SELECT count(*) FROM memories_terms").get
+        assert bool(indexed) == bool(words)
+        assert found(store, text) == ([text] if words else [])
+    finally:
+        store.write(lambda transaction: rows.delete(transaction.connection, [row.row])).result()
+
+
+def test_a_natural_question_finds_although_most_of_its_words_are_absent(store: Store) -> None:
+    insert(store, "Releases go out on Fridays after the review")
+    insert(store, "Valkey holds the sessions")
+    assert found(store, "Could you please tell me when exactly we usually release things?")[0].startswith("Releases")
+
+
+def test_words_are_compared_by_their_stem_without_case_and_accents(store: Store) -> None:
+    insert(store, "Migrations of the Café")
+    for query in ("migration", "MIGRATE", "cafe", "CAFÉ"):
+        assert found(store, query) == ["Migrations of the Café"]
+
+
+def test_a_question_of_stop_words_only_is_asked_as_it_is(store: Store) -> None:
+    insert(store, "To be or not to be")
+    insert(store, "Something else")
+    assert found(store, "to be or not to be") == ["To be or not to be"]
+    assert matched(store, "what is that") is None
+
+
+def test_stop_words_are_dropped_and_first_person_kept(store: Store) -> None:
+    insert(store, "what is my name and where do I live")
+    match = matched(store, "what is my name and where do I live")
+    assert match is not None
+    assert sorted(match.asked) == ["i", "live", "my", "name"]
+
+
+def test_no_word_that_any_memory_holds_is_no_query(store: Store) -> None:
+    assert matched(store, "absent") is None
+    assert matched(store, "") is None
+    insert(store, "present")
+    assert matched(store, "absent") is None
+
+
+def test_rare_words_enter_first_and_the_commonest_are_left_out_past_the_budget(store: Store) -> None:
+    for number in range(30):
+        insert(store, f"common {'frequent' if number < 20 else ''} {'rare' if number < 2 else ''} text{number}")
+    match = matched(store, "common frequent rare", max_postings=25)
+    assert match is not None
+    assert (match.asked, match.left_out) == (["rare", "frequent"], ["common"])
+    assert match.expression == '"rare" OR "frequent"'
+    both = matched(store, "common frequent", max_postings=1)  # the rarest two are asked whatever they cost
+    assert both is not None
+    assert both.asked == ["frequent", "common"]
+
+
+def test_a_very_long_query_asks_a_bounded_number_of_words(store: Store) -> None:
+    words = [f"word{n}" for n in range(500)]
+    insert(store, " ".join(words))
+    match = matched(store, " ".join(words))
+    assert match is not None
+    assert len(match.asked) == fulltext.MAX_TERMS
+
+
+def test_metadata_and_neighbours_are_found_and_weigh_less_than_content(store: Store) -> None:
+    insert(store, "first of all", metadata='{"project":"heron"}')
+    insert(store, "second of all", neighbours="we spoke about the heron")
+    insert(store, "third of heron")
+    insert(store, "fourth of all")
+    assert found(store, "heron") == ["third of heron", "first of all", "second of all"]
+
+
+def test_only_what_the_filter_leaves_is_found(store: Store) -> None:
+    here = insert(store, "a heron here", "here")
+    insert(store, "a heron there", "there")
+    insert(store, "a heron gone", "here", superseded_by="aa" * 16)
+    insert(store, "a heron expired", "here", expires_at=100.0)
+    assert found(store, "heron", Filter(frozenset([here.namespace]), "", (), False)) == ["a heron here"]
+    assert found(store, "heron", Filter(None, "m.type IN (?)", ("lesson",), True)) == []
+
+
+@pytest.mark.parametrize(
+    "condition", ["m.type IN ('fact')", "m.id >= 'a' AND m.id < 'b'", "m.created_at > 0", "m.path >= 'a'"]
+)
+def test_whatever_the_filter_the_words_are_looked_up_first(store: Store, condition: str) -> None:
+    """Driven by the filter SQLite would ask full text once for each row that the filter leaves."""
+    sql = "EXPLAIN QUERY PLAN " + fulltext._SEARCH.format(bm25=fulltext.BM25, where=condition)
+    with store.reading() as connection:
+        steps = [step for *_, step in connection.execute(sql, ('"heron"', 10))]
+    assert steps[0].startswith("SCAN f VIRTUAL TABLE")
+
+
+def test_a_search_is_interrupted_at_its_deadline_and_the_connection_goes_on(store: Store) -> None:
+    def job(transaction: Any) -> None:
+        transaction.connection.execute(
+            "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
+            " INSERT INTO memories (id, namespace, type, source, tier, importance, created_at, updated_at,"
+            "   content_hash, text_hash, summary, metadata, neighbours, content)"
+            " SELECT printf('%032x', i), 1, 'fact', 'manual', 'L1', 0.5, 0, 0, x'', x'', '', '{}', '', 'heron ' || i"
+            " FROM n"
+        )
+
+    insert(store, "the namespace")
+    store.write(job).result()
+    with pytest.raises(Interrupted):
+        found(store, "heron", deadline=time.monotonic() - 1)
+    assert len(found(store, "heron")) == 10
+
+
+WORDS = ["heron", "egret", "stork", "crane", "ibis", "Ünïcode", "日本", '"quoted"', "C++"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Store, seed: int) -> None:
+    dice = random.Random(seed)
+    kept: list[rows.Row] = []
+
+    def text() -> str:
+        return " ".join(dice.choices(WORDS, k=dice.randrange(1, 6)))
+
+    for step in range(120):
+        action = dice.choice(["add", "add", "change", "metadata", "delete", "restore"])
+        if action == "add" or not kept:
+            kept.append(
+                insert(
+                    store, text(), id=f"{step:032x}", neighbours=text(), metadata=f'{{"k":"{dice.choice(WORDS[:4])}"}}'
+                )
+            )
+            continue
+        row = dice.choice(kept)
+        fields = {"change": {"content": text()}, "metadata": {"metadata": '{"k":"ibis"}', "neighbours": text()}}.get(
+            action
+        )
+
+        def job(transaction: Any, action: str = action, row: rows.Row = row, fields: Any = fields) -> None:
+            if fields:
+                rows.change(transaction.connection, row.row, fields)
+                return
+            [present] = rows.by_rows(transaction.connection, [row.row]).values()
+            rows.delete(transaction.connection, [row.row])
+            if action == "restore":
+                rows.insert(transaction.connection, present)
+            else:
+                kept.remove(row)
+
+        store.write(job).result()
+    assert store.problems().result() == []
+    with store.reading() as connection:
+        every = rows.select(connection, "TRUE", ())
+        for row in every:
+            match = fulltext.build_match(connection, row.content)
+            assert match is not None
+            assert row.row in dict(fulltext.search(connection, match, EVERYTHING, 0.0, len(every)))
+
+
+def test_a_check_finds_no_damage_where_there_is_none_however_often_and_on_whichever_thread(store: Store) -> None:
+    for number in range(60):
+        insert(store, f"heron {number}")
+        if number % 20 == 0:
+            assert store.problems().result() == []
+
+
+def test_damage_within_the_index_is_found_and_mended(store: Store) -> None:
+    for number in range(50):
+        insert(store, f"heron {number}")
+    other = apsw.Connection(str(store.path))
+    other.execute("UPDATE memories_fts_data SET block = x'00' WHERE id > 10")
+    other.close()
+    assert len(store.problems().result()) == 2
+    store.rebuild().result()
+    assert len(found(store, "heron", limit=100)) == 50
+    assert store.problems().result() == []

@@ -1,0 +1,250 @@
+"""The operation log and undo: every kind of operation, again and again, in conflict, within reach, at random."""
+
+import random
+from typing import Any
+
+import pytest
+
+from memoryd.client.errors import AmbiguousId, Conflict, NotFound
+from memoryd.client.protocol import Get, History, List, Memory, NewMemory, Operations, Tag, Undo
+from memoryd.daemon.core import changing, reading
+from memoryd.daemon.core.core import Core
+from workbench import add, add_many, delete, disk_and_memory, found, undo, update
+
+
+def everything(core: Core) -> dict[str, Memory]:
+    return {memory.id: memory for memory in reading.list_(core, List(all_states=True, limit=1000))}
+
+
+def operations(core: Core, namespace: str = "") -> list[tuple[int, str, int | None]]:
+    return [(o.id, o.kind, o.undone_by) for o in reading.operations(core, Operations(namespace=namespace))]
+
+
+def test_undoing_an_add_forgets_the_memory_and_undoing_the_undo_brings_it_back(core: Core) -> None:
+    added = add(core, "Herons fish at dawn", metadata={"k": 1})
+    before = everything(core)
+    undone = undo(core)
+    assert (undone.undone, undone.ids) == (added.operation, [added.id])
+    assert everything(core) == {}
+    assert found(core, "herons") == []
+    undo(core, undone.operation)
+    assert everything(core) == before
+    assert found(core, "herons") == ["Herons fish at dawn"]
+    assert [(kind, done) for _, kind, done in operations(core)] == [("redo", None), ("undo", 3), ("add", None)]
+
+
+def test_undoing_an_update_restores_every_field_and_the_vector(core: Core) -> None:
+    added = add(core, "Herons fish at dawn", metadata={"k": 1}, summary="s", type="lesson")
+    before, vectors = everything(core), disk_and_memory(core)[1]
+    changed = {
+        "content": "Storks nest",
+        "type": "fact",
+        "summary": "",
+        "importance": 1.0,
+        "expires_at": 9e9,
+        "pinned": True,
+    }
+    update(core, added.id, metadata={"k": None, "l": 2}, **changed)
+    assert everything(core) != before
+    undo(core)
+    assert everything(core) == before
+    assert disk_and_memory(core) == (vectors, vectors)
+    assert found(core, "herons") == ["Herons fish at dawn"]
+    assert found(core, "storks nest", min_similarity=0.9) == []
+
+
+def test_undoing_a_merge_restores_text_metadata_and_vector(core: Core) -> None:
+    old = add(core, "Herons fish at dawn", metadata={"k": 1, "l": 1})
+    before, vectors = everything(core), disk_and_memory(core)[1]
+    merged = add(core, "herons  fish at DAWN", metadata={"k": 2, "m": 3}, pinned=True)
+    assert (merged.id, merged.outcome) == (old.id, "merged")
+    undo(core)
+    assert everything(core) == before
+    assert disk_and_memory(core) == (vectors, vectors)
+
+
+def test_undoing_a_tag(core: Core) -> None:
+    added = add(core, "Herons fish at dawn", metadata={"tags": ["bird"]})
+    changing.tag(core, Tag(id=added.id, tags=["grey"])).result()
+    undo(core)
+    assert everything(core)[added.id].metadata == {"tags": ["bird"]}
+
+
+def test_undoing_a_delete_restores_the_memories_with_their_links(core: Core) -> None:
+    old = add(core, "The limit is 30 seconds for every request")
+    new = add(core, "The limit is 60 seconds for every request", dedup_threshold=0.5)
+    assert new.contradicts == [old.id]
+    before = everything(core)
+    deleted = delete(core, old.id)
+    assert everything(core)[new.id].contradicts == []
+    undo(core)
+    assert everything(core) == before
+    delete(core, old.id, new.id)
+    undo(core)
+    assert everything(core) == before
+    assert deleted.ids == [old.id]
+
+
+def test_undoing_an_add_that_superseded_brings_the_old_one_back_into_results(core: Core) -> None:
+    old = add(core, "We use Redis for caching")
+    add(core, "We use Valkey for the queue", supersedes=old.id)
+    assert found(core, "Redis caching") == ["We use Valkey for the queue"]
+    undo(core)
+    assert found(core, "Redis caching") == ["We use Redis for caching"]
+    assert everything(core)[old.id].superseded_by is None
+
+
+def test_an_add_of_many_is_undone_as_a_whole_merges_included(core: Core) -> None:
+    old = add(core, "Herons fish at dawn", metadata={"k": 1})
+    before = everything(core)
+    add_many(
+        core,
+        [NewMemory(content="Storks nest"), NewMemory(content="herons fish at dawn", metadata={"k": 2})]
+        + [NewMemory(content=f"Crane number {n}", supersedes=old.id if n == 5 else None) for n in range(50)],
+    )
+    assert len(everything(core)) == 52
+    undo(core)
+    assert everything(core) == before
+    assert found(core, "crane") == ["Herons fish at dawn"]
+    stored, held = disk_and_memory(core)
+    assert stored == held
+
+
+def test_without_a_number_the_latest_operation_that_was_not_undone_is_undone(core: Core) -> None:
+    first, second = add(core, "first thing"), add(core, "second item")
+    assert undo(core).undone == second.operation
+    assert undo(core).undone == first.operation
+    with pytest.raises(NotFound, match="nothing to undo"):
+        undo(core)
+
+
+def test_an_operation_cannot_be_undone_twice(core: Core) -> None:
+    added = add(core, "first thing")
+    undone = undo(core)
+    with pytest.raises(Conflict, match=f"undone by operation {undone.operation}"):
+        undo(core, added.operation)
+    redone = undo(core, undone.operation)
+    with pytest.raises(Conflict, match="undo that operation itself"):
+        undo(core, redone.operation)
+    assert undo(core, added.operation).ids == [added.id]
+    assert everything(core) == {}
+
+
+def test_what_was_changed_again_since_is_a_conflict_that_names_the_later_operations(core: Core) -> None:
+    added = add(core, "first thing")
+    later = [update(core, added.id, importance=n / 10).operation for n in (1, 2)]
+    with pytest.raises(Conflict, match="undo those first") as refused:
+        undo(core, added.operation)
+    assert refused.value.data == {"operations": later}
+    for operation in reversed(later):
+        undo(core, operation)
+    undo(core, added.operation)
+    assert everything(core) == {}
+
+
+def test_a_change_cannot_be_done_again_once_what_it_changed_was_undone(core: Core) -> None:
+    added = add(core, "first thing")
+    changed = update(core, added.id, importance=1.0)
+    redo = undo(core, changed.operation).operation
+    gone = undo(core, added.operation).operation
+    with pytest.raises(Conflict) as refused:
+        undo(core, redo)
+    assert refused.value.data == {"operations": [gone]}
+    assert everything(core) == {}
+    undo(core, gone)
+    undo(core, redo)
+    assert everything(core)[added.id].importance == 1.0
+
+
+def test_an_unknown_operation_is_not_found(core: Core) -> None:
+    with pytest.raises(NotFound, match="operation 99"):
+        undo(core, 99)
+
+
+def test_only_what_is_within_reach_as_a_whole_can_be_undone_and_is_listed(core: Core) -> None:
+    hers = add(core, "Her plan", "team/her")
+    ours = add(core, "Our plan", "team")
+    with pytest.raises(NotFound):
+        undo(core, hers.operation, namespace="team/me")
+    assert [number for number, _, _ in operations(core, "team/me")] == [ours.operation]
+    both = delete(core, hers.id, ours.id)
+    with pytest.raises(NotFound):
+        undo(core, both.operation, namespace="team/me")
+    undo(core, both.operation)
+    assert set(everything(core)) == {hers.id, ours.id}
+    with pytest.raises(NotFound):
+        changing.undo(core, Undo(operation=hers.operation, namespace="team/her/inner", reach="exact")).result()
+
+
+def test_history_tells_each_change_also_of_a_deleted_memory(core: Core) -> None:
+    added = add(core, "first thing", "team")
+    update(core, added.id, importance=1.0)
+    delete(core, added.id)
+    listed = reading.changes(core, History(id=added.id[:8])).changes
+    assert [(change.kind, change.action) for change in listed] == [
+        ("add", "created"),
+        ("update", "updated"),
+        ("delete", "deleted"),
+    ]
+    assert listed[1].changed == {"importance": (0.5, 1.0)}
+    assert listed[0].changed["content"] == (None, "first thing")
+    assert listed[2].changed["content"] == ("first thing", None)
+    with pytest.raises(NotFound):
+        reading.changes(core, History(id=added.id, namespace="others"))
+
+
+def test_history_of_two_deleted_memories_by_one_prefix_is_ambiguous(core: Core) -> None:
+    ids = ["abcd" + "0" * 28, "abcd" + "1" * 28]
+    add_many(core, [NewMemory(content=f"text of {id}", id=id) for id in ids])
+    delete(core, *ids)
+    with pytest.raises(AmbiguousId) as refused:
+        reading.changes(core, History(id="abcd"))
+    assert refused.value.data == {"candidates": ids}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_undoing_everything_in_turn_leads_back_through_every_state(core: Core, seed: int) -> None:
+    """Random operations, each state noted; then undo after undo, with an undo of the undo now and then."""
+    dice = random.Random(seed)
+    states: list[dict[str, Memory]] = [everything(core)]
+    for step in range(40):
+        _random_operation(core, dice, step)
+        states.append(everything(core))
+    assert core.store.problems().result() == []
+    for earlier, later in zip(reversed(states[:-1]), reversed(states[1:]), strict=True):
+        undone = undo(core)
+        assert everything(core) == earlier
+        if dice.random() < 0.3:
+            undo(core, undone.operation)
+            assert everything(core) == later
+            undo(core, undone.undone)
+            assert everything(core) == earlier
+    assert everything(core) == {}
+    assert disk_and_memory(core) == ({}, {})
+    assert core.store.problems().result() == []
+
+
+WORDS = ["heron", "egret", "stork", "crane", "ibis", "bittern", "spoonbill", "avocet"]
+
+
+def _random_operation(core: Core, dice: random.Random, step: int) -> Any:
+    known = [memory.id for memory in everything(core).values()]
+    alive = [memory.id for memory in everything(core).values() if memory.superseded_by is None]
+    text = f"{' '.join(dice.sample(WORDS, 4))} {step % 7}"
+    choice = (
+        dice.choice(["add", "add", "add_many", "update", "tag", "delete", "supersede", "again"]) if known else "add"
+    )
+    if choice == "add":
+        return add(core, text, dice.choice(["", "a", "a/b"]), metadata={"n": step})
+    if choice == "add_many":
+        return add_many(core, [f"{text} {n}" for n in range(dice.randrange(1, 4))], dice.choice(["", "a"]))
+    if choice == "update":
+        return update(core, dice.choice(known), content=text, metadata={"u": step})
+    if choice == "tag":
+        return changing.tag(core, Tag(id=dice.choice(known), tags=[f"t{step}"])).result()
+    if choice == "delete":
+        return delete(core, *dice.sample(known, min(len(known), 2)))
+    if choice == "supersede" and alive:
+        return add(core, f"{text} anew", supersedes=dice.choice(alive))
+    memory = reading.get(core, Get(id=dice.choice(known)))
+    return add(core, memory.content.upper(), memory.namespace, type=memory.type)

@@ -1,0 +1,184 @@
+"""The vector index: as good as comparing with everything, in step with a plain dict, filtered, small."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoryd.daemon.store.index import RESCORE, VectorIndex
+from memoryd.daemon.store.vectors import Vector
+
+DIMENSIONS = 384
+
+
+def unit(matrix: Any) -> Vector:
+    return (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
+
+
+def gaussian(dice: np.random.Generator, count: int) -> Vector:
+    return unit(dice.standard_normal((count, DIMENSIONS)))
+
+
+def clustered(dice: np.random.Generator, count: int) -> Vector:
+    centres = dice.standard_normal((40, DIMENSIONS))
+    return unit(centres[dice.integers(0, 40, count)] + 0.3 * dice.standard_normal((count, DIMENSIONS)))
+
+
+def near_identical(dice: np.random.Generator, count: int, noise: float = 0.23) -> Vector:
+    """Every two have a cosine of about 1 / (1 + noise squared): 0.95, which makes texts duplicates."""
+    base = np.random.default_rng(0).standard_normal(DIMENSIONS)
+    return unit(base + noise * dice.standard_normal((count, DIMENSIONS)))
+
+
+def filled(vectors: Vector) -> VectorIndex:
+    index = VectorIndex(vectors.shape[1])
+    index.extend([(row, row % 3, "even" if row % 2 == 0 else "odd") for row in range(len(vectors))], vectors)
+    return index
+
+
+@pytest.mark.parametrize("shape", [gaussian, clustered, near_identical])
+def test_with_exact_rescoring_the_best_ten_are_the_true_best_ten(shape: Any) -> None:
+    dice = np.random.default_rng(7)
+    vectors = shape(dice, 5000)
+    index = filled(vectors)
+    right = 0
+    for query in shape(dice, 50):
+        right += len(set(best_ten(index, vectors, query)) & set(np.argsort(-(vectors @ query))[:10].tolist()))
+    assert right / 500 >= 0.99
+
+
+def best_ten(index: VectorIndex, vectors: Vector, query: Vector) -> list[int]:
+    found = index.nearest(query, RESCORE).rows
+    best: list[int] = found[np.argsort(-(vectors[found] @ query))][:10].tolist()
+    return best
+
+
+def test_among_vectors_closer_than_the_codes_tell_apart_what_is_found_is_as_similar_as_the_best() -> None:
+    dice = np.random.default_rng(7)
+    vectors = near_identical(dice, 5000, noise=0.05)
+    index = filled(vectors)
+    for query in near_identical(dice, 20, noise=0.05):
+        exact = vectors @ query
+        assert exact[best_ten(index, vectors, query)].min() > np.sort(exact)[-10] - 0.001
+
+
+def test_similarities_are_the_cosine_to_about_a_thousandth() -> None:
+    dice = np.random.default_rng(1)
+    vectors = gaussian(dice, 500)
+    found = filled(vectors).nearest(vectors[3], 500)
+    assert found.rows[0] == 3
+    assert np.abs(found.similarities - vectors[found.rows] @ vectors[3]).max() < 0.003
+    assert (np.diff(found.similarities) <= 0).all()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("k", [1, 10, 5000])
+def test_any_size_gives_the_best_k_or_all(count: int, k: int) -> None:
+    vectors = gaussian(np.random.default_rng(2), count + 1)
+    index = filled(vectors[:count]) if count else VectorIndex(DIMENSIONS)
+    found = index.nearest(vectors[count], k)
+    assert len(found.rows) == min(k, count) == len(set(found.rows.tolist()))
+    assert len(index) == count
+    if 0 < count <= k:
+        assert set(found.rows.tolist()) == set(range(count))
+
+
+def test_the_top_of_many_is_found_by_blocks_as_by_a_full_sort() -> None:
+    dice = np.random.default_rng(3)
+    vectors = unit(dice.standard_normal((20_011, 16)))
+    index = filled(vectors)
+    query = vectors[0]
+    assert set(index.nearest(query, 5).rows.tolist()) <= set(np.argsort(-(vectors @ query))[:12].tolist())
+    assert len(index.nearest(query, 5).rows) == 5
+
+
+@pytest.mark.parametrize("count", [2, 5000])
+def test_filters_leave_only_what_they_allow_and_the_best_of_it(count: int) -> None:
+    vectors = gaussian(np.random.default_rng(4), count)
+    index = filled(vectors)
+
+    def allowed(k: int = 20, **filters: Any) -> set[int]:
+        return set(index.nearest(vectors[0], k, **filters).rows.tolist())
+
+    every = set(range(count))
+    assert allowed(count, namespaces=frozenset([0, 1])) == {row for row in every if row % 3 in (0, 1)}
+    assert allowed(count, kind="odd") == {row for row in every if row % 2}
+    assert allowed(count, kind="odd", namespaces=frozenset([0])) == {row for row in every if row % 6 == 3}
+    assert allowed(count, rows=np.array([1, 99_999])) == {1}
+    assert allowed(namespaces=frozenset()) == allowed(kind="absent") == allowed(rows=np.zeros(0, np.int64)) == set()
+    few = np.arange(1, count, 50)
+    best = few[np.argsort(-(vectors[few] @ vectors[0]))][:5]
+    assert set(index.nearest(vectors[0], 5, rows=few).rows.tolist()) == set(best.tolist())
+
+
+def test_a_removed_row_is_never_found_and_its_place_is_used_again() -> None:
+    vectors = gaussian(np.random.default_rng(5), 3000)
+    index = filled(vectors)
+    size = index.size_bytes()
+    for row in range(0, 3000, 2):
+        index.remove(row)
+        index.remove(row)
+    assert len(index) == 1500
+    assert set(index.nearest(vectors[0], 3000).rows.tolist()) == set(range(1, 3000, 2))
+    index.extend([(row, 0, "new") for row in range(5000, 6500)], vectors[:1500])
+    assert index.size_bytes() == size
+    assert index.nearest(vectors[0], 1, kind="new").rows.tolist() == [5000]
+
+
+def test_a_row_added_again_has_its_new_vector_namespace_and_type_only() -> None:
+    vectors = gaussian(np.random.default_rng(6), 100)
+    index = filled(vectors)
+    index.add(7, 9, "changed", vectors[8])
+    assert len(index) == 100
+    assert set(index.nearest(vectors[8], 2).rows.tolist()) == {7, 8}
+    assert index.nearest(vectors[7], 1).rows.tolist() != [7]
+    assert index.nearest(vectors[7], 5, namespaces=frozenset([9])).rows.tolist() == [7]
+    assert 7 not in index.nearest(vectors[7], 100, kind="odd").rows
+
+
+def test_a_zero_vector_harms_nobody() -> None:
+    vectors = gaussian(np.random.default_rng(8), 10)
+    index = filled(vectors)
+    index.add(99, 0, "zero", np.zeros(DIMENSIONS, np.float32))
+    assert index.nearest(vectors[1], 1).rows.tolist() == [1]
+    assert len(index.nearest(np.zeros(DIMENSIONS, np.float32), 11).rows) == 11
+
+
+def test_a_full_index_takes_at_most_450_bytes_for_a_vector() -> None:
+    index = filled(gaussian(np.random.default_rng(9), 4096))
+    assert index.size_bytes() / len(index) <= 450
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["add", "add", "remove"]), st.integers(1, 12), st.integers(0, 2), st.sampled_from("ab")),
+    max_size=60,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(CHANGES)
+def test_after_any_changes_the_index_holds_what_a_dict_holds(changes: list[tuple[str, int, int, str]]) -> None:
+    index = VectorIndex(8)
+    model: dict[int, tuple[int, str, Vector]] = {}
+    for number, (action, row, namespace, kind) in enumerate(changes):
+        if action == "add":
+            vector = unit(np.random.default_rng(number).standard_normal((1, 8)))[0]
+            index.add(row, namespace, kind, vector)
+            model[row] = (namespace, kind, vector)
+        else:
+            index.remove(row)
+            model.pop(row, None)
+    assert len(index) == len(model)
+    assert all((row in index) == (row in model) for row in range(14))
+    query = np.ones(8, np.float32) / np.sqrt(8)
+    for namespace in range(3):
+        for kind in "ab":
+            found = index.nearest(query, 20, frozenset([namespace]), kind)
+            expected = {
+                row: float(v @ query) for row, (place, k, v) in model.items() if (place, k) == (namespace, kind)
+            }
+            assert dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True)) == pytest.approx(
+                expected, abs=0.02
+            )

@@ -1,0 +1,105 @@
+"""Namespaces: who sees whom; names that look alike; bad names."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Get, List
+from memoryd.daemon.core import reading
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import namespaces
+from memoryd.daemon.store.store import Store
+from workbench import insert
+
+ALL = ["", "a", "a/b", "a/b/c", "a/bc", "ab", "a b", "b", "a%", "A"]
+
+
+def reached(store: Store, name: str, reach: str | None) -> set[str]:
+    numbers = store.namespaces.reached(name, reach)  # type: ignore[arg-type]
+    return set(ALL) if numbers is None else {store.namespaces.name(number) for number in numbers}
+
+
+@pytest.mark.parametrize(
+    ("name", "reach", "seen"),
+    [
+        ("a/b", "visible", {"a/b", "a", ""}),
+        ("a/b", None, {"a/b", "a", ""}),
+        ("a/b/c", "visible", {"a/b/c", "a/b", "a", ""}),
+        ("ab", "visible", {"ab", ""}),
+        ("", "visible", {""}),
+        ("", None, set(ALL)),
+        ("", "subtree", set(ALL)),
+        ("a", "subtree", {"a", "a/b", "a/b/c", "a/bc"}),
+        ("a/b", "subtree", {"a/b", "a/b/c"}),
+        ("a%", "subtree", {"a%"}),
+        ("a", "exact", {"a"}),
+        ("", "exact", {""}),
+        ("a/b", "all", set(ALL)),
+        ("new", "exact", set()),
+        ("a/new", "visible", {"a", ""}),
+        ("new", "subtree", set()),
+    ],
+)
+def test_reach(store: Store, name: str, reach: str | None, seen: set[str]) -> None:
+    for number, place in enumerate(ALL):
+        insert(store, f"text {number}", place)
+    assert reached(store, name, reach) == seen
+
+
+PART = st.sampled_from(["a", "ab", "b", "%", "_", "ä", "a b"])
+NAME = st.lists(PART, max_size=4).map("/".join)
+
+
+@given(NAME, NAME)
+def test_visible_is_own_and_enclosing_never_a_sibling(here: str, there: str) -> None:
+    parts, other = here.split("/") if here else [], there.split("/") if there else []
+    assert (there in namespaces.enclosing(here)) == (parts[: len(other)] == other)
+
+
+@pytest.mark.parametrize("name", ["/a", "a/", "a//b", " ", "a/ /b", "a\nb", "\x00", "/".join("a" * 17), "a" * 513])
+def test_a_bad_name_is_refused_before_anything_else(name: str, core: Core) -> None:
+    with pytest.raises(Invalid, match="namespace"):
+        namespaces.check(name)
+    with pytest.raises(Invalid, match="namespace"):
+        reading.list_(core, List(namespace=name))
+    with pytest.raises(Invalid, match="namespace"):
+        reading.get(core, Get(namespace=name, id="abcd"))
+
+
+def test_a_namespace_can_be_shown_as_soon_as_its_rows_can_be_read(store: Store) -> None:
+    """The commit comes before the actions after it: a reader may be in between."""
+    unknown: list[int] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            with store.reading() as connection:
+                numbers = [number for (number,) in connection.execute("SELECT id FROM namespaces")]
+            for number in numbers:
+                try:
+                    store.namespaces.name(number)
+                except KeyError:
+                    unknown.append(number)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for n in range(200):
+        insert(store, f"text {n}", f"n{n}")
+    stop.set()
+    reader.join()
+    assert unknown == []
+
+
+def test_a_namespace_of_a_failed_write_is_not_known(store: Store) -> None:
+    def job(transaction: object) -> None:
+        store.namespaces.ensure(transaction, "gone")  # type: ignore[arg-type]
+        raise Invalid("no")
+
+    with pytest.raises(Invalid):
+        store.write(job).result()
+    assert store.namespaces.number("gone") is None
+    row = insert(store, "text", "kept")
+    assert store.namespaces.name(row.namespace) == "kept"

@@ -1,0 +1,113 @@
+"""Rows: ids by prefix, reading many, numbers that are never used again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.client.errors import AmbiguousId, Invalid, NotFound
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.store import Store
+from workbench import insert
+
+FIRST, SECOND, OTHER = "abcd" + "0" * 28, "abcd" + "1" * 28, "abff" + "0" * 28
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    for number, key in enumerate((FIRST, SECOND, OTHER)):
+        insert(store, f"text {number}", id=key)
+    return store
+
+
+def resolve(store: Store, prefix: str, condition: str = "TRUE") -> str:
+    with store.reading() as connection:
+        return rows.resolve(connection, prefix, condition).id
+
+
+@pytest.mark.parametrize(
+    ("prefix", "whole"), [("abff", OTHER), ("abcd0", FIRST), (SECOND, SECOND), (OTHER[:31], OTHER)]
+)
+def test_a_unique_prefix_finds_its_row(filled: Store, prefix: str, whole: str) -> None:
+    assert resolve(filled, prefix) == whole
+
+
+def test_an_ambiguous_prefix_lists_the_candidates(filled: Store) -> None:
+    with pytest.raises(AmbiguousId, match="abcd0000, abcd1111") as refused:
+        resolve(filled, "abcd")
+    assert refused.value.data == {"candidates": [FIRST, SECOND]}
+
+
+def test_only_rows_within_reach_make_a_prefix_ambiguous(filled: Store) -> None:
+    here = insert(filled, "text here", "here", id="abcd" + "2" * 28)
+    assert resolve(filled, "abcd", f"m.namespace = {here.namespace}") == here.id
+    with pytest.raises(NotFound):
+        resolve(filled, "abff", f"m.namespace = {here.namespace}")
+
+
+def test_many_candidates_are_shown_in_part(store: Store) -> None:
+    for number in range(9):
+        insert(store, f"text {number}", id=f"abcd{number}" + "0" * 27)
+    with pytest.raises(AmbiguousId, match="and more"):
+        resolve(store, "abcd")
+
+
+def test_an_unknown_prefix_is_not_found(filled: Store) -> None:
+    with pytest.raises(NotFound, match="abce"):
+        resolve(filled, "abce")
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "abc", "%", "%%%%", "____", "abc_", "ABCD", "abcg", "a" * 33, "abcd' OR 1=1 --", "ab\0d"]
+)
+def test_what_is_no_prefix_is_refused(filled: Store, prefix: str) -> None:
+    with pytest.raises(Invalid, match="is not an id"):
+        resolve(filled, prefix)
+
+
+@given(st.text())
+def test_a_prefix_is_4_to_32_hex_digits_and_nothing_else(prefix: str) -> None:
+    allowed = 4 <= len(prefix) <= 32 and all(character in "0123456789abcdef" for character in prefix)
+    if allowed:
+        rows.check_prefix(prefix)
+    else:
+        with pytest.raises(Invalid):
+            rows.check_prefix(prefix)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 1200])
+def test_many_rows_are_read_by_number_and_by_id(store: Store, count: int) -> None:
+    def job(transaction: object) -> None:
+        insert_many(store, transaction, count)
+
+    store.write(job).result()
+    with store.reading() as connection:
+        every = rows.select(connection, "TRUE", ())
+        assert len(every) == count
+        numbers = [row.row for row in every]
+        assert list(rows.by_rows(connection, [*numbers, 999_999])) == numbers
+        assert set(rows.by_ids(connection, [*(row.id for row in every), "0" * 32])) == {row.id for row in every}
+
+
+def insert_many(store: Store, transaction: object, count: int) -> None:
+    number = store.namespaces.ensure(transaction, "")  # type: ignore[arg-type]
+    for n in range(count):
+        row = rows.Row(
+            id=f"{n + 1:032x}",
+            namespace=number,
+            type="fact",
+            source="manual",
+            tier="L1",
+            importance=0.5,
+            created_at=n,
+            updated_at=n,
+            content_hash=b"",
+            text_hash=b"",
+            content=f"text {n}",
+        )
+        rows.insert(transaction.connection, row)  # type: ignore[attr-defined]
+
+
+def test_the_number_of_a_deleted_row_is_not_used_again(store: Store) -> None:
+    gone = insert(store, "first")
+    store.write(lambda transaction: rows.delete(transaction.connection, [gone.row])).result()
+    assert insert(store, "second").row > gone.row

@@ -1,0 +1,153 @@
+"""What tests of the daemon's parts share: shorthands for calls on a core, embedders that fail or wait on purpose."""
+
+import importlib.util
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memoryd.client.protocol import Add, Added, AddedMany, AddMany, Delete, Hits, NewMemory, Search, Undo, Update
+from memoryd.daemon.config import Config
+from memoryd.daemon.core import adding, changing
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search import pipeline
+from memoryd.daemon.store import rows, vectors
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.store import Store
+
+# Several folders have a conftest, so this one cannot be imported by its name.
+_spec = importlib.util.spec_from_file_location("memoryd_tests_conftest", Path(__file__).with_name("conftest.py"))
+assert _spec is not None
+assert _spec.loader is not None
+_conftest = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_conftest)
+Clock, Process, WordEmbedder, wait_until = (
+    _conftest.Clock,
+    _conftest.Process,
+    _conftest.WordEmbedder,
+    _conftest.wait_until,
+)
+
+LIMIT_S = 30
+
+
+class CountingEmbedder(WordEmbedder):  # type: ignore[misc, valid-type]
+    """Counts what it embeds; refuses texts with the word `poison`; waits while `gate` is closed."""
+
+    def __init__(self, name: str = "words", fingerprint: str = "words-1", turn: int = 0) -> None:
+        self.name, self.fingerprint, self._turn = name, fingerprint, turn
+        self.queries: list[str] = []
+        self.texts: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.broken = False
+
+    def embed_query(self, text: str) -> Any:
+        self.queries.append(text)
+        assert self.gate.wait(LIMIT_S)
+        return self._made(text)
+
+    def embed_texts(self, texts: Sequence[str]) -> Any:
+        self.texts += texts
+        assert self.gate.wait(LIMIT_S)
+        return np.stack([self._made(text) for text in texts])
+
+    def _made(self, text: str) -> Any:
+        if self.broken or "poison" in text:
+            raise RuntimeError("this text cannot be embedded")
+        return np.roll(self._vector(text), self._turn)  # another turn is another model: not comparable
+
+
+@contextmanager
+def running(
+    folder: Path, load: Any, *, fetch: Any = None, clock: Any = None, config: Config | None = None, ready: bool = True
+) -> Iterator[Core]:
+    """A core on `folder`; `load` is an embedder or a function that loads one by name."""
+    loader = load if callable(load) else lambda name, where: load
+    made = Core(folder / "data", config or Config(), folder, loader, fetch, clock or Clock())
+    try:
+        made.start()
+        if ready:
+            wait_until(lambda: made.embedding.active is not None)
+        yield made
+    finally:
+        made.close()
+
+
+def add(core: Core, content: str, namespace: str = "", **options: Any) -> Added:
+    call = {name: options.pop(name) for name in ("reach", "dedup", "dedup_threshold") if name in options}
+    return adding.add(core, Add(memory=NewMemory(content=content, **options), namespace=namespace, **call)).result(
+        LIMIT_S
+    )
+
+
+def add_many(core: Core, memories: Sequence[str | NewMemory], namespace: str = "", **options: Any) -> AddedMany:
+    given = [memory if isinstance(memory, NewMemory) else NewMemory(content=memory) for memory in memories]
+    embedded = core.embedding.text_vectors([memory.content for memory in given])
+    return adding.add_many(core, AddMany(memories=given, namespace=namespace, **options), embedded).result(LIMIT_S)
+
+
+def update(core: Core, id: str, **fields: Any) -> Any:
+    return changing.update(core, Update(id=id, **fields)).result(LIMIT_S)
+
+
+def delete(core: Core, *ids: str, **options: Any) -> Any:
+    return changing.delete(core, Delete(ids=list(ids), **options)).result(LIMIT_S)
+
+
+def undo(core: Core, operation: int | None = None, **options: Any) -> Any:
+    return changing.undo(core, Undo(operation=operation, **options)).result(LIMIT_S)
+
+
+def search(core: Core, query: str, **options: Any) -> Hits:
+    return pipeline.search(core.sources, Search(query=query, **options))
+
+
+def found(core: Core, query: str, **options: Any) -> list[str]:
+    return [hit.content for hit in search(core, query, **options)]
+
+
+def insert(store: Store, content: str, namespace: str = "", **fields: Any) -> Row:
+    """Put a row into a bare store."""
+
+    def job(transaction: Any) -> Row:
+        number = store.namespaces.ensure(transaction, namespace)
+        given = {
+            "id": vectors.text_hash(content).hex()[:32],
+            "type": "fact",
+            "source": "manual",
+            "tier": "L1",
+            "importance": 0.5,
+            "created_at": 1.0,
+            "updated_at": 1.0,
+            "content_hash": vectors.text_hash(content),
+            "text_hash": vectors.text_hash(content),
+            **fields,
+        }
+        row = Row(namespace=number, content=content, **given)
+        row.row = rows.insert(transaction.connection, row)
+        return row
+
+    return store.write(job).result(LIMIT_S)
+
+
+def disk_and_memory(core: Core) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    """Return the vectors of all memories as they are on disk and as the index holds them, quantised alike."""
+    generation = core.embedding.active
+    assert generation is not None
+    index = generation.index
+
+    def codes(vector: Any) -> bytes:
+        return np.rint(vector / (np.abs(vector).max() / 127)).astype(np.int8).tobytes()
+
+    with core.store.reading() as connection:
+        stored = {
+            row: codes(np.frombuffer(blob, np.float32))
+            for row, _, _, blob in vectors.everything(connection, generation.model)
+            if blob is not None
+        }
+    held = {row: index._codes[position].tobytes() for row, position in index._position.items()}
+    return stored, held
