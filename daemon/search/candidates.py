@@ -19,7 +19,7 @@ from memoryd.daemon.store.index import RESCORE
 from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
 
-_WORDS_DEPTH = 10
+_WORDS_DEPTH = 4
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,15 @@ def _words(retrieval: Retrieval, sources: Sources) -> None:
             retrieval.notes["words"] = match.asked
             if match.left_out:
                 retrieval.notes["too_common"] = match.left_out
+            depth = retrieval.depth
             found = fulltext.search(
-                connection, match, retrieval.chosen, retrieval.now, _WORDS_DEPTH * retrieval.depth, retrieval.deadline
+                connection,
+                match,
+                retrieval.chosen,
+                retrieval.now,
+                limit=_WORDS_DEPTH * depth,
+                deadline=retrieval.deadline,
+                enough=depth,
             )
     except Interrupted:
         retrieval.degrade("fulltext")
@@ -84,31 +91,29 @@ def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
 
 
 def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> None:
+    """Make candidates of the nearest rows, and give every candidate its exact cosine."""
     rows = sources.store.chosen_rows(retrieval.chosen, retrieval.now) if retrieval.chosen.narrow else None
-    exact = _nearest(retrieval, sources, generation, vector, rows)
-    for rank, (row, similarity) in enumerate(sorted(exact.items(), key=lambda item: -item[1])[: retrieval.depth], 1):
-        candidate = retrieval.candidate(row)
-        candidate.similarity, candidate.similarity_rank = similarity, rank
-    only_words = [row for row, candidate in retrieval.candidates.items() if candidate.similarity is None]
-    known = {row: exact[row] for row in only_words if row in exact}
-    unknown = [row for row in only_words if row not in exact]
-    for row, similarity in {**known, **_exact(retrieval, sources, generation, vector, unknown)}.items():
-        retrieval.candidates[row].similarity = similarity
-    retrieval.notes["vectors"] = len(exact)
+    nearest, exact = _nearest(retrieval, sources, generation, vector, rows)
+    for rank, row in enumerate(nearest[: retrieval.depth], start=1):
+        retrieval.candidate(row).similarity_rank = rank
+    for candidate in retrieval.candidates.values():
+        candidate.similarity = exact.get(candidate.row)
+    retrieval.notes["vectors"] = len(nearest)
 
 
 def _nearest(
     retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, rows: NDArray[np.int64] | None
-) -> dict[int, float]:
-    """Return the exact cosines of the nearest rows, enough of them alive if there are."""
+) -> tuple[list[int], dict[int, float]]:
+    """Return the nearest rows, and the exact cosines of them and of the candidates so far."""
     wanted = max(RESCORE, retrieval.depth + RESCORE // 2)
-    found = generation.index.nearest(vector, wanted, retrieval.chosen.reached, rows=rows)
-    exact = _exact(retrieval, sources, generation, vector, found.rows.tolist())
-    if rows is None and len(exact) < retrieval.depth and len(found.rows) == wanted:
+    found = generation.index.nearest(vector, wanted, retrieval.chosen.reached, rows=rows).rows.tolist()
+    exact = _exact(retrieval, sources, generation, vector, [*found, *retrieval.candidates])
+    nearest = sorted((row for row in found if row in exact), key=lambda row: -exact[row])
+    if rows is None and len(nearest) < retrieval.depth and len(found) == wanted:
         # Superseded and expired rows took the places: look among those alive only.
         rows = sources.store.chosen_rows(retrieval.chosen, retrieval.now)
         return _nearest(retrieval, sources, generation, vector, rows)
-    return exact
+    return nearest, exact
 
 
 def _exact(

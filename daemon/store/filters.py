@@ -54,10 +54,10 @@ def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
         parts.append(condition)
         values += compared
     if call.after is not None:
-        parts.append("m.created_at > ?")
+        parts.append("+m.created_at > ?")
         values.append(call.after)
     if call.before is not None:
-        parts.append("m.created_at < ?")
+        parts.append("+m.created_at < ?")
         values.append(call.before)
     if call.path_prefix is not None:
         parts.append("m.path >= ? AND m.path < ?")

@@ -20,12 +20,12 @@ MIN_TERMS = 2  # these are asked whatever they cost
 # bm25() is negative, smaller is better. Weights: content, metadata, neighbours.
 BM25 = "-bm25(memories_fts, 1.0, 0.5, 0.35)"
 # CROSS JOIN: whatever the filter, the words are looked up once; the planner must not ask them row by row.
-_SEARCH = """
-SELECT f.rowid, {bm25} AS score
-FROM memories_fts f CROSS JOIN memories m ON m.row = f.rowid
-WHERE memories_fts MATCH ? AND {where}
-ORDER BY score DESC LIMIT ?
-"""
+_BEST = f"SELECT rowid, {BM25} AS score FROM memories_fts WHERE memories_fts MATCH ? ORDER BY score DESC LIMIT ?"
+# The unary plus keeps SQLite from asking FTS5 once for each row of the subquery.
+_BEST_AMONG = (
+    f"SELECT rowid, {BM25} AS score FROM memories_fts WHERE memories_fts MATCH ?"
+    " AND +rowid IN (SELECT m.row FROM memories m WHERE {where}) ORDER BY score DESC LIMIT ?"
+)
 _DOCUMENTS = "SELECT doc FROM memories_terms WHERE term = ?"
 
 
@@ -77,14 +77,37 @@ def build_match(connection: apsw.Connection, text: str, max_postings: int = MAX_
 
 
 def search(
-    connection: apsw.Connection, match: Match, chosen: Filter, now: float, limit: int, deadline: float | None = None
+    connection: apsw.Connection,
+    match: Match,
+    chosen: Filter,
+    now: float,
+    limit: int,
+    deadline: float | None = None,
+    enough: int | None = None,
 ) -> list[tuple[int, float]]:
-    """Return (row, BM25) of the best matches, best first; raise `apsw.InterruptError` at the deadline (monotonic)."""
-    where, values = chosen.where(now)
-    sql = _SEARCH.format(bm25=BM25, where=where)
+    """Return (row, BM25) of the best matches, best first; raise `apsw.InterruptError` at the deadline (monotonic).
+
+    Looking up each scored row in `memories` costs more than scoring it, so the filter is first applied to the best
+    `limit` alone; only when fewer than `enough` (by default `limit`) of them pass are all matches filtered.
+    """
     with _stopping_at(connection, deadline):
-        found: list[Any] = connection.execute(sql, (match.expression, *values, limit)).fetchall()
-        return found
+        best: list[tuple[int, float]] = list(connection.execute(_BEST, (match.expression, limit)))
+        passed = _passing(connection, best, chosen, now)
+        if len(best) < limit or len(passed) >= (limit if enough is None else enough):
+            return passed
+        where, values = chosen.where(now)
+        sql = _BEST_AMONG.format(where=where)
+        return list(connection.execute(sql, (match.expression, *values, limit)))
+
+
+def _passing(
+    connection: apsw.Connection, found: list[tuple[int, float]], chosen: Filter, now: float
+) -> list[tuple[int, float]]:
+    where, values = chosen.where(now)
+    numbers = ", ".join(str(row) for row, _ in found)
+    sql = f"SELECT m.row FROM memories m NOT INDEXED WHERE m.row IN ({numbers}) AND {where}"
+    passing = {row for (row,) in connection.execute(sql, values)}
+    return [match for match in found if match[0] in passing]
 
 
 class _stopping_at:

@@ -185,10 +185,11 @@ def test_only_what_the_filter_leaves_is_found(store: Store) -> None:
 )
 def test_whatever_the_filter_the_words_are_looked_up_first(store: Store, condition: str) -> None:
     """Driven by the filter SQLite would ask full text once for each row that the filter leaves."""
-    sql = "EXPLAIN QUERY PLAN " + fulltext._SEARCH.format(bm25=fulltext.BM25, where=condition)
+    sql = "EXPLAIN QUERY PLAN " + fulltext._BEST_AMONG.format(where=condition)
     with store.reading() as connection:
         steps = [step for *_, step in connection.execute(sql, ('"heron"', 10))]
-    assert steps[0].startswith("SCAN f VIRTUAL TABLE")
+    assert steps[0].startswith("SCAN memories_fts VIRTUAL TABLE")
+    assert "=" not in steps[0].partition("INDEX")[2]  # no row number is asked for
 
 
 def test_a_search_is_interrupted_at_its_deadline_and_the_connection_goes_on(store: Store) -> None:

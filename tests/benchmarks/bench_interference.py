@@ -1,0 +1,139 @@
+"""Fairness: what one client's search costs while others import, add and search.
+
+One client asks new questions without a pause. The phases alternate with idle ones, and each is compared with the mean
+of the idle phases around it. Embedding an import uses every core, so what the daemon can do is to let a search go
+first; other searches have the same right, so with four of them on two cores a factor of 2.5 is the least.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import corpus
+from harness import Daemon, Report, percentile, running, timed
+
+from memoryd.client import Client
+
+_NEW = 20_000_000
+_BATCH = 500
+
+
+def main() -> None:
+    """Measure every size."""
+    report = Report(__doc__)
+    seconds = 4.0 if report.quick else 10.0
+    for size in [size for size in report.sizes() if size >= 10_000]:
+        with running(size) as daemon:
+            report.table(f"One searching client, {size:,} memories", _phases(daemon, size, seconds))
+    report.close()
+
+
+def _phases(daemon: Daemon, size: int, seconds: float) -> list[dict[str, Any]]:
+    questions = (corpus.question(number, size) for number in count())
+    others: dict[str, list[Callable[..., None]]] = {
+        "one client imports (add_many)": [_import],
+        "one client imports, vectors known": [_import_again],
+        "four clients add one by one": [_add] * 4,
+        "one other client searches": [_search],
+        "four other clients search": [_search] * 4,
+    }
+    with daemon.client() as client:
+        _times(client, questions, 2.0)
+        idle = _times(client, questions, seconds)
+        rows = [{**_row("nobody else", idle, idle, idle), "others do per s": 0}]
+        for name, work in others.items():
+            with _busy(daemon, work, size) as done:
+                time.sleep(0.5)
+                first = sum(counter.value for counter in done)
+                busy = _times(client, questions, seconds)
+                others_per_s = (sum(counter.value for counter in done) - first) / seconds
+            time.sleep(0.5)
+            before, idle = idle, _times(client, questions, seconds / 2)
+            rows.append({**_row(name, busy, before, idle), "others do per s": others_per_s})
+    return rows
+
+
+def _row(name: str, times: list[float], before: list[float], after: list[float]) -> dict[str, Any]:
+    quiet = {percent: (percentile(before, percent) + percentile(after, percent)) / 2 for percent in (50, 95)}
+    return {
+        "meanwhile": name,
+        "p50 ms": percentile(times, 50),
+        "p95 ms": percentile(times, 95),
+        "p99 ms": percentile(times, 99),
+        "× idle p50": percentile(times, 50) / quiet[50],
+        "× idle p95": percentile(times, 95) / quiet[95],
+    }
+
+
+def _times(client: Client, questions: Iterator[str], seconds: float) -> list[float]:
+    end = time.monotonic() + seconds
+    found: list[float] = []
+    while time.monotonic() < end:
+        question = next(questions)
+        found.append(timed(lambda question=question: client.search(question)))
+    return found
+
+
+@contextmanager
+def _busy(daemon: Daemon, work: list[Callable[..., None]], size: int) -> Iterator[list[Any]]:
+    """Keep processes at work, each with a counter of what it has done, until the block ends."""
+    context = multiprocessing.get_context("fork")
+    stop = context.Event()
+    counters = [context.Value("l", 0) for _ in work]
+    children = [
+        context.Process(target=function, args=(daemon.socket, stop, counter, number, size), daemon=True)
+        for number, (function, counter) in enumerate(zip(work, counters, strict=True))
+    ]
+    for child in children:
+        child.start()
+    try:
+        yield counters
+    finally:
+        stop.set()
+        for child in children:
+            child.join(60)
+            child.kill()
+
+
+def _import(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
+    _import_from(path, stop, done, _NEW + int(time.time()) * 1000)
+
+
+def _import_again(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
+    """Import texts that were embedded before into a namespace of their own: the store's part alone."""
+    _import_from(path, stop, done, 0, f"again{int(time.time())}")
+
+
+def _import_from(path: Path, stop: Any, done: Any, first: int, namespace: str = "") -> None:
+    with Client(namespace, socket=path, autostart=False, timeout_s=120) as client:
+        for start in count(first, _BATCH):
+            if stop.is_set():
+                break
+            client.add_many({"content": corpus.memory(number)} for number in range(start, start + _BATCH))
+            done.value += _BATCH
+
+
+def _add(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
+    with Client(socket=path, autostart=False) as client:
+        for text in count(2 * _NEW * (number + 1)):
+            if stop.is_set():
+                break
+            client.add(corpus.memory(text))
+            done.value += 1
+
+
+def _search(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
+    with Client(socket=path, autostart=False) as client:
+        for question in count(_NEW * (number + 1)):
+            if stop.is_set():
+                break
+            client.search(corpus.question(question, size))
+            done.value += 1
+
+
+if __name__ == "__main__":
+    main()

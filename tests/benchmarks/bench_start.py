@@ -1,0 +1,80 @@
+"""Start: from exec to the first answers; and resident memory by size.
+
+`first answer by words` is the first search that returns hits, `first answer by meaning` the first that is not degraded.
+The files are in the page cache, as they are after a restart of the daemon. Resident memory is VmRSS, files mapped by
+SQLite and shared libraries included.
+"""
+
+import time
+from contextlib import suppress
+from typing import Any
+
+import corpus
+from harness import Daemon, Report, median, prepared, running, size_mb
+
+_LIMIT_S = 60.0
+
+
+def main() -> None:
+    """Measure starts, then memory."""
+    report = Report(__doc__)
+    rounds, searches = (3, 300) if report.quick else (7, 1000)
+    sizes = [size for size in report.sizes() if size >= 10_000]
+    report.table("Start: median ms after exec (slowest)", [_starts(size, rounds) for size in [0, *sizes]])
+    report.table("Resident memory", [_memory(size, searches) for size in [0, *report.sizes()]])
+    report.close()
+
+
+def _starts(size: int, rounds: int) -> dict[str, Any]:
+    found: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        with prepared(size) as daemon:
+            for name, took_ms in _start(daemon, size).items():
+                found.setdefault(name, []).append(took_ms)
+    return {"memories": size, **{name: f"{median(times):.0f} ({max(times):.0f})" for name, times in found.items()}}
+
+
+def _start(daemon: Daemon, size: int) -> dict[str, float]:
+    """Start once; return the milliseconds to each first answer."""
+    question = corpus.question(0, size or 1000)
+    began = time.perf_counter()
+    daemon.launch()
+    found: dict[str, float] = {}
+    with daemon.client(timeout_s=_LIMIT_S) as client:
+        while "first answer by meaning" not in found:
+            if time.perf_counter() - began > _LIMIT_S:
+                raise RuntimeError(f"no answer within {_LIMIT_S} s: {daemon.log()}")
+            with suppress(Exception):
+                if not found:
+                    client.status()
+                    found["socket answers"] = (time.perf_counter() - began) * 1000
+                hits = client.search(question)
+                now = (time.perf_counter() - began) * 1000
+                if hits.hits or not size:
+                    found.setdefault("first answer by words", now)
+                    if not hits.degraded:
+                        found["first answer by meaning"] = now
+            time.sleep(0.002)
+    return found
+
+
+def _memory(size: int, searches: int) -> dict[str, Any]:
+    with running(size) as daemon, daemon.client() as client:
+        after_start = daemon.rss_mb()
+        for question in corpus.questions(50, size or 1000):
+            client.search(question)
+        warm = daemon.rss_mb()
+        for question in corpus.questions(searches, size or 1000, offset=1_000_000):
+            client.search(question)
+        return {
+            "memories": size,
+            "MB when ready": after_start,
+            "MB after 50 searches": warm,
+            f"MB after {searches} more": daemon.rss_mb(),
+            "vector index MB": client.status().index_bytes / 1e6,
+            "on disk MB": size_mb(daemon.data),
+        }
+
+
+if __name__ == "__main__":
+    main()
