@@ -19,7 +19,7 @@ from harness import Daemon, Report, percentile, running, timed
 from memoryd.client import Client
 
 _NEW = 20_000_000
-_BATCH = 500
+_BATCH = 100
 
 
 def main() -> None:
