@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.retrieval import Near, Retrieval, Sources
 from memoryd.daemon.store import fulltext, vectors
 from memoryd.daemon.store.index import RESCORE
 from memoryd.daemon.store.store import Damaged, Interrupted
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
+    _nearest_when_embedded(retrieval, sources)
     began = time.perf_counter()
     _words(retrieval, sources)
     retrieval.notes["fulltext_ms"] = _ms_since(began)
@@ -38,6 +39,25 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
         retrieval.notes["vector_ms"] = _ms_since(began)
     for candidate in retrieval.candidates.values():
         candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
+
+
+def _nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
+    """Have the embedding thread go on to the index as soon as it has the vector, beside the full-text search."""
+    generation, embedding = retrieval.generation, retrieval.vector
+    if generation is None or not isinstance(embedding, Future):
+        return
+    near: Future[Near] = Future()
+    retrieval.near = near
+
+    def search(done: "Future[Vector]") -> None:
+        if done.cancelled() or done.exception():
+            return  # who waits for the vector meets this there, and never asks for what is near it
+        try:
+            near.set_result(nearest(retrieval, sources, generation, done.result()))
+        except Exception as error:
+            near.set_exception(error)
+
+    embedding.add_done_callback(search)
 
 
 def _words(retrieval: Retrieval, sources: Sources) -> None:
@@ -92,28 +112,40 @@ def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
 
 def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> None:
     """Make candidates of the nearest rows, and give every candidate its exact cosine."""
-    rows = sources.store.chosen_rows(retrieval.chosen, retrieval.now) if retrieval.chosen.narrow else None
-    nearest, exact = _nearest(retrieval, sources, generation, vector, rows)
-    for rank, row in enumerate(nearest[: retrieval.depth], start=1):
+    near = retrieval.near.result() if retrieval.near else nearest(retrieval, sources, generation, vector)
+    for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
         retrieval.candidate(row).similarity_rank = rank
+    only_words = [row for row in retrieval.candidates if row not in near.similarities]
+    similarities = {**near.similarities, **_exact(retrieval, sources, generation, vector, only_words)}
     for candidate in retrieval.candidates.values():
-        candidate.similarity = exact.get(candidate.row)
-    retrieval.notes["vectors"] = len(nearest)
+        candidate.similarity = similarities.get(candidate.row)
+    retrieval.notes["vectors"] = len(near.rows)
 
 
-def _nearest(
-    retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, rows: NDArray[np.int64] | None
-) -> tuple[list[int], dict[int, float]]:
-    """Return the nearest rows, and the exact cosines of them and of the candidates so far."""
-    wanted = max(RESCORE, retrieval.depth + RESCORE // 2)
-    found = generation.index.nearest(vector, wanted, retrieval.chosen.reached, rows=rows).rows.tolist()
-    exact = _exact(retrieval, sources, generation, vector, [*found, *retrieval.candidates])
-    nearest = sorted((row for row in found if row in exact), key=lambda row: -exact[row])
-    if rows is None and len(nearest) < retrieval.depth and len(found) == wanted:
+def nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:
+    """Return the rows nearest to the query that pass the filters."""
+    wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
+    rows = sources.store.chosen_rows(retrieval.chosen, retrieval.now) if retrieval.chosen.narrow else None
+    near, asked = _rescored(retrieval, sources, generation, vector, wanted, rows)
+    if rows is None and len(near.rows) < retrieval.depth and asked == wanted:
         # Superseded and expired rows took the places: look among those alive only.
         rows = sources.store.chosen_rows(retrieval.chosen, retrieval.now)
-        return _nearest(retrieval, sources, generation, vector, rows)
-    return nearest, exact
+        near, _ = _rescored(retrieval, sources, generation, vector, wanted, rows)
+    return near
+
+
+def _rescored(
+    retrieval: Retrieval,
+    sources: Sources,
+    generation: Generation,
+    vector: Vector,
+    wanted: int,
+    rows: NDArray[np.int64] | None,
+) -> tuple[Near, int]:
+    """Return what the index finds with exact cosines, and how many rows it found before the filters on state."""
+    found = generation.index.nearest(vector, wanted, retrieval.chosen.reached, rows=rows).rows.tolist()
+    exact = _exact(retrieval, sources, generation, vector, found)
+    return Near(sorted(exact, key=lambda row: -exact[row]), exact), len(found)
 
 
 def _exact(

@@ -29,6 +29,13 @@ class Sources(NamedTuple):
     clock: Callable[[], float]  # UTC seconds
 
 
+class Near(NamedTuple):
+    """The rows nearest to the query, nearest first, with their exact cosines."""
+
+    rows: list[int]
+    similarities: dict[int, float]
+
+
 @dataclass(slots=True)
 class Retrieval:
     """One search: what is asked, what was found so far, what was left out."""
@@ -41,6 +48,7 @@ class Retrieval:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
     vector: "Vector | Future[Vector] | None" = None
+    near: "Future[Near] | None" = None  # begun as soon as the vector is there
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     candidates: dict[int, Candidate] = field(default_factory=dict)
     ranked: list[Candidate] = field(default_factory=list)

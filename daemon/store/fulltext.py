@@ -87,11 +87,16 @@ def search(
 ) -> list[tuple[int, float]]:
     """Return (row, BM25) of the best matches, best first; raise `apsw.InterruptError` at the deadline (monotonic).
 
-    Looking up each scored row in `memories` costs more than scoring it, so the filter is first applied to the best
-    `limit` alone; only when fewer than `enough` (by default `limit`) of them pass are all matches filtered.
+    Looking up each scored row in `memories` costs more than scoring it, so the filter is first applied to the best few
+    alone. When `enough` of these pass, the rows after them are returned unfiltered: they serve to look up the score of
+    rows that are known otherwise. When too few pass, all matches are filtered.
     """
     with _stopping_at(connection, deadline):
         best: list[tuple[int, float]] = list(connection.execute(_BEST, (match.expression, limit)))
+        if enough is not None:
+            first = _passing(connection, best[: 2 * enough], chosen, now)
+            if len(first) >= enough:
+                return first + best[2 * enough :]
         passed = _passing(connection, best, chosen, now)
         if len(best) < limit or len(passed) >= (limit if enough is None else enough):
             return passed
