@@ -15,6 +15,7 @@ from memoryd.daemon.store.stopwords import STOP_WORDS
 
 MAX_TERMS = 64
 MAX_POSTINGS = 20_000
+_DEEPER = 10  # times as many of the best matches, when a filter leaves too few of them
 MIN_TERMS = 2  # these are asked whatever they cost
 
 # bm25() is negative, smaller is better. Weights: content, metadata, neighbours.
@@ -89,17 +90,18 @@ def search(
 
     Looking up each scored row in `memories` costs more than scoring it, so the filter is first applied to the best few
     alone. When `enough` of these pass, the rows after them are returned unfiltered: they serve to look up the score of
-    rows that are known otherwise. When too few pass, all matches are filtered.
+    rows that are known otherwise. When too few pass, the best are asked again deeper, and at last all are filtered.
     """
+    wanted = limit if enough is None else enough
     with _stopping_at(connection, deadline):
-        best: list[tuple[int, float]] = list(connection.execute(_BEST, (match.expression, limit)))
-        if enough is not None:
-            first = _passing(connection, best[: 2 * enough], chosen, now)
-            if len(first) >= enough:
-                return first + best[2 * enough :]
-        passed = _passing(connection, best, chosen, now)
-        if len(best) < limit or len(passed) >= (limit if enough is None else enough):
-            return passed
+        for depth in (limit, _DEEPER * limit):
+            best: list[tuple[int, float]] = list(connection.execute(_BEST, (match.expression, depth)))
+            first = _passing(connection, best[: 2 * wanted], chosen, now)
+            if enough is not None and len(first) >= enough:
+                return first + best[2 * wanted :]
+            passed = first + _passing(connection, best[2 * wanted :], chosen, now)
+            if len(best) < depth or len(passed) >= wanted:
+                return passed[:limit]
         where, values = chosen.where(now)
         sql = _BEST_AMONG.format(where=where)
         return list(connection.execute(sql, (match.expression, *values, limit)))
