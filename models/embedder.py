@@ -7,6 +7,7 @@ from 32 tokens up, padding is never computed, and the vector of a text cannot de
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -54,7 +55,7 @@ class Embedder(Protocol):
         """Return how many tokens a text has, uncut."""
 
 
-class _Loaded:
+class _Loaded(ABC):
     """What both kinds share: the manifest's facts, the tokenizer, prefixes."""
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
@@ -82,8 +83,9 @@ class _Loaded:
         """Return how many tokens a text has, uncut."""
         return self._tokens.count(text)
 
+    @abstractmethod
     def _vector(self, text: str) -> Vector:
-        raise NotImplementedError
+        """Return the unit vector of a text that has its prefix."""
 
 
 class OnnxEmbedder(_Loaded):
