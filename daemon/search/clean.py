@@ -16,7 +16,8 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
         del waiting[: len(part)]
         _read(part, sources)
         kept += [candidate for candidate in part if _is_new(candidate, seen)]
-    kept = _newer_first(kept, sources)
+    retrieval.contradictions = _contradictions(kept, sources)
+    _newer_first(kept, retrieval.contradictions)
     for candidate in [*kept[retrieval.call.limit :], *waiting]:
         candidate.lost = f"ranked below the limit of {retrieval.call.limit}"
     retrieval.ranked = kept[: retrieval.call.limit]
@@ -40,16 +41,18 @@ def _is_new(candidate: Candidate, seen: set[bytes]) -> bool:
     return True
 
 
-def _newer_first(kept: list[Candidate], sources: Sources) -> list[Candidate]:
+def _contradictions(kept: list[Candidate], sources: Sources) -> dict[str, list[str]]:
+    with sources.store.reading() as connection:
+        return contradictions(connection, [candidate.record.id for candidate in kept if candidate.record])
+
+
+def _newer_first(kept: list[Candidate], links: dict[str, list[str]]) -> None:
     """Move each memory that contradicts an older one ranked above it to just before that one."""
     ids = {candidate.record.id: candidate for candidate in kept if candidate.record}
-    with sources.store.reading() as connection:
-        links = contradictions(connection, list(ids))
     for here, others in links.items():
         for there in others:
             if there in ids:
                 _put_before(kept, newer=ids[here], older=ids[there])
-    return kept
 
 
 def _put_before(kept: list[Candidate], newer: Candidate, older: Candidate) -> None:

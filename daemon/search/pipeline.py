@@ -28,7 +28,7 @@ from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources
 from memoryd.daemon.search.traces import Kept, whole
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.namespaces import check
-from memoryd.daemon.store.present import contradictions, fields_of
+from memoryd.daemon.store.present import fields_of
 
 Stage = Callable[[Retrieval, Sources], None]
 
@@ -118,17 +118,15 @@ def _timed(stage: Stage, retrieval: Retrieval, sources: Sources) -> StageTrace:
 
 
 def _hits(sources: Sources, retrieval: Retrieval) -> list[Hit]:
-    found = [(candidate, candidate.record) for candidate in retrieval.ranked if candidate.record]
-    with sources.store.reading() as connection:
-        links = contradictions(connection, [record.id for _, record in found])
     return [
         Hit(
-            **fields_of(record, sources.store.namespaces, links.get(record.id, [])),
+            **fields_of(record, sources.store.namespaces, retrieval.contradictions.get(record.id, [])),
             score=candidate.score,
             similarity=candidate.similarity,
             bm25=candidate.bm25,
         )
-        for candidate, record in found
+        for candidate in retrieval.ranked
+        if (record := candidate.record)
     ]
 
 

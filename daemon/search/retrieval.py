@@ -51,6 +51,7 @@ class Retrieval:
     near: "Future[Near] | None" = None  # begun as soon as the vector is there
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     candidates: dict[int, Candidate] = field(default_factory=dict)
+    contradictions: dict[str, list[str]] = field(default_factory=dict)  # of the hits, by id
     ranked: list[Candidate] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)  # of the stage under way
