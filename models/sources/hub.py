@@ -75,8 +75,12 @@ def _bar(report: Callable[[int], None]) -> type[Any]:
     from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]
 
     class Bar(tqdm):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.seen = int(options.get("initial") or 0)  # a disabled bar does not keep it
+
         def update(self, n: float | None = 1) -> bool | None:
-            self.seen = getattr(self, "seen", int(self.initial or 0)) + int(n or 0)
+            self.seen += int(n or 0)
             report(self.seen)
             return None
 
