@@ -76,7 +76,7 @@ def _bar(report: Callable[[int], None]) -> type[Any]:
 
     class Bar(tqdm):
         def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
+            super().__init__(*args, **options)  # type: ignore[no-untyped-call]
             self.seen = int(options.get("initial") or 0)  # a disabled bar does not keep it
 
         def update(self, n: float | None = 1) -> bool | None:
