@@ -30,7 +30,6 @@ CREATE TABLE memories (
   expires_at REAL,
   pinned INTEGER NOT NULL DEFAULT 0,
   superseded_by TEXT,
-  node INTEGER,                -- its topic cluster, if any
   path TEXT,
   start_line INTEGER,
   end_line INTEGER,
@@ -113,34 +112,96 @@ CREATE TABLE history (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX history_memory ON history (memory, operation);
 
--- L0: the journal of observed turns, so that they are back after a restart.
+-- L0: the journal of observed turns, so that they are back after a restart. A promoted turn keeps its key as its id.
 CREATE TABLE turns (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
+  key TEXT NOT NULL UNIQUE,
   namespace INTEGER NOT NULL REFERENCES namespaces (id),
   session TEXT NOT NULL,
   role TEXT NOT NULL,
   content TEXT NOT NULL,
   importance REAL NOT NULL,
+  judged INTEGER NOT NULL DEFAULT 0,
   source TEXT NOT NULL,
   created_at REAL NOT NULL
 ) STRICT;
--- L2: topic clusters and their relations.
-CREATE TABLE nodes (
-  id INTEGER PRIMARY KEY,
+CREATE INDEX turns_ring ON turns (namespace, id);
+-- Observed turns that were not kept, with the reason; bounded by a trimming job.
+CREATE TABLE skipped (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
   namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  session TEXT NOT NULL,
+  role TEXT NOT NULL,
+  content TEXT NOT NULL,       -- its beginning
+  reason TEXT NOT NULL,
+  at REAL NOT NULL
+) STRICT;
+-- How many turns and memories went which way, ever: what was observed is what is in a tier or counted here.
+CREATE TABLE flows (
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  kind TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  PRIMARY KEY (namespace, kind)
+) STRICT, WITHOUT ROWID;
+
+-- L2: topic clusters, their members and their relations. All derived: it can be built anew from rows and vectors.
+CREATE TABLE nodes (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE,  -- centroids are in its space
+  kind TEXT NOT NULL,          -- cluster, or concept: a node over clusters
   label TEXT NOT NULL,
-  centroid BLOB,
-  members INTEGER NOT NULL DEFAULT 0,
+  topic INTEGER,               -- its community, if any
+  centroid BLOB NOT NULL,      -- float32: the running mean of its members
   created_at REAL NOT NULL,
   updated_at REAL NOT NULL
 ) STRICT;
+CREATE INDEX nodes_namespace ON nodes (namespace);
+CREATE TABLE members (
+  memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
+  node INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX members_node ON members (node);
 CREATE TABLE edges (
   origin INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
   target INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
-  kind TEXT NOT NULL,
+  kind TEXT NOT NULL,          -- co_occurs (origin < target), derived_from, abstracted_from
   weight REAL NOT NULL,
   PRIMARY KEY (origin, target, kind)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX edges_target ON edges (target);
+
+-- The scheduler: what each job is told, and how its runs went.
+CREATE TABLE jobs (
+  name TEXT PRIMARY KEY,
+  paused INTEGER NOT NULL DEFAULT 0,
+  failures INTEGER NOT NULL DEFAULT 0,      -- in a row
+  not_before REAL,                          -- back-off and quarantine
+  last_run_at REAL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  job TEXT NOT NULL,
+  started_at REAL NOT NULL,
+  took_ms REAL NOT NULL,
+  by TEXT NOT NULL,            -- scheduler or hand
+  outcome TEXT NOT NULL,       -- done, failed, interrupted
+  counts TEXT NOT NULL,        -- a JSON object
+  operation INTEGER,
+  error TEXT NOT NULL
+) STRICT;
+CREATE INDEX runs_job ON runs (job, id);
+
+-- Who may connect as whom, when tokens are in use. The token itself is not kept.
+CREATE TABLE tokens (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL UNIQUE,
+  hash BLOB NOT NULL UNIQUE,   -- SHA-256
+  namespace TEXT NOT NULL,
+  role TEXT NOT NULL,          -- agent or lead
+  created_at REAL NOT NULL,
+  last_used_at REAL
+) STRICT;
 """
 
 MIGRATIONS: tuple[str, ...] = (_FIRST,)

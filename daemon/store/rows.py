@@ -30,7 +30,6 @@ class Row(msgspec.Struct, kw_only=True):
     expires_at: float | None = None
     pinned: int = 0
     superseded_by: str | None = None
-    node: int | None = None
     path: str | None = None
     start_line: int | None = None
     end_line: int | None = None

@@ -1,0 +1,103 @@
+"""What all calls share: version and limits, the envelope, the bases of calls, plain types."""
+
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+PROTOCOL_VERSION = 1
+MAX_FRAME_BYTES = 16 * 1024 * 1024
+MAX_CONTENT_BYTES = 1024 * 1024
+
+Reach = Literal["visible", "subtree", "exact", "all"]
+Tier = Literal["L0", "L1", "L2", "documents"]
+Sort = Literal["created", "updated", "accessed", "count", "importance"]
+Action = Literal["created", "updated", "deleted"]
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
+Seconds = Annotated[float, Meta(ge=0.0, le=253402300799.0)]  # up to the year 9999
+Metadata = dict[str, Any]
+MAX_INTEGER = 2**63 - 1  # what SQLite can hold
+Choice = Annotated[list[str], Meta(max_length=1000)]  # each value is a variable of a statement
+
+R = TypeVar("R")
+
+
+class Request(Struct, array_like=True, frozen=True):
+    """`[version, id, call]`: a request; the call is decoded once the version is known to fit."""
+
+    version: int
+    id: int
+    call: msgspec.Raw
+
+
+class Reply(Struct, array_like=True, frozen=True):
+    """`[kind, id, …]`: 0 = result, 1 = error (code, message, data), 2 = progress event."""
+
+    kind: int
+    id: int
+    body: msgspec.Raw  # result, error code or progress event
+    message: str = ""
+    data: dict[str, Any] = {}
+
+
+RESULT, ERROR, PROGRESS = 0, 1, 2
+
+
+class Progress(Struct, frozen=True):
+    """How far a long call is: `done` of `total` units of `stage`."""
+
+    stage: str
+    done: int
+    total: int
+
+
+class Done(Struct, kw_only=True):
+    """An order was accepted."""
+
+    message: str = ""
+
+
+def _wire_name(class_name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in class_name).lstrip("_")
+
+
+class Call(
+    Struct,
+    Generic[R],
+    kw_only=True,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="method",
+    tag=_wire_name,
+):
+    """A request for one method; `R` is its result."""
+
+
+class Scoped(Call[R], kw_only=True, frozen=True):
+    """A call on memories: `namespace` is the caller's place.
+
+    `reach` says what it sees from there: `visible` (own and enclosing), `subtree` (own and inner), `exact`, `all`.
+    Left out, it is `visible` for a named namespace and `all` for the root.
+    """
+
+    namespace: str = ""
+    reach: Reach | None = None
+
+
+class Filtered(Scoped[R], kw_only=True, frozen=True):
+    """A scoped call with the filters that every search and list takes; all given filters must hold.
+
+    A list filter holds when the value is one of the list. `metadata` compares top-level keys for equality (for a list
+    value: contains). `after` and `before` are exclusive and compare `created_at`.
+    """
+
+    type: Choice = []
+    source: Choice = []
+    tier: Annotated[list[Tier], Meta(max_length=1000)] = []
+    metadata: Metadata = {}
+    after: Seconds | None = None
+    before: Seconds | None = None
+    path_prefix: str | None = None
+    ids: list[str] = []

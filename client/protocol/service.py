@@ -1,0 +1,98 @@
+"""The daemon itself: health, counts, models, checks."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from memoryd.client.protocol.base import Call, Done, Progress, Scoped
+
+
+class ModelState(Struct, kw_only=True):
+    """The embedder: `state` is missing, fetching, loading, ready or failed; `reembedding` while models are swapped."""
+
+    name: str
+    state: Literal["missing", "fetching", "loading", "ready", "failed"]
+    dimensions: int | None = None
+    error: str = ""
+    attempts: int = 0
+    reembedding: Progress | None = None
+
+
+class Status(Struct, kw_only=True):
+    """Health of the daemon."""
+
+    version: str
+    protocol: int
+    pid: int
+    uptime_s: float
+    socket: str
+    data_dir: str
+    memories: int
+    pending_embeddings: int
+    model: ModelState
+    degraded: list[str] = []
+    connections: int = 0
+    queued: dict[str, int] = {}
+    rss_bytes: int = 0
+    index_bytes: int = 0
+
+
+class MethodStats(Struct, kw_only=True):
+    """Calls of one method since start: count, errors, latency in the daemon (recent calls)."""
+
+    calls: int
+    errors: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+class Stats(Struct, kw_only=True):
+    """What is stored and how the daemon was used since it started."""
+
+    memories: int
+    by_namespace: dict[str, int]
+    by_type: dict[str, int]
+    by_source: dict[str, int]
+    by_tier: dict[str, int]
+    embedded: int
+    pending_embeddings: int
+    embedding_cache: int
+    operations: int
+    database_bytes: int
+    oldest_at: float | None
+    newest_at: float | None
+    methods: dict[str, MethodStats] = {}
+
+
+class Verification(Struct, kw_only=True):
+    """Result of a check of the store: `problems` is empty when all is well."""
+
+    memories: int
+    pending_embeddings: int
+    problems: list[str] = []
+    repaired: list[str] = []
+
+
+class GetStatus(Call[Status], kw_only=True, frozen=True, tag="status"):
+    """Health of the daemon: model, queue of embeddings, connections, memory use."""
+
+
+class GetStats(Scoped[Stats], kw_only=True, frozen=True, tag="stats"):
+    """Counts of what is stored within reach, and how the daemon was used."""
+
+
+class UseModel(Call[Done], kw_only=True, frozen=True):
+    """Switch to another installed embedding model. Memories are re-embedded in the background, search goes on."""
+
+    name: str
+
+
+class Verify(Call[Verification], kw_only=True, frozen=True):
+    """Check the database, the full-text index and the vectors; with `repair` rebuild what is derived."""
+
+    repair: bool = False
+
+
+class Shutdown(Call[Done], kw_only=True, frozen=True):
+    """Finish the calls under way, write everything down and end the daemon."""
