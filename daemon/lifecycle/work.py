@@ -1,0 +1,34 @@
+"""What a job's implementation is: a plan of steps, and a function that applies a slice of them.
+
+The runner (`runs`) calls `plan` outside the writer and `apply` within it, slice by slice; between slices every other
+writer goes first. This module holds the types only; the table of implementations is in `jobs`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.writer import Transaction
+
+
+class Step(NamedTuple):
+    """One thing that a job would do."""
+
+    action: str  # a verb: move, delete, join, split, merge …
+    target: str  # a full memory id, "node 12", a file …
+    reason: str  # one phrase for a person
+    data: Any = None  # what `apply` needs beside the target
+
+
+# Reads only; `now` is in UTC seconds. A generator may be given up between any two steps.
+Plan = Callable[[Core, float], Iterable[Step]]
+# One slice in the writer's transaction. It checks each step again and skips those that hold no more. The last argument
+# is the number of the run's operation for `history.record`. Returns counts: what was done how often.
+Apply = Callable[[Core, Transaction, Sequence[Step], int], dict[str, int]]
+
+
+class Work(NamedTuple):
+    """A job's implementation. One whose `apply` changes only what is derived records no history."""
+
+    plan: Plan
+    apply: Apply
