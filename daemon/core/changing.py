@@ -145,6 +145,10 @@ def _forget(core: Core, gone: list[Row]) -> None:
 
 
 def _exchange(core: Core, gone: list[Row], back: list[Row]) -> None:
-    """Bring the index up to date after an undo."""
-    _forget(core, gone)
-    core.embedding.refresh(row.row for row in back)
+    """Bring the index up to date after an undo, where it is concerned."""
+    before = {row.row: (row.namespace, row.type, row.text_hash) for row in gone}
+    there = {row.row for row in back}
+    _forget(core, [row for row in gone if row.row not in there])
+    changed = [row.row for row in back if before.get(row.row) != (row.namespace, row.type, row.text_hash)]
+    if changed:
+        core.embedding.refresh(changed)

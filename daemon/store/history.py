@@ -1,8 +1,9 @@
 """The operation log: each change is one operation that keeps the former rows, so it can be shown and undone.
 
 An operation records for each memory it touches the row before it (NULL if there was none). The row after it is the
-`before` of the next operation on that memory, or the row itself. Undo puts the former rows back; it is an operation
-like any other, so undoing an undo does the change again.
+`before` of the next record of that memory, or the row itself. Records are in the order of the changes, which is not
+that of the operations: a job's run is one operation, and callers change memories while it lasts. Undo puts the former
+rows back; it is an operation like any other, so undoing an undo does the change again.
 """
 
 from typing import Any
@@ -14,6 +15,8 @@ from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Operation
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
+
+JOB = "job:"  # begins the kind of an operation that a background job made
 
 
 class Image(msgspec.Struct):
@@ -38,15 +41,16 @@ def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) ->
 
 def record(connection: apsw.Connection, operation: int, memory: str, namespace: str, before: Row | None) -> None:
     """Keep a memory's state before the operation touches it; the first state within an operation counts."""
-    image = None
+    image = key = None
     if before is not None:
+        key = before.text_hash
         links: list[Any] = connection.execute(
             "SELECT origin, target, kind, created_at FROM links WHERE origin = ? OR target = ?", (memory, memory)
         ).fetchall()
         image = _encode(Image(before, links)).decode()
     connection.execute(
-        "INSERT OR IGNORE INTO history (operation, memory, namespace, before) VALUES (?, ?, ?, ?)",
-        (operation, memory, namespace, image),
+        "INSERT OR IGNORE INTO history (operation, memory, namespace, text_hash, before) VALUES (?, ?, ?, ?, ?)",
+        (operation, memory, namespace, key, image),
     )
     connection.execute("UPDATE operations SET memories = memories + changes() WHERE id = ?", (operation,))
 
@@ -69,7 +73,7 @@ def states(connection: apsw.Connection, memory: str) -> list[tuple[int, str, flo
     """Return (operation, kind, at, row before it) of every change of a memory, oldest first."""
     found = connection.execute(
         "SELECT o.id, o.kind, o.at, h.before FROM history h JOIN operations o ON o.id = h.operation"
-        " WHERE h.memory = ? ORDER BY o.id",
+        " WHERE h.memory = ? ORDER BY h.id",
         (memory,),
     )
     return [(number, kind, at, _decode(before).row if before else None) for number, kind, at, before in found]
@@ -91,7 +95,7 @@ def known_id(connection: apsw.Connection, prefix: str, condition: str) -> str:
 def undo(
     connection: apsw.Connection, operation: int | None, condition: str, now: float, namespace: str
 ) -> tuple[int, int, list[Row], list[Row]]:
-    """Put back the state before an operation (None: the latest one not undone, and itself no undo).
+    """Put back the state before an operation (None: the latest of a caller that is not undone, and itself no undo).
 
     Return its number, the number of the undo, the rows as they were until now, and the rows put back. Raise `NotFound`,
     or `Conflict` when a memory was changed again since.
@@ -107,17 +111,15 @@ def undo(
     present = rows.by_ids(connection, [memory for memory, _, _ in images])
     for memory, place, _ in images:
         record(connection, mine, memory, place, present.get(memory))
-    rows.delete(connection, [row.row for row in present.values()])
     former = [_decode(before) for _, _, before in images if before]
-    for image in former:
-        rows.insert(connection, image.row)
+    rows.replace(connection, list(present.values()), [image.row for image in former])
     _restore_links(connection, former)
     connection.execute("UPDATE operations SET undone_by = ? WHERE id = ?", (mine, number))
     return number, mine, list(present.values()), [image.row for image in former]
 
 
 def _undoable(connection: apsw.Connection, operation: int | None, condition: str) -> tuple[int, str]:
-    in_effect = "o.undone_by IS NULL AND o.kind NOT IN ('undo', 'redo') AND ?1 IS NULL"
+    in_effect = f"o.undone_by IS NULL AND o.kind NOT IN ('undo', 'redo') AND o.kind NOT GLOB '{JOB}*' AND ?1 IS NULL"
     chosen = "o.id = ?1" if operation is not None else in_effect
     found: Any = connection.execute(
         f"SELECT o.id, o.kind, o.undone_by FROM operations o WHERE {chosen}"
@@ -138,11 +140,12 @@ def _undoable(connection: apsw.Connection, operation: int | None, condition: str
 
 def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
     later = connection.execute(
-        "SELECT DISTINCT l.operation FROM history h JOIN history l ON l.memory = h.memory AND l.operation > h.operation"
+        "SELECT DISTINCT l.operation FROM history h JOIN history l ON l.memory = h.memory AND l.id > h.id"
         " JOIN operations o ON o.id = l.operation"
         # An operation since then and the undo of it cancel each other.
         " WHERE h.operation = ? AND o.undone_by IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM operations u WHERE u.undone_by = o.id AND u.id > h.operation)"
+        " AND NOT EXISTS (SELECT 1 FROM operations u JOIN history w ON w.operation = u.id AND w.memory = h.memory"
+        "   WHERE u.undone_by = o.id AND w.id > h.id)"
         " ORDER BY 1",
         (operation,),
     ).fetchall()
@@ -156,6 +159,9 @@ def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
 
 def _restore_links(connection: apsw.Connection, former: list[Image]) -> None:
     """Put links back as they were, as far as both ends exist."""
+    ends = [(image.row.id,) for image in former]
+    connection.executemany("DELETE FROM links WHERE origin = ?", ends)
+    connection.executemany("DELETE FROM links WHERE target = ?", ends)
     for image in former:
         for link in image.links:
             connection.execute(

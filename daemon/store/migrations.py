@@ -104,13 +104,16 @@ CREATE TABLE operations (
   undone_by INTEGER REFERENCES operations (id)
 ) STRICT;
 CREATE TABLE history (
+  id INTEGER PRIMARY KEY,            -- the order of changes: a job's operation overlaps those of callers
   operation INTEGER NOT NULL REFERENCES operations (id) ON DELETE CASCADE,
   memory TEXT NOT NULL,
   namespace TEXT NOT NULL,           -- of the memory, so that history of deleted ones obeys reach
+  text_hash BLOB,                    -- of the row before: its vector is kept as long as it can be undone
   before TEXT,                       -- the row as JSON before the operation; NULL: it did not exist
-  PRIMARY KEY (operation, memory)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX history_memory ON history (memory, operation);
+  UNIQUE (operation, memory)
+) STRICT;
+CREATE INDEX history_memory ON history (memory, id);
+CREATE INDEX history_text ON history (text_hash) WHERE text_hash IS NOT NULL;
 
 -- L0: the journal of observed turns, so that they are back after a restart. A promoted turn keeps its key as its id.
 CREATE TABLE turns (
@@ -171,6 +174,12 @@ CREATE TABLE edges (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX edges_target ON edges (target);
 
+-- Since when no memory, no history and no turn has the text of a vector: the cache forgets it after a while.
+CREATE TABLE orphans (
+  vector INTEGER PRIMARY KEY REFERENCES vec_embeddings (id) ON DELETE CASCADE,
+  since REAL NOT NULL
+) STRICT;
+
 -- The scheduler: what each job is told, and how its runs went.
 CREATE TABLE jobs (
   name TEXT PRIMARY KEY,
@@ -185,7 +194,7 @@ CREATE TABLE runs (
   started_at REAL NOT NULL,
   took_ms REAL NOT NULL,
   by TEXT NOT NULL,            -- scheduler or hand
-  outcome TEXT NOT NULL,       -- done, failed, interrupted
+  outcome TEXT NOT NULL,       -- running, done, failed, interrupted
   counts TEXT NOT NULL,        -- a JSON object
   operation INTEGER,
   error TEXT NOT NULL

@@ -42,6 +42,7 @@ class Row(msgspec.Struct, kw_only=True):
 
 
 COLUMNS: tuple[str, ...] = Row.__struct_fields__
+_MOVES = frozenset({"tier", "namespace", "text_hash"})  # what decides to which node a memory belongs
 _SELECT = "SELECT " + ", ".join(f"m.{column}" for column in COLUMNS) + " FROM memories m"
 _INSERT = (
     f"INSERT INTO memories ({', '.join(COLUMNS[1:])}) VALUES ({', '.join('?' * (len(COLUMNS) - 1))}) RETURNING row"
@@ -130,6 +131,31 @@ def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> 
 def delete(connection: apsw.Connection, numbers: Iterable[int]) -> None:
     """Delete rows; their links and full-text entries go with them."""
     connection.executemany("DELETE FROM memories WHERE row = ?", ((number,) for number in numbers))
+
+
+def replace(connection: apsw.Connection, present: Sequence[Row], former: Sequence[Row]) -> None:
+    """Put the `former` rows in place of the `present` ones.
+
+    A row in both is changed where it differs: a full-text entry is not made anew because its memory changed its tier.
+    A memory that moved, or whose text is another, leaves its node, as one that is deleted does.
+    """
+    kept = {row.row: row for row in present}
+    back = {row.row for row in former if row.row in kept and kept[row.row].id == row.id}
+    delete(connection, kept.keys() - back)
+    changes: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
+    for row in former:
+        if row.row not in back:
+            insert(connection, row)
+            continue
+        now = kept[row.row]
+        different = tuple(name for name in COLUMNS if getattr(row, name) != getattr(now, name))
+        changes.setdefault(different, []).append((*(getattr(row, name) for name in different), row.row))
+    for names, values in changes.items():
+        if names:
+            assignments = ", ".join(f"{name} = ?" for name in names)
+            connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", values)
+        if _MOVES.intersection(names):
+            connection.executemany("DELETE FROM members WHERE memory = ?", ((given[-1],) for given in values))
 
 
 def _parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
