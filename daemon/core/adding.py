@@ -151,7 +151,7 @@ def _near(
     """Return the memories above the threshold, nearest first, judged for disagreement."""
     generation, vector = embedded
     threshold = generation.embedder.floors.duplicate if place.threshold is None else place.threshold
-    found = generation.index.nearest(vector, NEIGHBOURS, frozenset([place.number]), memory.type)
+    found = generation.index.nearest_like(vector, NEIGHBOURS, place.number, memory.type)
     candidates = found.rows[found.similarities > threshold - 0.01].tolist()  # the index is exact to about 0.001
     if not candidates:
         return []

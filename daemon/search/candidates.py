@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.retrieval import Near, Retrieval, Sources
@@ -21,6 +20,9 @@ from memoryd.daemon.store.vectors import Vector
 
 _WORDS_DEPTH = 4
 
+Stored = tuple[list[int], Vector]  # rows and their vectors, shape (rows, dimensions)
+_NONE: Stored = ([], np.zeros((0, 0), np.float32))
+
 log = logging.getLogger(__name__)
 
 
@@ -30,12 +32,15 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
     began = time.perf_counter()
     _words(retrieval, sources)
     retrieval.notes["fulltext_ms"] = _ms_since(began)
+    generation = retrieval.generation
+    # Read while the query is still being embedded.
+    by_words = _stored(sources, generation, list(retrieval.candidates)) if generation else _NONE
     began = time.perf_counter()
     retrieval.vector = vector = _vector(retrieval, sources)
     retrieval.notes["embed_wait_ms"] = _ms_since(began)
-    if vector is not None and retrieval.generation is not None:
+    if vector is not None and generation is not None:
         began = time.perf_counter()
-        _meaning(retrieval, sources, retrieval.generation, vector)
+        _meaning(retrieval, sources, generation, vector, by_words)
         retrieval.notes["vector_ms"] = _ms_since(began)
     for candidate in retrieval.candidates.values():
         candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
@@ -63,21 +68,20 @@ def _nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
 def _words(retrieval: Retrieval, sources: Sources) -> None:
     try:
         with sources.store.reading() as connection:
-            match = fulltext.build_match(connection, retrieval.call.query, sources.config.max_postings)
+            match = fulltext.build_match(
+                connection, sources.store.frequencies, retrieval.call.query, sources.config.max_postings
+            )
             if match is None:
                 return
             retrieval.notes["words"] = match.asked
             if match.left_out:
                 retrieval.notes["too_common"] = match.left_out
-            depth = retrieval.depth
             found = fulltext.search(
                 connection,
                 match,
-                retrieval.chosen,
-                retrieval.now,
-                limit=_WORDS_DEPTH * depth,
+                retrieval.allowed,
+                limit=_WORDS_DEPTH * retrieval.depth,
                 deadline=retrieval.deadline,
-                enough=depth,
             )
     except Interrupted:
         retrieval.degrade("fulltext")
@@ -91,6 +95,11 @@ def _words(retrieval: Retrieval, sources: Sources) -> None:
     for row, _ in found[: retrieval.depth]:
         retrieval.candidate(row)
     retrieval.notes["fulltext"] = len(found)
+
+
+def _stored(sources: Sources, generation: Generation, rows: list[int]) -> Stored:
+    with sources.store.reading() as connection:
+        return vectors.of_rows(connection, generation.model, rows) if rows else _NONE
 
 
 def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
@@ -110,13 +119,12 @@ def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
     return None
 
 
-def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> None:
+def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, by_words: Stored) -> None:
     """Make candidates of the nearest rows, and give every candidate its exact cosine."""
     near = retrieval.near.result() if retrieval.near else nearest(retrieval, sources, generation, vector)
     for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
         retrieval.candidate(row).similarity_rank = rank
-    only_words = [row for row in retrieval.candidates if row not in near.similarities]
-    similarities = {**near.similarities, **_exact(retrieval, sources, generation, vector, only_words)}
+    similarities = {**near.similarities, **_cosines(by_words, vector)}
     for candidate in retrieval.candidates.values():
         candidate.similarity = similarities.get(candidate.row)
     retrieval.notes["vectors"] = len(near.rows)
@@ -125,38 +133,14 @@ def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vec
 def nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:
     """Return the rows nearest to the query that pass the filters."""
     wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
-    rows = sources.store.chosen_rows(retrieval.chosen, retrieval.now) if retrieval.chosen.narrow else None
-    near, asked = _rescored(retrieval, sources, generation, vector, wanted, rows)
-    if rows is None and len(near.rows) < retrieval.depth and asked == wanted:
-        # Superseded and expired rows took the places: look among those alive only.
-        rows = sources.store.chosen_rows(retrieval.chosen, retrieval.now)
-        near, _ = _rescored(retrieval, sources, generation, vector, wanted, rows)
-    return near
+    found = generation.index.nearest(vector, wanted, retrieval.allowed).rows.tolist()
+    exact = _cosines(_stored(sources, generation, found), vector)
+    return Near(sorted(exact, key=lambda row: -exact[row]), exact)
 
 
-def _rescored(
-    retrieval: Retrieval,
-    sources: Sources,
-    generation: Generation,
-    vector: Vector,
-    wanted: int,
-    rows: NDArray[np.int64] | None,
-) -> tuple[Near, int]:
-    """Return what the index finds with exact cosines, and how many rows it found before the filters on state."""
-    found = generation.index.nearest(vector, wanted, retrieval.chosen.reached, rows=rows).rows.tolist()
-    exact = _exact(retrieval, sources, generation, vector, found)
-    return Near(sorted(exact, key=lambda row: -exact[row]), exact), len(found)
-
-
-def _exact(
-    retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, rows: list[int]
-) -> dict[int, float]:
-    if not rows:
-        return {}
-    where, values = retrieval.chosen.where(retrieval.now)
-    with sources.store.reading() as connection:
-        numbers, matrix = vectors.of_rows(connection, generation.model, rows, where, values)
-    return dict(zip(numbers, (matrix @ vector).tolist(), strict=True)) if numbers else {}
+def _cosines(stored: Stored, vector: Vector) -> dict[int, float]:
+    rows, matrix = stored
+    return dict(zip(rows, (matrix @ vector).tolist(), strict=True)) if rows else {}
 
 
 def _ms_since(began: float) -> float:

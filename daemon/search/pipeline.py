@@ -94,10 +94,12 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
     if len(call.query) > MAX_QUERY_CHARS:
         raise Invalid(f"The query has {len(call.query)} characters; the limit is {MAX_QUERY_CHARS}.")
     multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
+    chosen, now = compile_filter(call, sources.store.namespaces), sources.clock()
     return Retrieval(
         call=call,
-        chosen=compile_filter(call, sources.store.namespaces),
-        now=sources.clock(),
+        chosen=chosen,
+        now=now,
+        allowed=sources.store.allowed(chosen, now),
         depth=max(LEAST_DEPTH, multiplier * call.limit),
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )

@@ -12,6 +12,7 @@ from memoryd.daemon.config import SearchConfig
 from memoryd.daemon.embedding.embedder import Embedding
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.traces import Candidate, Traces
+from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
@@ -45,6 +46,7 @@ class Retrieval:
     now: float
     depth: int
     deadline: float | None  # on the monotonic clock
+    allowed: Mask  # by row number: what the filters leave
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
     vector: "Vector | Future[Vector] | None" = None

@@ -73,7 +73,9 @@ def _not_a_candidate(sources: Sources, connection: apsw.Connection, retrieval: R
 def _missed_by_words(sources: Sources, connection: apsw.Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
     if "fulltext" in retrieval.degraded:
         return "full text could not be searched in time"
-    match = fulltext.build_match(connection, retrieval.call.query, sources.config.max_postings)
+    match = fulltext.build_match(
+        connection, sources.store.frequencies, retrieval.call.query, sources.config.max_postings
+    )
     if match is not None:
         sql = f"SELECT {fulltext.BM25} FROM memories_fts WHERE memories_fts MATCH ? AND rowid = ?"
         scored: Any = connection.execute(sql, (match.expression, row.row)).get
@@ -90,6 +92,6 @@ def _place_by_meaning(
     if not numbers:
         return None, None
     similarity = float(matrix[0] @ vector)
-    everything = generation.index.nearest(vector, max(1, len(generation.index)), retrieval.chosen.reached)
+    everything = generation.index.nearest(vector, max(1, len(generation.index)), retrieval.allowed)
     places = np.flatnonzero(everything.rows == row.row)
     return similarity, int(places[0]) + 1 if len(places) else None

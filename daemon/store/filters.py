@@ -17,12 +17,18 @@ _IDS = "m.row IN (SELECT x.row FROM json_each(?) v CROSS JOIN memories x ON x.id
 
 
 class Filter(NamedTuple):
-    """`reached` namespaces (None = all) and a further SQL condition with its values; `narrow` if there is one."""
+    """`reached` namespaces (None = all) and an SQL condition on the fields with its values.
 
-    reached: frozenset[int] | None
-    condition: str
-    values: tuple[Any, ...]
-    narrow: bool
+    `words`, `after` and `before` say the same as far as RAM can answer it; `further` if the condition asks more.
+    """
+
+    reached: frozenset[int] | None = None
+    condition: str = ""
+    values: tuple[Any, ...] = ()
+    words: dict[str, list[str]] = {}
+    after: float | None = None
+    before: float | None = None
+    further: bool = False
 
     def where(self, now: float, all_states: bool = False) -> tuple[str, tuple[Any, ...]]:
         """Return the whole condition: namespaces, fields and, unless `all_states`, only what is alive at `now`."""
@@ -43,10 +49,11 @@ def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
     reached = names.reached(namespaces.check(call.namespace), call.reach)
     parts: list[str] = []
     values: list[Any] = []
-    for column, wanted in (("type", call.type), ("source", call.source), ("tier", call.tier)):
-        if wanted:
-            parts.append(f"m.{column} IN ({', '.join('?' * len(wanted))})")
-            values += wanted
+    words: dict[str, list[str]] = {"type": call.type, "source": call.source, "tier": list(call.tier)}
+    words = {column: wanted for column, wanted in words.items() if wanted}
+    for column, wanted in words.items():
+        parts.append(f"m.{column} IN ({', '.join('?' * len(wanted))})")
+        values += wanted
     if len(call.metadata) > _MAX_KEYS:
         raise Invalid(f"The filter has {len(call.metadata)} metadata keys; the limit is {_MAX_KEYS}.")
     for key, value in call.metadata.items():
@@ -67,7 +74,8 @@ def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
             rows.check_prefix(prefix)
         parts.append(_IDS)
         values.append(msgspec.json.encode(call.ids).decode())
-    return Filter(reached, " AND ".join(parts), tuple(values), bool(parts))
+    further = bool(call.metadata or call.ids or call.path_prefix is not None)
+    return Filter(reached, " AND ".join(parts), tuple(values), words, call.after, call.before, further)
 
 
 def _metadata(key: str, value: Any) -> tuple[str, list[Any]]:

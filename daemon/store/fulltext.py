@@ -9,24 +9,21 @@ import time
 from typing import Any, NamedTuple
 
 import apsw
+import numpy as np
 
-from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.facts import Mask, passing
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 MAX_TERMS = 64
 MAX_POSTINGS = 20_000
-_DEEPER = 10  # times as many of the best matches, when a filter leaves too few of them
+_SPARE = 1.5  # times as many matches as should suffice if a filter leaves its share of them
+_MAX_KNOWN = 20_000  # stems whose frequency is kept
+_COUNT_AFTER = 1_000  # written memories
 MIN_TERMS = 2  # these are asked whatever they cost
 
 # bm25() is negative, smaller is better. Weights: content, metadata, neighbours.
 BM25 = "-bm25(memories_fts, 1.0, 0.5, 0.35)"
-# CROSS JOIN: whatever the filter, the words are looked up once; the planner must not ask them row by row.
 _BEST = f"SELECT rowid, {BM25} AS score FROM memories_fts WHERE memories_fts MATCH ? ORDER BY score DESC LIMIT ?"
-# The unary plus keeps SQLite from asking FTS5 once for each row of the subquery.
-_BEST_AMONG = (
-    f"SELECT rowid, {BM25} AS score FROM memories_fts WHERE memories_fts MATCH ?"
-    " AND +rowid IN (SELECT m.row FROM memories m WHERE {where}) ORDER BY score DESC LIMIT ?"
-)
 _DOCUMENTS = "SELECT doc FROM memories_terms WHERE term = ?"
 
 
@@ -54,15 +51,46 @@ def _tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
     return list(found)
 
 
-def build_match(connection: apsw.Connection, text: str, max_postings: int = MAX_POSTINGS) -> Match | None:
+class Frequencies:
+    """In how many memories a stem occurs, kept in RAM: a guide to what a word costs, so it need not be of this minute.
+
+    A stem that occurs nowhere is asked for each time: it may have been added a moment ago.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._changes = 0
+
+    def find(self, connection: apsw.Connection, stem: str) -> int | None:
+        """Return the number of memories that hold a stem, None if none does."""
+        known = self._known.get(stem)
+        if known is None:
+            known = connection.execute(_DOCUMENTS, (stem,)).get
+            if isinstance(known, int):
+                if len(self._known) >= _MAX_KNOWN:
+                    self._known.clear()
+                self._known[stem] = known
+        return known
+
+    def changed(self, memories: int) -> None:
+        """Note that memories were written; after many of them count anew."""
+        self._changes += memories
+        if self._changes > _COUNT_AFTER:
+            self._changes = 0
+            self._known.clear()
+
+
+def build_match(
+    connection: apsw.Connection, frequencies: Frequencies, text: str, max_postings: int = MAX_POSTINGS
+) -> Match | None:
     """Return the query for a person's text, None when it has no word that any memory holds."""
     words = words_of(connection, text)[:MAX_TERMS]
     stemmer = connection.fts5_tokenizer("porter", ["unicode61"])
     counted: list[tuple[int, str]] = []
     for word in words:
         stems = _tokens(stemmer, word)
-        documents = connection.execute(_DOCUMENTS, (stems[0],)).get if stems else None
-        if isinstance(documents, int):
+        documents = frequencies.find(connection, stems[0]) if stems else None
+        if documents is not None:
             counted.append((documents, word))
     asked: list[str] = []
     postings = 0
@@ -80,41 +108,24 @@ def build_match(connection: apsw.Connection, text: str, max_postings: int = MAX_
 def search(
     connection: apsw.Connection,
     match: Match,
-    chosen: Filter,
-    now: float,
+    allowed: Mask,
     limit: int,
     deadline: float | None = None,
-    enough: int | None = None,
 ) -> list[tuple[int, float]]:
-    """Return (row, BM25) of the best matches, best first; raise `apsw.InterruptError` at the deadline (monotonic).
+    """Return (row, BM25) of the best `limit` matches that a mask by row number allows, best first.
 
-    Looking up each scored row in `memories` costs more than scoring it, so the filter is first applied to the best few
-    alone. When `enough` of these pass, the rows after them are returned unfiltered: they serve to look up the score of
-    rows that are known otherwise. When too few pass, the best are asked again deeper, and at last all are filtered.
+    Raise `apsw.InterruptError` at the deadline (monotonic). Fetching a match costs half of what scoring it does, so as
+    many are fetched as the share of allowed rows makes likely to suffice, and all if they did not.
     """
-    wanted = limit if enough is None else enough
+    share = max(float(np.count_nonzero(allowed)), 1.0) / len(allowed)
     with _stopping_at(connection, deadline):
-        for depth in (limit, _DEEPER * limit):
-            best: list[tuple[int, float]] = list(connection.execute(_BEST, (match.expression, depth)))
-            first = _passing(connection, best[: 2 * wanted], chosen, now)
-            if enough is not None and len(first) >= enough:
-                return first + best[2 * wanted :]
-            passed = first + _passing(connection, best[2 * wanted :], chosen, now)
-            if len(best) < depth or len(passed) >= wanted:
-                return passed[:limit]
-        where, values = chosen.where(now)
-        sql = _BEST_AMONG.format(where=where)
-        return list(connection.execute(sql, (match.expression, *values, limit)))
-
-
-def _passing(
-    connection: apsw.Connection, found: list[tuple[int, float]], chosen: Filter, now: float
-) -> list[tuple[int, float]]:
-    where, values = chosen.where(now)
-    numbers = ", ".join(str(row) for row, _ in found)
-    sql = f"SELECT m.row FROM memories m NOT INDEXED WHERE m.row IN ({numbers}) AND {where}"
-    passing = {row for (row,) in connection.execute(sql, values)}
-    return [match for match in found if match[0] in passing]
+        for depth in (int(limit / share * _SPARE) + 1, -1):
+            best: list[Any] = connection.execute(_BEST, (match.expression, depth)).fetchall()
+            keep = passing(allowed, np.array([row for row, _ in best], np.int64)).tolist()
+            passed = [found for found, kept in zip(best, keep, strict=True) if kept]
+            if len(passed) >= limit or len(best) != depth:
+                break
+    return passed[:limit]
 
 
 class _stopping_at:

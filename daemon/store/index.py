@@ -17,10 +17,11 @@ import numpy as np
 import simsimd
 from numpy.typing import NDArray
 
+from memoryd.daemon.store.facts import Mask, passing
 from memoryd.daemon.store.vectors import Vector
 
 RESCORE = 64
-_BLOCK = 64  # top-k by blocks: only the best blocks are looked into, which is far cheaper than a full partition
+_BLOCK = 16  # top-k by blocks: only the best blocks are looked into, which is far cheaper than a full partition
 _FIRST_CAPACITY = 1024
 _GATHER_BELOW = 8  # scan only the allowed rows when they are fewer than 1 in this many
 
@@ -40,19 +41,6 @@ class _View(NamedTuple):
     rows: NDArray[np.int64]
     namespaces: NDArray[np.int32]
     kinds: NDArray[np.int32]
-
-    def allowed(
-        self, namespaces: frozenset[int] | None, kind: int | None, rows: NDArray[np.int64] | None
-    ) -> NDArray[np.int64] | None:
-        """Return the positions that the filters leave, None for all."""
-        masks: list[NDArray[np.bool_]] = []
-        if namespaces is not None:
-            masks.append(np.isin(self.namespaces, np.fromiter(namespaces, np.int32)))
-        if kind is not None:
-            masks.append(self.kinds == kind)
-        if rows is not None:
-            masks.append(np.isin(self.rows, rows))
-        return np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
 
 
 class VectorIndex:
@@ -113,28 +101,19 @@ class VectorIndex:
                 self._position[int(self._rows[position])] = position
             self._count = last
 
-    def nearest(
-        self,
-        query: Vector,
-        k: int,
-        namespaces: frozenset[int] | None = None,
-        kind: str | None = None,
-        rows: NDArray[np.int64] | None = None,
-    ) -> Found:
-        """Return the `k` rows most similar to `query` among the given namespaces, type and row numbers (None: any)."""
-        code, scale = _quantise(query)
+    def nearest(self, query: Vector, k: int, allowed: Mask | None = None) -> Found:
+        """Return the `k` rows most similar to `query` among those that a mask by row number allows (None: all)."""
+        view = self._view()
+        return _nearest(view, query, k, None if allowed is None else passing(allowed, view.rows))
+
+    def nearest_like(self, query: Vector, k: int, namespace: int, kind: str) -> Found:
+        """Return the `k` rows of one namespace and type most similar to `query`, those not yet committed as well."""
+        view = self._view()
+        return _nearest(view, query, k, (view.namespaces == namespace) & (view.kinds == self._types.get(kind, -1)))
+
+    def _view(self) -> _View:
         with self._lock:
-            view = _View(*(array[: self._count] for array in self._arrays()))
-            kind_number = None if kind is None else self._types.get(kind, -1)
-        allowed = view.allowed(namespaces, kind_number, rows)
-        if allowed is not None and len(allowed) * _GATHER_BELOW < len(view.rows):
-            scores = _dot(code, view.codes[allowed]) * view.scales[allowed]
-        else:
-            scores = _dot(code, view.codes) * view.scales
-            scores = scores if allowed is None else scores[allowed]
-        best = _top(scores, k)
-        found = view.rows[best if allowed is None else allowed[best]]
-        return Found(found.copy(), (scores[best] * scale).astype(np.float32))
+            return _View(*(array[: self._count] for array in self._arrays()))
 
     def _allocate(self, capacity: int) -> None:
         """Make room for `capacity` rows, keeping what is there."""
@@ -151,6 +130,22 @@ class VectorIndex:
         return self._codes, self._scales, self._rows, self._namespaces, self._kinds
 
 
+def _nearest(view: _View, query: Vector, k: int, allowed: Mask | None) -> Found:
+    code, scale = _quantise(query)
+    few = allowed is not None and np.count_nonzero(allowed) * _GATHER_BELOW < len(allowed)
+    if allowed is not None and few:
+        places = np.flatnonzero(allowed)
+        scores = _dot(code, view.codes[places]) * view.scales[places]
+        best = _top(scores, k)
+        return Found(view.rows[places[best]], (scores[best] * scale).astype(np.float32))
+    scores = _dot(code, view.codes) * view.scales
+    if allowed is not None:
+        scores[~allowed] = -np.inf
+    best = _top(scores, k)
+    best = best[scores[best] > -np.inf]
+    return Found(view.rows[best], (scores[best] * scale).astype(np.float32))
+
+
 def _quantise(vector: Vector) -> tuple[NDArray[np.int8], float]:
     scale = float(np.abs(vector).max()) / 127 or 1.0
     return np.rint(vector / scale).astype(np.int8), scale
@@ -165,7 +160,7 @@ def _dot(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float64]
 
 def _top(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     """Return the positions of the `k` largest scores, largest first."""
-    candidates = _best_blocks(scores, k) if len(scores) > 8 * _BLOCK * k else np.arange(len(scores))
+    candidates = _best_blocks(scores, k) if len(scores) > 4 * _BLOCK * k else np.arange(len(scores))
     if len(candidates) > k:
         candidates = candidates[np.argpartition(-scores[candidates], k - 1)[:k]]
     return candidates[np.argsort(-scores[candidates], kind="stable")]

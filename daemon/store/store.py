@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.daemon.store import fulltext, vectors
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer
+from memoryd.daemon.store.facts import Facts, Mask, only
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
@@ -45,14 +46,16 @@ class Store:
             migrate(connection)
             make_durable(connection)
             self.namespaces = Namespaces(connection)
+            self.facts = Facts(connection)
         except apsw.Error as error:
             connection.close()
             raise StorageFailed(f"The database {self.path} cannot be used: {error}.") from None
         except BaseException:
             connection.close()
             raise
+        self.frequencies = fulltext.Frequencies()
         self._connection = connection
-        self._writer = Writer(connection, self.repair_soon)
+        self._writer = Writer(connection, self._committed, self.repair_soon)
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
@@ -73,6 +76,11 @@ class Store:
             yield connection
         finally:
             connection.execute("ROLLBACK")
+
+    def _committed(self, connection: apsw.Connection, rows: set[int]) -> None:
+        """Bring what RAM knows of these memories up to date, on the writer's thread."""
+        self.facts.refresh(connection, rows)
+        self.frequencies.changed(len(rows))
 
     def write(self, job: Callable[[Transaction], T]) -> "Future[T]":
         """Queue a job for the writer; raise `Busy` when too many wait."""
@@ -99,7 +107,12 @@ class Store:
 
         return self.write(job)
 
-    def chosen_rows(self, chosen: Filter, now: float) -> NDArray[np.int64]:
+    def allowed(self, chosen: Filter, now: float) -> Mask:
+        """Return for each row number whether a filter leaves it, among what is alive."""
+        mask = self.facts.allowed(chosen, now)
+        return only(mask, self._chosen_rows(chosen, now)) if chosen.further else mask
+
+    def _chosen_rows(self, chosen: Filter, now: float) -> NDArray[np.int64]:
         """Return the row numbers that a filter leaves. One text of all numbers is faster than a Python row each."""
         where, values = chosen.where(now)
         with self.reading() as connection:

@@ -2,7 +2,8 @@
 
 A job is a function of a `Transaction`. It runs in a savepoint of its own, so a job that fails takes back
 its own changes only. Its future gets the result after the commit is on disk. What a job changes in RAM (index entries)
-it does in `after_commit`, or takes back in `on_rollback`, so RAM and disk agree.
+it does in `after_commit`, or takes back in `on_rollback`, so RAM and disk agree. The facts of the memories whose rows a
+transaction touched are brought up to date by the writer itself, whatever statement did it.
 """
 
 import logging
@@ -18,6 +19,7 @@ from memoryd.client.errors import Busy, MemorydError, StorageFailed
 
 T = TypeVar("T")
 Job = Callable[["Transaction"], T]
+Committed = Callable[[apsw.Connection, set[int]], None]
 
 MAX_BATCH = 256
 MAX_WAITING = 2048
@@ -52,8 +54,11 @@ class Transaction:
 class Writer:
     """Owns the writing connection and its thread."""
 
-    def __init__(self, connection: apsw.Connection, damaged: Callable[[], None]) -> None:
+    def __init__(self, connection: apsw.Connection, committed: Committed, damaged: Callable[[], None]) -> None:
         self._connection = connection
+        self._committed = committed  # called with the memories that a transaction touched
+        self._touched: set[int] = set()  # rows of memories that the present transaction has changed
+        connection.set_update_hook(self._note)
         self._damaged = damaged  # called when a job meets a damaged page or index
         self._jobs: queue.Queue[tuple[Job[Any], Future[Any]] | None] = queue.Queue(MAX_WAITING)
         self._closing = False
@@ -104,7 +109,9 @@ class Writer:
 
     def _write(self, batch: list[tuple[Job[Any], Future[Any]]]) -> None:
         outcomes: list[tuple[Future[Any], Any]] = []
+        self._touched.clear()
         transaction = Transaction(self._connection)
+        transaction.after_commit(lambda: self._committed(self._connection, self._touched))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             for job, future in batch:
@@ -123,6 +130,10 @@ class Writer:
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
+
+    def _note(self, kind: int, database: str, table: str, row: int) -> None:
+        if table == "memories":
+            self._touched.add(row)
 
     def _attempt(self, job: Job[Any], transaction: Transaction) -> Any:
         """Run one job in a savepoint; return its result or its exception."""

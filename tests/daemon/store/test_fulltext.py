@@ -14,20 +14,20 @@ from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Interrupted, Store
 from workbench import insert
 
-EVERYTHING = Filter(None, "", (), False)
+EVERYTHING = Filter()
 
 
 def found(store: Store, query: str, chosen: Filter = EVERYTHING, limit: int = 10, **options: Any) -> list[str]:
     with store.reading() as connection:
-        match = fulltext.build_match(connection, query)
-        hits = fulltext.search(connection, match, chosen, 100.0, limit, **options) if match else []
+        match = fulltext.build_match(connection, store.frequencies, query)
+        hits = fulltext.search(connection, match, store.allowed(chosen, 100.0), limit, **options) if match else []
         contents = rows.by_rows(connection, [row for row, _ in hits])
         return [contents[row].content for row, _ in hits]
 
 
 def matched(store: Store, query: str, max_postings: int = fulltext.MAX_POSTINGS) -> fulltext.Match | None:
     with store.reading() as connection:
-        return fulltext.build_match(connection, query, max_postings)
+        return fulltext.build_match(connection, store.frequencies, query, max_postings)
 
 
 HOSTILE = [
@@ -176,20 +176,48 @@ def test_only_what_the_filter_leaves_is_found(store: Store) -> None:
     insert(store, "a heron there", "there")
     insert(store, "a heron gone", "here", superseded_by="aa" * 16)
     insert(store, "a heron expired", "here", expires_at=100.0)
-    assert found(store, "heron", Filter(frozenset([here.namespace]), "", (), False)) == ["a heron here"]
-    assert found(store, "heron", Filter(None, "m.type IN (?)", ("lesson",), True)) == []
+    assert found(store, "heron", Filter(frozenset([here.namespace]))) == ["a heron here"]
+    assert found(store, "heron", Filter(words={"type": ["lesson"]})) == []
 
 
-@pytest.mark.parametrize(
-    "condition", ["m.type IN ('fact')", "m.id >= 'a' AND m.id < 'b'", "m.created_at > 0", "m.path >= 'a'"]
-)
-def test_whatever_the_filter_the_words_are_looked_up_first(store: Store, condition: str) -> None:
-    """Driven by the filter SQLite would ask full text once for each row that the filter leaves."""
-    sql = "EXPLAIN QUERY PLAN " + fulltext._BEST_AMONG.format(where=condition)
-    with store.reading() as connection:
-        steps = [step for *_, step in connection.execute(sql, ('"heron"', 10))]
-    assert steps[0].startswith("SCAN memories_fts VIRTUAL TABLE")
-    assert "=" not in steps[0].partition("INDEX")[2]  # no row number is asked for
+def row_of(content: str, number: int, kind: str) -> rows.Row:
+    return rows.Row(
+        id=f"{number:032x}",
+        namespace=1,
+        type=kind,
+        source="manual",
+        tier="L1",
+        importance=0.5,
+        created_at=0.0,
+        updated_at=0.0,
+        content_hash=b"",
+        text_hash=b"",
+        content=content,
+    )
+
+
+@pytest.mark.parametrize("allowed", [1, 2, 30, 400])
+def test_a_filter_that_leaves_few_gets_all_of_them_that_match(store: Store, allowed: int) -> None:
+    def job(transaction: Any) -> None:
+        for number in range(1, 401):
+            kind = "lesson" if number <= allowed else "fact"
+            content = "heron " * (number > allowed) + f"heron {number}"  # those left match worst
+            rows.insert(transaction.connection, row_of(content, number, kind))
+
+    insert(store, "the namespace")
+    store.write(job).result()
+    wanted = {f"heron {number}" for number in range(1, allowed + 1)}
+    assert set(found(store, "heron", Filter(words={"type": ["lesson"]}), limit=400)) == wanted
+
+
+def test_a_word_is_found_whatever_was_known_of_its_frequency(store: Store) -> None:
+    assert found(store, "heron") == []
+    first = insert(store, "a heron")
+    assert found(store, "heron") == ["a heron"]
+    store.write(lambda transaction: rows.delete(transaction.connection, [first.row])).result()
+    assert found(store, "heron") == []
+    insert(store, "the heron again")
+    assert found(store, "heron") == ["the heron again"]
 
 
 def test_a_search_is_interrupted_at_its_deadline_and_the_connection_goes_on(store: Store) -> None:
@@ -250,9 +278,9 @@ def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Sto
     with store.reading() as connection:
         every = rows.select(connection, "TRUE", ())
         for row in every:
-            match = fulltext.build_match(connection, row.content)
+            match = fulltext.build_match(connection, store.frequencies, row.content)
             assert match is not None
-            assert row.row in dict(fulltext.search(connection, match, EVERYTHING, 0.0, len(every)))
+            assert row.row in dict(fulltext.search(connection, match, store.allowed(EVERYTHING, 0.0), len(every)))
 
 
 def test_a_check_finds_no_damage_where_there_is_none_however_often_and_on_whichever_thread(store: Store) -> None:

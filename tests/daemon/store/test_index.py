@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from memoryd.daemon.store.index import RESCORE, VectorIndex
 from memoryd.daemon.store.vectors import Vector
@@ -99,18 +100,25 @@ def test_filters_leave_only_what_they_allow_and_the_best_of_it(count: int) -> No
     vectors = gaussian(np.random.default_rng(4), count)
     index = filled(vectors)
 
-    def allowed(k: int = 20, **filters: Any) -> set[int]:
-        return set(index.nearest(vectors[0], k, **filters).rows.tolist())
+    def allowed(rows: set[int]) -> NDArray[np.bool_]:
+        mask = np.zeros(count + 1, np.bool_)
+        mask[list(rows)] = True
+        return mask
+
+    def found(k: int, rows: set[int]) -> list[int]:
+        return index.nearest(vectors[0], k, allowed(rows)).rows.tolist()
 
     every = set(range(count))
-    assert allowed(count, namespaces=frozenset([0, 1])) == {row for row in every if row % 3 in (0, 1)}
-    assert allowed(count, kind="odd") == {row for row in every if row % 2}
-    assert allowed(count, kind="odd", namespaces=frozenset([0])) == {row for row in every if row % 6 == 3}
-    assert allowed(count, rows=np.array([1, 99_999])) == {1}
-    assert allowed(namespaces=frozenset()) == allowed(kind="absent") == allowed(rows=np.zeros(0, np.int64)) == set()
+    for wanted in (every, every - {0}, {row for row in every if row % 2}, {1}, set()):
+        assert set(found(count, wanted)) == wanted
     few = np.arange(1, count, 50)
     best = few[np.argsort(-(vectors[few] @ vectors[0]))][:5]
-    assert set(index.nearest(vectors[0], 5, rows=few).rows.tolist()) == set(best.tolist())
+    assert set(found(5, set(few.tolist()))) == set(best.tolist())
+    assert set(index.nearest(vectors[0], count, allowed(every)[: count // 2 + 1]).rows.tolist()) == set(
+        range(count // 2)
+    )
+    assert set(index.nearest_like(vectors[0], count, 0, "odd").rows.tolist()) == {row for row in every if row % 6 == 3}
+    assert index.nearest_like(vectors[0], count, 0, "absent").rows.tolist() == []
 
 
 def test_a_removed_row_is_never_found_and_its_place_is_used_again() -> None:
@@ -124,7 +132,7 @@ def test_a_removed_row_is_never_found_and_its_place_is_used_again() -> None:
     assert set(index.nearest(vectors[0], 3000).rows.tolist()) == set(range(1, 3000, 2))
     index.extend([(row, 0, "new") for row in range(5000, 6500)], vectors[:1500])
     assert index.size_bytes() == size
-    assert index.nearest(vectors[0], 1, kind="new").rows.tolist() == [5000]
+    assert index.nearest_like(vectors[0], 1, 0, "new").rows.tolist() == [5000]
 
 
 def test_a_row_added_again_has_its_new_vector_namespace_and_type_only() -> None:
@@ -134,8 +142,8 @@ def test_a_row_added_again_has_its_new_vector_namespace_and_type_only() -> None:
     assert len(index) == 100
     assert set(index.nearest(vectors[8], 2).rows.tolist()) == {7, 8}
     assert index.nearest(vectors[7], 1).rows.tolist() != [7]
-    assert index.nearest(vectors[7], 5, namespaces=frozenset([9])).rows.tolist() == [7]
-    assert 7 not in index.nearest(vectors[7], 100, kind="odd").rows
+    assert index.nearest_like(vectors[7], 5, 9, "changed").rows.tolist() == [7]
+    assert 7 not in index.nearest_like(vectors[7], 100, 7 % 3, "odd").rows
 
 
 def test_a_zero_vector_harms_nobody() -> None:
@@ -175,7 +183,7 @@ def test_after_any_changes_the_index_holds_what_a_dict_holds(changes: list[tuple
     query = np.ones(8, np.float32) / np.sqrt(8)
     for namespace in range(3):
         for kind in "ab":
-            found = index.nearest(query, 20, frozenset([namespace]), kind)
+            found = index.nearest_like(query, 20, namespace, kind)
             expected = {
                 row: float(v @ query) for row, (place, k, v) in model.items() if (place, k) == (namespace, kind)
             }

@@ -1,0 +1,141 @@
+"""What filters ask of every memory, in RAM: columns by row number, kept in step with each commit.
+
+A search needs to know which rows it may return before it ranks them: namespace, type, source, tier, age, and whether the
+memory is alive. Asking SQLite row by row costs more than the ranking; here the answer is one boolean per row number,
+about 0.1 ms for 100,000 rows. 37 bytes a row number; a deleted row keeps its place, as its number is never used again.
+
+Threads: the writer changes it after each commit, before anybody is told; readers take the arrays as they are. A row is
+written with `until`, which makes it alive, last.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.daemon.store.filters import Filter
+
+Mask = NDArray[np.bool_]
+
+_FIRST_CAPACITY = 1024
+_NOWHERE = -1  # the namespace of a row that does not exist
+_GONE = -math.inf
+_IN_LIMIT = 10_000
+
+# 9e999 is infinity. What is superseded was never alive, what is pinned never expires.
+_SELECT = (
+    "SELECT m.row, m.namespace, m.type, m.source, m.tier, m.created_at, CASE WHEN m.superseded_by IS NOT NULL THEN -9e999"
+    " WHEN m.pinned OR m.expires_at IS NULL THEN 9e999 ELSE m.expires_at END FROM memories m"
+)
+
+
+class _Columns(NamedTuple):
+    namespace: NDArray[np.int32]
+    type: NDArray[np.int32]
+    source: NDArray[np.int32]
+    tier: NDArray[np.int32]
+    created: NDArray[np.float64]
+    until: NDArray[np.float64]  # alive before this time
+
+
+class Facts:
+    """The columns of one database."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._words: dict[str, int] = {}
+        self._used = 0  # row numbers up to here are taken
+        self._columns = _empty(_FIRST_CAPACITY)
+        self._put(connection.execute(_SELECT).fetchall())
+
+    def refresh(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
+        """Take in what a commit left of these rows."""
+        numbers = sorted(rows)
+        for start in range(0, len(numbers), _IN_LIMIT):
+            part = numbers[start : start + _IN_LIMIT]
+            found = connection.execute(f"{_SELECT} WHERE m.row IN ({', '.join(map(str, part))})").fetchall()
+            gone = set(part).difference(row for row, *_ in found)
+            self._forget([row for row in gone if row < len(self._columns.until)])
+            self._put(found)
+
+    def allowed(self, chosen: Filter, now: float) -> Mask:
+        """Return for each row number whether namespaces, words, dates and state allow it; the last one is no row's.
+
+        What `chosen.further` asks is not answered here.
+        """
+        used = self._used + 2
+        columns = _Columns._make(column[:used] for column in self._columns)
+        mask = columns.until > now
+        if chosen.reached is not None:
+            mask &= _table(chosen.reached, int(columns.namespace.max(initial=0)))[columns.namespace]
+        for name, wanted in chosen.words.items():
+            known = [self._words[word] for word in wanted if word in self._words]
+            mask &= _table(known, len(self._words))[getattr(columns, name)]
+        if chosen.after is not None:
+            mask &= columns.created > chosen.after
+        if chosen.before is not None:
+            mask &= columns.created < chosen.before
+        return mask
+
+    def size_bytes(self) -> int:
+        """Return the bytes of the columns."""
+        return sum(column.nbytes for column in self._columns)
+
+    def _put(self, found: Any) -> None:
+        if not found:
+            return
+        rows, namespaces, types, sources, tiers, created, until = map(list, zip(*found, strict=True))
+        self._make_room(max(rows))
+        columns = self._columns
+        columns.namespace[rows] = namespaces
+        columns.type[rows] = self._numbers(types)
+        columns.source[rows] = self._numbers(sources)
+        columns.tier[rows] = self._numbers(tiers)
+        columns.created[rows] = created
+        columns.until[rows] = until
+        self._used = max(self._used, max(rows))
+
+    def _forget(self, rows: list[int]) -> None:
+        self._columns.until[rows] = _GONE
+        self._columns.namespace[rows] = _NOWHERE
+
+    def _numbers(self, words: list[str]) -> list[int]:
+        return [self._words.setdefault(word, len(self._words)) for word in words]
+
+    def _make_room(self, row: int) -> None:
+        """Have a place for `row` and one more, which stays empty: masks are looked up there for unknown rows."""
+        have = len(self._columns.until)
+        if row + 1 < have:
+            return
+        larger = _empty(max(2 * have, row + 2))
+        for name, old in self._columns._asdict().items():
+            getattr(larger, name)[:have] = old
+        self._columns = larger
+
+
+def only(mask: Mask, rows: NDArray[np.int64]) -> Mask:
+    """Return the part of a mask that lies in `rows`."""
+    inside = np.zeros_like(mask)
+    inside[rows[rows < len(mask)]] = True
+    return mask & inside
+
+
+def passing(mask: Mask, rows: NDArray[np.int64]) -> Mask:
+    """Return which of some rows a mask allows; rows that it does not know are not."""
+    return mask[np.minimum(rows, len(mask) - 1)]
+
+
+def _empty(capacity: int) -> _Columns:
+    def numbers() -> NDArray[np.int32]:
+        return np.full(capacity, _NOWHERE, np.int32)
+
+    return _Columns(numbers(), numbers(), numbers(), numbers(), np.zeros(capacity), np.full(capacity, _GONE))
+
+
+def _table(wanted: Iterable[int], largest: int) -> Mask:
+    """Return a table that holds for the wanted numbers; its last place, for -1, is False."""
+    table = np.zeros(largest + 2, np.bool_)
+    table[[number for number in wanted if number <= largest]] = True
+    return table

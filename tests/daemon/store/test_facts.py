@@ -1,0 +1,128 @@
+"""What filters ask, answered from RAM: always what SQLite would answer."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memoryd.client.protocol import List
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.facts import Facts, only, passing
+from memoryd.daemon.store.filters import Filter, compile_filter
+from memoryd.daemon.store.store import Store
+from workbench import insert
+
+NOW = 1000.0
+
+
+def by_ram(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
+    return set(np.flatnonzero(store.allowed(chosen, now)).tolist())
+
+
+def by_sql(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
+    where, values = chosen.where(now)
+    with store.reading() as connection:
+        return {row for (row,) in connection.execute(f"SELECT m.row FROM memories m WHERE {where}", values)}
+
+
+QUESTIONS: list[dict[str, Any]] = [
+    {},
+    {"namespace": "a", "reach": "exact"},
+    {"namespace": "a/b"},
+    {"namespace": "a", "reach": "subtree"},
+    {"namespace": "nowhere", "reach": "exact"},
+    {"type": ["fact"]},
+    {"type": ["fact", "lesson"], "source": ["manual"]},
+    {"type": ["never heard of"]},
+    {"tier": ["L2"]},
+    {"after": 500.0},
+    {"before": 500.0, "after": 100.0},
+    {"metadata": {"k": "v"}, "type": ["fact"]},
+    {"path_prefix": "doc", "namespace": "a/b"},
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_any_changes_ram_and_sqlite_leave_the_same_memories(store: Store, seed: int) -> None:
+    dice = random.Random(seed)
+    kept: list[rows.Row] = []
+    for step in range(60):
+        action = dice.choice(["add", "add", "change", "delete"])
+        if action == "add" or not kept:
+            fields: dict[str, Any] = {
+                "type": dice.choice(["fact", "lesson", "note"]),
+                "source": dice.choice(["manual", "hook"]),
+                "tier": dice.choice(["L1", "L2"]),
+                "created_at": dice.choice([0.0, 300.0, 500.0, 900.0]),
+                "expires_at": dice.choice([None, None, 999.0, 1000.0, 1001.0]),
+                "pinned": dice.choice([0, 0, 1]),
+                "superseded_by": dice.choice([None, None, None, "ab" * 16]),
+                "path": dice.choice([None, "doc/a.md", "src/b.md"]),
+                "metadata": dice.choice(["{}", '{"k":"v"}']),
+            }
+            place = dice.choice(["", "a", "a/b", "a/c", "d"])
+            kept.append(insert(store, f"text {step}", place, id=f"{step:032x}", **fields))
+            continue
+        row = dice.choice(kept)
+        if action == "delete":
+            kept.remove(row)
+            store.write(lambda transaction, row=row: rows.delete(transaction.connection, [row.row])).result()
+        else:
+            changed = {"tier": dice.choice(["L1", "L2"]), "pinned": dice.choice([0, 1]), "expires_at": 1.0}
+            store.write(
+                lambda transaction, row=row, changed=changed: rows.change(transaction.connection, row.row, changed)
+            ).result()
+        for question in QUESTIONS:
+            chosen = compile_filter(List(**question), store.namespaces)
+            assert by_ram(store, chosen) == by_sql(store, chosen), question
+    with store.reading() as connection:
+        anew = Facts(connection)
+    assert set(np.flatnonzero(anew.allowed(Filter(), NOW)).tolist()) == by_sql(store, Filter())
+
+
+def test_what_is_taken_back_is_not_there(store: Store) -> None:
+    kept = insert(store, "kept")
+
+    def fails(transaction: Any) -> None:
+        rows.change(transaction.connection, kept.row, {"tier": "L2"})
+        raise ValueError("taken back")
+
+    with pytest.raises(ValueError, match="taken back"):
+        store.write(fails).result()
+    assert by_ram(store, Filter(words={"tier": ["L1"]})) == {kept.row}
+
+
+def test_rows_that_a_mask_does_not_know_are_not_allowed(store: Store) -> None:
+    row = insert(store, "one").row
+    mask = store.allowed(Filter(), NOW)
+    assert passing(mask, np.array([row, 10**9])).tolist() == [True, False]
+    assert np.flatnonzero(only(mask, np.array([row, 10**9]))).tolist() == [row]
+    assert not only(mask, np.zeros(0, np.int64)).any()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3000])
+def test_the_columns_grow_with_the_rows(store: Store, count: int) -> None:
+    def job(transaction: Any) -> None:
+        for number in range(count):
+            rows.insert(
+                transaction.connection,
+                rows.Row(
+                    id=f"{number:032x}",
+                    namespace=1,
+                    type="fact",
+                    source="manual",
+                    tier="L1",
+                    importance=0.5,
+                    created_at=0.0,
+                    updated_at=0.0,
+                    content_hash=b"",
+                    text_hash=b"",
+                    content=str(number),
+                ),
+            )
+
+    insert(store, "the namespace")
+    store.write(job).result()
+    assert len(by_ram(store, Filter())) == count + 1
+    assert store.facts.size_bytes() < 200 * (count + 1024)
