@@ -33,6 +33,7 @@ CREATE TABLE memories (
   path TEXT,
   start_line INTEGER,
   end_line INTEGER,
+  turns INTEGER NOT NULL DEFAULT 0,  -- how many observed turns it is made of; 0: it was added
   content_hash BLOB NOT NULL,  -- SHA-256 of the normalised content: equal texts are duplicates
   text_hash BLOB NOT NULL,     -- SHA-256 of the embedded text: finds its vector, whichever model made it
   summary TEXT NOT NULL,
@@ -48,6 +49,7 @@ CREATE INDEX memories_filter
 CREATE INDEX memories_text ON memories (text_hash);                       -- which memories use a cached vector
 CREATE INDEX memories_path ON memories (path) WHERE path IS NOT NULL;     -- path prefixes
 CREATE INDEX memories_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX memories_turns ON memories (namespace, turns) WHERE turns > 0;  -- the count of turns that were kept
 
 CREATE VIRTUAL TABLE memories_fts USING fts5 (
   content, metadata, neighbours,
@@ -122,14 +124,22 @@ CREATE TABLE turns (
   namespace INTEGER NOT NULL REFERENCES namespaces (id),
   session TEXT NOT NULL,
   role TEXT NOT NULL,
-  content TEXT NOT NULL,
   importance REAL NOT NULL,
-  judged INTEGER NOT NULL DEFAULT 0,
-  source TEXT NOT NULL,
-  created_at REAL NOT NULL
+  source TEXT NOT NULL,        -- conversation, or recall: what a search brought up, never promoted
+  created_at REAL NOT NULL,
+  answers TEXT,                -- key of the user's turn that it replies to
+  content_hash BLOB NOT NULL,  -- as in memories
+  previous TEXT NOT NULL,      -- the turn before it, if short
+  content TEXT NOT NULL
 ) STRICT;
 CREATE INDEX turns_ring ON turns (namespace, id);
--- Observed turns that were not kept, with the reason; bounded by a trimming job.
+-- What is still to be thought about a turn, wherever it is by now: rate, compare (needs a model), condense.
+CREATE TABLE cognition (
+  id TEXT NOT NULL,
+  job TEXT NOT NULL,
+  PRIMARY KEY (job, id)
+) STRICT, WITHOUT ROWID;
+-- Observed turns that were not kept, with the reason; bounded, the oldest go first.
 CREATE TABLE skipped (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   namespace INTEGER NOT NULL REFERENCES namespaces (id),
@@ -139,13 +149,36 @@ CREATE TABLE skipped (
   reason TEXT NOT NULL,
   at REAL NOT NULL
 ) STRICT;
--- How many turns and memories went which way, ever: what was observed is what is in a tier or counted here.
+CREATE INDEX skipped_list ON skipped (namespace, id);
+-- How many turns went which way, ever. What was observed is in L0, in `memories.turns`, or counted here as skipped,
+-- dropped, or gone with a memory; `gone` is the net of what an operation's kind took away and brought back.
 CREATE TABLE flows (
   namespace INTEGER NOT NULL REFERENCES namespaces (id),
   kind TEXT NOT NULL,
   count INTEGER NOT NULL,
   PRIMARY KEY (namespace, kind)
 ) STRICT, WITHOUT ROWID;
+-- Triggers, so that the account is right whatever statement changes a memory. Jobs of the writer run one after the
+-- other and begin their operation first, so the latest operation is the one that does it.
+CREATE TRIGGER turns_gone AFTER DELETE ON memories WHEN old.turns > 0 BEGIN
+  INSERT INTO flows VALUES
+    (old.namespace, 'gone: ' || coalesce((SELECT kind FROM operations ORDER BY id DESC LIMIT 1), '?'), old.turns)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+CREATE TRIGGER turns_back AFTER INSERT ON memories WHEN new.turns > 0 BEGIN
+  INSERT INTO flows VALUES
+    (new.namespace, 'gone: ' || coalesce((SELECT kind FROM operations ORDER BY id DESC LIMIT 1), '?'), -new.turns)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+CREATE TRIGGER turns_moved AFTER UPDATE OF turns, namespace ON memories
+  WHEN (old.turns > 0 OR new.turns > 0) AND (old.turns, old.namespace) <> (new.turns, new.namespace) BEGIN
+  INSERT INTO flows VALUES
+    (old.namespace, 'gone: ' || coalesce((SELECT kind FROM operations ORDER BY id DESC LIMIT 1), '?'), old.turns)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+  INSERT INTO flows VALUES
+    (new.namespace, 'gone: ' || coalesce((SELECT kind FROM operations ORDER BY id DESC LIMIT 1), '?'), -new.turns)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
 
 -- L2: topic clusters, their members and their relations. All derived: it can be built anew from rows and vectors.
 CREATE TABLE nodes (
@@ -154,17 +187,47 @@ CREATE TABLE nodes (
   model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE,  -- centroids are in its space
   kind TEXT NOT NULL,          -- cluster, or concept: a node over clusters
   label TEXT NOT NULL,
-  topic INTEGER,               -- its community, if any
-  centroid BLOB NOT NULL,      -- float32: the running mean of its members
+  topic INTEGER,               -- its community; 0: it belongs to none; NULL: it is newer than the topics
+  size INTEGER NOT NULL,       -- of how many members the centroid is the mean
+  settled INTEGER NOT NULL DEFAULT 0,  -- 0: changed since maintenance compared it with the others
   created_at REAL NOT NULL,
-  updated_at REAL NOT NULL
+  updated_at REAL NOT NULL,
+  centroid BLOB NOT NULL       -- float32: the running mean of its members' unit vectors, itself not of unit length
 ) STRICT;
-CREATE INDEX nodes_namespace ON nodes (namespace);
+CREATE INDEX nodes_namespace ON nodes (namespace, kind, topic, size);        -- lists, counts
+CREATE INDEX nodes_unsettled ON nodes (namespace) WHERE settled = 0;         -- what maintenance has to look at
 CREATE TABLE members (
   memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
   node INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE
 ) STRICT;
 CREATE INDEX members_node ON members (node);
+-- The L2 memories without a row in `members`, so that maintenance finds them without reading all.
+CREATE TABLE backlog (memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE) STRICT;
+CREATE TRIGGER backlog_added AFTER INSERT ON memories WHEN new.tier = 'L2' BEGIN
+  INSERT OR IGNORE INTO backlog VALUES (new.row);
+END;
+-- A memory that is not the same any more leaves its node and is clustered again.
+CREATE TRIGGER backlog_changed AFTER UPDATE OF tier, namespace, text_hash ON memories
+WHEN 'L2' IN (old.tier, new.tier)
+  AND (old.tier, old.namespace, old.text_hash) IS NOT (new.tier, new.namespace, new.text_hash)
+BEGIN
+  DELETE FROM members WHERE memory = new.row;
+  DELETE FROM backlog WHERE memory = new.row AND new.tier <> 'L2';
+  INSERT OR IGNORE INTO backlog SELECT new.row WHERE new.tier = 'L2';
+END;
+CREATE TRIGGER members_added AFTER INSERT ON members BEGIN
+  DELETE FROM backlog WHERE memory = new.memory;
+END;
+CREATE TRIGGER members_removed AFTER DELETE ON members BEGIN
+  UPDATE nodes SET settled = 0 WHERE id = old.node;
+  INSERT OR IGNORE INTO backlog SELECT row FROM memories WHERE row = old.memory AND tier = 'L2';
+END;
+-- Communities of nodes; of one namespace each, as their labels are words of its memories.
+CREATE TABLE topics (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  label TEXT NOT NULL
+) STRICT;
 CREATE TABLE edges (
   origin INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
   target INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,

@@ -1,0 +1,147 @@
+"""The graph of L2 on disk: nodes, their members, the edges between them.
+
+A centroid is stored as the running mean of its members' unit vectors; it is renormalised where it is compared. `size`
+is the number of members in that mean: where it differs from the members that are there, the mean has to be made anew.
+`co_occurs` edges are undirected and stored with origin < target; the other kinds point from what was made to what it
+was made of. Reads may be given thousands of numbers; results hold only what exists.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+import numpy as np
+
+from memoryd.daemon.store.vectors import Vector
+
+CLUSTER, CONCEPT = "cluster", "concept"
+CO_OCCURS, DERIVED_FROM, ABSTRACTED_FROM = "co_occurs", "derived_from", "abstracted_from"
+
+
+class Node(NamedTuple):
+    """One node without its centroid; `topic` is None where the topics are older than the node, 0 where it has none."""
+
+    id: int
+    namespace: int
+    kind: str
+    label: str
+    topic: int | None
+    size: int
+    settled: int
+    created_at: float
+    updated_at: float
+
+
+class Waiting(NamedTuple):
+    """A memory of the backlog that has a vector."""
+
+    row: int
+    text_hash: bytes
+
+
+_NODE = f"SELECT {', '.join('n.' + name for name in Node._fields)} FROM nodes n"
+# Strongest first; among equals the older node. The window bounds the list of each node.
+_NEIGHBOURS = (
+    "SELECT here, there, weight FROM (SELECT here, there, weight,"
+    " row_number() OVER (PARTITION BY here ORDER BY weight DESC, there) AS place FROM ("
+    "SELECT origin AS here, target AS there, weight FROM edges WHERE origin IN ({0}) AND kind = 'co_occurs'"
+    " UNION ALL "
+    "SELECT target, origin, weight FROM edges WHERE target IN ({0}) AND kind = 'co_occurs'"
+    ")) WHERE place <= ? ORDER BY here, place"
+)
+_STRENGTHEN = (
+    "INSERT INTO edges (origin, target, kind, weight) SELECT ?1, ?2, 'co_occurs', ?3"
+    # A node may be gone since the search that saw it.
+    " WHERE (SELECT count(*) FROM nodes WHERE id IN (?1, ?2)) = 2"
+    " ON CONFLICT DO UPDATE SET weight = weight + excluded.weight"
+)
+
+
+def nodes(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -> list[Node]:
+    """Return the nodes for a condition (and ORDER BY, LIMIT) on the alias `n`."""
+    return [Node._make(found) for found in connection.execute(f"{_NODE} WHERE {where}", values)]
+
+
+def nodes_of(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, int]:
+    """Return the node of each memory that has one."""
+    found: Any = connection.execute(f"SELECT memory, node FROM members WHERE memory IN ({_list(rows)})")
+    return dict(found)
+
+
+def members(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, list[int]]:
+    """Return the memories of each node that has any, by rising row number."""
+    found: dict[int, list[int]] = {}
+    sql = f"SELECT node, memory FROM members WHERE node IN ({_list(numbers)}) ORDER BY node, memory"
+    for node, memory in connection.execute(sql):
+        found.setdefault(node, []).append(memory)
+    return found
+
+
+def neighbours(connection: apsw.Connection, numbers: Iterable[int], limit: int) -> dict[int, list[tuple[int, float]]]:
+    """Return the nodes that co-occurred with each node and how often, strongest first, at most `limit` each."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    for here, there, weight in connection.execute(_NEIGHBOURS.format(_list(numbers)), (limit,)):
+        found.setdefault(here, []).append((there, weight))
+    return found
+
+
+def strengthen(connection: apsw.Connection, pairs: Iterable[tuple[int, int]], weight: float = 1.0) -> None:
+    """Add `weight` to the `co_occurs` edge of each pair of nodes, making it if it is new (on the writer's connection).
+
+    A pair of one node with itself or with a node that is gone is left out; the order within a pair is of no meaning.
+    """
+    edges = [(min(pair), max(pair), weight) for pair in pairs if pair[0] != pair[1]]
+    connection.executemany(_STRENGTHEN, edges)
+
+
+def centroids(connection: apsw.Connection, numbers: Iterable[int]) -> tuple[list[int], Vector]:
+    """Return the means of those nodes that exist, as (nodes, matrix); not of unit length."""
+    sql = f"SELECT id, centroid FROM nodes WHERE id IN ({_list(numbers)}) ORDER BY id"
+    found: list[Any] = connection.execute(sql).fetchall()
+    if not found:
+        return [], np.zeros((0, 0), np.float32)
+    matrix = np.frombuffer(b"".join(blob for _, blob in found), np.float32).reshape(len(found), -1)
+    return [node for node, _ in found], matrix
+
+
+def vectors_of(connection: apsw.Connection, model: int, rows: Iterable[int]) -> tuple[list[Waiting], Vector]:
+    """Return memories that have a vector of the model, with their vectors, by rising row number."""
+    found: list[Any] = connection.execute(
+        "SELECT m.row, m.text_hash, e.vector FROM memories m NOT INDEXED CROSS JOIN vec_embeddings e"
+        f" ON e.text_hash = m.text_hash AND e.model = ? WHERE m.row IN ({_list(rows)}) ORDER BY m.row",
+        (model,),
+    ).fetchall()
+    if not found:
+        return [], np.zeros((0, 0), np.float32)
+    matrix = np.frombuffer(b"".join(item[2] for item in found), np.float32).reshape(len(found), -1)
+    return [Waiting(item[0], item[1]) for item in found], matrix
+
+
+def backlog(connection: apsw.Connection, model: int) -> dict[int, list[int]]:
+    """Return the memories that wait for a node and have a vector, by namespace and rising row number."""
+    found: dict[int, list[int]] = {}
+    sql = (
+        "SELECT m.namespace, m.row FROM backlog b CROSS JOIN memories m ON m.row = b.memory"
+        " WHERE EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)"
+        " ORDER BY m.row"
+    )
+    for namespace, row in connection.execute(sql, (model,)):
+        found.setdefault(namespace, []).append(row)
+    return found
+
+
+def waiting(connection: apsw.Connection) -> int:
+    """Return how many memories of L2 wait for a node, those without a vector included."""
+    count = connection.execute("SELECT count(*) FROM backlog").get
+    assert isinstance(count, int)
+    return count
+
+
+def sequence(connection: apsw.Connection, table: str) -> int:
+    """Return the largest number that a table with AUTOINCREMENT ever gave."""
+    number = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).get
+    return number if isinstance(number, int) else 0
+
+
+def _list(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))

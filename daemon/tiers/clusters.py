@@ -1,0 +1,157 @@
+"""Arithmetic of clusters: joining in order, splitting, merging. Pure functions of NumPy arrays.
+
+Rule of joining (leader clustering): a vector joins the cluster whose centroid has the largest cosine to it, if that is
+at least the threshold, else it founds one. A centroid is the running mean of its members' unit vectors and is
+renormalised when compared. The outcome depends on the order of the vectors and on nothing else: they are compared in
+blocks by one matrix product, and what a join changes within a block is computed again at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.daemon.store.vectors import Vector
+
+MAX_MEMBERS = 20
+STEP = 0.05  # by which the threshold rises each time a cluster is too large
+_BLOCK = 256
+_NEVER = np.float32(-2.0)  # below every cosine
+
+Places = NDArray[np.int64]
+
+
+def unit(vectors: Vector) -> Vector:
+    """Return the rows at length 1; a row of zeros stays."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+    scaled: Vector = vectors / np.maximum(lengths, np.float32(1e-12))
+    return scaled
+
+
+class Clusters:
+    """A growing set of clusters: for each the sum of its members' unit vectors, their number, the unit centroid."""
+
+    def __init__(self, means: Vector, sizes: Sequence[int], dimensions: int) -> None:
+        self.count = len(sizes)
+        room = max(_BLOCK, 2 * self.count)
+        self.sizes: Places = np.zeros(room, np.int64)
+        self._sums = np.zeros((room, dimensions), np.float32)
+        self.units = np.zeros((room, dimensions), np.float32)
+        if self.count:
+            self.sizes[: self.count] = sizes
+            self._sums[: self.count] = means * np.asarray(sizes, np.float32)[:, None]
+            self.units[: self.count] = unit(means)
+
+    def mean(self, place: int) -> Vector:
+        """Return the mean of a cluster's members."""
+        mean: Vector = self._sums[place] / np.float32(max(1, self.sizes[place]))
+        return mean
+
+    def add(self, total: Vector, size: int) -> int:
+        """Append a cluster with the sum of its members' vectors; return its place."""
+        self._reserve(1)
+        place = self.count
+        self.count += 1
+        self.replace(place, total, size)
+        return place
+
+    def replace(self, place: int, total: Vector, size: int) -> None:
+        """Give a cluster other members: the sum of their vectors and their number. With none it is never found."""
+        self._sums[place], self.sizes[place] = total, size
+        self.units[place] = unit(total[None, :])[0]
+
+    def merge(self, into: int, gone: int) -> None:
+        """Move all members of one cluster to another."""
+        self.replace(into, self._sums[into] + self._sums[gone], int(self.sizes[into] + self.sizes[gone]))
+        self.replace(gone, np.zeros_like(self._sums[gone]), 0)
+
+    def join(self, vectors: Vector, threshold: float) -> Iterator[int]:
+        """Yield the place of the cluster that each unit vector joins or founds, in order."""
+        for start in range(0, len(vectors), _BLOCK):
+            yield from self._join_block(vectors[start : start + _BLOCK], threshold)
+
+    def _join_block(self, block: Vector, threshold: float) -> Iterator[int]:
+        self._reserve(len(block))
+        cosines = np.full((len(block), self.count + len(block)), _NEVER, np.float32)
+        np.matmul(block, self.units[: self.count].T, out=cosines[:, : self.count])
+        for here, vector in enumerate(block):
+            best = int(cosines[here].argmax())
+            if cosines[here, best] < threshold:
+                best = self.add(vector, 1)
+            else:
+                self.replace(best, self._sums[best] + vector, int(self.sizes[best]) + 1)
+            cosines[here + 1 :, best] = block[here + 1 :] @ self.units[best]
+            yield best
+
+    def _reserve(self, more: int) -> None:
+        if self.count + more <= len(self.sizes):
+            return
+        room = max(2 * len(self.sizes), self.count + more)
+        for name in ("sizes", "_sums", "units"):
+            old = getattr(self, name)
+            new = np.zeros((room, *old.shape[1:]), old.dtype)
+            new[: self.count] = old[: self.count]
+            setattr(self, name, new)
+
+    def similar(self, changed: Sequence[int], floor: float) -> Iterator[tuple[float, int, int]]:
+        """Yield (cosine, place, other) for each pair of a changed cluster with any at or above a cosine, each once."""
+        is_changed = np.zeros(self.count, bool)
+        is_changed[list(changed)] = True
+        for start in range(0, len(changed), _BLOCK):
+            places = np.asarray(changed[start : start + _BLOCK], np.int64)
+            cosines = self.units[places] @ self.units[: self.count].T
+            for i, other in np.argwhere(cosines >= floor):
+                place = int(places[i])
+                # Two changed ones meet twice: only the lower asks.
+                if place != other and not (is_changed[other] and other < place):
+                    yield float(cosines[i, other]), place, int(other)
+
+
+def mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[tuple[int, int]]:
+    """Return disjoint pairs (into, gone) at or above a cosine that fit into one node, the most similar first.
+
+    The larger takes in the smaller; of equals the one with the lower place.
+    """
+    taken: set[int] = set()
+    found: list[tuple[int, int]] = []
+    for _, a, b in sorted(clusters.similar(changed, floor), key=lambda pair: (-pair[0], pair[1], pair[2])):
+        if not {a, b} & taken and clusters.sizes[a] + clusters.sizes[b] <= MAX_MEMBERS:
+            taken |= {a, b}
+            first, second = sorted((a, b), key=lambda place: (-int(clusters.sizes[place]), place))
+            found.append((first, second))
+    return found
+
+
+def split(vectors: Vector, threshold: float, most: int = MAX_MEMBERS) -> list[list[int]]:
+    """Return the positions of vectors in groups of at most `most`: clustered anew, stricter until each group fits.
+
+    What no threshold can tell apart is cut into equal parts in its order.
+    """
+    waiting = [(list(range(len(vectors))), threshold)]
+    done: list[list[int]] = []
+    while waiting:
+        part, strictness = waiting.pop()
+        if len(part) <= most:
+            done.append(part)
+        elif strictness >= 1.0:
+            done += equal_parts(part, most)
+        else:
+            waiting += [(group, strictness + STEP) for group in grouped(vectors, part, strictness)]
+    return sorted(done)
+
+
+def grouped(vectors: Vector, positions: Sequence[int], threshold: float) -> list[list[int]]:
+    """Return the positions in the clusters that their vectors form by themselves."""
+    clusters = Clusters(vectors[:0], [], vectors.shape[1])
+    groups: dict[int, list[int]] = {}
+    for position, place in zip(positions, clusters.join(vectors[positions], threshold), strict=True):
+        groups.setdefault(place, []).append(position)
+    return list(groups.values())
+
+
+def equal_parts(positions: Sequence[int], most: int) -> list[list[int]]:
+    """Return positions cut in order into as few parts as possible whose lengths differ by one at most."""
+    count = -(-len(positions) // most)
+    cuts = [len(positions) * part // count for part in range(count + 1)]
+    return [list(positions[a:b]) for a, b in pairwise(cuts)]
