@@ -99,6 +99,18 @@ class StorageFailed(MemorydError):
     code = "storage_failed"
 
 
+class Forbidden(MemorydError):
+    """The token of this connection does not allow it. Nothing was changed."""
+
+    code = "forbidden"
+
+
+class Unauthenticated(MemorydError):
+    """The connection has presented no token that is in force, and the daemon wants one."""
+
+    code = "unauthenticated"
+
+
 ERRORS: dict[str, type[MemorydError]] = {
     error.code: error
     for error in (
@@ -115,6 +127,8 @@ ERRORS: dict[str, type[MemorydError]] = {
         TimedOut,
         ModelUnavailable,
         StorageFailed,
+        Forbidden,
+        Unauthenticated,
     )
 }
 

@@ -53,12 +53,21 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     traces: Annotated[Count, Meta(description="retrievals kept for explain")] = 256
 
 
+class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who is served."""
+
+    require_token: Annotated[
+        bool, Meta(description="serve only connections that present a token; memctl uses the owner's")
+    ] = False
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All sections."""
 
     server: ServerConfig = ServerConfig()
     model: ModelConfig = ModelConfig()
     search: SearchConfig = SearchConfig()
+    access: AccessConfig = AccessConfig()
 
 
 def load(path: Path) -> Config:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from memoryd.client.protocol import METHODS, Call, Progress, method_name
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.caller import Caller
 
 Lane = Literal["inline", "interactive", "bulk", "control"]
 Report = Callable[[Progress], None]
@@ -20,11 +21,17 @@ C = TypeVar("C", bound=Call[Any])
 
 
 class Context(NamedTuple):
-    """What a handler gets beside its call: the core, how to report progress, what the server knows of itself."""
+    """What a handler gets beside its call.
+
+    The core, how to report progress, what the server knows of itself, who calls, and how the connection becomes
+    somebody else's.
+    """
 
     core: Core
     report: Report
     server: "ServerFacts"
+    caller: Caller
+    become: Callable[[Caller], None]
 
 
 class ServerFacts(NamedTuple):

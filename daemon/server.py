@@ -19,12 +19,13 @@ from typing import Any
 from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
 from memoryd.client.frames import FrameReader
 from memoryd.client.protocol import Call, Progress, method_name
-from memoryd.daemon import envelope
+from memoryd.daemon import access, envelope
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dispatch import HANDLERS, Context, Route, ServerFacts
 from memoryd.daemon.lanes import Lane
 from memoryd.daemon.meters import Meters
+from memoryd.daemon.store.caller import NOBODY, USER, Caller
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ class Connection(asyncio.Protocol):
         self._slow: asyncio.TimerHandle | None = None
         self._reading = True
         self._taking = False
+        self._caller = NOBODY if server.core.tokens.required else USER
         self.in_flight = 0
 
     # Transport -------------------------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ class Connection(asyncio.Protocol):
         try:
             request = envelope.request_of(payload)
             request_id = request.id
-            call = envelope.call_of(request)
+            call = access.admit(envelope.call_of(request), self._caller, self._server.core.tokens)
             if self._server.draining:
                 raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
         except MemorydError as error:
@@ -219,7 +221,8 @@ class Connection(asyncio.Protocol):
     def _begin(self, request_id: int, call: Call[Any], route: Route) -> None:
         self.in_flight += 1
         began = time.perf_counter()
-        context = Context(self._server.core, partial(self._report, request_id), self._server.facts)
+        report = partial(self._report, request_id)
+        context = Context(self._server.core, report, self._server.facts, self._caller, self._become)
         if route.lane == "inline":
             self._finished(call, began, request_id, envelope.answer(request_id, partial(route.handler, context, call)))
             return
@@ -229,6 +232,10 @@ class Connection(asyncio.Protocol):
         except MemorydError as error:
             self._finished(call, began, request_id, (envelope.refusal(request_id, error), True))
         self._regulate()
+
+    def _become(self, caller: Caller) -> None:
+        """Speak for another caller from the next call on."""
+        self._caller = caller
 
     def _work(self, request_id: int, call: Call[Any], route: Route, context: Context, began: float) -> None:
         """Run a handler on a worker; a future is answered when the writer is done with it."""

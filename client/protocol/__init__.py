@@ -8,6 +8,20 @@ Times are UTC seconds since the epoch. Namespaces are written `acme/api/alpha`; 
 
 from typing import Any, get_args
 
+from memoryd.client.protocol.access import (
+    AddToken,
+    Authenticate,
+    Identity,
+    ListTokens,
+    NewToken,
+    RevokeToken,
+    Role,
+    Share,
+    Shared,
+    SharedMemory,
+    Token,
+    TokenList,
+)
 from memoryd.client.protocol.base import (
     ERROR,
     MAX_CONTENT_BYTES,
@@ -99,8 +113,10 @@ __all__ = [
     "Action",
     "Add",
     "AddMany",
+    "AddToken",
     "Added",
     "AddedMany",
+    "Authenticate",
     "Call",
     "CandidateTrace",
     "Change",
@@ -121,13 +137,16 @@ __all__ = [
     "History",
     "Hit",
     "Hits",
+    "Identity",
     "Limit",
     "List",
+    "ListTokens",
     "Memory",
     "Metadata",
     "MethodStats",
     "ModelState",
     "NewMemory",
+    "NewToken",
     "Operation",
     "OperationLog",
     "Operations",
@@ -138,9 +157,14 @@ __all__ = [
     "Reach",
     "Reply",
     "Request",
+    "RevokeToken",
+    "Role",
     "Scoped",
     "Search",
     "Seconds",
+    "Share",
+    "Shared",
+    "SharedMemory",
     "Shutdown",
     "Sort",
     "StageTrace",
@@ -148,6 +172,8 @@ __all__ = [
     "Status",
     "Tag",
     "Tier",
+    "Token",
+    "TokenList",
     "Trace",
     "Undo",
     "Undone",
@@ -181,11 +207,16 @@ METHODS: tuple[type[Call[Any]], ...] = (
     UseModel,
     Verify,
     Shutdown,
+    Share,
+    Authenticate,
+    AddToken,
+    ListTokens,
+    RevokeToken,
 )
 
 # Calls that change nothing: a client may send them again after a broken connection.
 READS: frozenset[type[Call[Any]]] = frozenset(
-    {Get, List, History, Operations, Search, Explain, GetTrace, WhyNot, GetStatus, GetStats}
+    {Get, List, History, Operations, Search, Explain, GetTrace, WhyNot, GetStatus, GetStats, Authenticate, ListTokens}
 )
 
 # Answered whatever version the request names, so that a newer memctl can tell an older daemon to end.

@@ -7,19 +7,20 @@ texts are merged unless they disagree (`agreement`), and then both are kept and 
 
 import secrets
 from concurrent.futures import Future
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 import numpy as np
 
-from memoryd.client.errors import Conflict
+from memoryd.client.errors import Conflict, Forbidden
 from memoryd.client.protocol import Add, Added, AddedMany, AddMany, NewMemory
 from memoryd.daemon.core.agreement import disagreement
 from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.store import history, namespaces, rows, vectors
+from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import ALIVE
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
@@ -32,13 +33,14 @@ Embedded = tuple[Generation, Vector] | None
 
 
 class Place(NamedTuple):
-    """Where an add goes: the namespace, who may be superseded from there, how duplicates are judged."""
+    """Where an add goes: the namespace, who may be superseded from there, how duplicates are judged, who adds."""
 
     name: str
     number: int
     visible: str  # SQL condition on the namespaces the caller reaches
     dedup: bool
     threshold: float | None
+    caller: Caller
 
 
 class Near(NamedTuple):
@@ -49,25 +51,36 @@ class Near(NamedTuple):
     disagreement: str | None
 
 
-def add(core: Core, call: Add) -> "Future[Added]":
+class Verdict(NamedTuple):
+    """What a text meets: the memory that says the same, the highest similarity, those that it contradicts."""
+
+    same: Row | None
+    similarity: float | None
+    contradicted: list[Row]
+
+
+def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     """Add one memory; the future is done when it is on disk."""
     namespaces.check(call.namespace)
     check_memory(call.memory)
+    _check_id(call.memory, caller)
     embedded = core.embedding.text_vector(call.memory.content)
 
     def job(transaction: Transaction) -> Added:
-        operation = history.begin(transaction.connection, "add", call.namespace, core.clock())
-        return _add_one(core, transaction, _place(core, transaction, call), call.memory, embedded, operation)
+        operation = history.begin(transaction.connection, "add", caller.logged(call.namespace), core.clock())
+        return _add_one(core, transaction, _place(core, transaction, call, caller), call.memory, embedded, operation)
 
     return core.store.write(job)
 
 
-def add_many(core: Core, call: AddMany, embedded: list[Embedded]) -> "Future[AddedMany]":
+def add_many(core: Core, call: AddMany, embedded: list[Embedded], caller: Caller = USER) -> "Future[AddedMany]":
     """Add memories with their vectors in one transaction: all or none."""
+    for memory in call.memories:
+        _check_id(memory, caller)
 
     def job(transaction: Transaction) -> AddedMany:
-        operation = history.begin(transaction.connection, "add_many", call.namespace, core.clock())
-        place = _place(core, transaction, call)
+        operation = history.begin(transaction.connection, "add_many", caller.logged(call.namespace), core.clock())
+        place = _place(core, transaction, call, caller)
         results = [
             _add_one(core, transaction, place, memory, vector, operation)
             for memory, vector in zip(call.memories, embedded, strict=True)
@@ -78,7 +91,13 @@ def add_many(core: Core, call: AddMany, embedded: list[Embedded]) -> "Future[Add
     return core.store.write(job)
 
 
-def _place(core: Core, transaction: Transaction, call: Add | AddMany) -> Place:
+def _check_id(memory: NewMemory, caller: Caller) -> None:
+    # Whether an id is taken would tell of memories that the caller cannot see.
+    if memory.id is not None and caller.bound:
+        raise Forbidden("Only the machine's user may choose the id of a memory; leave it out.")
+
+
+def _place(core: Core, transaction: Transaction, call: Add | AddMany, caller: Caller) -> Place:
     number = core.store.namespaces.ensure(transaction, call.namespace)
     reached = core.store.namespaces.reached(call.namespace, call.reach)
     return Place(
@@ -88,6 +107,7 @@ def _place(core: Core, transaction: Transaction, call: Add | AddMany) -> Place:
         visible=namespaces.condition(reached if reached is None else reached | {number}),
         dedup=call.dedup,
         threshold=call.dedup_threshold,
+        caller=caller,
     )
 
 
@@ -97,32 +117,46 @@ def _add_one(
     connection = transaction.connection
     key = content_hash(memory.content)
     same = _with_id(connection, place, memory, key)
-    if same is None and place.dedup:
-        same = _equal(core, connection, place, memory, key)
-    if same is not None:
-        return _merge(core, transaction, place, same, memory, embedded, operation, 1.0)
-    near = _near(core, connection, place, memory, embedded) if place.dedup and embedded else []
-    for neighbour in near:
-        if neighbour.disagreement is None:
-            similarity = neighbour.similarity
-            return _merge(core, transaction, place, neighbour.row, memory, embedded, operation, similarity)
+    verdict = Verdict(same, 1.0, []) if same else judge(core, connection, place, memory, embedded)
+    if verdict.same is not None:
+        return merge(core, transaction, place, verdict, memory, embedded, operation)
     row = _new_row(core, place, memory, key)
-    row.row = rows.insert(connection, row)
-    history.record(connection, operation, row.id, place.name, None)
-    contradicted = [neighbour.row.id for neighbour in near]
-    for target in contradicted:
-        _link(connection, row.id, target, "contradicts", core.clock())
+    insert(core, transaction, place, row, verdict, embedded, operation)
     if memory.supersedes is not None:
         _supersede(core, transaction, place, memory.supersedes, row.id, operation)
-    _keep_vector(core, transaction, row, embedded)
     return Added(
         id=row.id,
         outcome="created",
         embedded=embedded is not None,
-        similarity=near[0].similarity if near else None,
-        contradicts=contradicted,
+        similarity=verdict.similarity,
+        contradicts=[other.id for other in verdict.contradicted],
         operation=operation,
     )
+
+
+def judge(core: Core, connection: apsw.Connection, place: Place, memory: NewMemory, embedded: Embedded) -> Verdict:
+    """Compare a memory with those of its place: equal text, then near texts that agree."""
+    if not place.dedup:
+        return Verdict(None, None, [])
+    if same := _equal(core, connection, place, memory, content_hash(memory.content)):
+        return Verdict(same, 1.0, [])
+    near = _near(core, connection, place, memory, embedded) if embedded else []
+    agreeing = next((neighbour for neighbour in near if neighbour.disagreement is None), None)
+    if agreeing is not None:
+        return Verdict(agreeing.row, agreeing.similarity, [])
+    return Verdict(None, near[0].similarity if near else None, [neighbour.row for neighbour in near])
+
+
+def insert(
+    core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, embedded: Embedded, operation: int
+) -> None:
+    """Insert a new row with its links and its vector."""
+    connection = transaction.connection
+    row.row = rows.insert(connection, row)
+    history.record(connection, operation, row.id, place.name, None)
+    for other in verdict.contradicted:
+        link(connection, row.id, other.id, "contradicts", core.clock())
+    _keep_vector(core, transaction, row, embedded)
 
 
 def _with_id(connection: apsw.Connection, place: Place, memory: NewMemory, key: bytes) -> Row | None:
@@ -194,7 +228,35 @@ def _short_neighbours(memory: NewMemory) -> str:
     return "\n".join(text for text in memory.neighbours if len(text) <= SHORT_CHARS)
 
 
-def _merge(
+def merge(
+    core: Core,
+    transaction: Transaction,
+    place: Place,
+    verdict: Verdict,
+    memory: NewMemory,
+    embedded: Embedded,
+    operation: int,
+) -> Added:
+    """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept.
+
+    One that is not the caller's to change stays as it is: it says the same already.
+    """
+    old = verdict.same
+    assert old is not None
+    if memory.supersedes is not None:
+        _supersede(core, transaction, place, memory.supersedes, old.id, operation)
+    if place.caller.may_change(place.name):
+        _refresh(core, transaction, place, old, memory, embedded, operation)
+    return Added(
+        id=old.id,
+        outcome="merged",
+        embedded=embedded is not None,
+        similarity=verdict.similarity,
+        operation=operation,
+    )
+
+
+def _refresh(
     core: Core,
     transaction: Transaction,
     place: Place,
@@ -202,9 +264,7 @@ def _merge(
     memory: NewMemory,
     embedded: Embedded,
     operation: int,
-    similarity: float,
-) -> Added:
-    """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept."""
+) -> None:
     connection = transaction.connection
     history.record(connection, operation, old.id, place.name, old)
     metadata = {**msgspec.json.decode(old.metadata), **memory.metadata}
@@ -221,12 +281,8 @@ def _merge(
         "updated_at": max(old.updated_at, core.clock() if memory.created_at is None else memory.created_at),
     }
     rows.change(connection, old.row, fields)
-    if memory.supersedes is not None:
-        _supersede(core, transaction, place, memory.supersedes, old.id, operation)
     if embedded is not None or fields["text_hash"] != old.text_hash:
         _keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
-    outcome: Literal["merged"] = "merged"
-    return Added(id=old.id, outcome=outcome, embedded=embedded is not None, similarity=similarity, operation=operation)
 
 
 def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, successor: str, operation: int) -> None:
@@ -234,11 +290,14 @@ def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, 
     old = rows.resolve(connection, prefix, place.visible)
     if old.id == successor:
         return  # merged into the very memory that it was to replace
-    history.record(connection, operation, old.id, core.store.namespaces.name(old.namespace), old)
+    namespace = core.store.namespaces.name(old.namespace)
+    place.caller.check_change(old.id, namespace)
+    history.record(connection, operation, old.id, namespace, old)
     rows.change(connection, old.row, {"superseded_by": successor, "updated_at": core.clock()})
 
 
-def _link(connection: apsw.Connection, origin: str, target: str, kind: str, now: float) -> None:
+def link(connection: apsw.Connection, origin: str, target: str, kind: str, now: float) -> None:
+    """Link two memories."""
     connection.execute("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?)", (origin, target, kind, now))
 
 

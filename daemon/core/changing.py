@@ -7,11 +7,23 @@ import msgspec
 from msgspec import UNSET
 
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import Changed, Delete, Deleted, Metadata, Scoped, Tag, Undo, Undone, Update
+from memoryd.client.protocol import (
+    Changed,
+    Delete,
+    Deleted,
+    Metadata,
+    Scoped,
+    Tag,
+    Undo,
+    Undone,
+    Update,
+    method_name,
+)
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.store import history, namespaces, present, rows, vectors
+from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
@@ -24,7 +36,7 @@ def visible(core: Core, call: Scoped[Any]) -> str:
     return namespaces.condition(core.store.namespaces.reached(namespaces.check(call.namespace), call.reach))
 
 
-def update(core: Core, call: Update) -> "Future[Changed]":
+def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]":
     """Change the given fields of one memory."""
     fields = _checked_fields(call)
     metadata = {} if call.metadata is UNSET else call.metadata
@@ -37,10 +49,10 @@ def update(core: Core, call: Update) -> "Future[Changed]":
         base = {} if call.replace_metadata else msgspec.json.decode(row.metadata)
         return {**fields, "metadata": _metadata_text({**base, **metadata})}
 
-    return core.store.write(lambda transaction: _change(core, transaction, call, "update", changed, embedded))
+    return core.store.write(lambda transaction: _change(core, transaction, call, caller, changed, embedded))
 
 
-def tag(core: Core, call: Tag) -> "Future[Changed]":
+def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
     """Add tags and set metadata values of one memory."""
     checks.check_metadata(call.values)
     for word in call.tags:
@@ -53,10 +65,10 @@ def tag(core: Core, call: Tag) -> "Future[Changed]":
             metadata[TAGS] = list(dict.fromkeys([*(had if isinstance(had, list) else [had]), *call.tags]))
         return {"metadata": _metadata_text(metadata)}
 
-    return core.store.write(lambda transaction: _change(core, transaction, call, "tag", changed, None))
+    return core.store.write(lambda transaction: _change(core, transaction, call, caller, changed, None))
 
 
-def delete(core: Core, call: Delete) -> "Future[Deleted]":
+def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]":
     """Delete memories: all or none."""
     if not call.ids:
         raise Invalid("No ids are given to delete.")
@@ -65,9 +77,11 @@ def delete(core: Core, call: Delete) -> "Future[Deleted]":
     def job(transaction: Transaction) -> Deleted:
         connection = transaction.connection
         found = {row.id: row for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
-        operation = history.begin(connection, "delete", call.namespace, core.clock())
+        operation = history.begin(connection, "delete", caller.logged(call.namespace), core.clock())
         for row in found.values():
-            history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
+            namespace = core.store.namespaces.name(row.namespace)
+            caller.check_change(row.id, namespace)
+            history.record(connection, operation, row.id, namespace, row)
         rows.delete(connection, [row.row for row in found.values()])
         transaction.after_commit(lambda: _forget(core, list(found.values())))
         return Deleted(ids=list(found), operation=operation)
@@ -120,15 +134,17 @@ def _change(
     core: Core,
     transaction: Transaction,
     call: Update | Tag,
-    kind: str,
+    caller: Caller,
     changed: Any,
     embedded: tuple[Generation, Vector] | None,
 ) -> Changed:
     connection = transaction.connection
     row = rows.resolve(connection, call.id, visible(core, call))
+    namespace = core.store.namespaces.name(row.namespace)
+    caller.check_change(row.id, namespace)
     fields = {**changed(row), "updated_at": core.clock()}
-    operation = history.begin(connection, kind, call.namespace, core.clock())
-    history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
+    operation = history.begin(connection, method_name(type(call)), caller.logged(call.namespace), core.clock())
+    history.record(connection, operation, row.id, namespace, row)
     rows.change(connection, row.row, fields)
     after = msgspec.structs.replace(row, **fields)
     if embedded is not None:

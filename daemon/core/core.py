@@ -10,6 +10,7 @@ from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import Traces
 from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.tokens import Tokens
 
 Clock = Callable[[], float]
 
@@ -29,6 +30,7 @@ class Core:
         make_private(folder)
         self.folder, self.config, self.clock = folder, config, clock
         self.store = Store(folder)
+        self.tokens = Tokens(self.store, folder, clock, config.access.require_token)
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
         traces = Traces(config.search.traces)
         self.sources = Sources(self.store, self.embedding, config.search, traces, clock)

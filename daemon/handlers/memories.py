@@ -37,7 +37,7 @@ _PER_REPORT = 32  # memories embedded between two progress events
 @handles(Add)
 def add(context: Context, call: Add) -> "Future[Added]":
     """Remember one thing."""
-    return adding.add(context.core, call)
+    return adding.add(context.core, call, context.caller)
 
 
 @handles(AddMany, lane="bulk")
@@ -57,7 +57,7 @@ def add_many(context: Context, call: AddMany) -> "Future[AddedMany]":
         texts = [memory.content for memory in call.memories[start : start + _PER_REPORT]]
         embedded += context.core.embedding.text_vectors(texts)
         context.report(Progress(stage="embed", done=len(embedded), total=total))
-    return adding.add_many(context.core, call, embedded)
+    return adding.add_many(context.core, call, embedded, context.caller)
 
 
 @handles(Get, lane="inline")
@@ -76,19 +76,19 @@ def list_(context: Context, call: List) -> Page:
 @handles(Update)
 def update(context: Context, call: Update) -> "Future[Changed]":
     """Change a memory."""
-    return changing.update(context.core, call)
+    return changing.update(context.core, call, context.caller)
 
 
 @handles(Tag)
 def tag(context: Context, call: Tag) -> "Future[Changed]":
     """Tag a memory."""
-    return changing.tag(context.core, call)
+    return changing.tag(context.core, call, context.caller)
 
 
 @handles(Delete)
 def delete(context: Context, call: Delete) -> "Future[Deleted]":
     """Delete memories."""
-    return changing.delete(context.core, call)
+    return changing.delete(context.core, call, context.caller)
 
 
 @handles(History)

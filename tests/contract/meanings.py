@@ -50,6 +50,18 @@ MEANINGS: dict[str, dict[str, str]] = {
         "dedup": "look for duplicates first",
         "dedup_threshold": "cosine above which texts are compared; left out: the model's own",
     },
+    "Share": {
+        "ids": "ids or unique prefixes, at least one",
+        "to": "the namespace to share to; the empty text is the root",
+        "move": "move them instead of copying them",
+    },
+    "Authenticate": {"token": "the secret that `add_token` returned, or the owner's"},
+    "AddToken": {
+        "name": "what to call it in lists and to revoke it by; up to 64 characters",
+        "namespace": "what it is bound to; not the root",
+        "role": "`agent` changes what is its own; `lead` also what is shared with it",
+    },
+    "RevokeToken": {"name": "name of the token"},
     "Get": {"id": "id or unique prefix of 4 or more digits"},
     "List": {
         "sort": "the order",
@@ -133,6 +145,31 @@ MEANINGS: dict[str, dict[str, str]] = {
     },
     "Changed": {"memory": "the memory after the change", "operation": "its number, for `undo`"},
     "Deleted": {"ids": "full ids of what was deleted", "operation": "its number, for `undo`"},
+    "SharedMemory": {
+        "id": "id of the memory in the namespace shared to",
+        "origin": "id of the memory that was shared",
+        "outcome": "what happened; `merged`: it was known there",
+    },
+    "Shared": {"memories": "in the order of the ids", "operation": "its number, for `undo`"},
+    "Identity": {
+        "name": "name of the token; empty for the owner",
+        "namespace": "what it is bound to; empty for the owner",
+        "role": "what it may do",
+    },
+    "NewToken": {
+        "name": "its name",
+        "namespace": "what it is bound to",
+        "role": "what it may do",
+        "token": "the secret, shown this once",
+    },
+    "Token": {
+        "name": "its name",
+        "namespace": "what it is bound to",
+        "role": "what it may do",
+        "created_at": "when it was made",
+        "last_used_at": "when a connection last presented it, to the minute",
+    },
+    "TokenList": {"tokens": "by name"},
     "Change": {
         "operation": "number of the operation",
         "kind": "what was called: `add`, `update`, `delete`, `undo` …",

@@ -1,0 +1,125 @@
+"""Who may call what: one rule for each method, applied in one place before any handler runs.
+
+`anyone`: also a connection that has presented no token where one is required.
+`within`: a caller bound by a token is placed in its namespace; it may name one inside, and no reach beyond its own.
+`outward`: the same for what adds memories, which may also go to an enclosing namespace.
+`owner`: the machine's user only.
+
+What a rule lets through is bounded by namespace and reach, so a handler that obeys these needs to know nothing more.
+One that changes memories asks the caller (`Caller.check_change`) about each, and one that counts beyond memories leaves
+that out for a bound caller.
+"""
+
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from memoryd.client.errors import Forbidden, Unauthenticated
+from memoryd.client.protocol import (
+    METHODS,
+    READS,
+    Add,
+    AddMany,
+    AddToken,
+    Authenticate,
+    Call,
+    Delete,
+    Explain,
+    Get,
+    GetStats,
+    GetStatus,
+    GetTrace,
+    History,
+    List,
+    ListTokens,
+    Operations,
+    RevokeToken,
+    Scoped,
+    Search,
+    Share,
+    Shutdown,
+    Tag,
+    Undo,
+    Update,
+    UseModel,
+    Verify,
+    WhyNot,
+    method_name,
+)
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.namespaces import enclosing
+from memoryd.daemon.store.tokens import Tokens
+
+Rule = Literal["anyone", "within", "outward", "owner"]
+C = TypeVar("C", bound=Call[Any])
+
+RULES: dict[type[Call[Any]], Rule] = {
+    Add: "outward",
+    AddMany: "outward",
+    Get: "within",
+    List: "within",
+    Update: "within",
+    Tag: "within",
+    Delete: "within",
+    Share: "within",
+    History: "within",
+    Operations: "within",
+    Undo: "within",
+    Search: "within",
+    Explain: "within",
+    GetTrace: "within",
+    WhyNot: "within",
+    GetStatus: "anyone",
+    GetStats: "within",
+    UseModel: "owner",
+    Verify: "owner",
+    Shutdown: "owner",
+    Authenticate: "anyone",
+    AddToken: "owner",
+    ListTokens: "owner",
+    RevokeToken: "owner",
+}
+
+
+def rule_of(method: type[Call[Any]]) -> Rule:
+    """Return the rule of a method; one without a row is within bounds if it only reads memories, else the owner's."""
+    default: Rule = "within" if issubclass(method, Scoped) and method in READS else "owner"
+    return RULES.get(method, default)
+
+
+_rules = {method: rule_of(method) for method in METHODS}
+
+
+def admit(call: C, caller: Caller, tokens: Tokens) -> C:
+    """Return the call as this caller may make it, raise `Forbidden` or `Unauthenticated`.
+
+    The answer depends on the call and the token alone, never on what is stored.
+    """
+    rule = _rules[type(call)]
+    if caller is USER or rule == "anyone":
+        return call
+    if caller.role == "nobody" or not tokens.holds(caller):
+        raise _no_token(tokens)
+    if caller.role == "owner":
+        return call
+    if rule == "owner" or not isinstance(call, Scoped):
+        raise Forbidden(f"{method_name(type(call))} is for the machine's user, not for a token of an {caller.role}.")
+    placed: C = _placed(call, caller, outward=rule == "outward")
+    return placed
+
+
+def _placed(call: Any, caller: Caller, outward: bool) -> Any:
+    namespace = call.namespace or caller.namespace
+    own = caller.owns(namespace)
+    if not own and not (outward and namespace in enclosing(caller.namespace)):
+        raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}.")
+    if call.reach == "all" or (call.reach == "subtree" and not own):
+        raise Forbidden(f"This token reaches {caller.namespace} and what encloses it, not {call.reach!r}.")
+    return call if call.namespace else msgspec.structs.replace(call, namespace=namespace)
+
+
+def _no_token(tokens: Tokens) -> Unauthenticated:
+    if tokens.required:
+        advice = "Make one with `memctl token add`, present it with Client(token=…) or MEMORYD_TOKEN."
+        return Unauthenticated(f"This daemon wants a token. {advice}", {"owner_token": str(tokens.owner_file)})
+    return Unauthenticated("The token of this connection is not in force; present another one.")

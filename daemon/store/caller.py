@@ -1,0 +1,57 @@
+"""Who makes a call: what it may see and what it may change.
+
+Without a token a connection is the machine's user, who reaches everything; a namespace that it names is its place, not
+its limit. A token binds a connection to a namespace. It sees that namespace, those inside it and those that enclose it.
+What lies in its own (and inside it) belongs to it; what lies in an enclosing one is shared: an `agent` reads it and
+adds to it, a `lead` also edits and deletes it.
+"""
+
+from typing import Literal, NamedTuple
+
+from memoryd.client.errors import Forbidden
+from memoryd.daemon.store.namespaces import enclosing
+
+Kind = Literal["owner", "lead", "agent", "nobody"]
+
+
+class Caller(NamedTuple):
+    """A role, the namespace that it is bound to, and the token that says so: its name and its SHA-256."""
+
+    role: Kind
+    namespace: str = ""
+    name: str = ""
+    key: bytes = b""
+
+    @property
+    def bound(self) -> bool:
+        """Whether there is anything that this caller does not reach."""
+        return self.role != "owner"
+
+    def owns(self, namespace: str) -> bool:
+        """Tell whether a namespace is the caller's own or lies inside it."""
+        return not self.bound or namespace == self.namespace or namespace.startswith(self.namespace + "/")
+
+    def sees(self, namespace: str) -> bool:
+        """Tell whether memories in a namespace can be read."""
+        return self.owns(namespace) or namespace in enclosing(self.namespace)
+
+    def may_change(self, namespace: str) -> bool:
+        """Tell whether memories in a namespace may be edited, moved and deleted."""
+        return self.owns(namespace) or (self.role == "lead" and namespace in enclosing(self.namespace))
+
+    def logged(self, namespace: str) -> str:
+        """Return under which namespace the operation log has what is called at a namespace: never a shared one."""
+        return namespace if self.owns(namespace) else self.namespace
+
+    def check_change(self, memory: str, namespace: str) -> None:
+        """Raise `Forbidden` for a memory that can be seen but is not the caller's to change."""
+        if not self.may_change(namespace):
+            raise Forbidden(
+                f"Memory {memory[:8]} is shared ({namespace or 'the root'}); with this token only what lies in "
+                f"{self.namespace} may be changed.",
+                {"id": memory},
+            )
+
+
+USER = Caller("owner")
+NOBODY = Caller("nobody")

@@ -1,0 +1,155 @@
+"""Tokens: each binds the connections that present it to a namespace and a role. Only their SHA-256 is kept.
+
+All of them are in RAM, so that a connection is looked up on the event loop and a revoked token ends at once. The
+owner's token is a file beside the database, made when tokens are required: whoever can read it can read the database.
+"""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memoryd.client.errors import Busy, Conflict, Invalid, NotFound, StorageFailed, Unauthenticated
+from memoryd.client.protocol import AddToken, NewToken, Token, TokenList
+from memoryd.daemon.store import namespaces
+from memoryd.daemon.store.caller import Caller
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.writer import Transaction
+
+OWNER_FILE = "owner.token"
+_PREFIX = "mt_"  # so that a person, and a scanner for secrets, sees what it is
+_RANDOM_BYTES = 32
+_MAX_NAME = 64
+_USE_NOTED_S = 60.0  # how fine `last_used_at` is
+
+Clock = Callable[[], float]
+
+
+class Tokens:
+    """The tokens of one database."""
+
+    def __init__(self, store: Store, folder: Path, clock: Clock, required: bool) -> None:
+        self.required = required
+        self.owner_file = folder / OWNER_FILE
+        self._store, self._clock = store, clock
+        self._callers: dict[bytes, Caller] = {}
+        self._noted: dict[bytes, float] = {}
+        with store.reading() as connection:
+            found: Any = connection.execute("SELECT role, namespace, name, hash FROM tokens").fetchall()
+        for role, namespace, name, key in found:
+            self._callers[key] = Caller(role, namespace, name, key)
+        if required:
+            key = _hash(_owner_secret(self.owner_file))
+            self._callers[key] = Caller("owner", key=key)
+
+    def caller(self, secret: str) -> Caller:
+        """Return whom a token stands for; raise `Unauthenticated`."""
+        caller = self._callers.get(_hash(secret))
+        if caller is None:
+            raise Unauthenticated("The token is not known here; it may have been revoked.")
+        self._note_use(caller)
+        return caller
+
+    def holds(self, caller: Caller) -> bool:
+        """Tell whether the token of a caller is still in force."""
+        return caller.key in self._callers
+
+    def add(self, call: AddToken) -> "Future[NewToken]":
+        """Make a token; the future holds its secret, which is not kept."""
+        _check_name(call.name)
+        if not namespaces.check(call.namespace):
+            raise Invalid("A token is bound to a namespace; the root is the machine's user.")
+        secret = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+        caller = Caller(call.role, call.namespace, call.name, _hash(secret))
+
+        def job(transaction: Transaction) -> NewToken:
+            _insert(transaction.connection, caller, self._clock())
+            transaction.after_commit(lambda: self._callers.update({caller.key: caller}))
+            return NewToken(name=call.name, namespace=call.namespace, role=call.role, token=secret)
+
+        return self._store.write(job)
+
+    def revoke(self, name: str) -> "Future[None]":
+        """Forget a token; connections that presented it get nothing from now on."""
+
+        def job(transaction: Transaction) -> None:
+            key = transaction.connection.execute("DELETE FROM tokens WHERE name = ? RETURNING hash", (name,)).get
+            if not isinstance(key, bytes):
+                raise NotFound(f"There is no token {name!r}.", {"name": name})
+            transaction.after_commit(lambda: self._forget(key))
+
+        return self._store.write(job)
+
+    def listed(self) -> TokenList:
+        """Return all tokens without their secrets."""
+        with self._store.reading() as connection:
+            found: Any = connection.execute(
+                "SELECT name, namespace, role, created_at, last_used_at FROM tokens ORDER BY name"
+            ).fetchall()
+        return TokenList(tokens=[Token(*values) for values in found])
+
+    def _forget(self, key: bytes) -> None:
+        self._callers.pop(key, None)
+        self._noted.pop(key, None)
+
+    def _note_use(self, caller: Caller) -> None:
+        now = self._clock()
+        if caller.name and now - self._noted.get(caller.key, 0.0) >= _USE_NOTED_S:
+            self._noted[caller.key] = now
+            with suppress(Busy, StorageFailed):  # it is only a note
+                self._store.write(lambda transaction: _used(transaction.connection, caller.key, now))
+
+
+def _hash(secret: str) -> bytes:
+    # 256 random bits need no salt and no slow hash.
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _insert(connection: apsw.Connection, caller: Caller, now: float) -> None:
+    if connection.execute("SELECT 1 FROM tokens WHERE name = ?", (caller.name,)).get is not None:
+        raise Conflict(f"There is a token {caller.name!r} already; revoke it first.", {"name": caller.name})
+    connection.execute(
+        "INSERT INTO tokens (name, hash, namespace, role, created_at) VALUES (?, ?, ?, ?, ?)",
+        (caller.name, caller.key, caller.namespace, caller.role, now),
+    )
+
+
+def _used(connection: apsw.Connection, key: bytes, now: float) -> None:
+    connection.execute("UPDATE tokens SET last_used_at = ? WHERE hash = ?", (now, key))
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > _MAX_NAME or not name.isprintable():
+        raise Invalid(f"The name {name[:40]!r} of a token is not 1 to {_MAX_NAME} printable characters.")
+
+
+def _owner_secret(path: Path) -> str:
+    """Return the owner's token from its file, made with mode 0600 if there is none."""
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return _read_secret(path)
+    except OSError as error:
+        raise StorageFailed(f"The owner's token {path} cannot be made: {error.strerror}.") from None
+    secret = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secret + "\n")
+    return secret
+
+
+def _read_secret(path: Path) -> str:
+    try:
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+        secret = path.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageFailed(f"The owner's token {path} cannot be read: {error}.") from None
+    if len(secret) < _RANDOM_BYTES:
+        raise StorageFailed(f"The owner's token {path} is damaged; delete it and start the daemon again.")
+    return secret
