@@ -9,7 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from memoryd.client.protocol import Add, Added, AddedMany, AddMany, Delete, Hits, NewMemory, Search, Undo, Update
+from memoryd.client.protocol import (
+    Add,
+    Added,
+    AddedMany,
+    AddMany,
+    Delete,
+    GetTrace,
+    Hits,
+    NewMemory,
+    Search,
+    Trace,
+    Undo,
+    Update,
+)
 from memoryd.daemon.config import Config
 from memoryd.daemon.core import adding, changing
 from memoryd.daemon.core.core import Core
@@ -104,6 +117,10 @@ def undo(core: Core, operation: int | None = None, **options: Any) -> Any:
 
 def search(core: Core, query: str, **options: Any) -> Hits:
     return pipeline.search(core.sources, Search(query=query, **options))
+
+
+def trace(core: Core, id: str) -> Trace:
+    return pipeline.trace(core.sources, GetTrace(id=id))
 
 
 def found(core: Core, query: str, **options: Any) -> list[str]:

@@ -46,13 +46,18 @@ class StageTrace(Struct, kw_only=True):
 
 
 class CandidateTrace(Struct, kw_only=True):
-    """One candidate's way through the stages. `lost` is empty for a hit, else `stage: reason`."""
+    """One candidate's way through the stages. `lost` is empty for a hit, else `stage: reason`.
+
+    `origins` says what brought it: `words`, `meaning`, `hot`, `L0`, `graph`.
+    """
 
     id: str
     preview: str
     similarity: float | None = None
     bm25: float | None = None
     score: float | None = None
+    tier: str = ""
+    origins: list[str] = []
     lost: str = ""
 
 
@@ -99,6 +104,11 @@ class Query(Filtered[R], kw_only=True, frozen=True):
 
     `fusion` is `weighted` (`vector_weight` x cosine + the rest x BM25 / best BM25) or `rrf` (k = 60). `min_score` cuts
     on the fused score, `min_similarity` on the cosine. The search stops at `deadline_ms` with the best finished answer.
+
+    `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for what
+    is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds memories that
+    were often retrieved together with the best hits. `session` names the conversation that the hits are for, so that
+    hearing them again there is not taken for news. Without `touch` the search leaves no mark: no access is counted.
     """
 
     query: str
@@ -106,9 +116,15 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
     fusion: Literal["weighted", "rrf"] | None = None
     vector_weight: Fraction | None = None
-    min_score: Fraction = 0.0
+    min_score: Fraction | None = None
     min_similarity: Annotated[float, Meta(ge=-1.0, le=1.0)] | None = None
     candidate_multiplier: Annotated[int, Meta(ge=1, le=100)] | None = None
+    profile: Literal["default", "memweave", "memori", "swarm", "cache"] = "default"
+    half_life_days: Annotated[float, Meta(gt=0.0)] | None = None
+    mmr_lambda: Fraction = 1.0
+    graph: bool = True
+    session: str = ""
+    touch: bool = True
 
 
 class Search(Query[Hits], kw_only=True, frozen=True):

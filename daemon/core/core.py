@@ -7,10 +7,15 @@ from pathlib import Path
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.config import Config
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
+from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import Traces
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import Tokens
+from memoryd.daemon.tiers.active import Active
+from memoryd.daemon.tiers.graph import Centroids
+from memoryd.daemon.tiers.hot import HotBuffer
+from memoryd.daemon.tiers.recalls import Recalls
 
 Clock = Callable[[], float]
 
@@ -32,16 +37,25 @@ class Core:
         self.store = Store(folder)
         self.tokens = Tokens(self.store, folder, clock, config.access.require_token)
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
+        self.centroids = Centroids()
         traces = Traces(config.search.traces)
-        self.sources = Sources(self.store, self.embedding, config.search, traces, clock)
+        with self.store.reading() as connection:
+            self.active = Active(connection)
+        self.hot, self.recalls = HotBuffer(), Recalls()
+        self.effects = Effects(self.store, self.hot, self.recalls)
+        self.sources = Sources(
+            self.store, self.embedding, config.search, traces, clock, self.active, self.hot, self.effects
+        )
 
     def start(self) -> None:
         """Begin the background work."""
         self.store.check_soon()
         self.embedding.start()
+        self.effects.start()
 
     def close(self) -> None:
         """Stop the background work, write everything down, close the database."""
+        self.effects.close()
         self.embedding.close()
         self.store.close()
 

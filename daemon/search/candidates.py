@@ -93,7 +93,7 @@ def _words(retrieval: Retrieval, sources: Sources) -> None:
         return
     retrieval.words = {row: (rank, score) for rank, (row, score) in enumerate(found, start=1)}
     for row, _ in found[: retrieval.depth]:
-        retrieval.candidate(row)
+        retrieval.candidate(row, "words")
     retrieval.notes["fulltext"] = len(found)
 
 
@@ -123,7 +123,7 @@ def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vec
     """Make candidates of the nearest rows, and give every candidate its exact cosine."""
     near = retrieval.near.result() if retrieval.near else nearest(retrieval, sources, generation, vector)
     for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
-        retrieval.candidate(row).similarity_rank = rank
+        retrieval.candidate(row, "meaning").similarity_rank = rank
     similarities = {**near.similarities, **_cosines(by_words, vector)}
     for candidate in retrieval.candidates.values():
         candidate.similarity = similarities.get(candidate.row)

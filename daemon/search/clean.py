@@ -5,6 +5,8 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.present import contradictions
 
+_LEAST_LIMIT = 5  # hits, below which the graph has no right to one of them
+
 
 def clean(retrieval: Retrieval, sources: Sources) -> None:
     """Leave the hits, best first, each with its row."""
@@ -14,20 +16,25 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
     while waiting and len(kept) < retrieval.call.limit:
         part = waiting[: retrieval.call.limit + 8]
         del waiting[: len(part)]
-        _read(part, sources)
+        read(retrieval, part, sources)
         kept += [candidate for candidate in part if _is_new(candidate, seen)]
     retrieval.contradictions = _contradictions(kept, sources)
     _newer_first(kept, retrieval.contradictions)
+    _place_sure(retrieval, sources, kept, waiting, seen)
     for candidate in [*kept[retrieval.call.limit :], *waiting]:
         candidate.lost = f"ranked below the limit of {retrieval.call.limit}"
     retrieval.ranked = kept[: retrieval.call.limit]
 
 
-def _read(part: list[Candidate], sources: Sources) -> None:
-    with sources.store.reading() as connection:
-        found = rows.by_rows(connection, [candidate.row for candidate in part])
-    for candidate in part:
-        candidate.record = found.get(candidate.row)
+def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
+    """Give candidates their rows, unless they have them; those deleted meanwhile get none."""
+    missing = [candidate for candidate in part if candidate.record is None]
+    stored = [candidate.row for candidate in missing if candidate.row not in retrieval.recent]
+    if stored:
+        with sources.store.reading() as connection:
+            found = rows.by_rows(connection, stored)
+    for candidate in missing:
+        candidate.record = retrieval.recent.get(candidate.row) or found.get(candidate.row)
 
 
 def _is_new(candidate: Candidate, seen: set[bytes]) -> bool:
@@ -44,6 +51,24 @@ def _is_new(candidate: Candidate, seen: set[bytes]) -> bool:
 def _contradictions(kept: list[Candidate], sources: Sources) -> dict[str, list[str]]:
     with sources.store.reading() as connection:
         return contradictions(connection, [candidate.record.id for candidate in kept if candidate.record])
+
+
+def _place_sure(
+    retrieval: Retrieval, sources: Sources, kept: list[Candidate], waiting: list[Candidate], seen: set[bytes]
+) -> None:
+    """Give what the graph is sure of the last place, if it has none; of a short list it gets none."""
+    limit = retrieval.call.limit
+    sure = next((candidate for candidate in retrieval.ranked if candidate.sure and not candidate.lost), None)
+    if sure is None or sure in kept[:limit] or limit < _LEAST_LIMIT:
+        return
+    if sure in kept:
+        kept.remove(sure)
+    else:
+        read(retrieval, [sure], sources)
+        waiting.remove(sure)
+        if not _is_new(sure, seen):
+            return
+    kept.insert(limit - 1, sure)
 
 
 def _newer_first(kept: list[Candidate], links: dict[str, list[str]]) -> None:

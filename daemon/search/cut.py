@@ -4,9 +4,13 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 
 
 def cut(retrieval: Retrieval, sources: Sources) -> None:
-    """Drop candidates below `min_score` or `min_similarity`."""
+    """Drop candidates below `min_score` or `min_similarity`, of the call or else of its profile."""
     del sources
-    min_score, min_similarity = retrieval.call.min_score, retrieval.call.min_similarity
+    call, profile, generation = retrieval.call, retrieval.profile, retrieval.generation
+    min_score = profile.min_score if call.min_score is None else call.min_score
+    min_similarity = call.min_similarity
+    if min_similarity is None and profile.floor and generation is not None and retrieval.vector is not None:
+        min_similarity = generation.embedder.floors.relevant
     for candidate in retrieval.ranked:
         if candidate.score < min_score:
             candidate.lost = f"score {candidate.score:.3f} is below min_score {min_score:g}"

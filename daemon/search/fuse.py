@@ -1,7 +1,7 @@
 """Stage 3: one score of cosine and BM25.
 
-`weighted`: w x max(0, cosine) + (1 - w) x BM25 / best BM25. `rrf`: the sum of 1 / (60 + rank) over both arms (Cormack,
-Clarke, Buettcher 2009), scaled so that first in both arms gives 1. Both lie between 0 and 1.
+`weighted`: w x max(0, cosine) + (1 - w) x BM25, both between 0 and 1. `rrf`: the sum of 1 / (60 + rank) over both arms
+(Cormack, Clarke, Buettcher 2009), scaled so that first in both gives 1. `similarity`: the cosine alone.
 """
 
 from memoryd.daemon.search.retrieval import Retrieval, Sources
@@ -12,33 +12,56 @@ RRF_K = 60
 
 def fuse(retrieval: Retrieval, sources: Sources) -> None:
     """Score all candidates and rank them, newer rows first among equals."""
-    method = retrieval.call.fusion or sources.config.fusion
     found = retrieval.alive()
-    if method == "rrf":
-        for candidate in found:
-            candidate.score = rrf(candidate.similarity_rank, candidate.bm25_rank)
-    else:
-        weight = sources.config.vector_weight if retrieval.call.vector_weight is None else retrieval.call.vector_weight
-        best = max((candidate.bm25 or 0.0 for candidate in found), default=0.0)
-        if retrieval.vector is None:
-            weight = 0.0
-        for candidate in found:
-            candidate.score = weighted(candidate.similarity, candidate.bm25, best, weight)
-        retrieval.notes["vector_weight"] = weight
+    profile = retrieval.profile
+    method = retrieval.call.fusion or profile.fusion or sources.config.fusion
+    if retrieval.vector is None and method == "similarity":
+        method = "weighted"
+    best = max((candidate.bm25 or 0.0 for candidate in found), default=0.0)
+    retrieval.best_bm25, retrieval.weight = best, _weight(retrieval, sources, method)
+    retrieval.method = method
+    for candidate in found:
+        if method == "rrf":
+            last = retrieval.depth if profile.missing_is_last else None
+            candidate.score = rrf(candidate.similarity_rank, candidate.bm25_rank, last=last)
+        else:
+            candidate.score = score_of(candidate, retrieval)
+    if method == "weighted":
+        retrieval.notes["vector_weight"] = retrieval.weight
     retrieval.notes["fusion"] = method
-    retrieval.ranked = sorted(found, key=_order)
+    retrieval.ranked = sorted(found, key=order)
 
 
-def weighted(similarity: float | None, bm25: float | None, best_bm25: float, weight: float) -> float:
-    """Return the weighted score; a missing part counts 0."""
-    words = (bm25 or 0.0) / best_bm25 if best_bm25 > 0 else 0.0
+def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
+    if retrieval.vector is None:
+        return 0.0
+    if method == "similarity":
+        return 1.0
+    chosen = (retrieval.call.vector_weight, retrieval.profile.vector_weight, sources.config.vector_weight)
+    return next(weight for weight in chosen if weight is not None)
+
+
+def score_of(candidate: Candidate, retrieval: Retrieval) -> float:
+    """Return the weighted score of a candidate, on the scale of this retrieval."""
+    words = retrieval.profile.words(candidate.bm25 or 0.0, retrieval.best_bm25)
+    return weighted(candidate.similarity, words, retrieval.weight)
+
+
+def weighted(similarity: float | None, words: float, weight: float) -> float:
+    """Return the weighted score of a cosine and words between 0 and 1; a missing cosine counts 0."""
     return weight * max(0.0, similarity or 0.0) + (1 - weight) * words
 
 
-def rrf(*ranks: int | None) -> float:
-    """Return the reciprocal rank fusion of ranks from 1, scaled to at most 1."""
-    return sum(1 / (RRF_K + rank) for rank in ranks if rank is not None) * (RRF_K + 1) / len(ranks)
+def rrf(*ranks: int | None, last: int | None = None) -> float:
+    """Return the reciprocal rank fusion of ranks from 1, scaled to at most 1.
+
+    A missing rank adds nothing, or counts as `last` + 1 if that is given.
+    """
+    missing = None if last is None else last + 1
+    given = [rank or missing for rank in ranks]
+    return sum(1 / (RRF_K + rank) for rank in given if rank is not None) * (RRF_K + 1) / len(ranks)
 
 
-def _order(candidate: Candidate) -> tuple[float, int]:
+def order(candidate: Candidate) -> tuple[float, int]:
+    """Return the sort key of a ranking: best score first, then the newer row."""
     return -candidate.score, -candidate.row

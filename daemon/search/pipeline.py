@@ -12,42 +12,61 @@ from memoryd.client.protocol import (
     Explain,
     Explanation,
     GetTrace,
-    Hit,
     Hits,
     Query,
     Search,
     StageTrace,
     Trace,
 )
+from memoryd.daemon.search.active import active
 from memoryd.daemon.search.candidates import candidates
 from memoryd.daemon.search.clean import clean
 from memoryd.daemon.search.cut import cut
+from memoryd.daemon.search.diversify import diversify
+from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.embed import embed
+from memoryd.daemon.search.expand import expand
 from memoryd.daemon.search.fuse import fuse
+from memoryd.daemon.search.hot import hot
+from memoryd.daemon.search.postprocess import postprocess
+from memoryd.daemon.search.profiles import PROFILES
+from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources
 from memoryd.daemon.search.traces import Kept, whole
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.namespaces import check
-from memoryd.daemon.store.present import fields_of
 
 Stage = Callable[[Retrieval, Sources], None]
 
-PIPELINE: tuple[Stage, ...] = (embed, candidates, fuse, cut, clean)
+PIPELINE: tuple[Stage, ...] = (
+    embed,
+    candidates,
+    hot,
+    active,
+    fuse,
+    expand,
+    cut,
+    rank,
+    diversify,
+    clean,
+    postprocess,
+)
 
 MAX_QUERY_CHARS = 100_000
 
 
 def search(sources: Sources, call: Search) -> Hits:
     """Return the hits of a search."""
-    hits, kept = _run(sources, call)
-    return Hits(hits=hits, degraded=kept.trace.degraded, trace=kept.trace.id, took_ms=kept.trace.took_ms)
+    retrieval, kept = _run(sources, call)
+    sources.effects.note(_mark(retrieval))
+    return Hits(hits=retrieval.hits, degraded=kept.trace.degraded, trace=kept.trace.id, took_ms=kept.trace.took_ms)
 
 
 def explain(sources: Sources, call: Explain) -> Explanation:
     """Return the hits of a search with its trace."""
-    hits, kept = _run(sources, call)
+    retrieval, kept = _run(sources, call)
     with sources.store.reading() as connection:
-        return Explanation(hits=hits, trace=whole(connection, kept))
+        return Explanation(hits=retrieval.hits, trace=whole(connection, kept))
 
 
 def trace(sources: Sources, call: GetTrace) -> Trace:
@@ -57,10 +76,9 @@ def trace(sources: Sources, call: GetTrace) -> Trace:
         return whole(connection, kept)
 
 
-def _run(sources: Sources, call: Query[Any]) -> tuple[list[Hit], Kept]:
+def _run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
     began = time.perf_counter()
     retrieval, stages = retrieve(sources, call)
-    hits = _hits(sources, retrieval)
     generation = retrieval.generation
     kept = Kept(
         Trace(
@@ -78,7 +96,7 @@ def _run(sources: Sources, call: Query[Any]) -> tuple[list[Hit], Kept]:
         sorted(retrieval.candidates.values(), key=lambda candidate: (bool(candidate.lost), -candidate.score)),
     )
     sources.traces.keep(kept)
-    return hits, kept
+    return retrieval, kept
 
 
 def retrieve(sources: Sources, call: Query[Any]) -> tuple[Retrieval, list[StageTrace]]:
@@ -93,14 +111,17 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
         raise Invalid("The query is empty.")
     if len(call.query) > MAX_QUERY_CHARS:
         raise Invalid(f"The query has {len(call.query)} characters; the limit is {MAX_QUERY_CHARS}.")
+    profile = PROFILES[call.profile]
     multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
+    least = max(LEAST_DEPTH, multiplier * call.limit)
     chosen, now = compile_filter(call, sources.store.namespaces), sources.clock()
     return Retrieval(
         call=call,
         chosen=chosen,
         now=now,
         allowed=sources.store.allowed(chosen, now),
-        depth=max(LEAST_DEPTH, multiplier * call.limit),
+        depth=least if profile.candidates is None else profile.candidates * call.limit,
+        profile=profile,
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )
 
@@ -119,17 +140,18 @@ def _timed(stage: Stage, retrieval: Retrieval, sources: Sources) -> StageTrace:
     return StageTrace(name=name, took_ms=took_ms, entered=before, left=len(retrieval.alive()), notes=notes)
 
 
-def _hits(sources: Sources, retrieval: Retrieval) -> list[Hit]:
-    return [
-        Hit(
-            **fields_of(record, sources.store.namespaces, retrieval.contradictions.get(record.id, [])),
-            score=candidate.score,
-            similarity=candidate.similarity,
-            bm25=candidate.bm25,
-        )
-        for candidate in retrieval.ranked
-        if (record := candidate.record)
-    ]
+def _mark(retrieval: Retrieval) -> Mark:
+    """Return what a search leaves behind: nothing if it is not to touch anything."""
+    call, generation = retrieval.call, retrieval.generation
+    floor = generation.embedder.floors.relevant if generation else 1.0
+    hits = [candidate for candidate in retrieval.ranked if candidate.row > 0] if call.touch else []
+    return Mark(
+        namespace=call.namespace,
+        session=call.session,
+        at=retrieval.now,
+        rows=tuple(candidate.row for candidate in hits),
+        met=tuple(candidate.row for candidate in hits if (candidate.similarity or 0.0) >= floor),
+    )
 
 
 def _ms_since(began: float) -> float:

@@ -5,17 +5,24 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memoryd.client.protocol import Query
+from memoryd.client.protocol import Hit, Query
 from memoryd.daemon.config import SearchConfig
 from memoryd.daemon.embedding.embedder import Embedding
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.search.traces import Candidate, Traces
+from memoryd.daemon.search.profiles import Profile
+from memoryd.daemon.search.traces import Candidate, Origin, Traces
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.tiers.active import Active
+from memoryd.daemon.tiers.hot import HotBuffer
+
+if TYPE_CHECKING:
+    from memoryd.daemon.search.effects import Effects
 
 LEAST_DEPTH = 50
 
@@ -28,6 +35,9 @@ class Sources(NamedTuple):
     config: SearchConfig
     traces: Traces
     clock: Callable[[], float]  # UTC seconds
+    active: Active  # L0
+    hot: HotBuffer
+    effects: "Effects"
 
 
 class Near(NamedTuple):
@@ -47,20 +57,28 @@ class Retrieval:
     depth: int
     deadline: float | None  # on the monotonic clock
     allowed: Mask  # by row number: what the filters leave
+    profile: Profile
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
     vector: "Vector | Future[Vector] | None" = None
     near: "Future[Near] | None" = None  # begun as soon as the vector is there
+    method: str = ""  # of fusion
+    weight: float = 0.0  # of the cosine in the fused score
+    best_bm25: float = 0.0
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
+    recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number
     candidates: dict[int, Candidate] = field(default_factory=dict)
     contradictions: dict[str, list[str]] = field(default_factory=dict)  # of the hits, by id
     ranked: list[Candidate] = field(default_factory=list)
+    hits: list[Hit] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)  # of the stage under way
 
-    def candidate(self, row: int) -> Candidate:
+    def candidate(self, row: int, origin: Origin) -> Candidate:
         """Return the candidate of a row, new if it is the first arm that brings it."""
-        return self.candidates.setdefault(row, Candidate(row))
+        candidate = self.candidates.setdefault(row, Candidate(row))
+        candidate.origins.append(origin)
+        return candidate
 
     def alive(self) -> list[Candidate]:
         """Return the candidates that no stage has dropped."""

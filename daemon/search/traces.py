@@ -2,8 +2,8 @@
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import apsw
 
@@ -13,6 +13,8 @@ from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
 
 _PREVIEW = 80
+
+Origin = Literal["words", "meaning", "hot", "L0", "graph"]
 
 
 @dataclass(slots=True)
@@ -25,6 +27,8 @@ class Candidate:
     bm25: float | None = None
     bm25_rank: int | None = None
     score: float = 0.0
+    origins: list[Origin] = field(default_factory=list)
+    sure: bool = False  # of a place among the hits
     record: Row | None = None
     lost: str = ""
     lost_in: str = ""
@@ -73,6 +77,8 @@ def whole(connection: apsw.Connection, kept: Kept) -> Trace:
             similarity=candidate.similarity,
             bm25=candidate.bm25,
             score=candidate.score,
+            tier=found[candidate.row].tier,
+            origins=list(dict.fromkeys(candidate.origins)),
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
         )
         for candidate in kept.candidates

@@ -44,6 +44,13 @@ def words_of(connection: apsw.Connection, text: str) -> list[str]:
     return [word for word in distinct if word not in STOP_WORDS] or distinct
 
 
+def stems_of(connection: apsw.Connection, text: str, stop_words: bool = False) -> list[str]:
+    """Return the stems of a text's words in order, as the index keeps them: each once without its stop words, or all."""
+    if stop_words:
+        return _tokens(connection.fts5_tokenizer("porter", ["unicode61"]), text)
+    return _tokens(connection.fts5_tokenizer("porter", ["unicode61"]), " ".join(words_of(connection, text)))
+
+
 def _tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
     found: Any = tokenizer(
         text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False

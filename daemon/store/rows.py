@@ -33,6 +33,7 @@ class Row(msgspec.Struct, kw_only=True):
     path: str | None = None
     start_line: int | None = None
     end_line: int | None = None
+    turns: int = 0
     content_hash: bytes
     text_hash: bytes
     summary: str = ""
@@ -126,6 +127,15 @@ def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> 
     """Set columns of a row."""
     assignments = ", ".join(f"{name} = ?" for name in fields)
     connection.execute(f"UPDATE memories SET {assignments} WHERE row = ?", (*fields.values(), number))
+
+
+def accessed(connection: apsw.Connection, accesses: Iterable[tuple[int, int, float]]) -> None:
+    """Count accesses, given as (row, how many, the last one's time)."""
+    connection.executemany(
+        "UPDATE memories SET access_count = access_count + ?2, last_accessed_at = max(coalesce(last_accessed_at, 0), ?3)"
+        " WHERE row = ?1",
+        accesses,
+    )
 
 
 def delete(connection: apsw.Connection, numbers: Iterable[int]) -> None:

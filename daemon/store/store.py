@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 FILE_NAME = "memoryd.sqlite"
 
 # Raised by SQLite where the caller has its own answer: the deadline passed, the full-text index is damaged.
+Connection = apsw.Connection
 Interrupted = apsw.InterruptError
 Damaged = (apsw.CorruptError, apsw.SQLError)
 

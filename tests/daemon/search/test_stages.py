@@ -17,18 +17,20 @@ from memoryd.daemon.search.clean import clean
 from memoryd.daemon.search.cut import cut
 from memoryd.daemon.search.embed import embed
 from memoryd.daemon.search.fuse import fuse, rrf, weighted
+from memoryd.daemon.search.profiles import relative
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from workbench import add
 
-NO_STAGE = {"__init__", "pipeline", "retrieval", "traces", "whynot"}
+NO_STAGE = {"__init__", "effects", "pipeline", "profiles", "retrieval", "traces", "whynot"}
 
 
 def test_every_module_of_a_stage_is_listed_in_the_pipeline() -> None:
     modules = {path.stem for path in Path(str(package.__file__)).parent.glob("*.py")} - NO_STAGE
     assert {stage.__module__.rpartition(".")[2] for stage in pipeline.PIPELINE} == modules
-    assert [stage.__name__ for stage in pipeline.PIPELINE] == ["embed", "candidates", "fuse", "cut", "clean"]
+    names = "embed candidates hot active fuse expand cut rank diversify clean postprocess"
+    assert [stage.__name__ for stage in pipeline.PIPELINE] == names.split()
 
 
 def retrieval(core: Core, *given: Candidate, vector: Any = 1, **options: Any) -> Retrieval:
@@ -60,7 +62,7 @@ def scores(state: Retrieval) -> dict[int, float]:
     ],
 )
 def test_weighted(similarity: float | None, bm25: float | None, best: float, weight: float, score: float) -> None:
-    assert weighted(similarity, bm25, best, weight) == pytest.approx(score)
+    assert weighted(similarity, relative(bm25 or 0.0, best), weight) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_rrf(ranks: tuple[int | None, ...], score: float) -> None:
 def test_a_weighted_score_lies_between_0_and_1(
     similarity: float | None, bm25: float | None, best: float, weight: float
 ) -> None:
-    assert 0 <= weighted(similarity, bm25, best, weight) <= 1
+    assert 0 <= weighted(similarity, relative(bm25 or 0.0, best), weight) <= 1
 
 
 def test_fuse_weighs_cosine_and_bm25_over_the_best_and_ranks(core: Core) -> None:

@@ -1,0 +1,44 @@
+"""Stage: variety. Maximal marginal relevance (Carbonell, Goldstein 1998) with the overlap of words as likeness."""
+
+import re
+
+from memoryd.daemon.search.clean import read
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.traces import Candidate
+
+_POOL = 200  # candidates compared with each other
+_WORD = re.compile(r"\w+")
+
+
+def diversify(retrieval: Retrieval, sources: Sources) -> None:
+    """Order the best candidates by lambda x score - (1 - lambda) x likeness to those chosen before; 1 changes nothing."""
+    weight = retrieval.call.mmr_lambda
+    if weight >= 1.0:
+        return
+    pool, rest = retrieval.ranked[:_POOL], retrieval.ranked[_POOL:]
+    read(retrieval, pool, sources)
+    words = {candidate.row: _words(candidate) for candidate in pool}
+    best = max((candidate.score for candidate in pool), default=0.0) or 1.0
+    likeness = dict.fromkeys(words, 0.0)
+    chosen: list[Candidate] = []
+    while pool and len(chosen) < retrieval.call.limit:
+        taken = max(
+            pool,
+            key=lambda candidate: weight * candidate.score / best - (1 - weight) * likeness[candidate.row],
+        )
+        pool.remove(taken)
+        chosen.append(taken)
+        for candidate in pool:
+            overlap = jaccard(words[candidate.row], words[taken.row])
+            likeness[candidate.row] = max(likeness[candidate.row], overlap)
+    retrieval.ranked = chosen + pool + rest
+    retrieval.notes["lambda"] = weight
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the size of the intersection over that of the union; two empty sets are alike."""
+    return len(one & other) / len(one | other) if one or other else 1.0
+
+
+def _words(candidate: Candidate) -> frozenset[str]:
+    return frozenset(_WORD.findall(candidate.record.content.casefold())) if candidate.record else frozenset()

@@ -1,0 +1,109 @@
+"""What a search leaves behind: accesses, the hot buffer, topics that met, what a session was told.
+
+Noted by the search in microseconds, carried out after the reply on a thread of its own, many searches in one
+transaction. What was noted and not yet written at a crash is lost: these are habits, not memories.
+"""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from itertools import combinations
+from typing import NamedTuple
+
+from memoryd.client.errors import MemorydError
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.tiers import graph
+from memoryd.daemon.tiers.hot import HotBuffer
+from memoryd.daemon.tiers.recalls import Recalls
+
+PAUSE_S = 0.5  # between two batches
+_MAX_NOTED = 4096  # searches; those beyond leave no mark
+_MOST_TOPICS = 5  # of one search that count as having met
+
+log = logging.getLogger(__name__)
+
+
+class Mark(NamedTuple):
+    """One search: who asked, when, the rows returned (best first), those of them relevant enough to have met."""
+
+    namespace: str
+    session: str
+    at: float
+    rows: tuple[int, ...]
+    met: tuple[int, ...]
+
+
+class Effects:
+    """The marks that wait, and the thread that works them off."""
+
+    def __init__(self, store: Store, hot: HotBuffer, recalls: Recalls) -> None:
+        self._store, self._hot, self._recalls = store, hot, recalls
+        self._noted: list[Mark] = []
+        self._wake, self._closing = threading.Event(), threading.Event()
+        self._one = threading.Lock()  # one batch at a time
+        self._thread = threading.Thread(target=self._run, name="effects", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work off."""
+        self._thread.start()
+
+    def note(self, mark: Mark) -> None:
+        """Keep the mark of a search for later."""
+        if mark.rows and len(self._noted) < _MAX_NOTED:
+            self._noted.append(mark)
+            self._wake.set()
+
+    def flush(self) -> None:
+        """Carry out what is noted and wait until it is on disk."""
+        with self._one:
+            marks, self._noted = self._noted, []
+            if marks:
+                self._carry_out(marks)
+
+    def close(self) -> None:
+        """Carry out the rest and end the thread."""
+        self._closing.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.flush()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._wake.wait()
+            self._wake.clear()
+            self._closing.wait(PAUSE_S)
+            self.flush()
+
+    def _carry_out(self, marks: list[Mark]) -> None:
+        for mark in marks:
+            self._hot.put(mark.namespace, reversed(mark.rows))
+        try:
+            self._tell(mark for mark in marks if mark.session)
+            self._store.write(lambda transaction: _write(transaction, marks)).result()
+        except MemorydError as error:
+            log.warning("the marks of %d searches were lost: %s", len(marks), error)
+
+    def _tell(self, marks: Iterable[Mark]) -> None:
+        for mark in marks:
+            with self._store.reading() as connection:
+                found: list[Row] = list(rows.by_rows(connection, mark.rows).values())
+            self._recalls.note(mark.namespace, mark.session, found)
+
+
+def _write(transaction: Transaction, marks: list[Mark]) -> None:
+    accesses = Counter(row for mark in marks for row in mark.rows)
+    last = {row: mark.at for mark in sorted(marks, key=lambda mark: mark.at) for row in mark.rows}
+    rows.accessed(transaction.connection, ((row, count, last[row]) for row, count in accesses.items()))
+    nodes = graph.nodes_of(transaction.connection, {row for mark in marks for row in mark.met})
+    met: Counter[tuple[int, int]] = Counter()
+    for mark in marks:
+        topics = list(dict.fromkeys(nodes[row] for row in mark.met if row in nodes))[:_MOST_TOPICS]
+        met.update(combinations(sorted(topics), 2))
+    for weight in set(met.values()):
+        pairs = [pair for pair, count in met.items() if count == weight]
+        graph.strengthen(transaction.connection, pairs, float(weight))

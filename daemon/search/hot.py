@@ -1,0 +1,29 @@
+"""Stage: the hot buffer. What was returned here lately and fits this query is a candidate whatever the other arms say."""
+
+import numpy as np
+
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.store import vectors
+from memoryd.daemon.store.facts import passing
+
+
+def hot(retrieval: Retrieval, sources: Sources) -> None:
+    """Add the rows of the caller's hot buffer whose cosine to the query reaches the model's floor of relevance."""
+    rows = np.array(sources.hot.of(retrieval.call.namespace), np.int64)
+    generation, vector = retrieval.generation, retrieval.vector
+    if not len(rows) or generation is None or not isinstance(vector, np.ndarray):
+        return
+    floor = generation.embedder.floors.relevant
+    near = 0
+    for row, similarity in generation.index.similarities(vector, rows[passing(retrieval.allowed, rows)]):
+        if similarity < floor:
+            continue
+        near += 1
+        known = row in retrieval.candidates
+        candidate = retrieval.candidate(row, "hot")
+        if not known:
+            with sources.store.reading() as connection:
+                _, matrix = vectors.of_rows(connection, generation.model, [row])
+            candidate.similarity = float(matrix[0] @ vector) if len(matrix) else similarity
+            candidate.bm25_rank, candidate.bm25 = retrieval.words.get(row, (None, None))
+    retrieval.notes.update(hits=near, held=len(rows))

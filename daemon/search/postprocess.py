@@ -1,0 +1,62 @@
+"""Stage: the hits, and the processors that other distributions bring along.
+
+A processor is a function `(query, hits) -> hits` registered as an entry point of the group `memoryd.postprocessors`. It
+may reorder, drop and change hits. One that fails is left out, logged and named in `degraded`. They run in the order of
+their names, in the daemon: one that is slow makes every search slow.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+
+from memoryd.client.protocol import Hit
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.store.present import fields_of
+
+GROUP = "memoryd.postprocessors"
+
+Processor = Callable[[str, list[Hit]], list[Hit]]
+
+log = logging.getLogger(__name__)
+
+
+def postprocess(retrieval: Retrieval, sources: Sources) -> None:
+    """Make the hits and pass them through the processors."""
+    hits = _hits(retrieval, sources)
+    for name, process in processors():
+        try:
+            made = process(retrieval.call.query, list(hits))
+            if not isinstance(made, list) or not all(isinstance(hit, Hit) for hit in made):
+                raise TypeError("it returned something else than a list of hits")
+            hits = made[: retrieval.call.limit]
+        except Exception:
+            log.warning("the postprocessor %s failed", name, exc_info=True)
+            retrieval.degrade(f"postprocessor {name}")
+        retrieval.notes.setdefault("processors", []).append(name)
+    retrieval.hits = hits
+
+
+def _hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
+    return [
+        Hit(
+            **fields_of(record, sources.store.namespaces, retrieval.contradictions.get(record.id, [])),
+            score=candidate.score,
+            similarity=candidate.similarity,
+            bm25=candidate.bm25,
+        )
+        for candidate in retrieval.ranked
+        if (record := candidate.record)
+    ]
+
+
+@cache
+def processors() -> tuple[tuple[str, Processor], ...]:
+    """Return the installed processors by name; one that cannot be loaded is logged and left out."""
+    loaded: list[tuple[str, Processor]] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            loaded.append((entry.name, entry.load()))
+        except Exception:
+            log.warning("the postprocessor %s cannot be loaded", entry.name, exc_info=True)
+    return tuple(loaded)

@@ -1,0 +1,339 @@
+"""The tiers in a search: the hot buffer, the tail of L0, the graph; and what a search leaves behind."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memoryd.client.protocol import Hit
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search import postprocess
+from memoryd.daemon.search.expand import LEAST_WEIGHT, SURE_WEIGHT
+from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store import rows, turns
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.turns import Turn
+from memoryd.daemon.tiers.hot import HotBuffer
+from workbench import LIMIT_S, add, add_many, delete, found, search, trace, undo, update
+
+
+def row_of(core: Core, id: str) -> Row:
+    with core.store.reading() as connection:
+        return rows.by_ids(connection, [id])[id]
+
+
+def notes(core: Core, hits: Any, stage: str) -> dict[str, Any]:
+    return next(entry.notes for entry in trace(core, hits.trace).stages if entry.name == stage)
+
+
+def origins(core: Core, hits: Any) -> dict[str, list[str]]:
+    return {candidate.id: candidate.origins for candidate in trace(core, hits.trace).candidates}
+
+
+# The hot buffer ------------------------------------------------------------------------------------------------------
+
+
+def test_the_hot_buffer_keeps_the_latest_of_each_namespace() -> None:
+    buffer = HotBuffer(capacity=3)
+    assert buffer.of("a") == []
+    buffer.put("a", [1, 2])
+    buffer.put("a", [3, 1, 4])
+    buffer.put("b", [9])
+    assert buffer.of("a") == [4, 1, 3]
+    assert buffer.fill() == {"a": 3, "b": 1}
+
+
+def test_what_a_search_returned_is_hot_for_the_next_one_of_that_namespace_alone(core: Core) -> None:
+    id = add(core, "the heron stands in the reeds", "a").id
+    assert notes(core, search(core, "heron reeds", namespace="a"), "hot") == {}
+    core.effects.flush()
+    again = search(core, "heron stands", namespace="a")
+    assert notes(core, again, "hot") == {"hits": 1, "held": 1}
+    assert "hot" in origins(core, again)[id]
+    assert notes(core, search(core, "heron stands", namespace="b", reach="all"), "hot") == {}
+    assert notes(core, search(core, "unlike", namespace="a"), "hot") == {"hits": 0, "held": 1}
+
+
+def test_what_was_deleted_or_changed_is_not_met_in_the_hot_buffer(core: Core) -> None:
+    gone, changed = add(core, "the heron stands").id, add(core, "the egret flies").id
+    search(core, "heron egret")
+    core.effects.flush()
+    delete(core, gone)
+    update(core, changed, content="an otter swims")
+    assert found(core, "heron", min_similarity=0.5) == []
+    assert found(core, "the egret flies", min_similarity=0.5) == []
+    assert found(core, "an otter swims", min_similarity=0.5) == ["an otter swims"]
+
+
+# L0 ------------------------------------------------------------------------------------------------------------------
+
+
+def observe(core: Core, contents: Sequence[str], namespace: str = "", source: str = "conversation") -> None:
+    """Put turns into the journal as observing does, without its gate."""
+
+    def job(transaction: Any) -> None:
+        place = core.store.namespaces.ensure(transaction, namespace)
+        for content in contents:
+            turn = Turn(
+                key=f"{abs(hash((content, namespace))):032x}"[:32],
+                namespace=place,
+                session="s",
+                role="user",
+                source=source,
+                created_at=core.clock(),
+                content_hash=content.encode(),
+                content=content,
+            )
+            turns.insert(transaction.connection, turn)
+        core.active.follow(transaction, [place])
+
+    core.store.write(job).result(LIMIT_S)
+
+
+def test_the_last_turns_are_found_by_their_words_and_marked_l0(core: Core) -> None:
+    add(core, "herons eat fish")
+    observe(core, ["yesterday I saw a heron at the weir", "nothing to do with it"])
+    hits = search(core, "heron at the weir")
+    assert [(hit.content, hit.tier) for hit in hits][0] == ("yesterday I saw a heron at the weir", "L0")
+    assert "nothing to do with it" not in [hit.content for hit in hits]
+    assert all(0.0 <= hit.score <= 1.0 for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, True),
+        ({"tier": ["L0"]}, True),
+        ({"tier": ["L1", "L2"]}, False),
+        ({"type": ["turn"], "source": ["conversation"]}, True),
+        ({"type": ["fact"]}, False),
+        ({"metadata": {"k": "v"}}, False),
+        ({"path_prefix": "a"}, False),
+        ({"after": 1e9}, True),
+        ({"before": 1e9}, False),
+        ({"namespace": "a/b"}, True),
+        ({"namespace": "c"}, False),
+    ],
+)
+def test_filters_and_reach_hold_for_turns_as_well(core: Core, options: dict[str, Any], expected: bool) -> None:
+    observe(core, ["a heron at the weir"], "a")
+    add(core, "elsewhere", "c")
+    assert ("a heron at the weir" in found(core, "heron", **options)) == expected
+
+
+def test_only_the_tail_counts_and_recalls_do_not(core: Core) -> None:
+    observe(core, [f"heron number {number}" for number in range(8)])
+    observe(core, ["heron recalled"], source=turns.RECALL)
+    assert set(found(core, "heron")) == {f"heron number {number}" for number in range(3, 8)}
+
+
+def test_a_turn_that_is_a_memory_too_is_shown_once(core: Core) -> None:
+    observe(core, ["a heron at the weir"])
+    assert len(found(core, "heron")) == 1
+
+
+# The graph -----------------------------------------------------------------------------------------------------------
+
+
+def topic(core: Core, *members: Row) -> int:
+    """Make a node of L2 rows; its centroid is not needed here."""
+
+    def job(transaction: Any) -> int:
+        connection = transaction.connection
+        generation = core.embedding.active
+        assert generation is not None
+        number = connection.execute(
+            "INSERT INTO nodes (namespace, model, kind, label, size, centroid, created_at, updated_at)"
+            " VALUES (?, ?, 'cluster', 'l', ?, x'', 0, 0) RETURNING id",
+            (members[0].namespace, generation.model, len(members)),
+        ).get
+        for member in members:
+            rows.change(connection, member.row, {"tier": "L2"})
+            connection.execute("INSERT INTO members VALUES (?, ?)", (member.row, number))
+        return int(number)
+
+    return core.store.write(job).result(LIMIT_S)
+
+
+def met(core: Core, one: int, other: int, weight: float) -> None:
+    core.store.write(lambda t: stored.strengthen(t.connection, [(one, other)], weight)).result(LIMIT_S)
+
+
+def planted(core: Core, weight: float) -> Row:
+    """Sixty memories about herons, one of them a topic's, and a memory about nothing near that met that topic."""
+    add_many(core, [f"the grey heron stands in the reeds at place {number}" for number in range(60)])
+    anchor = row_of(core, add(core, "grey heron reeds").id)
+    other = row_of(core, add(core, "bring the blue thermos").id)
+    nodes = topic(core, anchor), topic(core, other)
+    met(core, *nodes, weight)
+    return other
+
+
+def test_what_was_retrieved_together_is_found_though_plain_similarity_ranks_it_last(core: Core) -> None:
+    other = planted(core, SURE_WEIGHT)
+    assert other.content not in found(core, "grey heron reeds", limit=50, graph=False)
+    hits = search(core, "grey heron reeds")
+    assert other.content in [hit.content for hit in hits]
+    assert origins(core, hits)[other.id] == ["graph"]
+    assert hits[0].content == "grey heron reeds"
+    assert hits[0].score > next(hit.score for hit in hits if hit.id == other.id)
+
+
+def test_what_met_once_is_not_brought_and_nothing_is_when_the_graph_is_off(core: Core) -> None:
+    other = planted(core, LEAST_WEIGHT - 1)
+    assert other.content not in found(core, "grey heron reeds", limit=50)
+    assert found(core, "grey heron reeds") == found(core, "grey heron reeds", graph=False)
+
+
+def test_the_graph_brings_nothing_that_a_filter_leaves_out(core: Core) -> None:
+    other = planted(core, 9.0)
+    assert other.content in found(core, "grey heron reeds")
+    assert other.content not in found(core, "grey heron reeds", before=core.clock() - 1, limit=60)
+    update(core, other.id, type="note")
+    assert other.content not in found(core, "grey heron reeds", type=["fact"])
+    delete(core, other.id)
+    assert other.content not in found(core, "grey heron reeds")
+
+
+def test_a_neighbour_never_comes_near_the_hit_that_led_to_it(core: Core) -> None:
+    other = planted(core, 1e9)
+    hits = search(core, "grey heron reeds", limit=60)
+    score = next(hit.score for hit in hits if hit.id == other.id)
+    assert 0.0 < score <= 0.95 * hits[0].score
+
+
+# What a search leaves behind -----------------------------------------------------------------------------------------
+
+
+def test_hits_are_counted_as_accessed_after_the_reply(core: Core, clock: Any) -> None:
+    id = add(core, "the heron stands").id
+    search(core, "heron")
+    clock.advance(5)
+    search(core, "heron")
+    core.effects.flush()
+    row = row_of(core, id)
+    assert (row.access_count, row.last_accessed_at) == (2, core.clock())
+
+
+def test_a_search_that_is_not_to_touch_leaves_no_mark(core: Core) -> None:
+    id = add(core, "the heron stands").id
+    search(core, "heron", touch=False)
+    core.effects.flush()
+    assert row_of(core, id).access_count == 0
+    assert core.hot.fill() == {}
+
+
+def test_topics_that_a_search_brings_up_together_have_met(core: Core) -> None:
+    one = row_of(core, add(core, "heron reeds").id)
+    other = row_of(core, add(core, "heron egret").id)
+    far = row_of(core, add(core, "otter stream").id)
+    first, second, third = topic(core, one), topic(core, other), topic(core, far)
+    for _ in range(3):
+        search(core, "heron reeds egret")
+    core.effects.flush()
+    with core.store.reading() as connection:
+        assert stored.neighbours(connection, [first, second, third], 9) == {
+            first: [(second, 3.0)],
+            second: [(first, 3.0)],
+        }
+
+
+def test_marks_are_carried_out_by_themselves_and_at_the_end(core: Core) -> None:
+    id = add(core, "the heron stands").id
+    search(core, "heron")
+    core.effects.close()
+    assert row_of(core, id).access_count == 1
+
+
+def test_an_undo_after_an_access_is_possible(core: Core) -> None:
+    added = add(core, "the heron stands")
+    changed = update(core, added.id, content="the heron sits")
+    search(core, "heron")
+    core.effects.flush()
+    undo(core, changed.operation)
+    assert found(core, "heron") == ["the heron stands"]
+
+
+# Rank, variety, processors -------------------------------------------------------------------------------------------
+
+
+def test_among_near_equals_the_newer_goes_first(core: Core) -> None:
+    add(core, "the heron stands here", created_at=2000.0)
+    add(core, "the heron stands there", created_at=1000.0, dedup=False)
+    assert found(core, "the heron stands")[0] == "the heron stands here"
+
+
+def test_a_half_life_lets_the_new_go_before_the_fitting(core: Core) -> None:
+    now = core.clock()
+    add(core, "the club reads Emma", created_at=now - 400 * 86400)
+    add(core, "the club now reads Dubliners instead", created_at=now)
+    assert found(core, "the club reads")[0] == "the club reads Emma"
+    assert found(core, "the club reads", half_life_days=90)[0] == "the club now reads Dubliners instead"
+
+
+def test_variety_puts_the_unlike_before_the_repetition(core: Core) -> None:
+    for content in ("grey heron at the weir", "grey heron at the weir again", "heron chicks"):
+        add(core, content, dedup=False)
+    plain = found(core, "grey heron weir", limit=3)
+    varied = found(core, "grey heron weir", limit=3, mmr_lambda=0.5)
+    assert plain[2] == "heron chicks"
+    assert varied[:2] == [plain[0], "heron chicks"]
+    assert sorted(varied) == sorted(plain)
+    assert found(core, "grey heron weir", limit=3, mmr_lambda=1.0) == plain
+
+
+def test_profiles_give_different_scores_and_the_same_memories(core: Core) -> None:
+    add_many(core, ["grey heron", "white egret", "heron and egret"])
+    scores = {}
+    for name in ("default", "memweave", "memori", "swarm", "cache"):
+        hits = search(core, "heron egret", profile=name, min_score=0.0, min_similarity=-1.0)
+        assert {hit.content for hit in hits} == {"grey heron", "white egret", "heron and egret"}
+        assert hits[0].content == "heron and egret"
+        scores[name] = round(hits[0].score, 6)
+    assert len(set(scores.values())) == 5
+
+
+def test_the_cache_profile_asks_l2_only_when_l1_has_too_little(core: Core) -> None:
+    for number in range(6):
+        add(core, f"heron {number}", dedup=False)
+    old = row_of(core, add(core, "heron old", dedup=False).id)
+    core.store.write(lambda t: rows.change(t.connection, old.row, {"tier": "L2"})).result(LIMIT_S)
+    assert "heron old" not in found(core, "heron", profile="cache")
+    assert "heron old" in found(core, "heron")
+    delete(core, search(core, "heron", tier=["L1"]).hits[0].id)
+    assert "heron old" in found(core, "heron", profile="cache")
+
+
+def test_processors_change_the_hits_and_a_failing_one_is_named(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_many(core, ["grey heron", "white heron"])
+
+    def backwards(query: str, hits: list[Hit]) -> list[Hit]:
+        return hits[::-1]
+
+    def fails(query: str, hits: list[Hit]) -> list[Hit]:
+        raise ValueError(query)
+
+    def returns_nonsense(query: str, hits: list[Hit]) -> Any:
+        return None
+
+    plain = found(core, "heron")
+    given = (("backwards", backwards), ("fails", fails), ("nonsense", returns_nonsense))
+    monkeypatch.setattr(postprocess, "processors", lambda: given)
+    hits = search(core, "heron")
+    assert [hit.content for hit in hits] == plain[::-1]
+    assert hits.degraded == ["postprocessor fails", "postprocessor nonsense"]
+    assert notes(core, hits, "postprocess") == {"processors": ["backwards", "fails", "nonsense"]}
+
+
+def test_similarities_by_codes_are_those_of_the_vectors(core: Core) -> None:
+    ids = [added.id for added in add_many(core, ["grey heron", "white egret", "otter"])]
+    generation = core.embedding.active
+    assert generation is not None
+    query = generation.embedder.embed_query("grey heron")
+    numbers = np.array([row_of(core, id).row for id in ids] + [10**6])
+    near = dict(generation.index.similarities(query, numbers))
+    exact = generation.embedder.embed_texts(["grey heron", "white egret", "otter"]) @ query
+    assert list(near.values()) == pytest.approx(exact.tolist(), abs=0.02)
+    assert len(near) == 3
+    assert generation.index.similarities(query, np.zeros(0, np.int64)) == []
