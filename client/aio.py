@@ -20,6 +20,8 @@ from memoryd.client.exchange import (
     decode_reply,
     encode_call,
     error_of,
+    greeting,
+    is_greeting,
     placed,
     progress_of,
     result_of,
@@ -42,6 +44,7 @@ class AsyncClient(Methods):
         namespace: str | Sequence[str] | None = None,
         *,
         socket: str | os.PathLike[str] | None = None,
+        token: str | None = None,
         timeout_s: float = 30.0,
         autostart: bool = True,
     ) -> None:
@@ -49,6 +52,7 @@ class AsyncClient(Methods):
         self._address = paths.socket_address(socket)
         self.timeout_s = timeout_s
         self.autostart = autostart
+        self._greeting = greeting(os.environ.get("MEMORYD_TOKEN", "") if token is None else token)
         self._stream: _Stream | None = None
         self._ids = itertools.count(1)
         self._connecting = asyncio.Lock()
@@ -123,7 +127,7 @@ class AsyncClient(Methods):
 
     async def _connect(self) -> "_Stream":
         try:
-            return await _Stream.open(self._address, self.timeout_s)
+            return await _Stream.open(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             if not self.autostart:
                 raise Unavailable(
@@ -133,7 +137,7 @@ class AsyncClient(Methods):
 
         await asyncio.to_thread(spawn.start, self.socket_path)
         try:
-            return await _Stream.open(self._address, self.timeout_s)
+            return await _Stream.open(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
 
@@ -171,7 +175,7 @@ class _Stream:
         self._receiving = asyncio.create_task(self._receive())
 
     @classmethod
-    async def open(cls, address: str, timeout_s: float) -> "_Stream":
+    async def open(cls, address: str, timeout_s: float, greeting: bytes) -> "_Stream":
         """Connect; OSError when no daemon listens, `TimedOut` when it takes no connection."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -185,10 +189,12 @@ class _Stream:
                     if time.monotonic() > give_up_at:
                         raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
                     await asyncio.sleep(CONNECT_PAUSE_S)
-            return cls(*await asyncio.open_unix_connection(sock=connection))
+            reader, writer = await asyncio.open_unix_connection(sock=connection)
         except BaseException:
             connection.close()
             raise
+        writer.write(greeting)
+        return cls(reader, writer)
 
     def is_closed(self) -> bool:
         """Tell whether the stream has ended, also when the event loop has not noticed yet."""
@@ -226,6 +232,8 @@ class _Stream:
             while data := await self._reader.read(262144):
                 for payload in frames.feed(data):
                     reply = decode_reply(payload)
+                    if is_greeting(reply):
+                        continue
                     if reply.id:
                         self._deliver(reply)
                     else:  # about the stream as a whole: the daemon says why it closes it

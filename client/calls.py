@@ -29,6 +29,7 @@ from memoryd.client.protocol import (
     Operations,
     Page,
     Search,
+    Share,
     Tag,
     Undo,
     Update,
@@ -232,6 +233,11 @@ def delete(*ids: str) -> Delete:
     return Delete(ids=list(ids))
 
 
+def share(*ids: str, to: str | Sequence[str], move: bool = False) -> Share:
+    """Copy memories outward to the namespace `to`, or move them there."""
+    return Share(ids=list(ids), to=namespace_text(to), move=move)
+
+
 def history(id: str) -> History:
     """Return every change of a memory."""
     return History(id=id)
@@ -281,6 +287,7 @@ class Methods:
     update = method(update)
     tag = method(tag)
     delete = method(delete)
+    share = method(share)
     history = method(history)
     operations = method(operations)
     undo = method(undo)

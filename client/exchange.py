@@ -8,9 +8,11 @@ from memoryd.client.errors import BadFrame, Busy, Invalid, MemorydError, error_f
 from memoryd.client.frames import frame
 from memoryd.client.protocol import (
     ERROR,
+    MAX_INTEGER,
     METHODS,
     PROGRESS,
     PROTOCOL_VERSION,
+    Authenticate,
     Call,
     Progress,
     Reply,
@@ -30,6 +32,8 @@ class BrokenStream(Exception):
     """The stream to the daemon ended or failed before the reply."""
 
 
+GREETING_ID = MAX_INTEGER  # no call's: it goes ahead of the first one, and nobody waits for its reply alone
+
 _encoder = msgspec.msgpack.Encoder()
 _reply_decoder = msgspec.msgpack.Decoder(Reply)
 _code_decoder = msgspec.msgpack.Decoder(str)
@@ -46,6 +50,20 @@ def encode_call(call: Call[Any], request_id: int) -> bytes:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Invalid(f"The call cannot be encoded: {error}.") from None
     return frame(payload)
+
+
+def greeting(token: str) -> bytes:
+    """Return the frame that goes ahead of the first call of a connection: it presents the token, if there is one."""
+    return encode_call(Authenticate(token=token), GREETING_ID) if token else b""
+
+
+def is_greeting(reply: Reply) -> bool:
+    """Tell whether a reply is that to the greeting; raise the error when the token was refused."""
+    if reply.id != GREETING_ID:
+        return False
+    if reply.kind == ERROR:
+        raise error_of(reply)
+    return True
 
 
 def decode_reply(payload: bytes) -> Reply:

@@ -41,6 +41,25 @@ def data_dir(given: str | os.PathLike[str] | None = None) -> "Path":
     return _located(given, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", "~/.local/share")
 
 
+def owner_token() -> str:
+    """Return the owner's token that a daemon which wants tokens keeps beside its database; empty where there is none.
+
+    Without `pathlib`: every command of memctl asks.
+    """
+    folder = os.environ.get("MEMORYD_DATA_DIR")
+    folder = folder or os.path.join(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "memoryd")
+    return token_in(os.path.join(os.path.expanduser(folder), "owner.token"))
+
+
+def token_in(path: str) -> str:
+    """Return the token in a file, empty when it cannot be read."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read(256).strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
 def config_path(given: str | os.PathLike[str] | None = None) -> "Path":
     """Return the path of the configuration file, which need not exist."""
     from pathlib import Path

@@ -20,6 +20,8 @@ from memoryd.client.exchange import (
     BrokenStream,
     decode_reply,
     encode_call,
+    greeting,
+    is_greeting,
     placed,
     progress_of,
     result_of,
@@ -41,7 +43,8 @@ class Client(Methods):
     """A connection to the daemon, which it starts when none answers (unless `autostart` is false).
 
     `namespace` is the caller's place (a tuple or `acme/api/alpha`), `timeout_s` the limit of one call: the time without
-    any word from the daemon, so that a long call which reports progress does not run into it.
+    any word from the daemon, so that a long call which reports progress does not run into it. With a `token` (or
+    `MEMORYD_TOKEN`) the client is bound to what that stands for.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Client(Methods):
         namespace: str | Sequence[str] | None = None,
         *,
         socket: str | os.PathLike[str] | None = None,
+        token: str | None = None,
         timeout_s: float = 30.0,
         autostart: bool = True,
     ) -> None:
@@ -56,6 +60,7 @@ class Client(Methods):
         self._address = paths.socket_address(socket)
         self.timeout_s = timeout_s
         self.autostart = autostart
+        self._greeting = greeting(os.environ.get("MEMORYD_TOKEN", "") if token is None else token)
         self._idle: list[_Connection] = []
         self._ids = itertools.count(1)
         self._owner_pid = os.getpid()
@@ -146,7 +151,7 @@ class Client(Methods):
 
     def _connect(self) -> "_Connection":
         try:
-            return _Connection(self._address, self.timeout_s)
+            return _Connection(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             if not self.autostart:
                 raise Unavailable(
@@ -156,7 +161,7 @@ class Client(Methods):
 
         spawn.start(self.socket_path)
         try:
-            return _Connection(self._address, self.timeout_s)
+            return _Connection(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
 
@@ -164,7 +169,8 @@ class Client(Methods):
 class _Connection:
     """One stream to the daemon with one call under way at a time."""
 
-    def __init__(self, address: str, timeout_s: float) -> None:
+    def __init__(self, address: str, timeout_s: float, greeting: bytes) -> None:
+        self._greeting = greeting  # goes out with the first call
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._reader = FrameReader()
         try:
@@ -186,10 +192,13 @@ class _Connection:
 
     def exchange(self, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
         """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
-        self._send(data, timeout_s)
+        self._send(self._greeting + data, timeout_s)
+        self._greeting = b""
         while True:
             for payload in self._reader.feed(self._receive(timeout_s)):
                 reply = decode_reply(payload)
+                if is_greeting(reply):
+                    continue
                 if (event := progress_of(reply)) is None:
                     return reply
                 if on_progress:

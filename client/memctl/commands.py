@@ -33,6 +33,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "update": Row("memories", "change fields of a memory"),
         "tag": Row("memories", "add tags and metadata values to a memory"),
         "delete": Row("memories", "delete memories"),
+        "share": Row("share", "copy or move memories outward, to a namespace that encloses theirs"),
     },
     "Understanding a search": {
         "explain": Row("explain", "show stage by stage how a search came to its results"),
@@ -48,6 +49,11 @@ GROUPS: dict[str, dict[str, Row]] = {
         "status": Row("service", "health of the daemon"),
         "stats": Row("service", "what is stored and how the daemon is used"),
         "doctor": Row("doctor", "check everything and say how to mend what is wrong"),
+    },
+    "Access": {
+        "token list": Row("token", "who has a token, for which namespace"),
+        "token add": Row("token", "make a token that binds an agent to a namespace"),
+        "token revoke": Row("token", "revoke a token at once"),
     },
     "Models and settings": {
         "model list": Row("model", "embedding models: installed and available"),
@@ -67,7 +73,7 @@ GROUPS: dict[str, dict[str, Row]] = {
 COMMANDS: dict[str, Row] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 # The verb meant where a command of two words is given as one.
-DEFAULT_VERBS = {"model": "list", "config": "show"}
+DEFAULT_VERBS = {"model": "list", "config": "show", "token": "list"}
 
 EXAMPLES = """\
 examples:

@@ -6,6 +6,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from memoryd.client import paths
+from memoryd.client.errors import Unauthenticated
+from memoryd.client.exchange import greeting
 from memoryd.client.protocol import Call, Reach, Scoped
 from memoryd.client.sync import Client, OnProgress
 
@@ -13,14 +16,35 @@ R = TypeVar("R")
 C = TypeVar("C", bound=Call[Any])
 
 
+class OwnersClient(Client):
+    """A client that presents the owner's token to a daemon that wants one, unless `MEMORYD_TOKEN` says who it is."""
+
+    def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
+        """Send one call; if the token at hand is not the daemon's, try the one that the daemon names, or none."""
+        try:
+            return super().call(call, on_progress)
+        except Unauthenticated as error:
+            if os.environ.get("MEMORYD_TOKEN"):
+                raise
+            self._greeting = greeting(paths.token_in(str(error.data.get("owner_token", ""))))
+            self.close()
+            return super().call(call, on_progress)
+
+
 def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:
     """Return a client; `autostart` false is for commands that make no sense with a daemon started for them."""
-    return Client(
+    return OwnersClient(
         namespace_of(args),
         socket=args.socket,
+        token=own_token(),
         timeout_s=args.timeout,
         autostart=autostart and not args.no_autostart,
     )
+
+
+def own_token() -> str:
+    """Return the token that memctl presents: of the environment, else the owner's, empty where there is none."""
+    return os.environ.get("MEMORYD_TOKEN") or paths.owner_token()
 
 
 def send(args: argparse.Namespace, call: Call[R], on_progress: OnProgress | None = None) -> R:
@@ -42,7 +66,9 @@ def namespace_of(args: argparse.Namespace) -> str:
     return str(given).strip("/")
 
 
-def reach_of(args: argparse.Namespace) -> Reach:
-    """Return what the command sees: all of it, and with a namespace what is visible from there."""
+def reach_of(args: argparse.Namespace) -> Reach | None:
+    """Return what the command sees: all of it, with a namespace what is visible from there, with a token its bounds."""
     given: Reach | None = getattr(args, "reach", None)
+    if os.environ.get("MEMORYD_TOKEN"):
+        return given
     return given or ("visible" if namespace_of(args) else "all")

@@ -43,7 +43,7 @@ class PrivateDaemon:
 
     def client(self, namespace: str = "", timeout_s: float = 600.0) -> Client:
         """Return a client of this daemon."""
-        return Client(namespace, socket=self.socket, timeout_s=timeout_s, autostart=False)
+        return Client(namespace, socket=self.socket, token="", timeout_s=timeout_s, autostart=False)
 
     def start(self) -> None:
         """Start the daemon and return when it is ready; raise `Unavailable` with the reason when it is not."""

@@ -89,18 +89,35 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
     return core.store.write(job)
 
 
-def undo(core: Core, call: Undo) -> "Future[Undone]":
+def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
     """Take back one operation as a whole."""
-    condition = visible(core, call)
+    rights = _rights(core, call, caller)
 
     def job(transaction: Transaction) -> Undone:
-        connection = transaction.connection
-        number, mine, gone, back = history.undo(connection, call.operation, condition, core.clock(), call.namespace)
+        namespace = caller.logged(call.namespace)
+        number, mine, gone, back = history.undo(transaction.connection, call.operation, rights, core.clock(), namespace)
+        # A memory may have gone elsewhere since, or come from elsewhere.
+        if not all(caller.sees(core.store.namespaces.name(row.namespace)) for row in (*gone, *back)):
+            raise history.not_yours(number)
         transaction.after_commit(lambda: _exchange(core, gone, back))
         ids = sorted({row.id for row in (*gone, *back)})
         return Undone(undone=number, operation=mine, ids=ids)
 
     return core.store.write(job)
+
+
+def _rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
+    reached = visible(core, call)
+    if not caller.bound:
+        return history.Rights(reached)
+    names = core.store.namespaces
+    own = names.reached(caller.namespace, "subtree") or frozenset()
+    shared = names.reached(caller.namespace, "visible") if caller.role == "lead" else None
+    return history.Rights(
+        reached,
+        changeable=namespaces.condition(own | (shared or frozenset())),
+        own=namespaces.condition(own),
+    )
 
 
 def _checked_fields(call: Update) -> dict[str, Any]:
@@ -151,7 +168,7 @@ def _change(
         vectors.put(connection, embedded[0].model, after.text_hash, embedded[1])
     if after.text_hash != row.text_hash or after.type != row.type:
         transaction.after_commit(lambda: core.embedding.refresh([row.row]))
-    [memory] = present.memories(connection, core.store.namespaces, [after])
+    [memory] = present.memories(connection, core.store.namespaces, [after], visible(core, call))
     return Changed(memory=memory, operation=operation)
 
 

@@ -20,7 +20,8 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import history, present, rows
+from memoryd.daemon.store import history, namespaces, present, rows
+from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
 
@@ -39,39 +40,49 @@ def get(core: Core, call: Get) -> Memory:
     condition = visible(core, call)
     with core.store.reading() as connection:
         row = rows.resolve(connection, call.id, condition)
-        [memory] = present.memories(connection, core.store.namespaces, [row])
+        [memory] = present.memories(connection, core.store.namespaces, [row], condition)
     return memory
 
 
 def list_(core: Core, call: List) -> Page:
     """Return one page of the memories that a filter leaves."""
-    where, values = compile_filter(call, core.store.namespaces).where(core.clock(), call.all_states)
+    chosen = compile_filter(call, core.store.namespaces)
+    where, values = chosen.where(core.clock(), call.all_states)
     direction = "ASC" if call.ascending else "DESC"
     order = f"ORDER BY {_ORDER[call.sort]} {direction}, m.row {direction} LIMIT ? OFFSET ?"
     with core.store.reading() as connection:
         total: Any = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).get
         found = rows.select(connection, f"{where} {order}", (*values, call.limit, call.offset))
-        return Page(memories=present.memories(connection, core.store.namespaces, found), total=total)
+        reached = namespaces.condition(chosen.reached)
+        return Page(memories=present.memories(connection, core.store.namespaces, found, reached), total=total)
 
 
 def changes(core: Core, call: History) -> Changes:
-    """Return what happened to one memory: the difference between each state and the next."""
-    condition = visible(core, call)
+    """Return what happened to one memory: the difference between each state and the next.
+
+    While it lay where the caller does not reach, it did not exist for the caller: a move is its beginning or its end.
+    """
+    reached = core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
+
+    def seen(row: Row | None) -> Row | None:
+        return row if row and (reached is None or row.namespace in reached) else None
+
     with core.store.reading() as connection:
-        memory = history.known_id(connection, call.id, condition)
+        memory = history.known_id(connection, call.id, namespaces.condition(reached))
         states = history.states(connection, memory)
-        present_row = rows.by_ids(connection, [memory]).get(memory)
-        after = [before for _, _, _, before in states[1:]] + [present_row]
-        return Changes(
-            id=memory,
-            changes=[
-                _difference(core, operation, kind, at, before, later)
-                for (operation, kind, at, before), later in zip(states, after, strict=True)
-            ],
-        )
+        rows_after = [before for _, _, _, before in states[1:]] + [rows.by_ids(connection, [memory]).get(memory)]
+    differences = [
+        _difference(core, operation, kind, at, seen(before), seen(after))
+        for (operation, kind, at, before), after in zip(states, rows_after, strict=True)
+    ]
+    return Changes(id=memory, changes=[change for change in differences if change])
 
 
-def _difference(core: Core, operation: int, kind: str, at: float, before: Row | None, after: Row | None) -> Change:
+def _difference(
+    core: Core, operation: int, kind: str, at: float, before: Row | None, after: Row | None
+) -> Change | None:
+    if before is after is None:
+        return None
     old = present.fields_of(before, core.store.namespaces, []) if before else {}
     new = present.fields_of(after, core.store.namespaces, []) if after else {}
     changed = {
@@ -90,8 +101,8 @@ def operations(core: Core, call: Operations) -> OperationLog:
         return OperationLog(operations=history.latest(connection, condition, call.limit))
 
 
-def stats(core: Core, call: GetStats) -> Stats:
-    """Count what is stored within reach."""
+def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
+    """Count what is stored within reach; a bound caller is told nothing of the rest."""
     condition = visible(core, call)
     with core.store.reading() as connection:
         total, oldest, newest = _row(
@@ -101,9 +112,12 @@ def stats(core: Core, call: GetStats) -> Stats:
         (logged,) = _row(connection, "SELECT count(*) FROM operations")
         by_number = _counts(connection, "m.namespace", condition)
         counts = [_counts(connection, f"m.{column}", condition) for column in ("type", "source", "tier")]
+        if caller.bound:
+            waiting = pending_within(core, connection, condition)
+            logged = history.count(connection, condition)
     pending = core.embedding.pending()
     generation = core.embedding.active
-    return Stats(
+    found = Stats(
         memories=total,
         by_namespace={core.store.namespaces.name(number): count for number, count in by_number.items()},
         by_type=counts[0],
@@ -117,6 +131,19 @@ def stats(core: Core, call: GetStats) -> Stats:
         oldest_at=oldest,
         newest_at=newest,
     )
+    if caller.bound:
+        found.embedded, found.pending_embeddings = total - waiting, waiting
+        found.embedding_cache = found.database_bytes = 0
+    return found
+
+
+def pending_within(core: Core, connection: apsw.Connection, condition: str) -> int:
+    """Return how many memories in some namespaces wait for a vector."""
+    generation = core.embedding.active
+    vector = "SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash"
+    sql = f"SELECT count(*) FROM memories m WHERE {condition} AND NOT EXISTS ({vector})"
+    found: Any = connection.execute(sql, (generation.model if generation else 0,)).get
+    return int(found)
 
 
 def count(core: Core) -> int:
@@ -124,6 +151,14 @@ def count(core: Core) -> int:
     with core.store.reading() as connection:
         total: int = _row(connection, "SELECT count(*) FROM memories")[0]
     return total
+
+
+def counts_within(core: Core, caller: Caller) -> tuple[int, int]:
+    """Return how many memories a bound caller sees, and how many of them wait for a vector."""
+    condition = namespaces.condition(core.store.namespaces.reached(caller.namespace, "visible"))
+    with core.store.reading() as connection:
+        total: int = _row(connection, f"SELECT count(*) FROM memories m WHERE {condition}")[0]
+        return total, pending_within(core, connection, condition)
 
 
 def _row(connection: apsw.Connection, sql: str) -> Any:

@@ -3,6 +3,8 @@
 import os
 import time
 
+import msgspec
+
 import memoryd
 from memoryd.client.protocol import (
     PROTOCOL_VERSION,
@@ -23,8 +25,10 @@ from memoryd.daemon.process import rss_bytes
 
 @handles(GetStatus, lane="control")
 def status(context: Context, call: GetStatus) -> Status:
-    """Tell the daemon's health."""
+    """Tell the daemon's health; a bound caller is told nothing that depends on what it does not see."""
     core, server = context.core, context.server
+    if context.caller.bound:
+        return _bare_status(context)
     memories = reading.count(core)
     pending, generation = core.embedding.pending(), core.embedding.active
     return Status(
@@ -45,11 +49,29 @@ def status(context: Context, call: GetStatus) -> Status:
     )
 
 
+def _bare_status(context: Context) -> Status:
+    core, server, caller = context.core, context.server, context.caller
+    memories, pending = (0, 0) if caller.role == "nobody" else reading.counts_within(core, caller)
+    return Status(
+        version=memoryd.__version__,
+        protocol=PROTOCOL_VERSION,
+        pid=os.getpid(),
+        uptime_s=round(time.monotonic() - server.started_at, 3),
+        socket=server.socket,
+        data_dir=str(core.folder),
+        memories=memories,
+        pending_embeddings=pending,
+        model=msgspec.structs.replace(core.embedding.state(), reembedding=None),
+        degraded=[] if core.embedding.active else ["vector"],
+    )
+
+
 @handles(GetStats)
 def stats(context: Context, call: GetStats) -> Stats:
     """Count what is stored."""
-    result = reading.stats(context.core, call)
-    result.methods = context.server.methods()
+    result = reading.stats(context.core, call, context.caller)
+    if not context.caller.bound:
+        result.methods = context.server.methods()
     return result
 
 

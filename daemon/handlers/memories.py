@@ -106,4 +106,4 @@ def operations(context: Context, call: Operations) -> OperationLog:
 @handles(Undo)
 def undo(context: Context, call: Undo) -> "Future[Undone]":
     """Take back an operation."""
-    return changing.undo(context.core, call)
+    return changing.undo(context.core, call, context.caller)

@@ -3,6 +3,7 @@
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
+from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.present import contradictions
 
 _LEAST_LIMIT = 5  # hits, below which the graph has no right to one of them
@@ -18,7 +19,7 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
         del waiting[: len(part)]
         read(retrieval, part, sources)
         kept += [candidate for candidate in part if _is_new(candidate, seen)]
-    retrieval.contradictions = _contradictions(kept, sources)
+    retrieval.contradictions = _contradictions(kept, sources, retrieval.chosen.reached)
     _newer_first(kept, retrieval.contradictions)
     _place_sure(retrieval, sources, kept, waiting, seen)
     for candidate in [*kept[retrieval.call.limit :], *waiting]:
@@ -48,9 +49,10 @@ def _is_new(candidate: Candidate, seen: set[bytes]) -> bool:
     return True
 
 
-def _contradictions(kept: list[Candidate], sources: Sources) -> dict[str, list[str]]:
+def _contradictions(kept: list[Candidate], sources: Sources, reached: frozenset[int] | None) -> dict[str, list[str]]:
     with sources.store.reading() as connection:
-        return contradictions(connection, [candidate.record.id for candidate in kept if candidate.record])
+        ids = [candidate.record.id for candidate in kept if candidate.record]
+        return contradictions(connection, ids, condition(reached))
 
 
 def _place_sure(

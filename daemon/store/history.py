@@ -6,12 +6,12 @@ that of the operations: a job's run is one operation, and callers change memorie
 rows back; it is an operation like any other, so undoing an undo does the change again.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
-from memoryd.client.errors import Conflict, NotFound
+from memoryd.client.errors import Conflict, Forbidden, NotFound
 from memoryd.client.protocol import Operation
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
@@ -24,6 +24,17 @@ class Image(msgspec.Struct):
 
     row: Row
     links: list[tuple[str, str, str, float]] = []
+
+
+class Rights(NamedTuple):
+    """What an undo may touch, as SQL conditions on `m.namespace`: what is reached, may be changed, is the caller's own.
+
+    What a caller did itself it may take back, also where it may not change what others did.
+    """
+
+    reached: str
+    changeable: str = "TRUE"
+    own: str = "TRUE"
 
 
 _encode = msgspec.json.Encoder().encode
@@ -56,17 +67,31 @@ def record(connection: apsw.Connection, operation: int, memory: str, namespace: 
 
 
 def latest(connection: apsw.Connection, condition: str, limit: int) -> list[Operation]:
-    """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`)."""
+    """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`).
+
+    Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
+    """
+    seen = f"FROM history h WHERE h.operation = o.id AND {_on(condition, 'h.namespace')}"
+    place, count = "o.namespace", "o.memories"
+    if condition != "TRUE":
+        place = f"iif({_on(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {seen}))"
+        count = f"(SELECT count(*) {seen})"
     found = connection.execute(
-        "SELECT o.id, o.kind, o.at, o.namespace, o.memories, o.undone_by FROM operations o"
-        f" WHERE EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id AND {_on_history(condition)})"
-        " ORDER BY o.id DESC LIMIT ?",
+        f"SELECT o.id, o.kind, o.at, {place}, {count}, o.undone_by FROM operations o"
+        f" WHERE EXISTS (SELECT 1 {seen}) ORDER BY o.id DESC LIMIT ?",
         (limit,),
     )
     return [
         Operation(id=number, kind=kind, at=at, namespace=namespace, memories=memories, undone_by=undone_by)
         for number, kind, at, namespace, memories, undone_by in found
     ]
+
+
+def count(connection: apsw.Connection, condition: str) -> int:
+    """Return how many operations touched a memory in the namespaces of `condition`."""
+    seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {_on(condition, 'h.namespace')}"
+    found: Any = connection.execute(seen).get
+    return int(found)
 
 
 def states(connection: apsw.Connection, memory: str) -> list[tuple[int, str, float, Row | None]]:
@@ -83,24 +108,25 @@ def known_id(connection: apsw.Connection, prefix: str, condition: str) -> str:
     """Return the id of a memory, also a deleted one, that begins with `prefix`; raise as `rows.resolve` does."""
     rows.check_prefix(prefix)
     found = connection.execute(
-        f"SELECT DISTINCT h.memory FROM history h WHERE h.memory >= ? AND h.memory < ? AND {_on_history(condition)}"
-        f" ORDER BY h.memory LIMIT {rows.CANDIDATES}",
+        "SELECT h.memory FROM history h"
+        f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {_on(condition, 'h.namespace')}"
+        # One that came from elsewhere has no history here.
+        f" UNION SELECT m.id FROM memories m WHERE m.id >= ?1 AND m.id < ?2 AND {condition}"
+        f" ORDER BY 1 LIMIT {rows.CANDIDATES}",
         rows.id_range(prefix),
     ).fetchall()
-    if not found:
-        return rows.resolve(connection, prefix, condition).id
     return rows.unique(prefix, [str(memory) for (memory,) in found])
 
 
 def undo(
-    connection: apsw.Connection, operation: int | None, condition: str, now: float, namespace: str
+    connection: apsw.Connection, operation: int | None, rights: Rights, now: float, namespace: str
 ) -> tuple[int, int, list[Row], list[Row]]:
     """Put back the state before an operation (None: the latest of a caller that is not undone, and itself no undo).
 
     Return its number, the number of the undo, the rows as they were until now, and the rows put back. Raise `NotFound`,
-    or `Conflict` when a memory was changed again since.
+    `Forbidden`, or `Conflict` when a memory was changed again since.
     """
-    number, kind = _undoable(connection, operation, condition)
+    number, kind = _undoable(connection, operation, rights)
     _check_unchanged_since(connection, number)
     images: list[Any] = connection.execute(
         "SELECT memory, namespace, before FROM history WHERE operation = ?", (number,)
@@ -118,19 +144,21 @@ def undo(
     return number, mine, list(present.values()), [image.row for image in former]
 
 
-def _undoable(connection: apsw.Connection, operation: int | None, condition: str) -> tuple[int, str]:
+def _undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
     in_effect = f"o.undone_by IS NULL AND o.kind NOT IN ('undo', 'redo') AND o.kind NOT GLOB '{JOB}*' AND ?1 IS NULL"
-    chosen = "o.id = ?1" if operation is not None else in_effect
+    allowed = f"({_on(rights.own, 'o.namespace')} OR {_only(rights.changeable)})"
+    chosen = f"{allowed} AND {in_effect}" if operation is None else "o.id = ?1"
     found: Any = connection.execute(
-        f"SELECT o.id, o.kind, o.undone_by FROM operations o WHERE {chosen}"
-        " AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id)"
-        f" AND NOT EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id AND NOT ({_on_history(condition)}))"
+        f"SELECT o.id, o.kind, o.undone_by, {allowed} FROM operations o WHERE {chosen}"
+        f" AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id) AND {_only(rights.reached)}"
         " ORDER BY o.id DESC LIMIT 1",
         (operation,),
     ).fetchone()
     if found is None:
         raise NotFound("There is nothing to undo." if operation is None else f"There is no operation {operation}.")
-    number, kind, undone_by = found
+    number, kind, undone_by, is_allowed = found
+    if not is_allowed:
+        raise not_yours(number)
     if kind == "redo":
         raise Conflict(f"Operation {number} did an undone operation again; undo that operation itself.")
     if undone_by is not None:
@@ -171,10 +199,21 @@ def _restore_links(connection: apsw.Connection, former: list[Image]) -> None:
             )
 
 
-def _on_history(condition: str) -> str:
-    """Return a condition on namespaces, written for `m.namespace` numbers, for the names in `history`."""
+def not_yours(operation: int) -> Forbidden:
+    """Return the refusal of an undo that would change what is not the caller's."""
+    return Forbidden(f"Operation {operation} is not yours to undo.", {"operation": operation})
+
+
+def _only(condition: str) -> str:
+    """Return the condition that an operation `o` touched memories in these namespaces alone."""
     if condition == "TRUE":
         return condition
-    return (
-        f"h.namespace IN (SELECT name FROM namespaces m_names WHERE {condition.replace('m.namespace', 'm_names.id')})"
-    )
+    outside = f"h.operation = o.id AND NOT ({_on(condition, 'h.namespace')})"
+    return f"NOT EXISTS (SELECT 1 FROM history h WHERE {outside})"
+
+
+def _on(condition: str, column: str) -> str:
+    """Return a condition on namespaces, written for `m.namespace` numbers, for a column of names."""
+    if condition == "TRUE":
+        return condition
+    return f"{column} IN (SELECT name FROM namespaces m_names WHERE {condition.replace('m.namespace', 'm_names.id')})"

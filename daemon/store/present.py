@@ -39,22 +39,28 @@ def fields_of(row: Row, names: Namespaces, contradicts: list[str]) -> dict[str, 
     }
 
 
-def memories(connection: apsw.Connection, names: Namespaces, found: Iterable[Row]) -> list[Memory]:
-    """Return the memories of rows, each with the ids it contradicts."""
+def memories(connection: apsw.Connection, names: Namespaces, found: Iterable[Row], reached: str) -> list[Memory]:
+    """Return the memories of rows, each with the ids it contradicts in the `reached` namespaces."""
     listed = list(found)
-    links = contradictions(connection, [row.id for row in listed])
+    links = contradictions(connection, [row.id for row in listed], reached)
     return [Memory(**fields_of(row, names, links.get(row.id, []))) for row in listed]
 
 
-def contradictions(connection: apsw.Connection, ids: list[str]) -> dict[str, list[str]]:
-    """Return for each id the ids linked to it as contradicting, whichever came first."""
+def contradictions(connection: apsw.Connection, ids: list[str], reached: str) -> dict[str, list[str]]:
+    """Return for each id the ids linked to it as contradicting, whichever came first.
+
+    A link to what does not lie in the `reached` namespaces (an SQL condition on `m`) is like one to a deleted memory.
+    """
     if not ids:
         return {}
     marks = ", ".join("?" * len(ids))
     links: dict[str, list[str]] = {}
+    hidden = "" if reached == "TRUE" else f" JOIN memories m ON m.id = {{}} AND {reached}"
     pairs: Any = connection.execute(
-        f"SELECT origin, target FROM links WHERE kind = 'contradicts' AND origin IN ({marks})"
-        f" UNION SELECT target, origin FROM links WHERE kind = 'contradicts' AND target IN ({marks})",
+        f"SELECT origin, target FROM links{hidden.format('target')}"
+        f" WHERE kind = 'contradicts' AND origin IN ({marks})"
+        f" UNION SELECT target, origin FROM links{hidden.format('origin')}"
+        f" WHERE kind = 'contradicts' AND target IN ({marks})",
         (*ids, *ids),
     )
     for here, there in pairs:

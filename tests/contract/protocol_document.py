@@ -11,6 +11,7 @@ from msgspec import inspect as types
 from memoryd.client import errors, protocol
 from memoryd.client.exchange import encode_call
 from memoryd.client.frames import frame
+from memoryd.daemon import access
 
 BASES = (protocol.Scoped, protocol.Filtered, protocol.Query)
 
@@ -25,6 +26,16 @@ Connect a stream socket to the path in `MEMORYD_SOCKET`; if that is not set to `
 if that variable is not set either to `/tmp/memoryd-UID/memoryd.sock` (`TMPDIR` instead of `/tmp` if set), UID being the
 number of the user. Only processes of the daemon's own user are served. There is no greeting: send the first request at
 once. A connection may stay open for any number of calls.
+
+**Tokens** are optional. A connection that presents one with `authenticate`, which may be sent ahead of the first call
+without waiting for its reply, is bound to the token's namespace and role from then on. A call that names no namespace
+is placed in that one; a call may name one inside it, and `add` and `add_many` one that encloses it. `reach` is
+`visible` unless it says `subtree` or `exact`; `all` is refused. An `agent` changes what lies in its namespace or inside;
+a `lead` also what lies in those that enclose it, as far as it sees it; anybody takes back its own operations. What
+cannot be seen is answered like what does not exist. Methods marked as the owner's are refused. After an unknown or
+revoked token everything but `status` and `authenticate` is refused. Where the daemon is configured with
+`require_token`, so is every connection that has presented none; the owner's own token is the file `owner.token` beside
+the database.
 
 ## Frames
 
@@ -114,6 +125,7 @@ def _method(call: type[protocol.Call[Any]]) -> Iterator[str]:
     if _own(call):
         yield _table(call, calls=True)
     reads = "A read. " if call in protocol.READS else ""
+    reads += {"owner": "The owner's. ", "anyone": "Needs no token. "}.get(access.rule_of(call), "")
     yield f"{reads}Result: [`{result.__name__}`](#{result.__name__.lower()}).\n"
 
 

@@ -13,12 +13,11 @@ from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.bench.dataset import WAYS, Question, questions
 from memoryd.client.memctl.bench.evaluation import Connect, Score, Summary, evaluate, summary
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.link import OwnersClient, client_for, own_token
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.private import private_daemon
 from memoryd.client.memctl.service import WAIT_S, wait_until_ready
 from memoryd.client.memctl.table import ms, table
-from memoryd.client.sync import Client
 
 LONG_CALL_S = 600.0
 FIGURES = ("recall_1", "recall_5", "recall_10", "hit_5", "ndcg_10", "mrr")
@@ -52,7 +51,10 @@ def _here(args: Namespace, asked: Sequence[Question], ways: Sequence[str]) -> tu
     with client_for(args) as client:
         socket = client.socket_path
         client.status()  # starts the daemon when none answers
-    return _run(lambda space: Client(space, socket=socket, timeout_s=LONG_CALL_S), asked, ways, args.keep)
+    token = own_token()
+    return _run(
+        lambda space: OwnersClient(space, socket=socket, token=token, timeout_s=LONG_CALL_S), asked, ways, args.keep
+    )
 
 
 def _apart(args: Namespace, asked: Sequence[Question], ways: Sequence[str]) -> tuple[str, list[Score]]:

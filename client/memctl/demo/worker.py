@@ -34,7 +34,7 @@ def _ask(client: Client, order: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Answer orders until the input ends."""
-    with Client(sys.argv[2], socket=sys.argv[1], autostart=False) as client:
+    with Client(sys.argv[2], socket=sys.argv[1], token="", autostart=False) as client:
         for line in sys.stdin.buffer:
             try:
                 reply = answer(client, msgspec.json.decode(line))
