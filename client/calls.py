@@ -18,16 +18,26 @@ from memoryd.client.protocol import (
     Changed,
     Delete,
     Explain,
+    Explanation,
     Get,
     GetStats,
     GetStatus,
     GetTrace,
     History,
+    Hit,
+    Hits,
+    JobHistory,
+    JobRun,
+    Jobs,
     List,
     Memory,
     NewMemory,
     Operations,
     Page,
+    PauseJob,
+    Query,
+    ResumeJob,
+    RunJob,
     Search,
     Share,
     Tag,
@@ -40,6 +50,8 @@ from memoryd.client.times import When, seconds
 P = ParamSpec("P")
 R = TypeVar("R")
 Words = str | Sequence[str]
+
+Postprocessor = Callable[[str, list[Hit]], list[Hit]]
 
 BATCH_BYTES = 8 * 1024 * 1024  # of content per add_many call: well below the limit of a frame
 
@@ -253,6 +265,31 @@ def undo(operation: int | None = None) -> Undo:
     return Undo(operation=operation)
 
 
+def jobs() -> Jobs:
+    """Return the background jobs with their states."""
+    return Jobs()
+
+
+def run_job(name: str, *, dry_run: bool = False, plan: str | None = None, **fields: Any) -> Call[JobRun]:
+    """Run a job now, make its plan with `dry_run`, or carry out such a plan by its id."""
+    return _built(RunJob, name=name, dry_run=dry_run, plan=plan, **fields)
+
+
+def pause_job(name: str) -> PauseJob:
+    """Keep a job from running by itself."""
+    return PauseJob(name=name)
+
+
+def resume_job(name: str) -> ResumeJob:
+    """Let a job run by itself again."""
+    return ResumeJob(name=name)
+
+
+def job_history(name: str | None = None, *, limit: int = 20) -> JobHistory:
+    """Return the latest runs of a job, or of all."""
+    return JobHistory(name=name, limit=limit)
+
+
 def stats() -> GetStats:
     """Return counts of what is stored."""
     return GetStats()
@@ -277,6 +314,18 @@ def _built(call: type[C], **fields: Any) -> C:
 class Methods:
     """The convenience methods; a client adds `call`."""
 
+    _postprocessors: tuple[Postprocessor, ...] = ()
+
+    def register_postprocessor(self, process: Postprocessor) -> None:
+        """Have `process(query, hits) -> hits` run on the hits of each search of this client, in this process."""
+        self._postprocessors += (process,)
+
+    def _processed(self, call: Call[R], result: R) -> R:
+        if isinstance(result, Hits | Explanation) and isinstance(call, Query):
+            for process in self._postprocessors:
+                result.hits = process(call.query, result.hits)
+        return result
+
     add = method(add)
     search = method(search)
     explain = method(explain)
@@ -291,5 +340,10 @@ class Methods:
     history = method(history)
     operations = method(operations)
     undo = method(undo)
+    jobs = method(jobs)
+    run_job = method(run_job)
+    pause_job = method(pause_job)
+    resume_job = method(resume_job)
+    job_history = method(job_history)
     stats = method(stats)
     status = method(status)

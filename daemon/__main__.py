@@ -25,6 +25,8 @@ from memoryd.daemon import config, listen, log, notify
 
 if TYPE_CHECKING:
     from memoryd.daemon.core.core import Core
+    from memoryd.daemon.server import Server
+    from memoryd.scheduler.runner import Scheduler
 
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
 _MODEL_LIMIT_S = 5.0
@@ -73,8 +75,10 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
     from memoryd.daemon import dispatch, handlers  # noqa: F401
     from memoryd.daemon.core.core import Core, make_private
     from memoryd.daemon.fetch import fetch
+    from memoryd.daemon.lifecycle import jobs
 
     dispatch.check()
+    jobs.check()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     os.umask(0o077)
     folder, socket_path = paths.data_dir(given.data_dir), paths.socket_path(given.socket)
@@ -101,13 +105,16 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
 
 async def _run(core: "Core", settings: config.Config, listener: socket.socket, ready_fd: int | None) -> None:
     """Serve until a signal or a Shutdown call, then drain."""
+    from memoryd.daemon.lifecycle.runner import Runner
     from memoryd.daemon.server import Server
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    server = Server(core, settings.server, listener, stopping.set)
+    runner = Runner(core)
+    runner.start()
+    server = Server(core, settings.server, listener, stopping.set, runner)
     await server.start()
     logger.info("ready: socket %s, data %s, pid %d", listener.getsockname(), core.folder, os.getpid())
     notify.systemd("READY=1")
@@ -115,10 +122,33 @@ async def _run(core: "Core", settings: config.Config, listener: socket.socket, r
     # search is not by words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
     notify.starter(ready_fd, "READY")
+    scheduler = await _scheduled(server, settings.jobs, stopping)
     await stopping.wait()
     logger.info("stopping")
     notify.systemd("STOPPING=1")
+    if scheduler:
+        await asyncio.to_thread(scheduler.stop)
     await server.stop()
+
+
+async def _scheduled(server: "Server", settings: config.JobsConfig, stopping: asyncio.Event) -> "Scheduler | None":
+    """Start the scheduler some time after the socket answers: nobody's first call waits for it to be imported."""
+    if not settings.enabled:
+        return None
+    try:
+        await asyncio.wait_for(stopping.wait(), settings.first_after_s)
+    except TimeoutError:
+        return await asyncio.to_thread(_scheduler, server)
+    return None
+
+
+def _scheduler(server: "Server") -> "Scheduler":
+    from memoryd.scheduler.runner import Scheduler
+
+    scheduler = Scheduler(server.perform, server.core.clock)
+    server.jobs.changed = scheduler.ask_again
+    scheduler.start()
+    return scheduler
 
 
 if __name__ == "__main__":

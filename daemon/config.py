@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from memoryd.client.errors import Invalid
+from memoryd.scheduler.jobs import JOBS
 
 Count = Annotated[int, Meta(ge=1)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Duration = Annotated[float, Meta(gt=0.0)]
+Pause = Annotated[float, Meta(ge=0.0)]
 
 
 class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,12 +63,69 @@ class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
 
+class JobsConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Background jobs and what they keep."""
+
+    enabled: Annotated[bool, Meta(description="jobs run by themselves; false: only when asked to")] = True
+    first_after_s: Annotated[Pause, Meta(description="time from the start to the first run")] = 15.0
+    every_s: Annotated[
+        dict[str, Pause], Meta(description="seconds between runs by the name of a job; 0: only when asked to")
+    ] = {}
+    failures: Annotated[
+        Count, Meta(description="failures in a row after which a job waits for `memctl jobs resume`")
+    ] = 5
+    backoff_s: Annotated[Duration, Meta(description="pause after a failure; doubled with each further one")] = 60.0
+    slice_ms: Annotated[Duration, Meta(description="aim for the time that a job holds the writer at once")] = 5.0
+    slice_limit_s: Annotated[Duration, Meta(description="a run whose slice took longer is interrupted")] = 5.0
+    keep_runs: Annotated[Count, Meta(description="runs of each job in its history")] = 500
+    history_days: Annotated[Pause, Meta(description="operations can be undone for so long; 0: for ever")] = 365.0
+    history_operations: Annotated[Count, Meta(description="operations in the history at most")] = 1_000_000
+    vectors_days: Annotated[Pause, Meta(description="a vector that nothing uses is kept for so long")] = 30.0
+    backups: Annotated[int, Meta(ge=0, description="copies of the database that are kept; 0: none are made")] = 3
+
+
+class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How turns and memories move through the tiers."""
+
+    ring: Annotated[Count, Meta(description="turns that L0 holds per namespace")] = 20
+    promote_from: Annotated[Fraction, Meta(description="importance from which a turn that leaves L0 is kept")] = 0.5
+    quiet_h: Annotated[Duration, Meta(description="turns of a namespace that was quiet for so long leave L0")] = 24.0
+    skipped: Annotated[Count, Meta(description="turns listed as not kept, per namespace")] = 1000
+    pair_within_s: Annotated[Duration, Meta(description="an answer belongs to a question at most so much older")] = (
+        900.0
+    )
+    recent_half_life_days: Annotated[Duration, Meta(description="half-life of recency in L1")] = 7.0
+    registry_half_life_days: Annotated[Duration, Meta(description="half-life of recency in L2")] = 30.0
+    cold_below: Annotated[Fraction, Meta(description="recency below which a memory leaves L1")] = 0.2
+    cold_after_s: Annotated[Duration, Meta(description="no memory leaves L1 for its age before that")] = 300.0
+    max_recent: Annotated[Count, Meta(description="memories that L1 holds per namespace; the coldest go on to L2")] = (
+        2000
+    )
+    max_facts: Annotated[
+        int, Meta(ge=0, description="memories that L2 holds per namespace; the weakest are deleted; 0: no limit")
+    ] = 0
+
+
+class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long memories live that are neither pinned nor added with a time of expiry."""
+
+    days: Annotated[
+        dict[str, Annotated[float, Meta(gt=0.0)]], Meta(description="days by source; other sources live for ever")
+    ] = field(default_factory=lambda: {"task_completion": 7.0, "session_summary": 3.0, "file_index": 30.0})
+    grace_days: Annotated[
+        float, Meta(ge=0.0, description="expired memories stay readable by id for so long before they are deleted")
+    ] = 30.0
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All sections."""
 
     server: ServerConfig = ServerConfig()
     model: ModelConfig = ModelConfig()
     search: SearchConfig = SearchConfig()
+    tiers: TiersConfig = TiersConfig()
+    lifetime: LifetimeConfig = LifetimeConfig()
+    jobs: JobsConfig = JobsConfig()
     access: AccessConfig = AccessConfig()
 
 
@@ -79,6 +138,14 @@ def load(path: Path) -> Config:
     except OSError as error:
         raise Invalid(f"The configuration {path} cannot be read: {error.strerror}.") from None
     try:
-        return msgspec.toml.decode(text, type=Config)
+        return _checked(msgspec.toml.decode(text, type=Config))
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
         raise Invalid(f"The configuration {path} is wrong: {error}.") from None
+
+
+def _checked(config: Config) -> Config:
+    """Return the configuration; raise `ValueError` for what types cannot tell."""
+    unknown = sorted(config.jobs.every_s.keys() - JOBS.keys())
+    if unknown:
+        raise ValueError(f"There is no job {unknown[0]!r} - at `$.jobs.every_s`; there are {', '.join(JOBS)}")
+    return config

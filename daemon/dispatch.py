@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from memoryd.client.protocol import METHODS, Call, Progress, method_name
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.store.caller import Caller
 
 Lane = Literal["inline", "interactive", "bulk", "control"]
@@ -23,8 +24,8 @@ C = TypeVar("C", bound=Call[Any])
 class Context(NamedTuple):
     """What a handler gets beside its call.
 
-    The core, how to report progress, what the server knows of itself, who calls, and how the connection becomes
-    somebody else's.
+    The core, how to report progress, what the server knows of itself, who calls, how the connection becomes somebody
+    else's, and who runs jobs.
     """
 
     core: Core
@@ -32,6 +33,7 @@ class Context(NamedTuple):
     server: "ServerFacts"
     caller: Caller
     become: Callable[[Caller], None]
+    jobs: Runner
 
 
 class ServerFacts(NamedTuple):
@@ -70,6 +72,13 @@ def handles(
         return handler
 
     return register
+
+
+def perform(context: Context, call: Call[R]) -> R:
+    """Carry out a call of this process itself and wait for its result."""
+    result = HANDLERS[type(call)].handler(context, call)
+    found: R = result.result() if isinstance(result, Future) else result
+    return found
 
 
 def check() -> None:

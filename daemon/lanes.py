@@ -1,16 +1,14 @@
 """Lanes: bounded queues of calls in front of worker threads. A full lane refuses at once instead of letting wait."""
 
 import logging
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from memoryd.client.errors import Busy
+from memoryd.daemon.process import be_nice
 
 log = logging.getLogger(__name__)
-
-_BULK_NICE = 10
 
 
 class Lane:
@@ -19,7 +17,7 @@ class Lane:
     def __init__(self, name: str, threads: int, capacity: int, nice: bool = False) -> None:
         self.name = name
         self._capacity = capacity + threads
-        self._pool = ThreadPoolExecutor(threads, name, initializer=_be_nice if nice else None)
+        self._pool = ThreadPoolExecutor(threads, name, initializer=be_nice if nice else None)
         self._pending = 0
         self._lock = threading.Lock()
 
@@ -47,7 +45,3 @@ class Lane:
         finally:
             with self._lock:
                 self._pending -= 1
-
-
-def _be_nice() -> None:
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BULK_NICE)

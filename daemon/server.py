@@ -13,8 +13,9 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
 from memoryd.client.frames import FrameReader
@@ -22,8 +23,9 @@ from memoryd.client.protocol import Call, Progress, method_name
 from memoryd.daemon import access, envelope
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.dispatch import HANDLERS, Context, Route, ServerFacts
+from memoryd.daemon.dispatch import HANDLERS, Context, Route, ServerFacts, perform
 from memoryd.daemon.lanes import Lane
+from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.meters import Meters
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 
@@ -32,13 +34,20 @@ log = logging.getLogger(__name__)
 _WRITE_HIGH_WATER = 1024 * 1024
 _POLL_S = 0.01
 _LINGER_S = 1.0
+_CROWDED_S = 0.2
+
+R = TypeVar("R")
 
 
 class Server:
     """Accepts connections on a listening socket and answers calls until it is stopped."""
 
-    def __init__(self, core: Core, config: ServerConfig, listener: socket.socket, stop: Callable[[], None]) -> None:
-        self.core, self.config = core, config
+    def __init__(
+        self, core: Core, config: ServerConfig, listener: socket.socket, stop: Callable[[], None], jobs: Runner
+    ) -> None:
+        self.core, self.config, self.jobs = core, config, jobs
+        self.served_at = 0.0  # when the latest call began
+        jobs.crowded = self._crowded
         self.meters = Meters()
         self.connections: set[Connection] = set()
         self.leaving: set[Connection] = set()
@@ -69,6 +78,7 @@ class Server:
         self.draining = True
         if self._asyncio_server:
             self._asyncio_server.close()
+        await asyncio.to_thread(self.jobs.close)
         give_up_at = time.monotonic() + self.config.drain_s
         while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
             await asyncio.sleep(_POLL_S)
@@ -80,6 +90,16 @@ class Server:
             connection.abort()
         for lane in self._lanes.values():
             await asyncio.to_thread(lane.close)
+
+    def perform(self, call: Call[R]) -> R:
+        """Carry out a call of the daemon's own, on the calling thread; wait for its result."""
+        own = Context(self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs)
+        return perform(own, call)
+
+    def _crowded(self) -> bool:
+        """Tell whether clients are being served, so that background work had better hold back."""
+        lately = time.monotonic() - self.served_at < _CROWDED_S
+        return lately or any(lane.pending() for lane in self._lanes.values())
 
     def submit(self, route: Route, work: Callable[[], None]) -> None:
         """Run work on its lane, which may refuse with `Busy`."""
@@ -222,7 +242,9 @@ class Connection(asyncio.Protocol):
         self.in_flight += 1
         began = time.perf_counter()
         report = partial(self._report, request_id)
-        context = Context(self._server.core, report, self._server.facts, self._caller, self._become)
+        self._server.served_at = time.monotonic()
+        server = self._server
+        context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs)
         if route.lane == "inline":
             self._finished(call, began, request_id, envelope.answer(request_id, partial(route.handler, context, call)))
             return
@@ -266,7 +288,8 @@ class Connection(asyncio.Protocol):
         self._regulate()
 
     def _report(self, request_id: int, event: Progress) -> None:
-        self._server.loop.call_soon_threadsafe(self._write, envelope.progress(request_id, event))
+        with suppress(RuntimeError):  # the loop has ended
+            self._server.loop.call_soon_threadsafe(self._write, envelope.progress(request_id, event))
 
     def _refuse(self, request_id: int, error: MemorydError) -> None:
         self._write(envelope.refusal(request_id, error))

@@ -23,6 +23,7 @@ from memoryd.client import Client
 from memoryd.daemon import handlers  # noqa: F401
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.listen import listening_socket
 from memoryd.daemon.server import Server
 from memoryd.daemon.store.store import Store
@@ -133,7 +134,8 @@ class Daemon:
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         with listening_socket(self.socket) as listener:
-            self.server = Server(self.core, self._config.server, listener, self._stop.set)
+            self.jobs = Runner(self.core)  # by hand only: no scheduler
+            self.server = Server(self.core, self._config.server, listener, self._stop.set, self.jobs)
             await self.server.start()
             self._ready.set()
             await self._stop.wait()

@@ -48,6 +48,21 @@ from memoryd.client.protocol.base import (
     Sort,
     Tier,
 )
+from memoryd.client.protocol.jobs import (
+    Job,
+    JobHistory,
+    JobList,
+    JobRun,
+    JobRuns,
+    Jobs,
+    Outcome,
+    PauseJob,
+    PlannedStep,
+    ResumeJob,
+    RunBy,
+    RunJob,
+    SkippedStep,
+)
 from memoryd.client.protocol.memories import (
     Add,
     Added,
@@ -138,6 +153,12 @@ __all__ = [
     "Hit",
     "Hits",
     "Identity",
+    "Job",
+    "JobHistory",
+    "JobList",
+    "JobRun",
+    "JobRuns",
+    "Jobs",
     "Limit",
     "List",
     "ListTokens",
@@ -150,15 +171,21 @@ __all__ = [
     "Operation",
     "OperationLog",
     "Operations",
+    "Outcome",
     "Page",
+    "PauseJob",
+    "PlannedStep",
     "Progress",
     "Query",
     "R",
     "Reach",
     "Reply",
     "Request",
+    "ResumeJob",
     "RevokeToken",
     "Role",
+    "RunBy",
+    "RunJob",
     "Scoped",
     "Search",
     "Seconds",
@@ -166,6 +193,7 @@ __all__ = [
     "Shared",
     "SharedMemory",
     "Shutdown",
+    "SkippedStep",
     "Sort",
     "StageTrace",
     "Stats",
@@ -212,11 +240,31 @@ METHODS: tuple[type[Call[Any]], ...] = (
     AddToken,
     ListTokens,
     RevokeToken,
+    Jobs,
+    RunJob,
+    PauseJob,
+    ResumeJob,
+    JobHistory,
 )
 
 # Calls that change nothing: a client may send them again after a broken connection.
 READS: frozenset[type[Call[Any]]] = frozenset(
-    {Get, List, History, Operations, Search, Explain, GetTrace, WhyNot, GetStatus, GetStats, Authenticate, ListTokens}
+    {
+        Get,
+        List,
+        History,
+        Operations,
+        Search,
+        Explain,
+        GetTrace,
+        WhyNot,
+        GetStatus,
+        GetStats,
+        Authenticate,
+        ListTokens,
+        Jobs,
+        JobHistory,
+    }
 )
 
 # Answered whatever version the request names, so that a newer memctl can tell an older daemon to end.

@@ -3,6 +3,22 @@
 To add a job: its module beside this one, a row here, a row in `JOBS`. A difference between the tables stops the start.
 """
 
-from memoryd.daemon.lifecycle.work import Work
+from collections.abc import Iterable
 
-WORK: dict[str, Work] = {}
+from memoryd.daemon.lifecycle import trim, upkeep
+from memoryd.daemon.lifecycle.work import Work
+from memoryd.scheduler.jobs import JOBS
+
+WORK: dict[str, Work] = {
+    "embed": upkeep.EMBED,
+    "checkpoint": upkeep.CHECKPOINT,
+    "optimize": upkeep.OPTIMIZE,
+    "trim": trim.TRIM,
+    "backup": upkeep.BACKUP,
+}
+
+
+def check(work: Iterable[str] = WORK, table: Iterable[str] = JOBS) -> None:
+    """Refuse to start while a job lacks its implementation, or an implementation its job."""
+    if odd := sorted(set(work) ^ set(table)):
+        raise RuntimeError(f"scheduler/jobs.py and daemon/lifecycle/jobs.py differ in: {', '.join(odd)}")

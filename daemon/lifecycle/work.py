@@ -1,7 +1,7 @@
 """What a job's implementation is: a plan of steps, and a function that applies a slice of them.
 
-The runner (`runs`) calls `plan` outside the writer and `apply` within it, slice by slice; between slices every other
-writer goes first. This module holds the types only; the table of implementations is in `jobs`.
+A run calls `plan` outside the writer and `apply` within it, slice by slice; between slices every other writer goes
+first. This module holds the types only; the table of implementations is in `jobs`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,8 +27,23 @@ Plan = Callable[[Core, float], Iterable[Step]]
 Apply = Callable[[Core, Transaction, Sequence[Step], int], dict[str, int]]
 
 
+# To be called often by what takes long: raises when the run has to stop, and lets those who wait know that it goes on.
+Check = Callable[[], None]
+# One step outside the writer, on the job's own thread: for what cannot be done within a transaction.
+Alone = Callable[[Core, Step, Check], dict[str, int]]
+
+
+def nothing_to_write(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
+    """Be the `apply` of a job that works outside the writer."""
+    raise AssertionError("this job works outside the writer")
+
+
 class Work(NamedTuple):
-    """A job's implementation. One whose `apply` changes only what is derived records no history."""
+    """A job's implementation. One whose `apply` changes only what is derived records no history.
+
+    The keys of the counts are for people: "moved", "joined", "skipped" (for steps that held no more) …
+    """
 
     plan: Plan
-    apply: Apply
+    apply: Apply = nothing_to_write
+    alone: Alone | None = None

@@ -27,6 +27,7 @@ def make_durable(connection: apsw.Connection) -> None:
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.pragma("wal_autocheckpoint", 2000)
+    connection.pragma("journal_size_limit", 16 * 1024 * 1024)  # of the log once it was folded into the file
 
 
 def open_reader(path: Path) -> apsw.Connection:

@@ -105,6 +105,7 @@ CREATE TABLE operations (
   memories INTEGER NOT NULL DEFAULT 0,
   undone_by INTEGER REFERENCES operations (id)
 ) STRICT;
+CREATE INDEX operations_undone ON operations (undone_by) WHERE undone_by IS NOT NULL;  -- else trimming scans for each
 CREATE TABLE history (
   id INTEGER PRIMARY KEY,            -- the order of changes: a job's operation overlaps those of callers
   operation INTEGER NOT NULL REFERENCES operations (id) ON DELETE CASCADE,

@@ -23,6 +23,9 @@ WRITES = {"add", "add_many", "update", "tag", "delete", "undo", "use_model", "ve
     "share",
     "add_token",
     "revoke_token",
+    "run_job",
+    "pause_job",
+    "resume_job",
 }
 
 
@@ -125,7 +128,7 @@ def test_every_convenience_method_has_a_docstring() -> None:
     assert all(getattr(calls.Methods, name).__doc__ for name in names)
 
 
-@pytest.mark.parametrize("folder", ["client", "daemon", "models"])
+@pytest.mark.parametrize("folder", ["client", "daemon", "models", "scheduler"])
 def test_every_module_says_in_its_docstring_what_it_owns(folder: str) -> None:
     silent = [
         path.name for path in (SOURCES / folder).rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text()))

@@ -119,8 +119,8 @@ def test_a_memory_that_an_undo_moves_back_leaves_its_node(core: Core) -> None:
     def job(transaction: Any) -> None:
         connection = transaction.connection
         connection.execute(
-            "INSERT INTO nodes (id, namespace, model, kind, label, centroid, created_at, updated_at)"
-            " SELECT 1, namespace, 1, 'cluster', 'herons', x'00', 0, 0 FROM memories"
+            "INSERT INTO nodes (id, namespace, model, kind, label, centroid, size, created_at, updated_at)"
+            " SELECT 1, namespace, 1, 'cluster', 'herons', x'00', 1, 0, 0 FROM memories"
         )
         connection.execute("INSERT INTO members (memory, node) SELECT row, 1 FROM memories")
 

@@ -1,0 +1,36 @@
+"""Handlers of the calls about background jobs. The runs themselves are on a thread of their own."""
+
+from concurrent.futures import Future
+
+from memoryd.client.protocol import Job, JobHistory, JobList, JobRun, JobRuns, Jobs, PauseJob, ResumeJob, RunJob
+from memoryd.daemon.dispatch import Context, handles
+
+
+@handles(Jobs, lane="control")
+def jobs(context: Context, call: Jobs) -> JobList:
+    """List the jobs."""
+    return context.jobs.list()
+
+
+@handles(RunJob, lane="control")
+def run_job(context: Context, call: RunJob) -> "Future[JobRun]":
+    """Queue a run; the lane is free again at once."""
+    return context.jobs.run(call, context.report)
+
+
+@handles(PauseJob, lane="control")
+def pause_job(context: Context, call: PauseJob) -> "Future[Job]":
+    """Pause a job."""
+    return context.jobs.pause(call.name)
+
+
+@handles(ResumeJob, lane="control")
+def resume_job(context: Context, call: ResumeJob) -> "Future[Job]":
+    """Resume a job."""
+    return context.jobs.resume(call.name)
+
+
+@handles(JobHistory)
+def job_history(context: Context, call: JobHistory) -> JobRuns:
+    """Tell how runs went."""
+    return context.jobs.history(call)

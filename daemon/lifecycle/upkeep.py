@@ -1,0 +1,128 @@
+"""Jobs that look after the database: embed what was left over, merge full text, fold the log, keep copies."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from memoryd.client.errors import StorageFailed
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.lifecycle.work import Check, Step, Work
+from memoryd.daemon.store import upkeep
+from memoryd.daemon.store.writer import Transaction
+
+_SEGMENTS = 4  # FTS5 merges segments of one size from four on
+_LOG_BYTES = 1024 * 1024  # a smaller log is not worth the write
+_ROOM = 1.2  # times the size of the database that must be free for a copy
+_REST_S = 0.002
+
+_WITHOUT_VECTOR = (
+    "SELECT m.row, m.id FROM memories m"
+    " WHERE NOT EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)"
+)
+
+
+# embed ---------------------------------------------------------------------------------------------------------------
+
+
+def plan_embed(core: Core, now: float) -> Iterator[Step]:
+    """Find memories without a vector that are not in the queue: their embedding failed, or the queue lost them."""
+    generation = core.embedding.active
+    if generation is None:
+        return  # the embedder tries by itself to get its model
+    with core.store.reading() as connection:
+        found: Any = connection.execute(_WITHOUT_VECTOR, (generation.model,)).fetchall()
+    for row, id in found:
+        if row not in generation.pending:
+            yield Step("embed", id, f"it has no vector of {generation.name}", row)
+
+
+def apply_embed(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
+    """Put memories back into the queue of the embedder."""
+    transaction.after_commit(lambda: core.embedding.refresh([step.data for step in steps]))
+    return {"queued": len(steps)}
+
+
+# optimize ------------------------------------------------------------------------------------------------------------
+
+
+def plan_optimize(core: Core, now: float) -> Iterator[Step]:
+    """See whether the full-text index has segments to merge."""
+    with core.store.reading() as connection:
+        count = upkeep.segments(connection)
+    if count >= _SEGMENTS:
+        yield Step("merge", "memories_fts", f"the full-text index has {count} segments")
+
+
+def merge(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Merge what FTS5 wants to merge, in small portions."""
+    portions = 0
+    while core.store.write(lambda transaction: upkeep.merge(transaction.connection)).result():
+        portions += 1
+        check()
+        time.sleep(_REST_S)
+    return {"merged": portions} if portions else {}
+
+
+# checkpoint ----------------------------------------------------------------------------------------------------------
+
+
+def plan_checkpoint(core: Core, now: float) -> Iterator[Step]:
+    """See whether the log is worth folding."""
+    size = upkeep.log_bytes(core.store)
+    if size >= _LOG_BYTES:
+        yield Step("checkpoint", "memoryd.sqlite-wal", f"the log has {size / 1e6:.1f} MB")
+
+
+def checkpoint(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Fold the log into the file."""
+    return {"pages": upkeep.checkpoint(core.store)}
+
+
+# backup --------------------------------------------------------------------------------------------------------------
+
+
+def plan_backup(core: Core, now: float) -> Iterator[Step]:
+    """Make a copy if clients changed anything since the latest one; forget the copies beyond those to keep."""
+    keep = core.config.jobs.backups
+    if not keep:
+        return
+    present = copies(core)
+    with core.store.reading() as connection:
+        changed = upkeep.marks(connection)
+    if changed and (not present or upkeep.marks_of(present[-1]) != changed):
+        name = f"memoryd-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.sqlite"
+        yield Step("copy", name, "the database changed since the latest copy" if present else "there is no copy yet")
+        present.append(core.folder / "backups" / name)
+    for path in present[:-keep]:
+        yield Step("delete", path.name, f"it is older than the latest {keep}")
+
+
+def back_up(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Make a copy, or delete an old one."""
+    folder = core.folder / "backups"
+    path = folder / step.target
+    if step.action == "delete":
+        path.unlink(missing_ok=True)
+        return {"deleted": 1}
+    folder.mkdir(mode=0o700, exist_ok=True)
+    size = core.store.size_bytes()
+    if shutil.disk_usage(folder).free < _ROOM * size:
+        raise StorageFailed(f"There is no room for a copy of the database ({size / 1e6:.0f} MB) in {folder}.")
+    upkeep.copy(core.store, path, check)
+    return {"copied": 1, "bytes": path.stat().st_size}
+
+
+def copies(core: Core) -> list[Path]:
+    """Return the copies there are, the oldest first."""
+    folder = core.folder / "backups"
+    return sorted(folder.glob("memoryd-*T*Z.sqlite")) if os.path.isdir(folder) else []
+
+
+EMBED = Work(plan_embed, apply_embed)
+OPTIMIZE = Work(plan_optimize, alone=merge)
+CHECKPOINT = Work(plan_checkpoint, alone=checkpoint)
+BACKUP = Work(plan_backup, alone=back_up)

@@ -1,0 +1,109 @@
+"""What is kept of jobs: paused or not, failures in a row, when the last run began; and the history of runs."""
+
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from memoryd.client.protocol import JobRun
+
+
+class JobState(NamedTuple):
+    """A job as the database knows it; a job that never ran has no row."""
+
+    paused: bool = False
+    failures: int = 0  # in a row
+    not_before: float | None = None  # back-off
+    last_run_at: float | None = None
+
+
+CUT_OFF = "The daemon ended while it ran."
+_COLUMNS = "id, job, started_at, took_ms, by, outcome, counts, operation, error"
+_UPSERT = (
+    "INSERT INTO jobs (name, paused, failures, not_before, last_run_at) VALUES (?1, ?2, ?3, ?4, ?5)"
+    " ON CONFLICT (name) DO UPDATE SET paused = ?2, failures = ?3, not_before = ?4, last_run_at = ?5"
+)
+
+
+def states(connection: apsw.Connection) -> dict[str, JobState]:
+    """Return what is known of each job."""
+    found: Any = connection.execute("SELECT name, paused, failures, not_before, last_run_at FROM jobs")
+    return {name: JobState(bool(paused), *rest) for name, paused, *rest in found}
+
+
+def state(connection: apsw.Connection, name: str) -> JobState:
+    """Return what is known of one job."""
+    return states(connection).get(name, JobState())
+
+
+def keep(connection: apsw.Connection, name: str, kept: JobState) -> None:
+    """Write what is known of a job."""
+    connection.execute(_UPSERT, (name, int(kept.paused), *kept[1:]))
+
+
+def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:
+    """Note that a run begins; return its number."""
+    number = connection.execute(
+        "INSERT INTO runs (job, started_at, took_ms, by, outcome, counts, error)"
+        " VALUES (?, ?, 0, ?, 'running', '{}', '') RETURNING id",
+        (job, at, by),
+    ).get
+    assert isinstance(number, int)
+    return number
+
+
+def note(connection: apsw.Connection, run: int, counts: dict[str, int], operation: int | None) -> None:
+    """Note what a run has done so far, in the transaction that does it."""
+    connection.execute(
+        "UPDATE runs SET counts = ?, operation = ? WHERE id = ?",
+        (msgspec.json.encode(counts).decode(), operation, run),
+    )
+
+
+def end(connection: apsw.Connection, run: JobRun) -> JobRun:
+    """Note how a run ended; return it without its operation if that touched no memory."""
+    if run.operation is not None:
+        connection.execute("DELETE FROM operations WHERE id = ? AND memories = 0", (run.operation,))
+        if connection.changes():
+            run.operation = None
+    assert run.run is not None
+    note(connection, run.run, run.counts, run.operation)
+    connection.execute(
+        "UPDATE runs SET took_ms = ?, outcome = ?, error = ? WHERE id = ?",
+        (run.took_ms, run.outcome, run.error, run.run),
+    )
+    return run
+
+
+def cut_off(connection: apsw.Connection) -> list[JobRun]:
+    """Return the runs that were under way when the daemon ended without a word, now noted as interrupted."""
+    runs = _runs(connection, "outcome = 'running' ORDER BY id", ())
+    for run in runs:
+        run.outcome, run.error = "interrupted", CUT_OFF
+        end(connection, run)
+    return runs
+
+
+def latest(connection: apsw.Connection, job: str | None, limit: int) -> list[JobRun]:
+    """Return the latest runs of a job, or of all, the latest first."""
+    if job is None:
+        return _runs(connection, "TRUE ORDER BY id DESC LIMIT ?", (limit,))
+    return _runs(connection, "job = ? ORDER BY id DESC LIMIT ?", (job, limit))
+
+
+def _runs(connection: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[JobRun]:
+    found: Any = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE {where}", values)
+    return [
+        JobRun(
+            run=number,
+            job=job,
+            started_at=at,
+            took_ms=took_ms,
+            by=by,
+            outcome=outcome,
+            counts=msgspec.json.decode(counts, type=dict[str, int]),
+            operation=operation,
+            error=error,
+        )
+        for number, job, at, took_ms, by, outcome, counts, operation, error in found
+    ]

@@ -1,0 +1,109 @@
+"""What the database may forget: old runs, skipped turns, operations, and vectors that nothing uses any more."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+
+from memoryd.daemon.store import vectors
+
+# The latest runs of each job stay.
+_OLD_RUNS = (
+    "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY job ORDER BY id DESC) AS age FROM runs WHERE outcome"
+    " <> 'running') WHERE age > ? ORDER BY id"
+)
+_OLD_SKIPPED = (
+    "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY namespace ORDER BY id DESC) AS age FROM skipped)"
+    " WHERE age > ? ORDER BY id"
+)
+# From the oldest on without a gap: an operation must not outlive the one that undid it.
+_OLD_OPERATIONS = (
+    "SELECT id FROM operations WHERE id < coalesce((SELECT min(id) FROM operations WHERE at >= ?1), 9e999)"
+    " OR id <= (SELECT id FROM operations ORDER BY id DESC LIMIT 1 OFFSET ?2) ORDER BY id"
+)
+_UNUSED = (
+    "NOT EXISTS (SELECT 1 FROM memories m WHERE m.text_hash = e.text_hash)"
+    " AND NOT EXISTS (SELECT 1 FROM history h WHERE h.text_hash = e.text_hash)"
+)
+_NEW_ORPHANS = (
+    f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {_UNUSED}"
+    " AND NOT EXISTS (SELECT 1 FROM orphans o WHERE o.vector = e.id)"
+)
+_OLD_ORPHANS = (
+    f"SELECT e.id, e.text_hash FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE o.since < ? AND {_UNUSED}"
+)
+_USED_AGAIN = f"SELECT o.vector FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE NOT ({_UNUSED})"
+
+
+def old_runs(connection: apsw.Connection, keep: int) -> list[int]:
+    """Return the runs beyond the latest `keep` of each job."""
+    return _ids(connection.execute(_OLD_RUNS, (keep,)))
+
+
+def old_skipped(connection: apsw.Connection, keep: int) -> list[int]:
+    """Return the skipped turns beyond the latest `keep` of each namespace."""
+    return _ids(connection.execute(_OLD_SKIPPED, (keep,)))
+
+
+def old_operations(connection: apsw.Connection, before: float, keep: int) -> list[int]:
+    """Return the operations of before a time, and those beyond the latest `keep`."""
+    return _ids(connection.execute(_OLD_OPERATIONS, (before, keep)))
+
+
+def new_orphans(connection: apsw.Connection) -> list[int]:
+    """Return the vectors whose text no memory, no history and no turn has, as far as that was not noted before."""
+    return _without_turns(connection, connection.execute(_NEW_ORPHANS))
+
+
+def old_orphans(connection: apsw.Connection, before: float) -> list[int]:
+    """Return the vectors that nothing has used since before a time."""
+    return _without_turns(connection, connection.execute(_OLD_ORPHANS, (before,)))
+
+
+def used_again(connection: apsw.Connection) -> list[int]:
+    """Return the vectors that were noted as unused and are used."""
+    return _ids(connection.execute(_USED_AGAIN))
+
+
+def forget(connection: apsw.Connection, table: str, ids: Iterable[int]) -> int:
+    """Delete rows of a table by their ids; return how many there were."""
+    return _changed(connection, f"DELETE FROM {table} WHERE id IN ({_text(ids)})")
+
+
+def forget_vectors(connection: apsw.Connection, ids: Iterable[int], before: float) -> int:
+    """Delete vectors, those excepted that are in use by now."""
+    still = connection.execute(f"{_OLD_ORPHANS} AND e.id IN ({_text(ids)})", (before,))
+    return forget(connection, "vec_embeddings", _without_turns(connection, still))
+
+
+def note_orphans(connection: apsw.Connection, ids: Iterable[int], now: float) -> int:
+    """Note since when vectors are unused."""
+    sql = f"INSERT OR IGNORE INTO orphans (vector, since) SELECT id, ? FROM vec_embeddings WHERE id IN ({_text(ids)})"
+    return _changed(connection, sql, (now,))
+
+
+def forget_orphans(connection: apsw.Connection, ids: Iterable[int]) -> int:
+    """Note that vectors are used again."""
+    return _changed(connection, f"DELETE FROM orphans WHERE vector IN ({_text(ids)})")
+
+
+def _without_turns(connection: apsw.Connection, found: Any) -> list[int]:
+    """Leave out the vectors of turns in L0, which carry no hash."""
+    orphans = list(found)
+    if not orphans:
+        return []
+    turns = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}
+    return [number for number, key in orphans if key not in turns]
+
+
+def _changed(connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> int:
+    connection.execute(sql, values)
+    return connection.changes()
+
+
+def _ids(found: Any) -> list[int]:
+    return [number for (number,) in found]
+
+
+def _text(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, ids))

@@ -1,0 +1,110 @@
+"""Looking after the file: the write-ahead log, the segments of the full-text index, copies of the whole."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memoryd.client.errors import StorageFailed
+from memoryd.daemon.store.connection import open_reader
+from memoryd.daemon.store.store import FILE_NAME, Store
+
+_MERGE_PAGES = 16  # about 2 ms of work
+_COPY_PAGES = 256
+
+# What a client may change is in one of these; jobs write other tables all the time.
+_MARKS = "SELECT name, seq FROM {schema}sqlite_sequence WHERE name IN ('operations', 'turns', 'skipped') ORDER BY name"
+
+
+def log_bytes(store: Store) -> int:
+    """Return the size of the write-ahead log."""
+    path = store.path.with_name(FILE_NAME + "-wal")
+    return path.stat().st_size if path.exists() else 0
+
+
+def checkpoint(store: Store) -> int:
+    """Fold what no reader needs any more into the file, in nobody's way; return the number of pages."""
+    connection = open_reader(store.path)
+    try:
+        found: Any = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        return max(0, int(found[2]))
+    finally:
+        connection.close()
+
+
+def segments(connection: apsw.Connection) -> int:
+    """Return of how many segments the full-text index consists: each word is looked up in each of them."""
+    count = connection.execute("SELECT count(DISTINCT segid) FROM memories_fts_idx").get
+    assert isinstance(count, int)
+    return count
+
+
+def merge(connection: apsw.Connection) -> bool:
+    """Merge segments a little further; tell whether there was anything to do (FTS5 says so by its changes)."""
+    before = connection.total_changes()
+    connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', ?)", (_MERGE_PAGES,))
+    return connection.total_changes() - before >= 2
+
+
+def marks(connection: apsw.Connection) -> list[Any]:
+    """Return what tells whether clients changed anything: the numbers of the latest operation and turns."""
+    return connection.execute(_MARKS.format(schema="")).fetchall()
+
+
+def marks_of(path: Path) -> list[Any]:
+    """Return the `marks` of a copy, nothing when it cannot be read."""
+    try:
+        connection = apsw.Connection(
+            f"{path.as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        )
+    except apsw.Error:
+        return []
+    try:
+        return marks(connection)
+    except apsw.Error:
+        return []
+    finally:
+        connection.close()
+
+
+def copy(store: Store, target: Path, check: Callable[[], None]) -> None:
+    """Write a consistent copy of the database to `target`, mode 0600; `check` may raise to give up.
+
+    The copy is one file without a log. It appears under its name when all of it is on disk.
+    """
+    part = target.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_EXCL, 0o600))
+    try:
+        source, copied = open_reader(store.path), apsw.Connection(str(part))
+        try:
+            source.execute("BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # one snapshot: never starts anew
+            _copied(source, copied, check)
+            copied.pragma("journal_mode", "delete")
+        finally:
+            copied.close()
+            source.close()
+        _synced(part)
+        part.rename(target)
+        _synced(target.parent)
+    except (OSError, apsw.Error) as error:
+        raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _copied(source: apsw.Connection, copied: apsw.Connection, check: Callable[[], None]) -> None:
+    with copied.backup("main", source, "main") as backup:
+        while not backup.done:
+            check()
+            backup.step(_COPY_PAGES)
+
+
+def _synced(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,25 @@
+"""The table of background jobs: what runs how often, and for how long at most.
+
+What a job does is in the daemon (`memoryd.daemon.lifecycle.jobs`); the daemon refuses to start while the tables differ.
+"""
+
+from typing import NamedTuple
+
+_MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86400.0
+
+
+class Row(NamedTuple):
+    """A job: seconds between runs, seconds after which a run is interrupted, one sentence for people."""
+
+    every_s: float
+    deadline_s: float
+    about: str
+
+
+JOBS: dict[str, Row] = {
+    "embed": Row(5 * _MINUTE_S, _MINUTE_S, "Try again to embed memories that have no vector."),
+    "checkpoint": Row(5 * _MINUTE_S, _MINUTE_S, "Fold the write-ahead log into the database file."),
+    "optimize": Row(_HOUR_S, 2 * _MINUTE_S, "Merge the segments of the full-text index."),
+    "trim": Row(_DAY_S, 5 * _MINUTE_S, "Forget old runs, skipped turns, undone history and unused vectors."),
+    "backup": Row(_DAY_S, 10 * _MINUTE_S, "Copy the database into the folder of backups, if it changed."),
+}
