@@ -93,7 +93,7 @@ class Client(Methods):
         give_up_at = time.monotonic() + self.timeout_s
         while True:
             try:
-                return result_of(call, self._exchange(call, on_progress))
+                return self._processed(call, result_of(call, self._exchange(call, on_progress)))
             except MemorydError as error:
                 delay_s = retry_after_s(error)
                 if delay_s is None or time.monotonic() + delay_s > give_up_at:

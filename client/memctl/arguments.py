@@ -16,7 +16,7 @@ import memoryd
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, EXAMPLES, Command, summary, verbs
 from memoryd.client.memctl.output import columns, say
-from memoryd.client.protocol import Reach, Tier
+from memoryd.client.protocol import ProfileName, Reach, Tier
 from memoryd.client.times import seconds
 
 MAX_TIMEOUT_S = 86400.0
@@ -138,6 +138,16 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--fusion", choices=("weighted", "rrf"), help="how meaning and words are combined")
     group.add_argument("--vector-weight", type=float, metavar="X", help="share of meaning in `weighted`, 0 to 1")
     group.add_argument("--candidate-multiplier", type=int, metavar="N", help="candidates looked at per result")
+    group.add_argument("--profile", choices=get_args(ProfileName), help="a named set of these parameters")
+    group.add_argument(
+        "--half-life-days", type=float, metavar="D", help="let results fade: half the score after D days"
+    )
+    group.add_argument("--mmr-lambda", type=float, metavar="X", help="below 1: variety before score")
+    group.add_argument(
+        "--no-graph", action="store_false", dest="graph", help="leave out what was found together before"
+    )
+    group.add_argument("--session", metavar="ID", help="the conversation that the results are for")
+    group.add_argument("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
     add_reach(group)
     add_filters(parser)
 
@@ -157,11 +167,25 @@ def filters_of(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
+_QUERY = (
+    "deadline_ms",
+    "min_score",
+    "min_similarity",
+    "fusion",
+    "vector_weight",
+    "candidate_multiplier",
+    "profile",
+    "half_life_days",
+    "mmr_lambda",
+    "session",
+)
+
+
 def query_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given parameters of a search as fields of a call."""
-    names = ("deadline_ms", "min_score", "min_similarity", "fusion", "vector_weight", "candidate_multiplier")
-    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    return {"limit": args.limit, **given, **filters_of(args)}
+    given = {name: getattr(args, name) for name in _QUERY if getattr(args, name) is not None}
+    switched_off = {name: False for name in ("graph", "touch") if not getattr(args, name)}
+    return {"limit": args.limit, **given, **switched_off, **filters_of(args)}
 
 
 # Types of values -----------------------------------------------------------------------------------------------------

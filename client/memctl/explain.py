@@ -1,6 +1,7 @@
 """explain and why-not: how a search came to its results, stage by stage."""
 
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 
 from memoryd.client.calls import explain as explain_call
 from memoryd.client.calls import trace as trace_call
@@ -15,6 +16,8 @@ from memoryd.client.times import iso
 
 BAR = 16
 NOTE_LINES = 4
+TIERS = {"L0": "L0 active", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
+ORIGINS = ("words", "meaning", "hot", "graph", "L0")
 MAX_CANDIDATES = 40  # lines; --json has all of them
 
 
@@ -49,7 +52,8 @@ def trace_text(trace: Trace) -> str:
     ]
     if trace.degraded:
         head.append(("left out", paint(", ".join(trace.degraded), "yellow")))
-    return "\n\n".join([fields(head, indent=""), stages_text(trace.stages), _candidates_text(trace.candidates)])
+    parts = [fields(head, indent=""), stages_text(trace.stages), _tiers_text(trace), _candidates_text(trace.candidates)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def stages_text(stages: list[StageTrace]) -> str:
@@ -64,6 +68,20 @@ def stages_text(stages: list[StageTrace]) -> str:
         )
         rows += [["", "", "", "", "", line] for line in notes[1:]]
     return table(["STAGE", "MS", "TIME", "IN", "OUT", "NOTES"], rows, right=(1, 3, 4))
+
+
+def _tiers_text(trace: Trace) -> str:
+    """Return from which tier how many candidates and hits came, and what brought them."""
+    rows = []
+    most = max(Counter(candidate.tier for candidate in trace.candidates).values(), default=1)
+    for tier, name in TIERS.items():
+        here = [candidate for candidate in trace.candidates if candidate.tier == tier]
+        if here:
+            kept = sum(not candidate.lost for candidate in here)
+            brought = Counter(origin for candidate in here for origin in candidate.origins)
+            how = ", ".join(f"{origin} {brought[origin]}" for origin in ORIGINS if brought[origin])
+            rows.append([name, bar(len(here) / most, BAR).ljust(BAR), f"{len(here)}", f"{kept}", how])
+    return table(["TIER", "", "CANDIDATES", "HITS", "BROUGHT BY"], rows, right=(2, 3)) if rows else ""
 
 
 def _candidates_text(candidates: list[CandidateTrace]) -> str:

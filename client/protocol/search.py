@@ -8,6 +8,8 @@ from msgspec import Meta, Struct
 from memoryd.client.protocol.base import Filtered, Fraction, Limit, R, Reach, Scoped
 from memoryd.client.protocol.memories import Memory
 
+ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
+
 
 class Hit(Memory, kw_only=True):
     """A memory found by a search: `score` 0..1 as ranked; `similarity` (cosine) and `bm25` where that arm found it."""
@@ -105,10 +107,10 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     `fusion` is `weighted` (`vector_weight` x cosine + the rest x BM25 / best BM25) or `rrf` (k = 60). `min_score` cuts
     on the fused score, `min_similarity` on the cosine. The search stops at `deadline_ms` with the best finished answer.
 
-    `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for what
-    is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds memories that
-    were often retrieved together with the best hits. `session` names the conversation that the hits are for, so that
-    hearing them again there is not taken for news. Without `touch` the search leaves no mark: no access is counted.
+    `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for
+    what is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds
+    memories that were often retrieved together with the best hits. `session` names the conversation that the hits are
+    for, so that hearing them again there is not taken for news. Without `touch` the search leaves no mark.
     """
 
     query: str
@@ -119,7 +121,7 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     min_score: Fraction | None = None
     min_similarity: Annotated[float, Meta(ge=-1.0, le=1.0)] | None = None
     candidate_multiplier: Annotated[int, Meta(ge=1, le=100)] | None = None
-    profile: Literal["default", "memweave", "memori", "swarm", "cache"] = "default"
+    profile: ProfileName = "default"
     half_life_days: Annotated[float, Meta(gt=0.0)] | None = None
     mmr_lambda: Fraction = 1.0
     graph: bool = True

@@ -94,6 +94,7 @@ def _run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
             took_ms=_ms_since(began),
         ),
         sorted(retrieval.candidates.values(), key=lambda candidate: (bool(candidate.lost), -candidate.score)),
+        retrieval.recent,
     )
     sources.traces.keep(kept)
     return retrieval, kept

@@ -11,7 +11,7 @@ from memoryd.daemon.search.profiles import Facet
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 
-NEAR = 0.005  # scores within it of the best of their group are near-equal
+NEAR = 0.001
 
 
 def rank(retrieval: Retrieval, sources: Sources) -> None:

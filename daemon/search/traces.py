@@ -39,6 +39,7 @@ class Kept(NamedTuple):
 
     trace: Trace
     candidates: list[Candidate]
+    recent: dict[int, Row]  # turns of L0 among them
 
 
 class Traces:
@@ -69,7 +70,8 @@ class Traces:
 
 def whole(connection: apsw.Connection, kept: Kept) -> Trace:
     """Return the trace with every candidate, best first; those deleted since are left out."""
-    found = rows.by_rows(connection, [candidate.row for candidate in kept.candidates])
+    stored = rows.by_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
+    found = {**stored, **kept.recent}
     kept.trace.candidates = [
         CandidateTrace(
             id=found[candidate.row].id,

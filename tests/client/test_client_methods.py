@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound
-from memoryd.client.protocol import Add, GetStatus, Progress
+from memoryd.client.protocol import Add, GetStatus, Hit, Progress
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -174,6 +174,25 @@ def test_explain_trace_and_why_not_tell_of_one_search(memory: Any) -> None:
     assert memory.why_not(found, "cache", limit=1).found
     why = memory.why_not(lost, "cache", limit=1)
     assert (why.found, bool(why.stage), bool(why.reason)) == (False, True, True)
+
+
+def test_a_registered_processor_sees_the_hits_of_each_search_of_this_client(make: Make) -> None:
+    memory, other = make(), make()
+    for content in ("a grey heron", "a white heron"):
+        memory.add(content)
+    plain = [hit.content for hit in memory.search("heron")]
+    seen: list[str] = []
+
+    def backwards(query: str, hits: list[Hit]) -> list[Hit]:
+        seen.append(query)
+        return hits[::-1]
+
+    memory.register_postprocessor(backwards)
+    memory.register_postprocessor(lambda query, hits: hits[:1])
+    assert [hit.content for hit in memory.search("heron")] == plain[::-1][:1]
+    assert [hit.content for hit in memory.explain("heron").hits] == plain[::-1][:1]
+    assert [hit.content for hit in other.search("heron")] == plain
+    assert seen == ["heron", "heron"]
 
 
 def test_status_and_stats_count(memory: Any) -> None:

@@ -25,6 +25,12 @@ MEANINGS: dict[str, dict[str, str]] = {
         "min_score": "leave out hits with a lower score",
         "min_similarity": "leave out hits with a lower cosine",
         "candidate_multiplier": "candidates per arm = this x `limit`, at least 50",
+        "profile": "a named set of parameters",
+        "half_life_days": "the score is halved after so many days; left out, age does not count",
+        "mmr_lambda": "below 1 variety counts: that times the score, less the rest times the likeness to better hits",
+        "graph": "also what was often retrieved together with the best hits",
+        "session": "the conversation that the hits are for",
+        "touch": "count an access of each hit",
     },
     "NewMemory": {
         "content": "the text, at most 1 MiB of UTF-8",
@@ -206,6 +212,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "bm25": "full-text score",
         "score": "after fusion",
         "lost": "`stage: reason`, empty for a hit",
+        "tier": "where the memory is kept",
+        "origins": "what brought it: `words`, `meaning`, `hot`, `graph`, `L0`",
     },
     "Trace": {
         "id": "its id",

@@ -152,6 +152,8 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
             "2026-04-01T00:00+02:00",
         ),
         *("--path-prefix", "docs/", "--id", "abcd", "--limit", "3", "--deadline-ms", "50", "--fusion", "rrf"),
+        *("--profile", "swarm", "--half-life-days", "90", "--mmr-lambda", "0.5", "--session", "s1"),
+        *("--no-graph", "--no-touch"),
         *("--vector-weight", "0.5", "--min-score", "0.1", "--min-similarity", "-0.5", "--candidate-multiplier", "7"),
     )
     assert fake.calls == [
@@ -169,6 +171,12 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
             limit=3,
             deadline_ms=50,
             fusion="rrf",
+            profile="swarm",
+            half_life_days=90.0,
+            mmr_lambda=0.5,
+            session="s1",
+            graph=False,
+            touch=False,
             vector_weight=0.5,
             min_score=0.1,
             min_similarity=-0.5,

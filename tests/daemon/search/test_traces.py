@@ -74,7 +74,7 @@ def test_only_the_latest_are_kept(capacity: int) -> None:
         one = Trace(
             id=f"{number:016x}", query="", at=0, namespace="", reach="all", model=None, stages=[], candidates=[]
         )
-        traces.keep(Kept(one, []))
+        traces.keep(Kept(one, [], {}))
     assert len(traces._kept) == capacity
     assert traces.find(None, "").trace.id == f"{9:016x}"
     assert traces.find(f"{10 - capacity:016x}", "").trace.id == f"{10 - capacity:016x}"
