@@ -1,5 +1,6 @@
 """One call as bytes and back, shared by both clients. No I/O here."""
 
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -9,7 +10,6 @@ from memoryd.client.frames import frame
 from memoryd.client.protocol import (
     ERROR,
     MAX_INTEGER,
-    METHODS,
     PROGRESS,
     PROTOCOL_VERSION,
     Authenticate,
@@ -38,7 +38,12 @@ _encoder = msgspec.msgpack.Encoder()
 _reply_decoder = msgspec.msgpack.Decoder(Reply)
 _code_decoder = msgspec.msgpack.Decoder(str)
 _progress_decoder = msgspec.msgpack.Decoder(Progress)
-_result_decoders = {method: msgspec.msgpack.Decoder(result_type(method)) for method in METHODS}
+
+
+@cache
+def _result_decoder(method: type[Call[Any]]) -> msgspec.msgpack.Decoder[Any]:
+    """Return the decoder of a method's results, made at its first use: a command needs one of them, not all."""
+    return msgspec.msgpack.Decoder(result_type(method))
 
 
 def encode_call(call: Call[Any], request_id: int) -> bytes:
@@ -80,7 +85,7 @@ def result_of(call: Call[R], reply: Reply) -> R:
     """Return the result of a final reply or raise its error."""
     if reply.kind == ERROR:
         raise error_of(reply)
-    result: R = _decoded(_result_decoders[type(call)], reply.body)
+    result: R = _decoded(_result_decoder(type(call)), reply.body)
     return result
 
 
