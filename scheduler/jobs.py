@@ -17,6 +17,7 @@ class Row(NamedTuple):
 
 
 JOBS: dict[str, Row] = {
+    "cluster": Row(5 * _MINUTE_S, 10 * _MINUTE_S, "Put memories of L2 into nodes; split, merge, name these."),
     "embed": Row(5 * _MINUTE_S, _MINUTE_S, "Try again to embed memories that have no vector."),
     "checkpoint": Row(5 * _MINUTE_S, _MINUTE_S, "Fold the write-ahead log into the database file."),
     "optimize": Row(_HOUR_S, 2 * _MINUTE_S, "Merge the segments of the full-text index."),

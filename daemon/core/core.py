@@ -14,6 +14,7 @@ from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import Tokens
 from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.graph import Centroids
+from memoryd.daemon.tiers.graph_names import Names
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
 
@@ -37,7 +38,7 @@ class Core:
         self.store = Store(folder)
         self.tokens = Tokens(self.store, folder, clock, config.access.require_token)
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
-        self.centroids = Centroids()
+        self.centroids, self.names = Centroids(), Names()
         traces = Traces(config.search.traces)
         with self.store.reading() as connection:
             self.active = Active(connection)

@@ -5,11 +5,12 @@ To add a job: its module beside this one, a row here, a row in `JOBS`. A differe
 
 from collections.abc import Iterable
 
-from memoryd.daemon.lifecycle import trim, upkeep
+from memoryd.daemon.lifecycle import clustering, trim, upkeep
 from memoryd.daemon.lifecycle.work import Work
 from memoryd.scheduler.jobs import JOBS
 
 WORK: dict[str, Work] = {
+    "cluster": clustering.CLUSTER,
     "embed": upkeep.EMBED,
     "checkpoint": upkeep.CHECKPOINT,
     "optimize": upkeep.OPTIMIZE,

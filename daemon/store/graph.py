@@ -137,6 +137,26 @@ def waiting(connection: apsw.Connection) -> int:
     return count
 
 
+def targets(connection: apsw.Connection, origins: Iterable[int], kind: str) -> dict[int, list[int]]:
+    """Return the nodes that edges of a kind lead to from each node that has any, by rising number."""
+    found: dict[int, list[int]] = {}
+    sql = f"SELECT origin, target FROM edges WHERE origin IN ({_list(origins)}) AND kind = ? ORDER BY origin, target"
+    for origin, target in connection.execute(sql, (kind,)):
+        found.setdefault(origin, []).append(target)
+    return found
+
+
+def co_occurrences(connection: apsw.Connection, namespace: int) -> list[tuple[int, int, float]]:
+    """Return the `co_occurs` edges (origin, target, weight) between nodes of one namespace."""
+    found: Any = connection.execute(
+        "SELECT e.origin, e.target, e.weight FROM edges e"
+        " JOIN nodes a ON a.id = e.origin JOIN nodes b ON b.id = e.target"
+        " WHERE e.kind = 'co_occurs' AND a.namespace = ?1 AND b.namespace = ?1",
+        (namespace,),
+    )
+    return list(found)
+
+
 def sequence(connection: apsw.Connection, table: str) -> int:
     """Return the largest number that a table with AUTOINCREMENT ever gave."""
     number = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).get

@@ -72,16 +72,28 @@ class Clusters:
             yield from self._join_block(vectors[start : start + _BLOCK], threshold)
 
     def _join_block(self, block: Vector, threshold: float) -> Iterator[int]:
+        """Compare a block at once, then go through it in order: only clusters that it changed are compared again."""
         self._reserve(len(block))
-        cosines = np.full((len(block), self.count + len(block)), _NEVER, np.float32)
-        np.matmul(block, self.units[: self.count].T, out=cosines[:, : self.count])
+        before = self.count
+        cosines = block @ self.units[:before].T
+        nearest = cosines.argmax(axis=1) if before else np.full(len(block), -1)
+        changed: dict[int, int] = {}  # place → its line in `again`
+        again = np.full((len(block), len(block)), _NEVER, np.float32)
         for here, vector in enumerate(block):
-            best = int(cosines[here].argmax())
-            if cosines[here, best] < threshold:
+            best = int(nearest[here])
+            if best in changed:
+                cosines[here, [place for place in changed if place < before]] = _NEVER
+                best = int(cosines[here].argmax())
+            cosine = cosines[here, best] if before else _NEVER
+            line = int(again[: len(changed), here].argmax()) if changed else -1
+            if changed and again[line, here] > cosine:
+                best, cosine = list(changed)[line], again[line, here]
+            if cosine < threshold:
                 best = self.add(vector, 1)
             else:
                 self.replace(best, self._sums[best] + vector, int(self.sizes[best]) + 1)
-            cosines[here + 1 :, best] = block[here + 1 :] @ self.units[best]
+            line = changed.setdefault(best, len(changed))
+            again[line, here + 1 :] = block[here + 1 :] @ self.units[best]
             yield best
 
     def _reserve(self, more: int) -> None:
@@ -95,13 +107,17 @@ class Clusters:
             setattr(self, name, new)
 
     def similar(self, changed: Sequence[int], floor: float) -> Iterator[tuple[float, int, int]]:
-        """Yield (cosine, place, other) for each pair of a changed cluster with any at or above a cosine, each once."""
+        """Yield (cosine, place, other) for each pair of a changed cluster with any that is at or above a cosine.
+
+        Only pairs that fit into one node, each once.
+        """
         is_changed = np.zeros(self.count, bool)
         is_changed[list(changed)] = True
         for start in range(0, len(changed), _BLOCK):
             places = np.asarray(changed[start : start + _BLOCK], np.int64)
             cosines = self.units[places] @ self.units[: self.count].T
-            for i, other in np.argwhere(cosines >= floor):
+            fit = self.sizes[places][:, None] + self.sizes[: self.count] <= MAX_MEMBERS
+            for i, other in np.argwhere((cosines >= floor) & fit):
                 place = int(places[i])
                 # Two changed ones meet twice: only the lower asks.
                 if place != other and not (is_changed[other] and other < place):
@@ -116,7 +132,7 @@ def mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[
     taken: set[int] = set()
     found: list[tuple[int, int]] = []
     for _, a, b in sorted(clusters.similar(changed, floor), key=lambda pair: (-pair[0], pair[1], pair[2])):
-        if not {a, b} & taken and clusters.sizes[a] + clusters.sizes[b] <= MAX_MEMBERS:
+        if not {a, b} & taken:
             taken |= {a, b}
             first, second = sorted((a, b), key=lambda place: (-int(clusters.sizes[place]), place))
             found.append((first, second))
@@ -124,11 +140,21 @@ def mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[
 
 
 def split(vectors: Vector, threshold: float, most: int = MAX_MEMBERS) -> list[list[int]]:
-    """Return the positions of vectors in groups of at most `most`: clustered anew, stricter until each group fits.
+    """Return the positions of the vectors of one node in groups of at most `most`.
+
+    They are clustered anew `STEP` above the threshold that brought them together. Small groups that are left over are
+    put together again where they are at least as similar as the node's members had to be.
+    """
+    everything = [list(range(len(vectors)))]
+    return gathered(vectors, sorted(fitting(vectors, everything, threshold, most)), threshold, most)
+
+
+def fitting(vectors: Vector, groups: list[list[int]], threshold: float, most: int = MAX_MEMBERS) -> list[list[int]]:
+    """Return the groups, those of more than `most` clustered anew, stricter by `STEP` each time, until they fit.
 
     What no threshold can tell apart is cut into equal parts in its order.
     """
-    waiting = [(list(range(len(vectors))), threshold)]
+    waiting = [(group, threshold) for group in groups]
     done: list[list[int]] = []
     while waiting:
         part, strictness = waiting.pop()
@@ -137,8 +163,29 @@ def split(vectors: Vector, threshold: float, most: int = MAX_MEMBERS) -> list[li
         elif strictness >= 1.0:
             done += equal_parts(part, most)
         else:
-            waiting += [(group, strictness + STEP) for group in grouped(vectors, part, strictness)]
-    return sorted(done)
+            waiting += [(group, strictness + STEP) for group in grouped(vectors, part, strictness + STEP)]
+    return done
+
+
+def gathered(vectors: Vector, groups: list[list[int]], floor: float, most: int) -> list[list[int]]:
+    """Put groups together while two of them are each other's nearest, at or above a cosine, and fit into one."""
+    sums = np.stack([vectors[group].sum(axis=0) for group in groups])
+    while len(groups) > 1:
+        sizes = np.array([len(group) for group in groups])
+        cosines = unit(sums) @ unit(sums).T
+        cosines[sizes[:, None] + sizes > most] = _NEVER
+        np.fill_diagonal(cosines, _NEVER)
+        nearest = cosines.argmax(axis=1)
+        here = np.arange(len(groups))
+        pairs = here[(nearest[nearest] == here) & (here < nearest) & (cosines[here, nearest] >= floor)]
+        if not len(pairs):
+            break
+        for place in pairs.tolist():
+            groups[place] = groups[place] + groups[nearest[place]]
+            sums[place] += sums[nearest[place]]
+        kept = np.setdiff1d(here, nearest[pairs])
+        groups, sums = [groups[place] for place in kept], sums[kept]
+    return sorted(sorted(group) for group in groups)
 
 
 def grouped(vectors: Vector, positions: Sequence[int], threshold: float) -> list[list[int]]:
