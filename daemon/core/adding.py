@@ -115,6 +115,7 @@ def _add_one(
     core: Core, transaction: Transaction, place: Place, memory: NewMemory, embedded: Embedded, operation: int
 ) -> Added:
     connection = transaction.connection
+    memory = _with_lifetime(core, memory)
     key = content_hash(memory.content)
     same = _with_id(connection, place, memory, key)
     verdict = Verdict(same, 1.0, []) if same else judge(core, connection, place, memory, embedded)
@@ -132,6 +133,20 @@ def _add_one(
         contradicts=[other.id for other in verdict.contradicted],
         operation=operation,
     )
+
+
+def lifetime(core: Core, source: str, created_at: float) -> float | None:
+    """Return when what came from a source expires, None for never."""
+    days = core.config.lifetime.days.get(source)
+    return None if days is None else created_at + days * 86400.0
+
+
+def _with_lifetime(core: Core, memory: NewMemory) -> NewMemory:
+    """Return a memory that expires as its source says, unless it says so itself or is pinned."""
+    if memory.expires_at is not None or memory.pinned:
+        return memory
+    created_at = core.clock() if memory.created_at is None else memory.created_at
+    return msgspec.structs.replace(memory, expires_at=lifetime(core, memory.source, created_at))
 
 
 def judge(core: Core, connection: apsw.Connection, place: Place, memory: NewMemory, embedded: Embedded) -> Verdict:
@@ -212,6 +227,9 @@ def _new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
         updated_at=created_at,
         expires_at=memory.expires_at,
         pinned=int(memory.pinned),
+        path=memory.path,
+        start_line=memory.start_line,
+        end_line=memory.end_line,
         content_hash=key,
         text_hash=vectors.text_hash(memory.content),
         summary=memory.summary,
@@ -280,6 +298,8 @@ def _refresh(
         "expires_at": max(old.expires_at, memory.expires_at) if old.expires_at and memory.expires_at else None,
         "updated_at": max(old.updated_at, core.clock() if memory.created_at is None else memory.created_at),
     }
+    if memory.path is not None:
+        fields |= {"path": memory.path, "start_line": memory.start_line, "end_line": memory.end_line}
     rows.change(connection, old.row, fields)
     if embedded is not None or fields["text_hash"] != old.text_hash:
         _keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)

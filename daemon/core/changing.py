@@ -95,10 +95,12 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
 
     def job(transaction: Transaction) -> Undone:
         namespace = caller.logged(call.namespace)
-        number, mine, gone, back = history.undo(transaction.connection, call.operation, rights, core.clock(), namespace)
+        connection, now = transaction.connection, core.clock()
+        number, mine, gone, back, rings = history.undo(connection, call.operation, rights, now, namespace)
         # A memory may have gone elsewhere since, or come from elsewhere.
         if not all(caller.sees(core.store.namespaces.name(row.namespace)) for row in (*gone, *back)):
             raise history.not_yours(number)
+        core.active.follow(transaction, rings)
         transaction.after_commit(lambda: _exchange(core, gone, back))
         ids = sorted({row.id for row in (*gone, *back)})
         return Undone(undone=number, operation=mine, ids=ids)

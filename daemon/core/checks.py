@@ -14,6 +14,7 @@ MAX_WORD_BYTES = 128
 MAX_METADATA_BYTES = 64 * 1024
 MAX_METADATA_DEPTH = 16
 MAX_NEIGHBOURS = 8
+MAX_PATH_BYTES = 4096
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -28,8 +29,29 @@ def check_memory(memory: NewMemory) -> None:
         raise Invalid(f"{len(memory.neighbours)} neighbours are given; the limit is {MAX_NEIGHBOURS}.")
     for neighbour in memory.neighbours:
         check_text("neighbour", neighbour)
-    if memory.id is not None and (len(memory.id) != 32 or not _HEX.issuperset(memory.id)):
-        raise Invalid(f"The id {memory.id!r} is not 32 lower-case hex digits.")
+    check_place(memory)
+    if memory.id is not None:
+        check_id(memory.id)
+
+
+def check_id(id: str) -> None:
+    """An id is 32 lower-case hex digits."""
+    if len(id) != 32 or not _HEX.issuperset(id):
+        raise Invalid(f"The id {id[:80]!r} is not 32 lower-case hex digits.")
+
+
+def check_place(memory: NewMemory) -> None:
+    """The file that a memory came from is a path with / between its parts; lines are those of such a file."""
+    path, start, end = memory.path, memory.start_line, memory.end_line
+    if path is None:
+        if start is not None or end is not None:
+            raise Invalid("Lines are given without the path of the file that they are in.")
+        return
+    check_text("path", path)
+    if not path.strip() or len(path.encode()) > MAX_PATH_BYTES:
+        raise Invalid(f"The path {path[:40]!r} is not one of 1 to {MAX_PATH_BYTES} bytes.")
+    if end is not None and (start is None or end < start):
+        raise Invalid(f"Line {end} cannot be the last: the first is {start or 'not given'}.")
 
 
 def check_content(content: str) -> None:

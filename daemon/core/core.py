@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.cognition.provider import Cognition
 from memoryd.daemon.config import Config
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.search.effects import Effects
@@ -43,6 +44,7 @@ class Core:
         with self.store.reading() as connection:
             self.active = Active(connection)
         self.hot, self.recalls = HotBuffer(), Recalls()
+        self.cognition = Cognition()
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.sources = Sources(
             self.store, self.embedding, config.search, traces, clock, self.active, self.hot, self.effects

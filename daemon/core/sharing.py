@@ -71,6 +71,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, source: Row, opera
         id=secrets.token_hex(16),
         namespace=place.number,
         tier="L1",
+        turns=0,  # the turns it was made of are the original's
         updated_at=core.clock(),
         last_accessed_at=None,
         access_count=0,

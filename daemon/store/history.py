@@ -13,17 +13,19 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, NotFound
 from memoryd.client.protocol import Operation
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import rows, turns, vectors
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.turns import Turn
 
 JOB = "job:"  # begins the kind of an operation that a background job made
 
 
 class Image(msgspec.Struct):
-    """A memory's row and its links (origin, target, kind, created_at) as they were."""
+    """A memory's row and its links (origin, target, kind, created_at) as they were, or a turn of L0."""
 
-    row: Row
+    row: Row | None
     links: list[tuple[str, str, str, float]] = []
+    turn: Turn | None = None
 
 
 class Rights(NamedTuple):
@@ -52,16 +54,27 @@ def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) ->
 
 def record(connection: apsw.Connection, operation: int, memory: str, namespace: str, before: Row | None) -> None:
     """Keep a memory's state before the operation touches it; the first state within an operation counts."""
-    image = key = None
+    image = None
     if before is not None:
-        key = before.text_hash
         links: list[Any] = connection.execute(
             "SELECT origin, target, kind, created_at FROM links WHERE origin = ? OR target = ?", (memory, memory)
         ).fetchall()
-        image = _encode(Image(before, links)).decode()
+        image = Image(before, links)
+    _keep(connection, operation, memory, namespace, before.text_hash if before else None, image)
+
+
+def record_turn(connection: apsw.Connection, operation: int, turn: Turn, namespace: str) -> None:
+    """Keep a turn of L0 before the operation takes it away; undo puts it back into its place."""
+    key = vectors.text_hash(turn.content)
+    _keep(connection, operation, turn.key, namespace, key, Image(None, [], turn))
+
+
+def _keep(
+    connection: apsw.Connection, operation: int, memory: str, namespace: str, key: bytes | None, image: Image | None
+) -> None:
     connection.execute(
         "INSERT OR IGNORE INTO history (operation, memory, namespace, text_hash, before) VALUES (?, ?, ?, ?, ?)",
-        (operation, memory, namespace, key, image),
+        (operation, memory, namespace, key, None if image is None else _encode(image).decode()),
     )
     connection.execute("UPDATE operations SET memories = memories + changes() WHERE id = ?", (operation,))
 
@@ -120,11 +133,11 @@ def known_id(connection: apsw.Connection, prefix: str, condition: str) -> str:
 
 def undo(
     connection: apsw.Connection, operation: int | None, rights: Rights, now: float, namespace: str
-) -> tuple[int, int, list[Row], list[Row]]:
+) -> tuple[int, int, list[Row], list[Row], set[int]]:
     """Put back the state before an operation (None: the latest of a caller that is not undone, and itself no undo).
 
-    Return its number, the number of the undo, the rows as they were until now, and the rows put back. Raise `NotFound`,
-    `Forbidden`, or `Conflict` when a memory was changed again since.
+    Return its number, the number of the undo, the rows as they were until now, the rows put back, and the namespaces whose
+    L0 changed. Raise `NotFound`, `Forbidden`, or `Conflict` when a memory was changed again since.
     """
     number, kind = _undoable(connection, operation, rights)
     _check_unchanged_since(connection, number)
@@ -135,13 +148,20 @@ def undo(
     # Undoing an undo puts the first operation into effect again.
     connection.execute("UPDATE operations SET undone_by = NULL WHERE undone_by = ?", (number,))
     present = rows.by_ids(connection, [memory for memory, _, _ in images])
+    active = turns.by_keys(connection, [memory for memory, _, _ in images])
     for memory, place, _ in images:
-        record(connection, mine, memory, place, present.get(memory))
-    former = [_decode(before) for _, _, before in images if before]
-    rows.replace(connection, list(present.values()), [image.row for image in former])
+        if turn := active.get(memory):
+            record_turn(connection, mine, turn, place)
+        else:
+            record(connection, mine, memory, place, present.get(memory))
+    decoded = [_decode(before) for _, _, before in images if before]
+    former = {image.row.id: image for image in decoded if image.row}
+    back = [image.row for image in former.values() if image.row]
+    rows.replace(connection, list(present.values()), back)
+    rings = turns.exchange(connection, active.values(), [image.turn for image in decoded if image.turn])
     _restore_links(connection, former)
     connection.execute("UPDATE operations SET undone_by = ? WHERE id = ?", (mine, number))
-    return number, mine, list(present.values()), [image.row for image in former]
+    return number, mine, list(present.values()), back, rings
 
 
 def _undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
@@ -185,12 +205,12 @@ def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
         )
 
 
-def _restore_links(connection: apsw.Connection, former: list[Image]) -> None:
+def _restore_links(connection: apsw.Connection, former: dict[str, Image]) -> None:
     """Put links back as they were, as far as both ends exist."""
-    ends = [(image.row.id,) for image in former]
+    ends = [(id,) for id in former]
     connection.executemany("DELETE FROM links WHERE origin = ?", ends)
     connection.executemany("DELETE FROM links WHERE target = ?", ends)
-    for image in former:
+    for image in former.values():
         for link in image.links:
             connection.execute(
                 "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"

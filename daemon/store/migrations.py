@@ -50,6 +50,10 @@ CREATE INDEX memories_text ON memories (text_hash);                       -- whi
 CREATE INDEX memories_path ON memories (path) WHERE path IS NOT NULL;     -- path prefixes
 CREATE INDEX memories_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX memories_turns ON memories (namespace, turns) WHERE turns > 0;  -- the count of turns that were kept
+-- What is in L1 and when it was last used: the sweep and the caps look at nothing else.
+CREATE INDEX memories_recent ON memories (namespace, updated_at, last_accessed_at) WHERE tier = 'L1';
+-- Which turn answers which: they become one memory in L2.
+CREATE INDEX memories_answers ON memories (json_extract(metadata, '$.answers')) WHERE turns = 1;
 
 CREATE VIRTUAL TABLE memories_fts USING fts5 (
   content, metadata, neighbours,
@@ -159,25 +163,25 @@ CREATE TABLE flows (
   count INTEGER NOT NULL,
   PRIMARY KEY (namespace, kind)
 ) STRICT, WITHOUT ROWID;
--- Triggers, so that the account is right whatever statement changes a memory. Jobs of the writer run one after the
--- other and begin their operation first, so the latest operation is the one that does it.
+-- Triggers, so that the account is right whatever statement changes a memory. A change is recorded in history just
+-- before it is made, so the latest record tells what does it.
 CREATE TRIGGER turns_gone AFTER DELETE ON memories WHEN old.turns > 0 BEGIN
   INSERT INTO flows VALUES
-    (old.namespace, 'gone: ' || coalesce((SELECT kind FROM operations ORDER BY id DESC LIMIT 1), '?'), old.turns)
+    (old.namespace, 'gone: ' || coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?'), old.turns)
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 CREATE TRIGGER turns_back AFTER INSERT ON memories WHEN new.turns > 0 BEGIN
   INSERT INTO flows VALUES
-    (new.namespace, 'gone: ' || coalesce((SELECT kind FROM operations ORDER BY id DESC LIMIT 1), '?'), -new.turns)
+    (new.namespace, 'gone: ' || coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?'), -new.turns)
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 CREATE TRIGGER turns_moved AFTER UPDATE OF turns, namespace ON memories
   WHEN (old.turns > 0 OR new.turns > 0) AND (old.turns, old.namespace) <> (new.turns, new.namespace) BEGIN
   INSERT INTO flows VALUES
-    (old.namespace, 'gone: ' || coalesce((SELECT kind FROM operations ORDER BY id DESC LIMIT 1), '?'), old.turns)
+    (old.namespace, 'gone: ' || coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?'), old.turns)
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
   INSERT INTO flows VALUES
-    (new.namespace, 'gone: ' || coalesce((SELECT kind FROM operations ORDER BY id DESC LIMIT 1), '?'), -new.turns)
+    (new.namespace, 'gone: ' || coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?'), -new.turns)
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import fulltext, vectors
+from memoryd.daemon.store import fulltext, turns, vectors
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer
 from memoryd.daemon.store.facts import Facts, Mask, only
 from memoryd.daemon.store.filters import Filter
@@ -129,7 +129,11 @@ class Store:
         """Check the file, the full-text index and the vectors; the result lists what is wrong."""
 
         def job(transaction: Transaction) -> list[str]:
-            return fulltext.problems(transaction.connection) + vectors.problems(transaction.connection)
+            return (
+                fulltext.problems(transaction.connection)
+                + vectors.problems(transaction.connection)
+                + turns.conservation(transaction.connection)
+            )
 
         found = self._integrity("PRAGMA integrity_check(10)")
         result: Future[list[str]] = Future()

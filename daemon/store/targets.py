@@ -12,7 +12,7 @@ _PREVIEW_CHARS = 100
 _STATES = (
     "SELECT m.id, m.row, m.updated_at, m.type, m.tier, m.importance, m.expires_at, m.pinned, m.superseded_by,"
     " m.text_hash FROM memories m WHERE m.id IN ({marks})",
-    "SELECT t.key, t.id, t.importance, t.judged FROM turns t WHERE t.key IN ({marks})",
+    "SELECT t.key, t.id, t.importance, t.source FROM turns t WHERE t.key IN ({marks})",
 )
 _TEXTS = (
     f"SELECT m.id, substr(m.content, 1, {_PREVIEW_CHARS}) FROM memories m WHERE m.id IN ({{marks}})",

@@ -1,0 +1,142 @@
+"""The relevance gate: why a turn is not taken into L0, decided by its text alone.
+
+Precise rather than complete: what people say about an error stays, what a machine printed of it goes. A turn is noise
+only when every line of it is. Pure functions without a model; called for each turn that is observed.
+"""
+
+import re
+from typing import NamedTuple
+
+from memoryd.daemon.store.stopwords import STOP_WORDS
+
+READ_CHARS = 20_000  # a longer text is no noise: somebody may have to read it again
+MIN_CHARACTERS = 4  # letters and figures; a Chinese or Japanese character counts as two
+
+TOO_SHORT = "too short"
+STOP_WORDS_ONLY = "only stop words"
+CONNECTION_ERROR = "connection error"
+STACK_TRACE = "stack trace"
+PROGRESS = "progress output"
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+# Said to keep a talk going; with stop words alone they tell nothing.
+_FILLERS = frozenset(
+    "ok okay k yes yeah yep yup no nope nah hm hmm hi hey hello thanks thank thx ty please sure cool fine alright right"
+    " i me my mine we us our ah oh uh um well now go yay lol haha i'm it's that's let's don't i'll".split()
+)
+_SILENT = STOP_WORDS | _FILLERS
+
+
+class Noise(NamedTuple):
+    """A kind of machine output and how its lines look."""
+
+    reason: str
+    lines: re.Pattern[str]
+
+
+def _lines(reason: str, *patterns: str) -> Noise:
+    return Noise(reason, re.compile("|".join(f"(?:{pattern})" for pattern in patterns)))
+
+
+_CODES = "ECONNREFUSED|ECONNRESET|ECONNABORTED|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EPIPE"
+_FAILURES = (
+    r"connection (?:was |has been )?(?:refused|reset(?: by peer)?|timed ?out|aborted|closed(?: by (?:remote )?(?:host|peer))?"
+    r"|lost|error)|connect(?:ion)? (?:attempt )?time(?:d ?out|out)|network is unreachable|no route to host|host is down"
+    r"|temporary failure in name resolution|name or service not known|could not resolve host(?:name)?|broken pipe"
+    r"|operation timed out|request timed out|read timed out|socket hang up|(?:bad gateway|gateway time-?out"
+    r"|service unavailable|internal server error|too many requests)"
+)
+_LOG = r"(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?(?:\[?(?:ERROR|WARN(?:ING)?|FATAL|CRITICAL|INFO|DEBUG)\]?:?\s*)?"
+_EXCEPTION = r"(?:[A-Za-z_][\w$]*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit|Fault|Timeout)"
+
+NOISE: tuple[Noise, ...] = (
+    # `Error: connect ECONNREFUSED 127.0.0.1:5432`, `curl: (7) Failed to connect …`, `HTTP 502 Bad Gateway`.
+    _lines(
+        CONNECTION_ERROR,
+        rf"{_LOG}(?:(?:Uncaught |Unhandled )?[Ee]rror: |npm ERR! |fatal: )?(?:\w+ )?(?:{_CODES})\b(?:[ ,:-]+(?:connect|read|write|"
+        r"getaddrinfo|syscall|errno|[\w.:/\[\]()-]*[\d.:/][\w.:/\[\]()-]*))*",
+        rf"{_LOG}(?i:(?:error|fatal|warning|ssh|curl|wget|psql|redis|git|api error|http error|network error)?\s?[:-]?\s?"
+        rf"(?:the )?(?:{_FAILURES}))[.!]?(?: \(?(?:\d{{3}}|[\w.]+:\d+|errno \d+)\)?)?",
+        r"(?:ssh|curl|wget|psql|git|fatal|pip|npm ERR!|docker|kubectl|ping|nc|telnet)\b[^:]{0,40}: (?:\(\d+\) )?(?i:[^?]*"
+        rf"(?:{_FAILURES}|failed to connect|unable to (?:connect|access|resolve)|couldn't connect)[^?]*)",
+        r"(?:API |HTTP |Server )?(?:Error:? )?(?:HTTP(?:/\d(?:\.\d)?)? )?(?:Error )?(?:408|429|500|502|503|504|529)[: -]*"
+        r"(?i:bad gateway|gateway time-?out|service unavailable|internal server error|too many requests|request timeout|overloaded"
+        r"|error)?[.!]?",
+        r"(?i:retrying|reconnecting|trying again|retry)(?: attempt)?(?: (?:in|after) \d[\w.]*(?: ?(?:s|ms|sec(?:ond)?s?))?|"
+        r" \(?\d+(?:/| of )\d+\)?|…|\.{2,3})+[^a-z]*",
+        rf"(?:\w+\.)+(?:ConnectionError|ConnectTimeout|ReadTimeout|ConnectError|MaxRetryError|NewConnectionError)\b.*",
+    ),
+    # Frames of Python, Java, JavaScript, Go, Rust, and the line of the exception itself.
+    _lines(
+        STACK_TRACE,
+        r"Traceback \(most recent call last\):",
+        r"(?:[|+ ]*)File \"[^\"]+\", line \d+(?:, in .+)?",
+        r"During handling of the above exception, another exception occurred:",
+        r"The above exception was the direct cause of the following exception:",
+        r"at (?:async |new )?[\w$.<>\[\] /@-]+ ?\(.*\)",
+        r"at (?:file://|node:|/|[A-Za-z]:\\|https?://)\S+:\d+(?::\d+)?\)?",
+        r"(?:Caused by|Suppressed): .+|\.\.\. \d+ (?:more|common frames omitted)",
+        r"(?:Exception in thread \"[^\"]+\" |Uncaught |Unhandled )" + _EXCEPTION + r"\b.*",
+        r"goroutine \d+ \[.+\]:|panic: .+|exit status \d+|\t?/\S+\.go:\d+(?: \+0x[0-9a-f]+)?|[\w./()*]+\((?:0x[0-9a-f]+,? ?|\.\.\.)*\)",
+        r"thread '.+' panicked at .+|stack backtrace:|note: run with `RUST_BACKTRACE=.*|\d+: +(?:0x[0-9a-f]+ - )?[\w:<>{}]+::[\w:<>{}]+",
+    ),
+    # Bars, percentages, counters, spinners, downloads.
+    _lines(
+        PROGRESS,
+        r"[^\w]*\d{1,3}(?:\.\d+)? ?%[^\w]*(?:\|.*|\[.*|of \d.*|ETA.*|complete[d.]*|done[.]*)?",
+        r"(?i:[\w./:@-]*(?: ?[\w./:@-]+){0,4}:?) *\d{1,3}(?:\.\d+)? ?% ?[|\[(].*",
+        r"(?i:downloading|uploading|installing|collecting|fetching|extracting|unpacking|building|compiling|linking|loading|"
+        r"pulling|pushing|receiving objects|resolving deltas|counting objects|compressing objects|writing objects|progress|"
+        r"processing|verifying|preparing)(?: [^\s?!,]+){0,3}?:?(?: ?(?:\.{3}|…))?(?: *\d{1,3}(?:\.\d+)? ?%(?: [|\[(].*)?|\.{3}|…"
+        r"| \(?\d+ ?/ ?\d+\)?)",
+        r"[\[|][=#>█▓▒░▏▎▍▌▋▊▉\-. ]{3,}[\]|].*",
+        r"[█▓▒░▏▎▍▌▋▊▉⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]+.*",
+        r"(?i:step|epoch|batch|iteration|iter)\s*:?\s*\[?\d+\s*(?:/|of)\s*\d+\]?\b.*",
+        r"[.·•*=_-]{4,}",
+        r"\(?\d+ ?(?:/|of) ?\d+\)?[.…]*",
+    ),
+)
+
+
+# What comes with a trace but alone may be said by a person: the exception's own line, the marks below a source line.
+_COMPANION = re.compile(rf"{_LOG}{_EXCEPTION}(?:: .*)?|[~^ ]+")
+
+
+def verdict(text: str) -> str | None:
+    """Return why a turn is not worth keeping, None when it may be."""
+    if _characters(text) < MIN_CHARACTERS:
+        return TOO_SHORT
+    if len(text) > READ_CHARS:
+        return None
+    if len(text) < 200 and _SILENT.issuperset(_words(text)):
+        return STOP_WORDS_ONLY
+    return _noise(text)
+
+
+def _noise(text: str) -> str | None:
+    """Return which kind of machine output all lines are; of several kinds the one with most lines."""
+    lines = [stripped for line in text.replace("\r", "\n").split("\n") if (stripped := line.strip())]
+    counts: dict[str, int] = {}
+    previous = ""
+    for line in lines:
+        kind = next((noise.reason for noise in NOISE if noise.lines.fullmatch(line)), None)
+        if kind is not None:
+            counts[kind] = counts.get(kind, 0) + 1
+        elif not (_COMPANION.fullmatch(line) or previous.lstrip("| ").startswith('File "')):
+            return None  # after a frame of Python comes its source line
+        previous = line
+    return max(counts, key=counts.__getitem__) if counts else None
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def _characters(text: str) -> int:
+    count = 0
+    for character in text:
+        if character.isalnum():
+            count += 2 if "\u2e80" <= character <= "\ufaff" else 1
+            if count >= MIN_CHARACTERS:
+                break
+    return count

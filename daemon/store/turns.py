@@ -1,0 +1,199 @@
+"""L0 on disk: the journal of turns, the list of skipped ones, and the account of where every turn went.
+
+The account (`flows`) counts per namespace: `observed` and `recalled` turns came in; `skipped: …` ones were refused,
+`dropped: …` ones left L0 without being kept, `gone: …` ones left with a memory. The rest must be in `turns` or in
+`memories.turns`; `conservation` checks that in one statement, which is one snapshot.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+KEPT_CHARS = 240  # of a skipped turn
+RECALL = "recall"  # the source of what a search brought up
+
+
+class Turn(msgspec.Struct, kw_only=True):
+    """One turn of L0 as stored; `id` is 0 until it is inserted. Field order = column order."""
+
+    id: int = 0
+    key: str
+    namespace: int
+    session: str
+    role: str
+    importance: float = 0.5
+    source: str = "conversation"
+    created_at: float
+    answers: str | None = None
+    content_hash: bytes
+    previous: str = ""
+    content: str
+
+
+class Skip(NamedTuple):
+    """A turn that was not kept."""
+
+    namespace: int
+    session: str
+    role: str
+    content: str
+    reason: str
+    at: float
+
+
+COLUMNS: tuple[str, ...] = Turn.__struct_fields__
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM turns"
+_INSERT = f"INSERT INTO turns ({', '.join(COLUMNS[1:])}) VALUES ({', '.join('?' * (len(COLUMNS) - 1))}) RETURNING id"
+_INSERT_AT = f"INSERT INTO turns ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_TRIM = (
+    "DELETE FROM skipped WHERE namespace = ?1 AND id <= (SELECT id FROM skipped WHERE namespace = ?1"
+    " ORDER BY id DESC LIMIT 1 OFFSET ?2)"
+)
+_PROBLEMS = """
+SELECT n.name, came, here, kept, went FROM (
+  SELECT id, name,
+    (SELECT total(count) FROM flows WHERE namespace = id AND kind IN ('observed', 'recalled')) AS came,
+    (SELECT count(*) FROM turns WHERE namespace = n.id) AS here,
+    (SELECT total(turns) FROM memories WHERE namespace = n.id AND turns > 0) AS kept,
+    (SELECT total(count) FROM flows WHERE namespace = id
+       AND (kind LIKE 'skipped: %' OR kind LIKE 'dropped: %' OR kind LIKE 'gone: %')) AS went
+  FROM namespaces n
+) n WHERE came <> here + kept + went
+"""
+
+
+def _turns(found: Iterable[Any]) -> list[Turn]:
+    return [Turn(**dict(zip(COLUMNS, values, strict=True))) for values in found]
+
+
+def ring(connection: apsw.Connection, namespace: int) -> list[Turn]:
+    """Return the turns of a namespace, oldest first."""
+    return _turns(connection.execute(f"{_SELECT} WHERE namespace = ? ORDER BY id", (namespace,)))
+
+
+def everything(connection: apsw.Connection) -> list[Turn]:
+    """Return the turns of all namespaces, oldest first."""
+    return _turns(connection.execute(f"{_SELECT} ORDER BY id"))
+
+
+def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Turn]:
+    """Return the turns that exist among these keys."""
+    sql = f"{_SELECT} WHERE key IN (SELECT value FROM json_each(?))"
+    found = connection.execute(sql, (msgspec.json.encode(keys).decode(),))
+    return {turn.key: turn for turn in _turns(found)}
+
+
+def insert(connection: apsw.Connection, turn: Turn) -> int:
+    """Insert a turn and return its number; one that carries its number (undo) gets its place in the ring again."""
+    values = msgspec.structs.astuple(turn)
+    if turn.id:
+        connection.execute(_INSERT_AT, values)
+        return turn.id
+    number = connection.execute(_INSERT, values[1:]).get
+    assert isinstance(number, int)
+    return number
+
+
+def remove(connection: apsw.Connection, leaving: Iterable[Turn]) -> None:
+    """Delete turns; where they went is for the caller to count."""
+    connection.executemany("DELETE FROM turns WHERE id = ?", ((turn.id,) for turn in leaving))
+
+
+def exchange(connection: apsw.Connection, gone: Iterable[Turn], back: Iterable[Turn]) -> set[int]:
+    """Take turns out of L0 and put others in, as an undo does; return the namespaces concerned."""
+    leaving, coming = list(gone), list(back)
+    remove(connection, leaving)
+    for turn in coming:
+        insert(connection, turn)
+        count(connection, turn.namespace, "gone: undo", -1)
+    for turn in leaving:
+        count(connection, turn.namespace, "gone: undo")
+    return {turn.namespace for turn in (*leaving, *coming)}
+
+
+def rate(connection: apsw.Connection, key: str, importance: float) -> bool:
+    """Set the importance of a turn; tell whether it is in L0."""
+    return bool(connection.execute("UPDATE turns SET importance = ? WHERE key = ? RETURNING 1", (importance, key)).get)
+
+
+# Skipped -------------------------------------------------------------------------------------------------------------
+
+
+def skip(connection: apsw.Connection, skips: Sequence[Skip], keep: int) -> None:
+    """List turns that were not kept; the oldest of a namespace go when there are more than `keep`."""
+    connection.executemany(
+        "INSERT INTO skipped (namespace, session, role, content, reason, at) VALUES (?, ?, ?, ?, ?, ?)",
+        (skip._replace(content=skip.content[:KEPT_CHARS]) for skip in skips),
+    )
+    connection.executemany(_TRIM, ((namespace, keep) for namespace in {skip.namespace for skip in skips}))
+
+
+def skipped(connection: apsw.Connection, condition: str, limit: int, offset: int) -> list[Skip]:
+    """Return skipped turns in the namespaces of `condition` (on the alias `m`), newest first."""
+    found: Any = connection.execute(
+        "SELECT m.namespace, m.session, m.role, m.content, m.reason, m.at FROM skipped m"
+        f" WHERE {condition} ORDER BY m.id DESC LIMIT ? OFFSET ?",
+        (limit, offset),
+    )
+    return [Skip(*values) for values in found]
+
+
+def skipped_after(connection: apsw.Connection, namespace: int, session: str, role: str, at: float) -> bool:
+    """Tell whether a turn of a role was skipped in a session at a time or later."""
+    sql = "SELECT 1 FROM skipped WHERE namespace = ? AND session = ? AND role = ? AND at >= ? LIMIT 1"
+    return connection.execute(sql, (namespace, session, role, at)).get is not None
+
+
+# The account ---------------------------------------------------------------------------------------------------------
+
+
+def count(connection: apsw.Connection, namespace: int, kind: str, number: int = 1) -> None:
+    """Add to one number of the account."""
+    if number:
+        connection.execute(
+            "INSERT INTO flows VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            (namespace, kind, number),
+        )
+
+
+def flows(connection: apsw.Connection, condition: str) -> dict[int, dict[str, int]]:
+    """Return the account of each namespace of `condition` (on the alias `m`); what came to nothing is left out."""
+    account: dict[int, dict[str, int]] = {}
+    rows: Any = connection.execute(
+        f"SELECT m.namespace, m.kind, m.count FROM flows m WHERE m.count <> 0 AND {condition} ORDER BY 1, 2"
+    )
+    for namespace, kind, number in rows:
+        account.setdefault(namespace, {})[kind] = number
+    return account
+
+
+def conservation(connection: apsw.Connection) -> list[str]:
+    """Return the namespaces whose turns do not add up: empty when every turn is accounted for."""
+    rows: Any = connection.execute(_PROBLEMS)
+    return [
+        f"turns of {name or 'the root'}: {came:.0f} came, but {here} in L0, {kept:.0f} kept and {went:.0f} gone"
+        for name, came, here, kept, went in rows
+    ]
+
+
+# What is still to be thought about -----------------------------------------------------------------------------------
+
+
+def ask(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
+    """Queue jobs for turns."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO cognition (id, job) VALUES (?, ?)", ((key, job) for key in keys for job in jobs)
+    )
+
+
+def asked(connection: apsw.Connection, job: str, limit: int) -> list[str]:
+    """Return the keys of some turns for which a job is queued."""
+    return [str(key) for (key,) in connection.execute("SELECT id FROM cognition WHERE job = ? LIMIT ?", (job, limit))]
+
+
+def answered(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
+    """Take jobs of turns out of the queue."""
+    pairs = ((key, job) for key in keys for job in jobs)
+    connection.executemany("DELETE FROM cognition WHERE id = ? AND job = ?", pairs)

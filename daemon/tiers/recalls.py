@@ -1,0 +1,75 @@
+"""The recall-loop guard: what searches told each session lately, so that hearing it again is not taken for news.
+
+An agent puts what it recalled into its prompt and soon repeats it; stored again, each round would make the memory look
+more important. Bounded in RAM, lost at a restart: then a repetition is at worst a duplicate. Threads: a lock, a leaf.
+"""
+
+import re
+import threading
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Protocol
+
+SESSIONS = 256
+MEMORIES = 200  # of each session
+_MAX_CHARS = 16_000
+_SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
+_BULLET = re.compile(r"^(?:[-*•>#]+|\d+[.)]|user:|assistant:)\s+")
+
+
+class Recalled(Protocol):
+    """What a search returned."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+
+
+class Recalls:
+    """Sentences told, by (namespace, session); the sessions that were quiet longest are forgotten first."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[tuple[str, str], OrderedDict[str, frozenset[str]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def note(self, namespace: str, session: str, memories: Iterable[Recalled]) -> None:
+        """Keep what a search from `namespace` returned to a session."""
+        said = {memory.id: frozenset(sentences(memory.content)) for memory in memories}
+        if not session or not said:
+            return
+        with self._lock:
+            told = self._told.setdefault((namespace, session), OrderedDict())
+            self._told.move_to_end((namespace, session))
+            for id, parts in said.items():
+                told[id] = parts
+                told.move_to_end(id)
+            while len(told) > MEMORIES:
+                told.popitem(last=False)
+            while len(self._told) > SESSIONS:
+                self._told.popitem(last=False)
+
+    def repeated(self, namespace: str, session: str, text: str) -> list[str]:
+        """Return the ids of the memories that a text merely repeats: each of its sentences was told.
+
+        Without a session, every session of the namespace counts.
+        """
+        if not self._told or len(text) > _MAX_CHARS:
+            return []
+        parts = set(sentences(text))
+        if not parts:
+            return []
+        with self._lock:
+            places = [place for place in self._told if place[0] == namespace and session in ("", place[1])]
+            told = {id: said for place in places for id, said in self._told[place].items()}
+        origins = [id for id, said in told.items() if not parts.isdisjoint(said)]
+        known = frozenset().union(*(told[id] for id in origins))
+        return origins if parts <= known else []
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text without bullets and speakers, in one case and spacing: equal ones compare equal."""
+    plain = unicodedata.normalize("NFC", text).casefold()
+    parts = (_BULLET.sub("", part.strip()).rstrip(".!?…。！？ ") for part in _SENTENCE.split(plain))
+    return [" ".join(part.split()) for part in parts if part]
