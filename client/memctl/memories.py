@@ -25,6 +25,7 @@ from memoryd.client.memctl.arguments import (
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, printable, show
+from memoryd.client.memctl.search import place_text
 from memoryd.client.memctl.table import count, fields, table
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_FRAME_BYTES, Add, Added, Memory, Sort, Tag
 from memoryd.client.times import iso
@@ -55,13 +56,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--source", metavar="S", help="how it came in (manual); may set its time to live")
     parser.add_argument("--created-at", type=when, metavar="DATE", help="when it was created (now)")
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
+    parser.add_argument("--path", metavar="FILE", help="the file that it comes from; YYYY-MM-DD.md tells its age")
     parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
     parser.add_argument("--dedup-threshold", type=float, metavar="X", help="cosine from which texts are compared")
 
 
 def _add(args: Namespace) -> None:
     given = {**merged(args.metadata), **({"tags": args.tag} if args.tag else {})}
-    names = ("type", "summary", "importance", "source", "created_at", "expires_at", "pinned", "supersedes")
+    names = "type summary importance source created_at expires_at pinned supersedes path".split()
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
     memory = new_memory({"content": content_of(args.content), "metadata": given, **values})
     call = Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
@@ -109,7 +111,6 @@ def _get(args: Namespace) -> None:
 
 def memory_text(memory: Memory) -> str:
     """Return all that is known of a memory, the empty fields left out."""
-    place = "" if memory.path is None else f"{memory.path}:{memory.start_line}-{memory.end_line}"
     rows = [
         ("id", memory.id),
         ("namespace", memory.namespace or "(root)"),
@@ -119,7 +120,7 @@ def memory_text(memory: Memory) -> str:
         ("updated", iso(memory.updated_at) if memory.updated_at != memory.created_at else None),
         ("accessed", f"{count(memory.access_count, 'time')}, last {iso(memory.last_accessed_at) or 'never'}"),
         ("expires", "never (pinned)" if memory.pinned else iso(memory.expires_at)),
-        ("from", place),
+        ("from", place_text(memory)),
         ("replaced by", memory.superseded_by),
         ("disagrees with", ", ".join(id[:8] for id in memory.contradicts)),
         ("metadata", _tags(memory)),

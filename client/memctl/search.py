@@ -8,7 +8,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, note, paint, show
 from memoryd.client.memctl.table import GAP, ms, one_line, wrap
-from memoryd.client.protocol import Hit, Hits
+from memoryd.client.protocol import Hit, Hits, Memory
 from memoryd.client.times import iso
 
 INDENT = " " * 7
@@ -46,15 +46,19 @@ def _text(hits: Hits) -> str:
 
 def hit_text(hit: Hit) -> str:
     """Return a hit as one line about it and its content, shortened, below."""
-    where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at), _file(hit)]
+    where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at), place_text(hit)]
     disagrees = f"disagrees with {', '.join(id[:8] for id in hit.contradicts)}" if hit.contradicts else ""
     about = GAP.join(one_line(part) for part in [*where, disagrees] if part)
     content = f"\n{INDENT}".join(wrap(hit.content, columns() - len(INDENT), LINES))
     return f"{paint(f'{hit.score:.3f}', 'bold')}  {paint(hit.id[:8], 'cyan')}  {paint(about, 'dim')}\n{INDENT}{content}"
 
 
-def _file(hit: Hit) -> str:
-    return "" if hit.path is None else f"{hit.path}:{hit.start_line}"
+def place_text(memory: Memory) -> str:
+    """Return the file and the lines that a memory came from, as far as they are known."""
+    if memory.path is None:
+        return ""
+    lines = dict.fromkeys(str(line) for line in (memory.start_line, memory.end_line) if line is not None)
+    return f"{memory.path}:{'-'.join(lines)}" if lines else memory.path
 
 
 COMMANDS = {

@@ -18,6 +18,7 @@ Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Seconds = Annotated[float, Meta(ge=0.0, le=253402300799.0)]  # up to the year 9999
 Metadata = dict[str, Any]
 MAX_INTEGER = 2**63 - 1  # what SQLite can hold
+Line = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 Choice = Annotated[list[str], Meta(max_length=1000)]  # each value is a variable of a statement
 
 R = TypeVar("R")

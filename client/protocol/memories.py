@@ -11,6 +11,7 @@ from memoryd.client.protocol.base import (
     Filtered,
     Fraction,
     Limit,
+    Line,
     Metadata,
     Scoped,
     Seconds,
@@ -152,7 +153,8 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     """A memory to add. `supersedes` names one that it replaces in results; `id` and `created_at` serve imports.
 
     `neighbours` are the turns before and after it in a conversation: where they and the content are short, their words
-    count lightly when the memory is searched.
+    count lightly when the memory is searched. `path` and lines tell the file that it came from; where age counts, a
+    file named YYYY-MM-DD.md is as old as its name says and any other does not age.
     """
 
     content: str
@@ -167,6 +169,9 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     supersedes: str | None = None
     id: str | None = None
     neighbours: list[str] = []
+    path: str | None = None
+    start_line: Line | None = None
+    end_line: Line | None = None
 
 
 class Add(Scoped[Added], kw_only=True, frozen=True):

@@ -45,6 +45,9 @@ MEANINGS: dict[str, dict[str, str]] = {
         "supersedes": "id of a memory that it replaces in results",
         "id": "32 lower-case hex digits, for imports; left out: a random one",
         "neighbours": "the turns before and after it in a conversation",
+        "path": "the file that it came from: relative or absolute, at most 4096 bytes",
+        "start_line": "where it begins in that file, counted from 1",
+        "end_line": "where it ends there",
     },
     "Add": {
         "memory": "what to remember",

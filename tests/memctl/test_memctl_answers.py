@@ -252,6 +252,7 @@ def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies[Add] = Added(id=ID, outcome="created", embedded=True, operation=1)
     words = "--type decision --metadata a=1 --tag x --importance 0.9 --summary s --source hook --created-at 2026-03-31"
     more = "--expires-at 2026-04-01 --pinned --supersedes abcd --no-dedup --dedup-threshold 0.9 --namespace acme"
+    more += " --path memory/2026-01-05.md"
     assert memctl("add", "text", *words.split(), *more.split()).out == f"Remembered: {ID}\n"
     call = fake.calls[0]
     assert isinstance(call, Add)
@@ -267,6 +268,7 @@ def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
         "expires_at": 1775001600.0,
         "pinned": True,
         "supersedes": "abcd",
+        "path": "memory/2026-01-05.md",
     }
 
 

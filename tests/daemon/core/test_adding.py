@@ -11,7 +11,7 @@ from memoryd.client.protocol import Get, History, List, Memory, NewMemory
 from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
 from memoryd.models import ModelMissing
-from workbench import CountingEmbedder, add, add_many, delete, found, running, search, wait_until
+from workbench import CountingEmbedder, add, add_many, delete, found, running, search, undo, wait_until
 
 HERON = "The grey heron fishes at dawn near the old mill"
 HERON_GRAY = "The gray heron fishes at dawn near the old mill"
@@ -249,6 +249,23 @@ def test_neighbours_are_searched_where_they_are_short(core: Core) -> None:
     assert [hit.bm25 for hit in search(core, "spoonbill avocets")] == [None, None]
 
 
+def test_the_file_of_a_memory_is_kept_and_a_merge_takes_the_newer_one(core: Core) -> None:
+    first = add(core, HERON, path="memory/2026-03-01.md", start_line=3, end_line=5)
+    assert place(core, first.id) == ("memory/2026-03-01.md", 3, 5)
+    assert [hit.id for hit in search(core, "heron", path_prefix="memory/")] == [first.id]
+    add(core, HERON.upper())
+    assert place(core, first.id) == ("memory/2026-03-01.md", 3, 5)
+    add(core, HERON, path="/srv/birds.md", start_line=7)
+    assert place(core, first.id) == ("/srv/birds.md", 7, None)
+    undo(core)
+    assert place(core, first.id) == ("memory/2026-03-01.md", 3, 5)
+
+
+def place(core: Core, id: str) -> tuple[Any, ...]:
+    memory = get(core, id)
+    return memory.path, memory.start_line, memory.end_line
+
+
 def test_many_are_all_written_in_order_with_their_outcomes(core: Core) -> None:
     many = add_many(core, [HERON, "Storks nest", HERON.upper(), LIMIT_30, LIMIT_60], dedup_threshold=0.7)
     first, _, again, limit, other_limit = many.results
@@ -308,6 +325,13 @@ def bad(**fields: Any) -> Callable[[Core], Any]:
         bad(source=" "),
         bad(summary="\0"),
         bad(neighbours=["\0"]),
+        bad(path=""),
+        bad(path="a\0b"),
+        bad(path="ä" * 2049),
+        bad(start_line=1),
+        bad(end_line=1),
+        bad(path="a.md", end_line=1),
+        bad(path="a.md", start_line=2, end_line=1),
         bad(id="abc"),
         bad(id="A" * 32),
         bad(metadata={"a": "x" * 70_000}),
