@@ -55,6 +55,13 @@ GROUPS: dict[str, dict[str, Row]] = {
         "token add": Row("token", "make a token that binds an agent to a namespace"),
         "token revoke": Row("token", "revoke a token at once"),
     },
+    "Background jobs": {
+        "jobs list": Row("jobs", "background jobs: state, last run, next run"),
+        "jobs run": Row("jobs", "run a job now, or show what it would do"),
+        "jobs pause": Row("jobs", "keep jobs from running by themselves"),
+        "jobs resume": Row("jobs", "let jobs run again, after a pause or failures"),
+        "jobs history": Row("jobs", "how the latest runs went"),
+    },
     "Models and settings": {
         "model list": Row("model", "embedding models: installed and available"),
         "model pull": Row("model", "install a model of the catalogue"),
@@ -73,7 +80,7 @@ GROUPS: dict[str, dict[str, Row]] = {
 COMMANDS: dict[str, Row] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 # The verb meant where a command of two words is given as one.
-DEFAULT_VERBS = {"model": "list", "config": "show", "token": "list"}
+DEFAULT_VERBS = {"model": "list", "jobs": "list", "config": "show", "token": "list"}
 
 EXAMPLES = """\
 examples:

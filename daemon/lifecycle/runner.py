@@ -100,7 +100,8 @@ class Runner:
                 raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
             if self._queued(call.name):
                 raise Conflict(f"The job {call.name} is under way already.", {"job": call.name})
-            (self._orders.appendleft if call.by == "hand" else self._orders.append)(order)
+            by_hand = sum(waiting.call.by == "hand" for waiting in self._orders)
+            self._orders.insert(by_hand if call.by == "hand" else len(self._orders), order)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="jobs", daemon=True)
                 self._thread.start()
