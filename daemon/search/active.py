@@ -50,7 +50,7 @@ def _add(retrieval: Retrieval, sources: Sources, connection: Connection, turn: T
         stored = vectors.cached(connection, generation.model, vectors.text_hash(turn.content))
         similarity = None if stored is None else float(stored @ vector)
     floor = generation.embedder.floors.relevant if generation else 1.0
-    words = _bm25(sources, connection, turn.content, wanted)
+    words = _bm25(retrieval, sources, connection, turn.content, wanted)
     if words == 0.0 and (similarity is None or similarity < floor):
         return
     candidate = retrieval.candidate(-turn.id, "L0")
@@ -58,15 +58,16 @@ def _add(retrieval: Retrieval, sources: Sources, connection: Connection, turn: T
     retrieval.recent[-turn.id] = _as_row(turn)
 
 
-def _bm25(sources: Sources, connection: Connection, text: str, wanted: Iterable[str]) -> float:
+def _bm25(retrieval: Retrieval, sources: Sources, connection: Connection, text: str, wanted: Iterable[str]) -> float:
     words = fulltext.stems_of(connection, text, stop_words=True)
-    memories = max(1, sources.store.facts.count())
+    counted = retrieval.within or sources.store.frequencies
+    memories = max(1, retrieval.within.memories if retrieval.within else sources.store.facts.count())
     score = 0.0
     for stem in wanted:
         times = words.count(stem)
         if not times:
             continue
-        documents = sources.store.frequencies.find(connection, stem) or 0
+        documents = counted.find(connection, stem) or 0
         rarity = max(1e-6, math.log((memories - documents + 0.5) / (documents + 0.5)))
         score += rarity * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * len(words) / _AVERAGE_WORDS))
     return score

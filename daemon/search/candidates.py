@@ -67,22 +67,24 @@ def _nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
 
 def _words(retrieval: Retrieval, sources: Sources) -> None:
     try:
-        with sources.store.reading() as connection:
+        within = retrieval.within
+        with (
+            sources.store.reading() as connection,
+            fulltext.stopping_at(connection, retrieval.deadline if within else None),
+        ):
             match = fulltext.build_match(
-                connection, sources.store.frequencies, retrieval.call.query, sources.config.max_postings
+                connection, within or sources.store.frequencies, retrieval.call.query, sources.config.max_postings
             )
             if match is None:
                 return
             retrieval.notes["words"] = match.asked
             if match.left_out:
                 retrieval.notes["too_common"] = match.left_out
-            found = fulltext.search(
-                connection,
-                match,
-                retrieval.allowed,
-                limit=_WORDS_DEPTH * retrieval.depth,
-                deadline=retrieval.deadline,
-            )
+            depth = _WORDS_DEPTH * retrieval.depth
+            if within is None:
+                found = fulltext.search(connection, match, retrieval.allowed, depth, retrieval.deadline)
+            else:
+                found = within.search(connection, match.asked, retrieval.allowed, depth)
     except Interrupted:
         retrieval.degrade("fulltext")
         return

@@ -44,7 +44,7 @@ def expand(retrieval: Retrieval, sources: Sources) -> None:
     if not anchors or not isinstance(vector, np.ndarray):
         return
     with sources.store.reading() as connection:
-        topics = _topics(connection, anchors)
+        topics = _topics(connection, anchors, retrieval.chosen.reached)
         if not topics:
             return
         found = {
@@ -58,14 +58,14 @@ def expand(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes.update(topics=len(topics), members=len(found))
 
 
-def _topics(connection: Connection, anchors: list[Candidate]) -> dict[int, Reached]:
-    """Return the topics of the anchors and those that co-occurred with them."""
+def _topics(connection: Connection, anchors: list[Candidate], spaces: frozenset[int] | None) -> dict[int, Reached]:
+    """Return the topics of the anchors and those that co-occurred with them, in the reached namespaces."""
     scores = {candidate.row: candidate.score for candidate in anchors}
     own: dict[int, Reached] = {}
     for row, node in graph.nodes_of(connection, scores).items():
         own[node] = Reached(max(scores[row], own[node].anchor if node in own else 0.0), 0.0)
     topics = dict(own)
-    for node, others in graph.neighbours(connection, own, NEIGHBOURS).items():
+    for node, others in graph.neighbours(connection, own, NEIGHBOURS, spaces).items():
         for other, weight in others:
             reached = Reached(own[node].anchor, weight)
             if other not in own and weight >= LEAST_WEIGHT and _lift(reached) > _lift(topics.get(other)):

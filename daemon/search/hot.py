@@ -10,12 +10,13 @@ from memoryd.daemon.store.facts import passing
 def hot(retrieval: Retrieval, sources: Sources) -> None:
     """Add the rows of the caller's hot buffer whose cosine to the query reaches the model's floor of relevance."""
     rows = np.array(sources.hot.of(retrieval.call.namespace), np.int64)
+    rows = rows[passing(retrieval.allowed, rows)]
     generation, vector = retrieval.generation, retrieval.vector
     if not len(rows) or generation is None or not isinstance(vector, np.ndarray):
         return
     floor = generation.embedder.floors.relevant
     near = 0
-    for row, similarity in generation.index.similarities(vector, rows[passing(retrieval.allowed, rows)]):
+    for row, similarity in generation.index.similarities(vector, rows):
         if similarity < floor:
             continue
         near += 1

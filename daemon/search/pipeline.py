@@ -14,6 +14,7 @@ from memoryd.client.protocol import (
     GetTrace,
     Hits,
     Query,
+    Scoped,
     Search,
     StageTrace,
     Trace,
@@ -33,8 +34,9 @@ from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources
 from memoryd.daemon.search.traces import Kept, whole
-from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
+from memoryd.daemon.store.within import Within
 
 Stage = Callable[[Retrieval, Sources], None]
 
@@ -66,14 +68,19 @@ def explain(sources: Sources, call: Explain) -> Explanation:
     """Return the hits of a search with its trace."""
     retrieval, kept = _run(sources, call)
     with sources.store.reading() as connection:
-        return Explanation(hits=retrieval.hits, trace=whole(connection, kept))
+        return Explanation(hits=retrieval.hits, trace=whole(connection, kept, _seen(sources, call)))
 
 
 def trace(sources: Sources, call: GetTrace) -> Trace:
     """Return the trace of an earlier search."""
-    kept = sources.traces.find(call.id, check(call.namespace))
+    kept = sources.traces.find(call.id, check(call.namespace), sources.caller.key)
     with sources.store.reading() as connection:
-        return whole(connection, kept)
+        return whole(connection, kept, _seen(sources, call))
+
+
+def _seen(sources: Sources, call: Scoped[Any]) -> frozenset[int] | None:
+    """Return the namespaces whose memories a trace may name: one made before may hold what is out of reach by now."""
+    return sources.store.namespaces.reached(call.namespace, call.reach) if sources.caller.bound else None
 
 
 def _run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
@@ -95,6 +102,7 @@ def _run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
         ),
         sorted(retrieval.candidates.values(), key=lambda candidate: (bool(candidate.lost), -candidate.score)),
         retrieval.recent,
+        sources.caller.key,
     )
     sources.traces.keep(kept)
     return retrieval, kept
@@ -123,6 +131,7 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
         allowed=sources.store.allowed(chosen, now),
         depth=least if profile.candidates is None else profile.candidates * call.limit,
         profile=profile,
+        within=Within(sources.store.allowed(Filter(chosen.reached), now)) if sources.caller.bound else None,
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )
 

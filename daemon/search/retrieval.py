@@ -13,11 +13,13 @@ from memoryd.daemon.embedding.embedder import Embedding
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.profiles import Profile
 from memoryd.daemon.search.traces import Candidate, Origin, Traces
+from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.store.within import Within
 from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.hot import HotBuffer
 
@@ -38,6 +40,7 @@ class Sources(NamedTuple):
     active: Active  # L0
     hot: HotBuffer
     effects: "Effects"
+    caller: Caller = USER
 
 
 class Near(NamedTuple):
@@ -58,6 +61,7 @@ class Retrieval:
     deadline: float | None  # on the monotonic clock
     allowed: Mask  # by row number: what the filters leave
     profile: Profile
+    within: Within | None = None  # full text for a caller who does not reach everything
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
     vector: "Vector | Future[Vector] | None" = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import apsw
+import msgspec
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CandidateTrace, Trace
@@ -40,6 +41,7 @@ class Kept(NamedTuple):
     trace: Trace
     candidates: list[Candidate]
     recent: dict[int, Row]  # turns of L0 among them
+    owner: bytes = b""  # the token of who searched
 
 
 class Traces:
@@ -59,20 +61,24 @@ class Traces:
             while len(self._kept) > self._capacity:
                 self._kept.popitem(last=False)
 
-    def find(self, prefix: str | None, namespace: str) -> Kept:
-        """Return a trace by id or prefix, None for the latest; the root finds all, others their own."""
+    def find(self, prefix: str | None, namespace: str, owner: bytes = b"") -> Kept:
+        """Return a trace by id or prefix, None for the latest.
+
+        The root finds all, others those of their namespace, who has presented a token only its own.
+        """
         with self._lock:
             for kept in reversed(self._kept.values()):
-                if (not namespace or kept.trace.namespace == namespace) and kept.trace.id.startswith(prefix or ""):
+                mine = not namespace or kept.trace.namespace == namespace
+                if mine and owner in (b"", kept.owner) and kept.trace.id.startswith(prefix or ""):
                     return kept
         raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
 
 
-def whole(connection: apsw.Connection, kept: Kept) -> Trace:
-    """Return the trace with every candidate, best first; those deleted since are left out."""
+def whole(connection: apsw.Connection, kept: Kept, seen: frozenset[int] | None = None) -> Trace:
+    """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
     stored = rows.by_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
-    found = {**stored, **kept.recent}
-    kept.trace.candidates = [
+    found = {number: row for number, row in {**stored, **kept.recent}.items() if seen is None or row.namespace in seen}
+    candidates = [
         CandidateTrace(
             id=found[candidate.row].id,
             preview=" ".join(found[candidate.row].content[: 2 * _PREVIEW].split())[:_PREVIEW],
@@ -86,4 +92,4 @@ def whole(connection: apsw.Connection, kept: Kept) -> Trace:
         for candidate in kept.candidates
         if candidate.row in found
     ]
-    return kept.trace
+    return msgspec.structs.replace(kept.trace, candidates=candidates)

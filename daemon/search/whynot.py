@@ -73,10 +73,15 @@ def _not_a_candidate(sources: Sources, connection: apsw.Connection, retrieval: R
 def _missed_by_words(sources: Sources, connection: apsw.Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
     if "fulltext" in retrieval.degraded:
         return "full text could not be searched in time"
+    within = retrieval.within
     match = fulltext.build_match(
-        connection, sources.store.frequencies, retrieval.call.query, sources.config.max_postings
+        connection, within or sources.store.frequencies, retrieval.call.query, sources.config.max_postings
     )
-    if match is not None:
+    if match is not None and within is not None:
+        alone = np.zeros_like(retrieval.allowed)
+        alone[row.row] = True
+        why.bm25 = next((score for _, score in within.search(connection, match.asked, alone, 1)), None)
+    elif match is not None:
         sql = f"SELECT {fulltext.BM25} FROM memories_fts WHERE memories_fts MATCH ? AND rowid = ?"
         scored: Any = connection.execute(sql, (match.expression, row.row)).get
         why.bm25 = scored

@@ -6,7 +6,7 @@ from the rarest to the commonest until that many rows would be scored.
 """
 
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import apsw
 import numpy as np
@@ -58,6 +58,12 @@ def _tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
     return list(found)
 
 
+class Counted(Protocol):
+    """Whoever knows in how many memories a stem occurs, None for a stem that occurs nowhere."""
+
+    def find(self, connection: apsw.Connection, stem: str) -> int | None: ...
+
+
 class Frequencies:
     """In how many memories a stem occurs, kept in RAM: a guide to what a word costs, so it need not be of this minute.
 
@@ -88,7 +94,7 @@ class Frequencies:
 
 
 def build_match(
-    connection: apsw.Connection, frequencies: Frequencies, text: str, max_postings: int = MAX_POSTINGS
+    connection: apsw.Connection, frequencies: Counted, text: str, max_postings: int = MAX_POSTINGS
 ) -> Match | None:
     """Return the query for a person's text, None when it has no word that any memory holds."""
     words = words_of(connection, text)[:MAX_TERMS]
@@ -125,7 +131,7 @@ def search(
     many are fetched as the share of allowed rows makes likely to suffice, and all if they did not.
     """
     share = max(float(np.count_nonzero(allowed)), 1.0) / len(allowed)
-    with _stopping_at(connection, deadline):
+    with stopping_at(connection, deadline):
         for depth in (int(limit / share * _SPARE) + 1, -1):
             best: list[Any] = connection.execute(_BEST, (match.expression, depth)).fetchall()
             keep = passing(allowed, np.array([row for row, _ in best], np.int64)).tolist()
@@ -135,7 +141,7 @@ def search(
     return passed[:limit]
 
 
-class _stopping_at:
+class stopping_at:
     """Interrupt statements of a connection once the monotonic clock passes a deadline."""
 
     def __init__(self, connection: apsw.Connection, deadline: float | None) -> None:

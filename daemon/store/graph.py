@@ -47,7 +47,7 @@ _NEIGHBOURS = (
     "SELECT origin AS here, target AS there, weight FROM edges WHERE origin IN ({0}) AND kind = 'co_occurs'"
     " UNION ALL "
     "SELECT target, origin, weight FROM edges WHERE target IN ({0}) AND kind = 'co_occurs'"
-    ")) WHERE place <= ? ORDER BY here, place"
+    ") {1}) WHERE place <= ? ORDER BY here, place"
 )
 _STRENGTHEN = (
     "INSERT INTO edges (origin, target, kind, weight) SELECT ?1, ?2, 'co_occurs', ?3"
@@ -77,10 +77,15 @@ def members(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, li
     return found
 
 
-def neighbours(connection: apsw.Connection, numbers: Iterable[int], limit: int) -> dict[int, list[tuple[int, float]]]:
+def neighbours(
+    connection: apsw.Connection, numbers: Iterable[int], limit: int, namespaces: frozenset[int] | None = None
+) -> dict[int, list[tuple[int, float]]]:
     """Return the nodes that co-occurred with each node and how often, strongest first, at most `limit` each."""
     found: dict[int, list[tuple[int, float]]] = {}
-    for here, there, weight in connection.execute(_NEIGHBOURS.format(_list(numbers)), (limit,)):
+    among = (
+        "" if namespaces is None else f"WHERE there IN (SELECT id FROM nodes WHERE namespace IN ({_list(namespaces)}))"
+    )
+    for here, there, weight in connection.execute(_NEIGHBOURS.format(_list(numbers), among), (limit,)):
         found.setdefault(here, []).append((there, weight))
     return found
 

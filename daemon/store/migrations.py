@@ -60,6 +60,8 @@ CREATE VIRTUAL TABLE memories_fts USING fts5 (
   content = 'memories', content_rowid = 'row', tokenize = 'porter unicode61'
 );
 CREATE VIRTUAL TABLE memories_terms USING fts5vocab (memories_fts, row);  -- in how many memories a term occurs
+-- Where each term stands: counts among what one caller reaches.
+CREATE VIRTUAL TABLE memories_places USING fts5vocab (memories_fts, instance);
 -- Triggers keep full text in step whatever statement changes a row.
 CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
   INSERT INTO memories_fts (rowid, content, metadata, neighbours)

@@ -23,10 +23,16 @@ _RESCORED = 8  # more than are asked for: the codes are exact to about 0.001
 
 
 def neighbours(
-    connection: apsw.Connection, nodes: Iterable[int], limit: int = NEIGHBOURS
+    connection: apsw.Connection,
+    nodes: Iterable[int],
+    limit: int = NEIGHBOURS,
+    namespaces: frozenset[int] | None = None,
 ) -> dict[int, list[tuple[int, float]]]:
-    """Return (node, weight) of those that co-occurred with each node, either way round, strongest first."""
-    return stored.neighbours(connection, nodes, limit)
+    """Return (node, weight) of those that co-occurred with each node, either way round, strongest first.
+
+    With `namespaces` those in other ones do not exist.
+    """
+    return stored.neighbours(connection, nodes, limit, namespaces)
 
 
 def similarities(connection: apsw.Connection, nodes: Iterable[int], vector: Vector) -> dict[int, float]:
