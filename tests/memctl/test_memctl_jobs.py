@@ -1,0 +1,199 @@
+"""memctl jobs: what it prints for people and programs; with a daemon that says what a test tells it, and a real one."""
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from fake_daemon import FakeDaemon, Memctl
+
+from memoryd.client.memctl.jobs import span
+from memoryd.client.protocol import (
+    Job,
+    JobHistory,
+    JobList,
+    JobRun,
+    JobRuns,
+    Jobs,
+    PauseJob,
+    PlannedStep,
+    ResumeJob,
+    RunJob,
+    SkippedStep,
+)
+
+NOW = 1_800_000_000.0
+ID = "3f9ac1d2" * 4
+FIELDS: dict[str, Any] = {"job": "sweep", "by": "scheduler", "started_at": NOW - 120, "took_ms": 340.0}
+DONE = JobRun(run=7, outcome="done", counts={"moved": 1234, "skipped": 3, "failed": 0}, operation=45, **FIELDS)
+FAILED = JobRun(run=8, outcome="failed", error="The disk is full.", **FIELDS)
+JOB = Job(
+    name="sweep",
+    about="Move cold memories to L2.",
+    state="waiting",
+    every_s=300.0,
+    deadline_s=120.0,
+    last_run_at=NOW - 120,
+    next_run_at=NOW + 180,
+    last=DONE,
+)
+OTHER = Job(name="backup", about="Copy the database.", state="off", every_s=0.0, deadline_s=600.0)
+
+
+def lines(text: str) -> list[str]:
+    return [re.sub(r" {2,}", " | ", line.strip()) for line in text.splitlines()]
+
+
+def test_list_shows_states_times_and_what_the_latest_run_did(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[Jobs] = JobList(jobs=[JOB, OTHER], at=NOW)
+    out = memctl("jobs", "list").out
+    assert lines(out) == [
+        "JOB | STATE | EVERY | LAST RUN | OUTCOME | TOOK | NEXT | DID",
+        "sweep | waiting | 5 min | 2 min ago | done | 340 ms | in 3 min | 1,234 moved, 3 skipped",
+        "backup | off | – | never | – | Copy the database.",
+    ]
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_jobs_alone_is_the_list(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[Jobs] = JobList(jobs=[JOB], at=NOW)
+    assert memctl("jobs").out == memctl("jobs", "list").out
+
+
+def test_a_failed_job_shows_why_within_the_width(fake: FakeDaemon, memctl: Memctl) -> None:
+    failed = msgspec.structs.replace(FAILED, error="The disk is full. " * 20)
+    state: Any = {"state": "quarantined", "failures": 5, "next_run_at": None, "last": failed}
+    fake.replies[Jobs] = JobList(jobs=[msgspec.structs.replace(JOB, **state)], at=NOW)
+    out = memctl("jobs", "list").out
+    assert "quarantined" in out
+    assert "The disk is full." in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_list_as_json_has_iso_times(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[Jobs] = JobList(jobs=[JOB], at=NOW)
+    [found] = msgspec.json.decode(memctl("jobs", "list", "--json").out)
+    assert found["name"] == "sweep"
+    assert found["next_run_at"] == "2027-01-15T08:03:00Z"
+    assert found["last"]["started_at"] == "2027-01-15T07:58:00Z"
+    assert found["last"]["counts"]["moved"] == 1234
+
+
+def test_run_says_what_was_done_and_how_to_take_it_back(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[RunJob] = DONE
+    assert lines(memctl("jobs", "run", "sweep").out) == [
+        "sweep done in 340 ms: 1,234 moved, 3 skipped.",
+        "`memctl undo 45` takes it back.",
+    ]
+    assert fake.calls == [RunJob(name="sweep")]
+
+
+def test_run_of_a_plan_says_which_steps_were_left_out(fake: FakeDaemon, memctl: Memctl) -> None:
+    skipped = [SkippedStep(action="move", target=ID, reason="it is gone")]
+    fake.replies[RunJob] = msgspec.structs.replace(DONE, skipped=skipped)
+    out = memctl("jobs", "run", "sweep", "--plan", "ab12").out
+    assert "move | 3f9ac1d2 | it is gone" in lines(out)
+    assert fake.calls == [RunJob(name="sweep", plan="ab12")]
+
+
+def test_a_run_that_failed_is_an_error(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[RunJob] = FAILED
+    done = memctl("jobs", "run", "sweep")
+    assert (done.code, done.err) == (1, "memctl: The job sweep failed: The disk is full.\n")
+    assert done.out == "sweep failed in 340 ms: nothing to do.\n"
+
+
+def test_an_interrupted_run_says_that_the_rest_comes_later(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[RunJob] = msgspec.structs.replace(DONE, outcome="interrupted", error="The rest comes next time.")
+    done = memctl("jobs", "run", "sweep")
+    assert done.code == 0
+    assert "The rest comes next time." in done.out
+
+
+def plan(count: int, shown: int) -> JobRun:
+    steps = [
+        PlannedStep(action="move", target=f"{n:032x}"[::-1], reason="recency 0.12", preview=f"Crane {n}")
+        for n in range(shown)
+    ]
+    fields: Any = {**FIELDS, "by": "hand", "counts": {"move": count} if count else {}}
+    return JobRun(outcome="planned", plan="ab12", total=count, steps=steps, **fields)
+
+
+def test_a_dry_run_shows_the_plan_and_how_to_carry_it_out(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[RunJob] = plan(2, 2)
+    assert lines(memctl("jobs", "run", "sweep", "--dry-run").out) == [
+        "sweep would do 2 steps (2 move). Nothing was changed.",
+        "ACTION | TARGET | REASON | TEXT",
+        "move | 00000000 | recency 0.12 | Crane 0",
+        "move | 10000000 | recency 0.12 | Crane 1",
+        "`memctl jobs run sweep --plan ab12` carries it out.",
+    ]
+
+
+def test_a_dry_run_with_nothing_to_do_says_so(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[RunJob] = plan(0, 0)
+    assert memctl("jobs", "run", "sweep", "--dry-run").out == "sweep would do nothing now.\n"
+
+
+def test_a_long_plan_is_cut_for_people_and_whole_as_json(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[RunJob] = plan(2500, 1000)
+    assert "… and 2,450 more (--limit N shows more, --json all)" in memctl("jobs", "run", "sweep", "--dry-run").out
+    assert len(fake.calls) == 1
+    found = msgspec.json.decode(memctl("jobs", "run", "sweep", "--dry-run", "--json").out)
+    assert [c.offset for c in fake.calls[2:] if isinstance(c, RunJob)] == [1000, 2000]
+    assert len(found["steps"]) == 3000  # the fake repeats itself
+
+
+@pytest.mark.parametrize(("word", "call"), [("pause", PauseJob), ("resume", ResumeJob)])
+def test_pause_and_resume_take_several_names_or_all(
+    fake: FakeDaemon, memctl: Memctl, word: str, call: type[Any]
+) -> None:
+    fake.replies[Jobs] = JobList(jobs=[JOB, OTHER], at=NOW)
+    fake.replies[call] = JOB
+    assert memctl("jobs", word, "sweep", "backup").out.startswith(f"{word.capitalize()}d: ")
+    assert [c.name for c in fake.calls] == ["sweep", "backup"]  # type: ignore[attr-defined]
+    fake.calls.clear()
+    assert len(msgspec.json.decode(memctl("jobs", word, "all", "--json").out)) == 2
+    assert [c.name for c in fake.calls[1:]] == ["sweep", "backup"]  # type: ignore[attr-defined]
+
+
+def test_history_shows_the_latest_runs(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[JobHistory] = JobRuns(runs=[FAILED, DONE])
+    out = memctl("jobs", "history", "sweep", "--limit", "2").out
+    assert lines(out) == [
+        "RUN | AT | JOB | BY | OUTCOME | TOOK | OP | DID",
+        "8 | 2027-01-15T07:58:00Z | sweep | scheduler | failed | 340 ms | The disk is full.",
+        "7 | 2027-01-15T07:58:00Z | sweep | scheduler | done | 340 ms | 45 | 1,234 moved, 3 skipped",
+    ]
+    assert fake.calls == [JobHistory(name="sweep", limit=2)]
+    fake.replies[JobHistory] = JobRuns(runs=[])
+    assert memctl("jobs", "history").out == "No runs.\n"
+
+
+def test_spans_of_time_are_told_in_their_largest_unit() -> None:
+    assert [span(s) for s in (0, 1, 59, 60, 3599, 3600, 86400, 1e6)] == [
+        "0 s",
+        "1 s",
+        "59 s",
+        "1 min",
+        "60 min",
+        "1 h",
+        "1 d",
+        "12 d",
+    ]
+
+
+def test_with_a_real_daemon_a_plan_is_made_shown_and_carried_out(process: Any, memctl: Memctl) -> None:
+    for number in range(6):
+        memctl("add", f"Herons fish at dawn {number}", "--no-dedup")
+    planned = msgspec.json.decode(memctl("jobs", "run", "optimize", "--dry-run", "--json").out)
+    assert planned["counts"] == {"merge": 1}
+    assert "1 merged" in memctl("jobs", "run", "optimize", "--plan", planned["plan"]).out
+    again = memctl("jobs", "run", "optimize", "--plan", planned["plan"])
+    assert (again.code, "There is no plan" in again.err) == (1, True)
+    assert memctl("jobs", "pause", "backup").code == 0
+    states = {job["name"]: job["state"] for job in msgspec.json.decode(memctl("jobs", "--json").out)}
+    assert states["backup"] == "paused"
+    unknown = memctl("jobs", "run", "sweeep")
+    assert unknown.code == 1
+    assert unknown.err.startswith("memctl: There is no job 'sweeep'; there are ")
