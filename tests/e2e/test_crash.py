@@ -77,7 +77,7 @@ def write(client: Client, ledger: Ledger, dice: random.Random) -> None:
     if action == "update":
         client.update(first, content=text)
     elif action == "delete":
-        client.delete(list(changes))
+        client.delete(*changes)
     else:
         memories = [NewMemory(content=str(text), id=id) for id, text in changes.items()]
         client.add_many(memories, dedup=dice.random() < 0.5)

@@ -1,0 +1,158 @@
+"""`kill -9` of the real daemon while every job runs without a pause and clients write: nothing is left half done."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memoryd.client import Client, MemorydError
+from memoryd.client.protocol import JobHistory, Jobs, NewMemory, RunJob, Verify
+from memoryd.scheduler.jobs import JOBS
+from workbench import Process, wait_until
+
+LIVES = 12
+BIRDS = ("heron", "egret", "stork", "crane", "ibis", "bittern", "spoonbill", "avocet", "plover", "dunlin", "snipe")
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+DAY_S = 86400.0
+WITHOUT_A_PAUSE = (
+    "[jobs]\nfirst_after_s = 0.0\nbackoff_s = 0.001\nfailures = 1000\nkeep_runs = 20\nhistory_operations = 200\n"
+    "vectors_days = 0.0\n[jobs.every_s]\n" + "".join(f"{name} = 0.02\n" for name in JOBS)
+)
+# What would tell of a step that was done by half.
+HALVES = {
+    "a history without its operation": "SELECT count(*) FROM history h LEFT JOIN operations o ON o.id = h.operation"
+    " WHERE o.id IS NULL",
+    "an operation that counts wrong": "SELECT count(*) FROM operations o WHERE memories <>"
+    " (SELECT count(*) FROM history h WHERE h.operation = o.id)",
+    "an operation of a job that touched nothing and is not under way": "SELECT count(*) FROM operations o"
+    " WHERE kind GLOB 'job:*' AND memories = 0 AND NOT EXISTS"
+    " (SELECT 1 FROM runs r WHERE r.operation = o.id AND r.outcome = 'running')",
+    "a member outside L2": "SELECT count(*) FROM members JOIN memories m ON m.row = members.memory"
+    " WHERE m.tier <> 'L2'",
+    "a member of another namespace": "SELECT count(*) FROM members JOIN memories m ON m.row = members.memory"
+    " JOIN nodes n ON n.id = members.node WHERE n.namespace <> m.namespace",
+    "a turn that is a memory too": "SELECT count(*) FROM turns t JOIN memories m ON m.id = t.key",
+}
+
+
+@pytest.fixture
+def environment(request: pytest.FixtureRequest) -> dict[str, str]:
+    variant: str = request.param
+    return {} if variant == "words" else {"MEMORYD_MODEL_DIR": str(request.getfixturevalue("model_dir"))}
+
+
+@pytest.fixture
+def process(folder: Path, environment: dict[str, str]) -> Iterator[Any]:
+    running = Process(folder, WITHOUT_A_PAUSE + ("" if environment else NO_MODEL), environment)
+    yield running
+    if running.child is not None:
+        running.kill()
+
+
+def opened(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.pragma("query_only", True)
+    return connection
+
+
+def check(path: Path) -> None:
+    connection = opened(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert {what: connection.execute(sql).get for what, sql in HALVES.items()} == dict.fromkeys(HALVES, 0)
+    outcomes = dict(connection.execute("SELECT outcome, count(*) FROM runs GROUP BY 1").fetchall())
+    assert outcomes.keys() <= {"running", "done", "interrupted"}, outcomes
+    # One run at a time, so a crash cuts off one.
+    assert outcomes.get("running", 0) <= 1
+    connection.close()
+
+
+def some_memories(dice: random.Random, count: int) -> list[NewMemory]:
+    """Old ones, so that there is something to move, and new ones."""
+    return [
+        NewMemory(
+            content=f"{' '.join(dice.choices(BIRDS, k=5))} {dice.getrandbits(40)}",
+            created_at=time.time() - dice.choice((0.0, 100.0)) * DAY_S,
+        )
+        for _ in range(count)
+    ]
+
+
+def live_and_die(process: Any, dice: random.Random, expected: set[str]) -> None:
+    """Start, write while the jobs run, kill at any moment."""
+    process.start()
+    with process.client("birds", timeout_s=20) as client:
+        wait_until(lambda: {run.job for run in client.call(JobHistory(limit=200)).runs} >= set(JOBS))
+        for _ in range(dice.randrange(1, 12)):
+            added = client.add_many(some_memories(dice, 20), dedup=False)
+            expected.update(result.id for result in added.results)
+            if dice.random() < 0.5:
+                gone = dice.sample(sorted(expected), 3)
+                client.delete(*gone)
+                expected.difference_update(gone)
+    time.sleep(dice.random() * 0.05)  # not to wait for anything: at any moment of a run
+    process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("environment", ["words", "model"], indirect=True)
+def test_nothing_is_lost_or_half_done_when_the_daemon_is_killed_while_jobs_run(
+    process: Any, environment: dict[str, str]
+) -> None:
+    dice = random.Random(LIVES)
+    expected: set[str] = set()
+    for _ in range(LIVES):
+        live_and_die(process, dice, expected)
+        check(process.data / "memoryd.sqlite")
+        connection = opened(process.data / "memoryd.sqlite")
+        assert {str(id) for (id,) in connection.execute("SELECT id FROM memories")} == expected
+        connection.close()
+    process.config.write_text("[jobs]\nenabled = false\n" + ("" if environment else NO_MODEL))
+    process.start()
+    with process.client("birds") as client:
+        assert client.call(Verify()).problems == []
+        runs = client.call(JobHistory(limit=1000)).runs
+        assert Counter(run.outcome for run in runs)["running"] == 0
+        assert Counter(run.job for run in runs).keys() == JOBS.keys()
+        assert {job.state for job in client.call(Jobs()).jobs} == {"off"}
+    assert process.stop() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("environment", ["words"], indirect=True)
+def test_a_stop_while_every_job_runs_is_prompt_and_leaves_no_run_under_way(
+    process: Any, environment: dict[str, str]
+) -> None:
+    process.start()
+    with process.client("birds") as client:
+        client.add_many(some_memories(random.Random(1), 500), dedup=False)
+        wait_until(lambda: {run.job for run in client.call(JobHistory(limit=200)).runs} >= set(JOBS))
+    assert process.stop() == 0
+    connection = opened(process.data / "memoryd.sqlite")
+    assert connection.execute("SELECT count(*) FROM runs WHERE outcome = 'running'").get == 0
+    connection.close()
+    check(process.data / "memoryd.sqlite")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("environment", ["words"], indirect=True)
+def test_jobs_by_hand_go_on_beside_those_of_the_scheduler(process: Any, environment: dict[str, str]) -> None:
+    process.start()
+    with process.client() as client:
+        client.add_many(some_memories(random.Random(2), 100), dedup=False)
+        outcomes = Counter(_attempt(client, name) for _ in range(20) for name in JOBS)
+    assert outcomes["done"] > 0
+    assert outcomes.keys() <= {"done", "conflict"}
+
+
+def _attempt(client: Client, name: str) -> str:
+    try:
+        return client.call(RunJob(name=name)).outcome
+    except MemorydError as error:
+        return error.code
