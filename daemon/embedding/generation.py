@@ -4,13 +4,15 @@ Every memory is in the index, in `pending`, or, once the model could not embed i
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TypeGuard
 
 import numpy as np
 
+from memoryd.daemon.store import vectors
 from memoryd.daemon.store.index import VectorIndex
+from memoryd.daemon.store.store import Connection
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 
@@ -65,6 +67,17 @@ class Generation:
             else:
                 self.removed(row)
 
+    def exact(self, connection: Connection, rows: Sequence[int]) -> tuple[list[int], Vector]:
+        """Return those rows that have a vector, and their exact vectors from disk, shape (rows, dimensions)."""
+        places = dict(zip(rows, self.index.places(rows), strict=True))
+        known = vectors.at_places(connection, (place for place in places.values() if place))
+        found = {row: known[place] for row, place in places.items() if place in known}
+        if missing := [row for row in rows if row not in found]:
+            looked_up = vectors.places_of(connection, self.model, missing)
+            self._learn(looked_up)
+            found.update((row, blob) for row, _, blob in looked_up)
+        return list(found), vectors.matrix_of(list(found.values()))
+
     def waiting(self) -> int:
         """Return how many memories have no vector yet."""
         return len(self.pending) + len(self.failing)
@@ -87,6 +100,11 @@ class Generation:
         with self._lock:
             self.pending.update(self.failing)
             self.failing.clear()
+
+    def _learn(self, looked_up: list[tuple[int, int, bytes]]) -> None:
+        if looked_up:
+            rows, places, blobs = zip(*looked_up, strict=True)
+            self.index.learn(rows, places, vectors.matrix_of(blobs))
 
     def _forget(self, row: int) -> None:
         if self._touched is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.retrieval import Near, Retrieval, Sources
-from memoryd.daemon.store import fulltext, vectors
+from memoryd.daemon.store import fulltext
 from memoryd.daemon.store.index import RESCORE
 from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
@@ -101,7 +101,7 @@ def _words(retrieval: Retrieval, sources: Sources) -> None:
 
 def _stored(sources: Sources, generation: Generation, rows: list[int]) -> Stored:
     with sources.store.reading() as connection:
-        return vectors.of_rows(connection, generation.model, rows) if rows else _NONE
+        return generation.exact(connection, rows) if rows else _NONE
 
 
 def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:

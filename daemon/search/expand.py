@@ -13,7 +13,6 @@ import numpy as np
 from memoryd.daemon.search.fuse import order, score_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store import vectors
 from memoryd.daemon.store.facts import passing
 from memoryd.daemon.store.store import Connection
 from memoryd.daemon.store.vectors import Vector
@@ -91,8 +90,8 @@ def _score(
 ) -> None:
     assert retrieval.generation is not None
     new = [row for row in found if row not in retrieval.candidates]
-    known, matrix = vectors.of_rows(connection, retrieval.generation.model, new) if new else ([], vector[None, :])
-    for row, similarity in zip(known, (matrix @ vector).tolist(), strict=False):
+    known, matrix = retrieval.generation.exact(connection, new)
+    for row, similarity in zip(known, (matrix @ vector).tolist() if known else [], strict=True):
         candidate = retrieval.candidate(row, "graph")
         candidate.similarity = similarity
         candidate.bm25_rank, candidate.bm25 = retrieval.words.get(row, (None, None))

@@ -3,7 +3,6 @@
 import numpy as np
 
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import vectors
 from memoryd.daemon.store.facts import passing
 
 
@@ -24,7 +23,7 @@ def hot(retrieval: Retrieval, sources: Sources) -> None:
         candidate = retrieval.candidate(row, "hot")
         if not known:
             with sources.store.reading() as connection:
-                _, matrix = vectors.of_rows(connection, generation.model, [row])
+                _, matrix = generation.exact(connection, [row])
             candidate.similarity = float(matrix[0] @ vector) if len(matrix) else similarity
             candidate.bm25_rank, candidate.bm25 = retrieval.words.get(row, (None, None))
     retrieval.notes.update(hits=near, held=len(rows))

@@ -54,7 +54,8 @@ def _newer_first(retrieval: Retrieval, sources: Sources) -> list[Candidate]:
 
     ranked: list[Candidate] = []
     for _, near in groupby(retrieval.ranked, key=group):
-        ranked += sorted(near, key=lambda candidate: -when[candidate.row])
+        run = list(near)
+        ranked += run if len(run) == 1 else sorted(run, key=lambda candidate: -when[candidate.row])
     return ranked
 
 

@@ -1,7 +1,7 @@
 """The vector index in RAM: int8 codes scanned whole, the best of them rescored exactly from disk.
 
-Each vector is kept as int8 with one scale (its largest component / 127): 388 bytes at 384 dimensions, plus 12 for row
-and filters. A search is one int8 matrix-vector product (SIMD, GIL released, about 1.4 ms for 100,000), exact to about
+Each vector is kept as int8 with one scale (its largest component / 127): 388 bytes at 384 dimensions, plus 28 for row,
+filters and the place of the exact vector on disk. A search is one int8 matrix-vector product (SIMD, GIL released, about 1.4 ms for 100,000), exact to about
 0.001; the caller rescores the best `RESCORE` with the float32 vectors of the durable copy, which gives the exact order
 (recall@10 of 1.0 where codes alone give 0.98). Rows are appended and removed by moving the last one into the gap: O(1).
 
@@ -41,6 +41,7 @@ class _View(NamedTuple):
     rows: NDArray[np.int64]
     namespaces: NDArray[np.int32]
     kinds: NDArray[np.int32]
+    places: NDArray[np.int64]
 
 
 class VectorIndex:
@@ -70,8 +71,7 @@ class VectorIndex:
 
     def extend(self, keys: Sequence[tuple[int, int, str]], vectors: Vector) -> None:
         """Add many (row, namespace, type) with their vectors, shape (n, dimensions)."""
-        scales = np.maximum(np.abs(vectors).max(axis=1) / 127, 1e-12).astype(np.float32)
-        codes = np.rint(vectors / scales[:, None])
+        codes, scales = _codes(vectors)
         with self._lock:
             positions = [self._place(row) for row, _, _ in keys]
             self._codes[positions] = codes
@@ -79,6 +79,7 @@ class VectorIndex:
             self._rows[positions] = [row for row, _, _ in keys]
             self._namespaces[positions] = [namespace for _, namespace, _ in keys]
             self._kinds[positions] = [self._types.setdefault(kind, len(self._types)) for _, _, kind in keys]
+            self._places[positions] = 0
 
     def _place(self, row: int) -> int:
         position = self._position.setdefault(row, self._count)
@@ -111,6 +112,22 @@ class VectorIndex:
         view = self._view()
         return _nearest(view, query, k, (view.namespaces == namespace) & (view.kinds == self._types.get(kind, -1)))
 
+    def places(self, rows: Sequence[int]) -> list[int]:
+        """Return for each row the number of its vector on disk, 0 if it is not known."""
+        with self._lock:
+            return [
+                int(self._places[position]) if (position := self._position.get(row)) is not None else 0 for row in rows
+            ]
+
+    def learn(self, rows: Sequence[int], places: Sequence[int], vectors: Vector) -> None:
+        """Note the numbers of vectors on disk, for rows that still have these vectors."""
+        codes, _ = _codes(vectors)
+        with self._lock:
+            for row, place, code in zip(rows, places, codes, strict=True):
+                position = self._position.get(row)
+                if position is not None and np.array_equal(self._codes[position], code):
+                    self._places[position] = place
+
     def similarities(self, query: Vector, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
         """Return (row, cosine to about 0.001) of those of some rows that have a vector."""
         with self._lock:
@@ -132,11 +149,12 @@ class VectorIndex:
         self._rows = np.zeros(capacity, np.int64)
         self._namespaces = np.zeros(capacity, np.int32)
         self._kinds = np.zeros(capacity, np.int32)
+        self._places = np.zeros(capacity, np.int64)
         for array, old in zip(self._arrays(), kept, strict=False):
             array[: self._count] = old
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
-        return self._codes, self._scales, self._rows, self._namespaces, self._kinds
+        return self._codes, self._scales, self._rows, self._namespaces, self._kinds, self._places
 
 
 def _nearest(view: _View, query: Vector, k: int, allowed: Mask | None) -> Found:
@@ -153,6 +171,11 @@ def _nearest(view: _View, query: Vector, k: int, allowed: Mask | None) -> Found:
     best = _top(scores, k)
     best = best[scores[best] > -np.inf]
     return Found(view.rows[best], (scores[best] * scale).astype(np.float32))
+
+
+def _codes(vectors: Vector) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    scales = np.maximum(np.abs(vectors).max(axis=1) / 127, 1e-12).astype(np.float32)
+    return np.rint(vectors / scales[:, None]).astype(np.int8), scales
 
 
 def _quantise(vector: Vector) -> tuple[NDArray[np.int8], float]:

@@ -86,8 +86,9 @@ CREATE TABLE models (
 ) STRICT;
 -- Durable vectors and embedding cache in one: a text is embedded once per model. float32 in sqlite-vec's format, so
 -- that its functions (vec_distance_cosine, vec_length) work on them in any SQLite shell that loads the extension.
+-- AUTOINCREMENT: the RAM index remembers these numbers.
 CREATE TABLE vec_embeddings (
-  id INTEGER PRIMARY KEY,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
   model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE,
   text_hash BLOB NOT NULL,
   vector BLOB NOT NULL,
@@ -167,23 +168,22 @@ CREATE TABLE flows (
 ) STRICT, WITHOUT ROWID;
 -- Triggers, so that the account is right whatever statement changes a memory. A change is recorded in history just
 -- before it is made, so the latest record tells what does it.
+CREATE VIEW latest_change AS
+  SELECT coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?')
+    AS kind;
 CREATE TRIGGER turns_gone AFTER DELETE ON memories WHEN old.turns > 0 BEGIN
-  INSERT INTO flows VALUES
-    (old.namespace, 'gone: ' || coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?'), old.turns)
+  INSERT INTO flows SELECT old.namespace, 'gone: ' || kind, old.turns FROM latest_change WHERE TRUE
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 CREATE TRIGGER turns_back AFTER INSERT ON memories WHEN new.turns > 0 BEGIN
-  INSERT INTO flows VALUES
-    (new.namespace, 'gone: ' || coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?'), -new.turns)
+  INSERT INTO flows SELECT new.namespace, 'gone: ' || kind, -new.turns FROM latest_change WHERE TRUE
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 CREATE TRIGGER turns_moved AFTER UPDATE OF turns, namespace ON memories
   WHEN (old.turns > 0 OR new.turns > 0) AND (old.turns, old.namespace) <> (new.turns, new.namespace) BEGIN
-  INSERT INTO flows VALUES
-    (old.namespace, 'gone: ' || coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?'), old.turns)
+  INSERT INTO flows SELECT old.namespace, 'gone: ' || kind, old.turns FROM latest_change WHERE TRUE
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
-  INSERT INTO flows VALUES
-    (new.namespace, 'gone: ' || coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?'), -new.turns)
+  INSERT INTO flows SELECT new.namespace, 'gone: ' || kind, -new.turns FROM latest_change WHERE TRUE
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 
@@ -202,7 +202,9 @@ CREATE TABLE nodes (
   centroid BLOB NOT NULL       -- float32: the running mean of its members' unit vectors, itself not of unit length
 ) STRICT;
 CREATE INDEX nodes_namespace ON nodes (namespace, kind, topic, size);        -- lists, counts
-CREATE INDEX nodes_unsettled ON nodes (namespace) WHERE settled = 0;         -- what maintenance has to look at
+-- What maintenance has to look at: nodes that changed, nodes that are newer than the topics.
+CREATE INDEX nodes_unsettled ON nodes (namespace) WHERE settled = 0 AND kind = 'cluster';
+CREATE INDEX nodes_ungrouped ON nodes (namespace) WHERE topic IS NULL AND kind = 'cluster';
 CREATE TABLE members (
   memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
   node INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE

@@ -18,6 +18,7 @@ BENCHMARKS = (
     "bench_search",
     "bench_add",
     "bench_interference",
+    "bench_jobs",
     "bench_chroma",
 )
 _WITHOUT_OPTIONS = {"bench_embed"}

@@ -36,6 +36,7 @@ from memoryd.models.folder import read_manifest
 
 CHECKOUT = Path(__file__).parents[2]
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+NO_JOBS = "[jobs]\nenabled = false\n"  # nothing runs by itself while something is measured
 _DATABASE_VERSION = 1  # of what `_load` makes
 CLIENTS = 16  # processes, where many clients are measured
 _CHUNK = 1000
@@ -190,7 +191,7 @@ class Daemon:
 
     def __init__(self, folder: Path, config: str = "") -> None:
         self.folder, self.data, self.socket = folder, folder / "data", folder / "s"
-        (folder / "config.toml").write_text(config)
+        (folder / "config.toml").write_text(config if "[jobs]" in config else config + NO_JOBS)
         self.has_model = "none" not in config
         self.environment = {
             **os.environ,

@@ -7,7 +7,8 @@ import pytest
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
-from workbench import add, add_many, delete, found, search, update
+from waiting import wait_until
+from workbench import LIMIT_S, add, add_many, delete, found, search, update
 
 
 @pytest.fixture
@@ -144,3 +145,23 @@ def test_hits_say_what_they_contradict(core: Core) -> None:
     second = add(core, "The limit is 60 seconds for every request", dedup_threshold=0.5)
     hits = {hit.id: hit.contradicts for hit in search(core, "limit")}
     assert hits == {first.id: [second.id], second.id: [first.id]}
+
+
+def test_exact_vectors_are_found_again_after_they_were_changed_and_made_anew(core: Core) -> None:
+    ids = [added.id for added in add_many(core, ["grey heron", "white egret", "brown otter"])]
+    generation = core.embedding.active
+    assert generation is not None
+
+    def exact(query: str) -> float | None:
+        return search(core, query, limit=1).hits[0].similarity
+
+    for _ in range(2):  # the second time by their places
+        assert exact("grey heron") == pytest.approx(1.0)
+    update(core, ids[0], content="blue heron")
+    for _ in range(2):
+        assert exact("blue heron") == pytest.approx(1.0)
+        assert (exact("grey heron") or 0.0) < 0.9
+    core.store.write(lambda transaction: transaction.connection.execute("DELETE FROM vec_embeddings")).result(LIMIT_S)
+    core.embedding.refresh(range(1, 4))
+    wait_until(lambda: generation.waiting() == 0)
+    assert exact("white egret") == pytest.approx(1.0)

@@ -153,6 +153,17 @@ def test_a_zero_vector_harms_nobody() -> None:
     assert len(index.nearest(np.zeros(DIMENSIONS, np.float32), 11).rows) == 11
 
 
+def test_the_place_of_a_vector_is_known_until_the_vector_changes() -> None:
+    vectors = gaussian(np.random.default_rng(12), 4)
+    index = filled(vectors[:3])
+    assert index.places([0, 1, 99]) == [0, 0, 0]
+    index.learn([0, 1, 2, 99], [70, 71, 72, 73], np.stack([vectors[0], vectors[1], vectors[3], vectors[3]]))
+    assert index.places([0, 1, 2, 99]) == [70, 71, 0, 0]  # row 2 has another vector by now
+    index.add(1, 0, "x", vectors[3])
+    index.remove(0)
+    assert index.places([0, 1, 2]) == [0, 0, 0]
+
+
 def test_a_full_index_takes_at_most_450_bytes_for_a_vector() -> None:
     index = filled(gaussian(np.random.default_rng(9), 4096))
     assert index.size_bytes() / len(index) <= 450
