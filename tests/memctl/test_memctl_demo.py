@@ -1,6 +1,11 @@
 """What the demo reads from files."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+
+import msgspec
 
 from memoryd.client.memctl.demo.material import documented, files, paragraphs, passages
 
@@ -34,3 +39,32 @@ def test_passages_are_spread_over_all_files_and_broken_ones_do_no_harm(tmp_path:
     assert [passage.file for passage in found] == ["0.md", "2.md", "4.md", "6.md", "8.md"]
     assert len(passages(tmp_path, 100)) == 10
     assert passages(tmp_path / "nothing") == []
+
+
+def demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the demo without a model, its temporary folders below `folder`."""
+    environment = {
+        **os.environ,
+        "MEMORYD_OFFLINE": "1",
+        "MEMORYD_MODEL_DIR": str(folder / "none"),
+        "TMPDIR": str(folder),
+    }
+    command = [sys.executable, "-m", "memoryd.client.memctl", "demo", *options]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_decay_demo_shows_both_rankings_and_leaves_nothing_behind(folder: Path) -> None:
+    done = demo(folder, "--decay")
+    assert done.returncode == 0, done.stderr
+    assert "words only" in done.stderr
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+    assert "today's note is number 1" in done.stdout
+    assert "the reading list, which has no date, number 2" in done.stdout
+    assert list(folder.iterdir()) == []
+
+
+def test_the_decay_demo_prints_one_document(folder: Path) -> None:
+    figures = msgspec.json.decode(demo(folder, "--decay", "--json").stdout)
+    assert [ranking["profile"] for ranking in figures["rankings"]] == ["default", "memweave"]
+    assert figures["removed"] is True
+    assert figures["model"] == "words only"
