@@ -76,7 +76,7 @@ class Agenda:
         """Keep how a run ended; return it with the time of the next. One that the daemon's end cut short stays due."""
 
         def job(transaction: Transaction) -> JobRun:
-            done = kept.end(transaction.connection, run)
+            done = run if run.run is None else kept.end(transaction.connection, run)
             return self._ended(transaction, done, run.started_at if not stopped else None)
 
         return self._core.store.write(job).result()

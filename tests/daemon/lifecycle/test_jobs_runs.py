@@ -189,6 +189,18 @@ def test_a_storage_that_fails_ends_the_run_at_once(core: Core) -> None:
     jobs.close()
 
 
+def test_a_run_whose_beginning_cannot_be_written_is_a_failure_too(
+    core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(*_: Any) -> int:
+        raise StorageFailed("The disk is full.")
+
+    monkeypatch.setattr("memoryd.daemon.store.jobs.begin", begin)
+    done = run(jobs)
+    assert (done.outcome, done.error, done.run) == ("failed", "The disk is full.", None)
+    assert jobs.list().jobs[0].failures == 1
+
+
 def test_a_stop_interrupts_within_a_second_and_the_job_stays_due(core: Core, jobs: Runner, mover: Mover) -> None:
     fill(core)
     mover.gate.clear()
