@@ -1,4 +1,4 @@
-"""Stage: the hot buffer. What was returned here lately and fits this query is a candidate whatever the other arms say."""
+"""Stage: the hot buffer. What was returned here lately and fits this query is a candidate in any case."""
 
 import numpy as np
 

@@ -50,7 +50,7 @@ def memori_factor(access_count: int, unread_days: float | None) -> float:
 
 
 def swarm_factor(age_days: float, access_count: int, unread_days: float | None) -> float:
-    """Return 2^(-age / 14) x (1 + min(accesses / 10, 0.5) x r), where r is 1 within 48 h of the last access, else 0.5."""
+    """Return 2^(-age / 14) x (1 + min(accesses / 10, 0.5) x r); r is 1 within 48 h of the last access, else 0.5."""
     fresh = unread_days is not None and unread_days <= 2.0
     return halved(age_days, 14.0) * (1.0 + min(access_count / 10.0, 0.5) * (1.0 if fresh else 0.5))
 

@@ -1,6 +1,8 @@
 """What a filter means, in one place: an SQL condition on the alias `m`, used by list, full text and vector search."""
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +27,7 @@ class Filter(NamedTuple):
     reached: frozenset[int] | None = None
     condition: str = ""
     values: tuple[Any, ...] = ()
-    words: dict[str, list[str]] = {}
+    words: Mapping[str, list[str]] = MappingProxyType({})
     after: float | None = None
     before: float | None = None
     further: bool = False

@@ -45,7 +45,7 @@ def words_of(connection: apsw.Connection, text: str) -> list[str]:
 
 
 def stems_of(connection: apsw.Connection, text: str, stop_words: bool = False) -> list[str]:
-    """Return the stems of a text's words in order, as the index keeps them: each once without its stop words, or all."""
+    """Return the stems of a text in order, as the index keeps them: each once and no stop words, or all."""
     if stop_words:
         return _tokens(connection.fts5_tokenizer("porter", ["unicode61"]), text)
     return _tokens(connection.fts5_tokenizer("porter", ["unicode61"]), " ".join(words_of(connection, text)))

@@ -1,9 +1,10 @@
 """The vector index in RAM: int8 codes scanned whole, the best of them rescored exactly from disk.
 
 Each vector is kept as int8 with one scale (its largest component / 127): 388 bytes at 384 dimensions, plus 28 for row,
-filters and the place of the exact vector on disk. A search is one int8 matrix-vector product (SIMD, GIL released, about 1.4 ms for 100,000), exact to about
-0.001; the caller rescores the best `RESCORE` with the float32 vectors of the durable copy, which gives the exact order
-(recall@10 of 1.0 where codes alone give 0.98). Rows are appended and removed by moving the last one into the gap: O(1).
+filters and the place of the exact vector on disk. A search is one int8 matrix-vector product (SIMD, GIL released, about
+1.4 ms for 100,000), exact to about 0.001; the caller rescores the best `RESCORE` with the float32 vectors of the
+durable copy, which gives the exact order (recall@10 of 1.0 where codes alone give 0.98). Rows are appended and removed
+by moving the last one into the gap: O(1).
 
 Threads: changes hold a lock. A search takes a view of the arrays and scans without it; what a change moves meanwhile
 can at worst be scored wrongly, which the exact rescoring mends.

@@ -132,8 +132,8 @@ def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> 
 def accessed(connection: apsw.Connection, accesses: Iterable[tuple[int, int, float]]) -> None:
     """Count accesses, given as (row, how many, the last one's time)."""
     connection.executemany(
-        "UPDATE memories SET access_count = access_count + ?2, last_accessed_at = max(coalesce(last_accessed_at, 0), ?3)"
-        " WHERE row = ?1",
+        "UPDATE memories SET access_count = access_count + ?2,"
+        " last_accessed_at = max(coalesce(last_accessed_at, 0), ?3) WHERE row = ?1",
         accesses,
     )
 

@@ -1,7 +1,7 @@
 """What background jobs cost a search: its latency while a sweep and clustering work through all memories.
 
 One client asks new questions without a pause, first with nothing else to do, then while the sweep moves every memory
-from L1 to L2, then while they are clustered from scratch, then idle again. Every memory is older than the sweep's limit.
+from L1 to L2, then while they are clustered from scratch, then idle again. Every memory is old enough for the sweep.
 """
 
 import threading

@@ -95,7 +95,7 @@ def test_the_last_turns_are_found_by_their_words_and_marked_l0(core: Core) -> No
     add(core, "herons eat fish")
     observe(core, ["yesterday I saw a heron at the weir", "nothing to do with it"])
     hits = search(core, "heron at the weir")
-    assert [(hit.content, hit.tier) for hit in hits][0] == ("yesterday I saw a heron at the weir", "L0")
+    assert (hits[0].content, hits[0].tier) == ("yesterday I saw a heron at the weir", "L0")
     assert "nothing to do with it" not in [hit.content for hit in hits]
     assert all(0.0 <= hit.score <= 1.0 for hit in hits)
 
