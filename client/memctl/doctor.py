@@ -173,6 +173,20 @@ def _database(patient: Patient) -> Finding | None:
     return Finding("ok", f"verified, {count(verified.memories, 'memory')}")
 
 
+def _jobs(patient: Patient) -> Finding | None:
+    if not patient.status:
+        return None
+    jobs = patient.client.jobs().jobs
+    for job in jobs:
+        if job.failures:
+            reason = f": {one_line(job.last.error)}" if job.last else ""
+            told = f"{job.name} failed {count(job.failures, 'time')} in a row{shorten(reason, LOG_LINE)}"
+            held = job.state == "quarantined"
+            return Finding("fail" if held else "warn", told, f"memctl jobs resume {job.name}" if held else "")
+    paused = ", ".join(job.name for job in jobs if job.state == "paused")
+    return Finding("ok", f"{paused} paused, the others in order" if paused else f"{count(len(jobs), 'job')} in order")
+
+
 def _disk(patient: Patient) -> Finding:
     folder = next(path for path in (patient.data_dir, *patient.data_dir.parents) if path.exists())
     space = os.statvfs(folder)
@@ -216,6 +230,7 @@ CHECKS: dict[str, Callable[[Patient], Finding | None]] = {
     "model": _model,
     "embeddings": _embeddings,
     "database": _database,
+    "jobs": _jobs,
     "log": _log,
 }
 
