@@ -114,12 +114,12 @@ def _memory(content: str, session: Session, about: dict[str, object], around: Se
         content=content,
         type="conversation",
         metadata=about,
-        created_at=_seconds(session.date),
+        created_at=seconds_of(session.date),
         neighbours=list(around),
     )
 
 
-def _seconds(date: str) -> float:
+def seconds_of(date: str) -> float:
     """Return UTC seconds for `2023/05/20 (Sat) 02:21`; the day's name is not read, it depends on the language."""
     try:
         day, clock = date.split()[0], date.split()[-1]
