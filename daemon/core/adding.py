@@ -28,6 +28,7 @@ from memoryd.daemon.store.writer import Transaction
 
 NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
 SHORT_CHARS = 250
+_MANY = 100  # memories of one call that are written in a transaction of their own
 
 Embedded = tuple[Generation, Vector] | None
 
@@ -88,7 +89,7 @@ def add_many(core: Core, call: AddMany, embedded: list[Embedded], caller: Caller
         created = sum(result.outcome == "created" for result in results)
         return AddedMany(results=results, created=created, merged=len(results) - created, operations=[operation])
 
-    return core.store.write(job)
+    return core.store.write(job, alone=len(call.memories) > _MANY)
 
 
 def _check_id(memory: NewMemory, caller: Caller) -> None:

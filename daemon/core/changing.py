@@ -105,7 +105,7 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
         ids = sorted({row.id for row in (*gone, *back)})
         return Undone(undone=number, operation=mine, ids=ids)
 
-    return core.store.write(job)
+    return core.store.write(job, alone=True)
 
 
 def _rights(core: Core, call: Undo, caller: Caller) -> history.Rights:

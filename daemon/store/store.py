@@ -83,9 +83,9 @@ class Store:
         self.facts.refresh(connection, rows)
         self.frequencies.changed(len(rows))
 
-    def write(self, job: Callable[[Transaction], T]) -> "Future[T]":
-        """Queue a job for the writer; raise `Busy` when too many wait."""
-        return self._writer.submit(job)
+    def write(self, job: Callable[[Transaction], T], alone: bool = False) -> "Future[T]":
+        """Queue a job for the writer; raise `Busy` when too many wait. One of thousands of rows goes `alone`."""
+        return self._writer.submit(job, alone)
 
     def waiting_writes(self) -> int:
         """Return how many jobs wait for the writer."""

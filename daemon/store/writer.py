@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
@@ -51,6 +51,15 @@ class Transaction:
                 log.exception("an action after a transaction failed")
 
 
+class _Order(NamedTuple):
+    job: Job[Any]
+    future: Future[Any]
+    alone: bool
+
+
+_NOTHING_YET = _Order(lambda transaction: None, Future(), False)
+
+
 class Writer:
     """Owns the writing connection and its thread."""
 
@@ -60,21 +69,25 @@ class Writer:
         self._touched: set[int] = set()  # rows of memories that the present transaction has changed
         connection.set_update_hook(self._note)
         self._damaged = damaged  # called when a job meets a damaged page or index
-        self._jobs: queue.Queue[tuple[Job[Any], Future[Any]] | None] = queue.Queue(MAX_WAITING)
+        self._jobs: queue.Queue[_Order | None] = queue.Queue(MAX_WAITING)
         self._closing = False
         self._closing_lock = threading.Lock()  # no job may be queued behind the one that ends the thread
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
-    def submit(self, job: Job[T]) -> "Future[T]":
-        """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full."""
+    def submit(self, job: Job[T], alone: bool = False) -> "Future[T]":
+        """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full.
+
+        A job of thousands of rows goes `alone`, in a transaction without a savepoint: within one, SQLite takes longer
+        for each statement the more the savepoint has changed (it cuts its journal in RAM, from the start of a list).
+        """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # a write cannot be cancelled
         with self._closing_lock:
             if self._closing:
                 raise StorageFailed("The daemon is stopping; nothing more is written.")
             try:
-                self._jobs.put_nowait((job, future))
+                self._jobs.put_nowait(_Order(job, future, alone))
             except queue.Full:
                 raise Busy("The write queue is full.", {"retry_after_ms": 200}) from None
         return future
@@ -91,38 +104,44 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        while (first := self._jobs.get()) is not None:
-            batch = [first]
-            ended = False
-            while len(batch) < MAX_BATCH:
-                try:
-                    job = self._jobs.get_nowait()
-                except queue.Empty:
-                    break
-                if job is None:
-                    ended = True
-                    break
-                batch.append(job)
+        order = self._jobs.get()
+        while order is not None:
+            batch, order = self._batch(order)
             self._write(batch)
-            if ended:
-                return
+            if order is _NOTHING_YET:
+                order = self._jobs.get()
 
-    def _write(self, batch: list[tuple[Job[Any], Future[Any]]]) -> None:
+    def _batch(self, first: "_Order") -> "tuple[list[_Order], _Order | None]":
+        """Return what is written together from `first` on, and the order that comes after it, if it came already."""
+        batch = [first]
+        while len(batch) < MAX_BATCH:
+            try:
+                order = self._jobs.get_nowait()
+            except queue.Empty:
+                return batch, _NOTHING_YET
+            if order is None or order.alone or first.alone:
+                return batch, order
+            batch.append(order)
+        return batch, _NOTHING_YET
+
+    def _write(self, batch: "list[_Order]") -> None:
         outcomes: list[tuple[Future[Any], Any]] = []
         self._touched.clear()
         transaction = Transaction(self._connection)
         transaction.after_commit(lambda: self._committed(self._connection, self._touched))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            for job, future in batch:
-                outcomes.append((future, self._attempt(job, transaction)))
+            for job, future, alone in batch:
+                outcomes.append((future, job(transaction) if alone else self._attempt(job, transaction)))
             self._connection.execute("COMMIT")
         except Exception as error:
             self._roll_back()
             transaction.finish(committed=False)
+            if not isinstance(error, MemorydError | apsw.Error):
+                log.exception("a write job failed")
             failure = self._failure(error)
-            for _, future in batch:
-                future.set_exception(failure)
+            for order in batch:
+                order.future.set_exception(failure)
             return
         transaction.finish(committed=True)
         for future, outcome in outcomes:

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from memoryd.client.errors import Busy, Invalid, StorageFailed
+from memoryd.client.errors import Busy, Invalid, NotFound, StorageFailed
 from memoryd.daemon.store import writer
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
@@ -254,3 +254,38 @@ def test_a_cancelled_waiter_does_not_stop_the_writer(store: Store) -> None:
     held.release()
     assert waiting.result(LIMIT_S) == "waiting"
     store.write(setting("next")).result(LIMIT_S)
+
+
+def test_a_job_alone_is_taken_back_as_a_whole_and_others_go_on(store: Store) -> None:
+    taken_back = threading.Event()
+    gate = threading.Event()
+
+    def hold(transaction: Transaction) -> None:
+        assert gate.wait(10)
+
+    def fails(transaction: Transaction) -> None:
+        transaction.on_rollback(taken_back.set)
+        transaction.connection.execute("INSERT INTO settings VALUES ('a', '1')")
+        raise NotFound("no such thing")
+
+    store.write(hold)
+    before, alone, after = store.set_setting("b", "1"), store.write(fails, alone=True), store.set_setting("c", "1")
+    gate.set()
+    before.result(10)
+    with pytest.raises(NotFound, match="no such thing"):
+        alone.result(10)
+    after.result(10)
+    assert taken_back.is_set()
+    assert [store.setting(name) for name in "abc"] == [None, "1", "1"]
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_jobs_alone_and_together_keep_their_order_up_to_the_end(folder: Path, last: bool) -> None:
+    store, gate, seen = Store(folder), threading.Event(), []
+    store.write(lambda transaction: gate.wait(10))
+    kinds = [False, True, True, False, False, True, False, last]
+    for number, alone in enumerate(kinds):
+        store.write(lambda transaction, number=number: seen.append(number), alone=alone)  # type: ignore[misc]
+    gate.set()
+    store.close()
+    assert seen == list(range(len(kinds)))
