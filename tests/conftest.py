@@ -189,13 +189,16 @@ def client(daemon: Daemon) -> Iterator[Client]:
         yield connected
 
 
+NO_JOBS = "[jobs]\nenabled = false\n"  # jobs run by themselves only where a test wants them to
+
+
 class Process:
     """The real `memoryd` in a process of its own, on a folder that outlives it."""
 
     def __init__(self, folder: Path, config: str = "", environment: dict[str, str] | None = None) -> None:
         self.folder, self.socket, self.data = folder, folder / "s", folder / "data"
         self.config = folder / "config.toml"
-        self.config.write_text(config)
+        self.config.write_text(config if "[jobs]" in config else f"{config}\n{NO_JOBS}")
         self.environment = {
             **os.environ,
             "MEMORYD_SOCKET": str(self.socket),

@@ -124,7 +124,6 @@ def test_nothing_is_lost_or_half_done_when_the_daemon_is_killed_while_jobs_run(
     assert process.stop() == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("environment", ["words"], indirect=True)
 def test_a_stop_while_every_job_runs_is_prompt_and_leaves_no_run_under_way(
     process: Any, environment: dict[str, str]
