@@ -30,10 +30,15 @@ from memoryd.client.protocol import (
     GetStatus,
     GetTrace,
     History,
+    JobHistory,
+    Jobs,
     List,
     ListTokens,
     Operations,
+    PauseJob,
+    ResumeJob,
     RevokeToken,
+    RunJob,
     Scoped,
     Search,
     Share,
@@ -78,6 +83,11 @@ RULES: dict[type[Call[Any]], Rule] = {
     AddToken: "owner",
     ListTokens: "owner",
     RevokeToken: "owner",
+    Jobs: "owner",
+    JobHistory: "owner",
+    RunJob: "owner",
+    PauseJob: "owner",
+    ResumeJob: "owner",
 }
 
 

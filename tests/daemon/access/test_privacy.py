@@ -54,6 +54,7 @@ def worlds(start_daemon: Callable[..., "Daemon"]) -> Iterator[list[World]]:
     """The daemon with the secrets and the one without, in this order."""
     made = [build(start_daemon(), secret) for secret in (True, False)]
     made[1].secret_traces = made[0].secret_traces
+    made[1].secret_operations = [10**6 + number for number in range(len(made[0].secret_operations))]
     yield made
     for world in made:
         world.owner.close()
@@ -72,10 +73,36 @@ def build(daemon: "Daemon", secret: bool) -> World:
     for id, text in zip(OWN_IDS, OWN, strict=False):
         owner.call(protocol.Add(memory=NewMemory(content=text, id=id), namespace=ALPHA))
     owner.call(protocol.Add(memory=NewMemory(content="A mixed prefix", id=MIXED_ID), namespace=ALPHA))
+    _touch_both(world)
     if secret:
         _use_some(world)
     daemon.core.effects.flush()
     return world
+
+
+def _touch_both(world: World) -> None:
+    """What the machine's user does with private and other memories together."""
+    owner, secret = world.owner, world.secret
+    # A memory of beta's that became shared; before that it had a past of its own.
+    past = f"It was a {CANARY}" if secret else "The release train leaves at noon"
+    owner.call(protocol.Add(memory=NewMemory(content=past, id=SHARED_IDS[3]), namespace=BETA))
+    if secret:
+        world.hide(owner.call(protocol.Update(id=SHARED_IDS[3], content="The release train leaves at noon")).operation)
+    owner.share(SHARED_IDS[3], to=TEAM, move=True)
+    # A shared memory that contradicts another one and became beta's.
+    for id, text in zip(SHARED_IDS[4:6], ("Backups are kept for 30 days", "Backups are kept for 60 days"), strict=True):
+        owner.call(protocol.Add(memory=NewMemory(content=text, id=id), namespace=TEAM, dedup_threshold=0.5))
+    owner.share(SHARED_IDS[5], to=BETA, move=True)
+    if not secret:
+        owner.delete(SHARED_IDS[5])
+    # One operation on what is shared and on what is private.
+    owner.call(
+        protocol.Add(memory=NewMemory(content="The office is closed on Sunday", id=SHARED_IDS[6]), namespace=TEAM)
+    )
+    owner.delete(SHARED_IDS[6], *(SECRET_IDS[:1] if secret else []))
+    # A search of everything from alpha's place.
+    found = owner.call(protocol.Search(query="wombat zyzzyva", namespace=ALPHA, reach="all", limit=100))
+    world.secret_traces.append(found.trace)
 
 
 def _hide_some(world: World) -> None:
@@ -114,6 +141,7 @@ IDS = [
     MIXED_SECRET,
     "dead",  # of nothing
     SHARED_IDS[0],
+    *SHARED_IDS[3:],
     OWN_IDS[0],
 ]
 QUERIES = [
@@ -203,9 +231,9 @@ def _traces(world: World) -> Iterator[Call[Any]]:
 
 
 def _undo(world: World) -> Iterator[Call[Any]]:
-    for number in world.secret_operations or range(10**6, 10**6 + 12):
+    for number in world.secret_operations:
         yield protocol.Undo(operation=number)
-    yield from _placed(protocol.Undo, operation=(world.secret_operations or [10**6])[0])
+    yield from _placed(protocol.Undo, operation=world.secret_operations[0])
 
 
 def _add(world: World) -> Iterator[Call[Any]]:
@@ -216,6 +244,9 @@ def _add(world: World) -> Iterator[Call[Any]]:
         yield protocol.Add(memory=NewMemory(content="An id of somebody's", id=id))
         yield protocol.Add(memory=NewMemory(content=f"It replaces {id}", supersedes=id))
     yield protocol.Add(memory=NewMemory(content="It replaces some", supersedes="abcd"))
+    yield protocol.Add(
+        memory=NewMemory(content="It replaces one of them", supersedes=SECRET_IDS[1]), namespace=TEAM, reach="subtree"
+    )
     yield from _placed(protocol.Add, memory=NewMemory(content="Something for others"))
 
 
@@ -253,8 +284,8 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.List: _list,
     protocol.History: _by_id(protocol.History),
     protocol.Operations: lambda world: _placed(protocol.Operations, limit=1000),
-    protocol.Search: _queries(protocol.Search),
     protocol.Explain: _queries(protocol.Explain),
+    protocol.Search: _queries(protocol.Search),
     protocol.GetTrace: _traces,
     protocol.WhyNot: _why_not,
     protocol.GetStatus: _once(protocol.GetStatus()),

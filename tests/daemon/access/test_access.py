@@ -1,0 +1,374 @@
+"""Tokens at the socket: what a connection may do with one, without one, with a wrong one and after it is revoked."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from memoryd.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Unauthenticated, protocol
+from memoryd.client.errors import Conflict
+from memoryd.client.protocol import METHODS, AddToken, Authenticate, NewMemory, RevokeToken, Role
+from memoryd.daemon import access
+from memoryd.daemon.store.caller import NOBODY, USER, Caller
+from wire import Wire
+
+if TYPE_CHECKING:
+    from conftest import Daemon
+
+Connect = Callable[..., Client]
+
+
+@pytest.fixture
+def connect(daemon: "Daemon", client: Client) -> Iterator[Connect]:
+    """Return a client with a new token for a namespace and a role."""
+    made: list[Client] = []
+
+    def connected(namespace: str, role: Role = "agent", place: str = "") -> Client:
+        name = f"{namespace} {len(made)}"
+        token = client.call(AddToken(name=name, namespace=namespace, role=role)).token
+        made.append(daemon.client(place, token=token))
+        return made[-1]
+
+    yield connected
+    for one in made:
+        one.close()
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_is_placed_in_its_namespace_and_sees_it_and_what_encloses_it(client: Client, connect: Connect) -> None:
+    for place in ("", "acme", "acme/api", "acme/api/alpha", "acme/api/alpha/in", "acme/api/beta", "other"):
+        client.call(protocol.Add(memory=NewMemory(content=f"It lies in {place or 'the root'}"), namespace=place))
+    alpha = connect("acme/api/alpha")
+    assert {memory.namespace for memory in alpha.list()} == {"", "acme", "acme/api", "acme/api/alpha"}
+    assert {hit.namespace for hit in alpha.search("lies in")} == {"", "acme", "acme/api", "acme/api/alpha"}
+    assert {memory.namespace for memory in alpha.list(reach="exact")} == {"acme/api/alpha"}
+    assert {memory.namespace for memory in alpha.list(reach="subtree")} == {"acme/api/alpha", "acme/api/alpha/in"}
+    assert alpha.stats().by_namespace == {"": 1, "acme": 1, "acme/api": 1, "acme/api/alpha": 1}
+
+
+def test_a_token_may_name_a_namespace_inside_its_own(connect: Connect) -> None:
+    alpha = connect("acme/api/alpha", place="acme/api/alpha/task")
+    added = alpha.add("Written inside")
+    assert alpha.get(added.id).namespace == "acme/api/alpha/task"
+    assert alpha.list(reach="visible").total == 1
+
+
+@pytest.mark.parametrize("namespace", ["acme/api/beta", "acme/api", "acme", "acme/api/alphabet", "nobody/is/here"])
+def test_a_token_does_not_speak_for_another_namespace(connect: Connect, namespace: str) -> None:
+    alpha = connect("acme/api/alpha")
+    for call in (
+        protocol.List(namespace=namespace),
+        protocol.Search(query="x", namespace=namespace),
+        protocol.GetStats(namespace=namespace),
+        protocol.Delete(ids=["abcd"], namespace=namespace),
+    ):
+        with pytest.raises(Forbidden, match="speaks for acme/api/alpha, not for"):
+            alpha.call(call)
+
+
+def test_a_reach_beyond_the_token_is_refused_and_not_narrowed(connect: Connect) -> None:
+    with pytest.raises(Forbidden, match="'all'"):
+        connect("acme/api/alpha").list(reach="all")
+
+
+def test_a_memory_that_cannot_be_seen_is_like_one_that_does_not_exist(client: Client, connect: Connect) -> None:
+    secret = client.call(
+        protocol.Add(memory=NewMemory(content="A secret", id="abcd" + "0" * 28), namespace="acme/beta")
+    )
+    alpha = connect("acme/alpha")
+    for do in (alpha.get, alpha.delete, alpha.history, lambda id: alpha.update(id, importance=1.0)):
+        with pytest.raises(NotFound) as hidden:
+            do(secret.id)
+        with pytest.raises(NotFound) as missing:
+            do("abcd" + "1" * 28)
+        assert hidden.value.message.replace(secret.id, "") == missing.value.message.replace("abcd" + "1" * 28, "")
+
+
+# Changing ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_adds_to_an_enclosing_namespace_but_changes_nothing_there(client: Client, connect: Connect) -> None:
+    alpha = connect("acme/api/alpha")
+    shared = alpha.call(protocol.Add(memory=NewMemory(content="The API speaks msgpack"), namespace="acme/api"))
+    assert client.get(shared.id).namespace == "acme/api"
+    for do in (
+        lambda: alpha.update(shared.id, content="The API speaks JSON"),
+        lambda: alpha.tag(shared.id, "wrong"),
+        lambda: alpha.delete(shared.id),
+        lambda: alpha.share(shared.id, to="acme", move=True),
+        lambda: alpha.add("The API speaks JSON", supersedes=shared.id),
+    ):
+        with pytest.raises(Forbidden, match=f"Memory {shared.id[:8]} is shared"):
+            do()
+    assert client.get(shared.id).content == "The API speaks msgpack"
+    assert client.get(shared.id).superseded_by is None
+
+
+def test_a_lead_edits_and_deletes_what_is_shared_with_it(client: Client, connect: Connect) -> None:
+    shared = client.call(protocol.Add(memory=NewMemory(content="The API speaks msgpack"), namespace="acme/api"))
+    private = client.call(protocol.Add(memory=NewMemory(content="A thought"), namespace="acme/api/alpha"))
+    lead = connect("acme/api/lead", "lead")
+    assert lead.update(shared.id, content="The API speaks JSON").memory.content == "The API speaks JSON"
+    deleted = lead.delete(shared.id)
+    assert lead.undo(deleted.operation).ids == [shared.id]
+    with pytest.raises(NotFound):
+        lead.delete(private.id)
+
+
+def test_what_an_agent_says_again_leaves_the_shared_memory_as_it_is(client: Client, connect: Connect) -> None:
+    call = protocol.Add(memory=NewMemory(content="The API speaks msgpack", metadata={"by": "owner"}), namespace="acme")
+    shared = client.call(call)
+    again = NewMemory(content="the API  speaks msgpack", metadata={"by": "alpha"}, pinned=True)
+    merged = connect("acme/alpha").call(protocol.Add(memory=again, namespace="acme"))
+    assert (merged.id, merged.outcome) == (shared.id, "merged")
+    kept = client.get(shared.id)
+    assert (kept.content, kept.metadata, kept.pinned) == ("The API speaks msgpack", {"by": "owner"}, False)
+    lead = connect("acme/lead", "lead")
+    assert lead.call(protocol.Add(memory=again, namespace="acme")).outcome == "merged"
+    assert client.get(shared.id).metadata == {"by": "alpha"}
+
+
+def test_only_the_machines_user_chooses_ids(client: Client, connect: Connect) -> None:
+    alpha = connect("acme/alpha")
+    for id in ("0" * 32, client.add("It has an id").id):
+        with pytest.raises(Forbidden, match="choose the id"):
+            alpha.add("With an id", id=id)
+        with pytest.raises(Forbidden, match="choose the id"):
+            alpha.add_many([{"content": "Without"}, {"content": "With", "id": id}])
+    assert alpha.list(reach="exact").total == 0
+
+
+# Undo ----------------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_undoes_its_own_operations_the_latest_first(client: Client, connect: Connect) -> None:
+    alpha = connect("acme/alpha")
+    first = alpha.add("A first thought")
+    shared = alpha.share(first.id, to="acme")
+    client.call(protocol.Add(memory=NewMemory(content="Later, by somebody else"), namespace="acme"))
+    assert alpha.undo().undone == shared.operation
+    assert alpha.undo().undone == first.operation
+    with pytest.raises(NotFound, match="nothing to undo"):
+        alpha.undo()
+
+
+def test_an_agent_does_not_undo_what_others_did_to_shared_memories(client: Client, connect: Connect) -> None:
+    shared = client.call(protocol.Add(memory=NewMemory(content="It is shared"), namespace="acme"))
+    with pytest.raises(Forbidden, match="not yours to undo"):
+        connect("acme/alpha").undo(shared.operation)
+    assert connect("acme/lead", "lead").undo(shared.operation).ids == [shared.id]
+
+
+def test_undo_does_not_fetch_back_a_memory_that_went_elsewhere(client: Client, connect: Connect) -> None:
+    alpha = connect("acme/alpha")
+    added = alpha.add("It goes to beta")
+    moved = client.share(added.id, to="acme/beta", move=True)
+    with pytest.raises(Forbidden, match="not yours to undo"):
+        alpha.undo(moved.operation)
+    with pytest.raises(Conflict):
+        alpha.undo(added.operation)
+    assert client.get(added.id).namespace == "acme/beta"
+    assert [change.action for change in alpha.history(added.id)] == ["created", "deleted"]
+
+
+def test_an_operation_called_from_elsewhere_shows_where_it_touched_what_one_sees(
+    client: Client, connect: Connect
+) -> None:
+    beta = connect("acme/beta")
+    beta.share(beta.add("It is shared with all").id, to="acme")
+    seen = [
+        (operation.kind, operation.namespace, operation.memories) for operation in connect("acme/alpha").operations()
+    ]
+    assert seen == [("share", "acme", 1)]
+
+
+def test_a_kept_trace_shows_nothing_of_a_memory_that_went_elsewhere(client: Client, connect: Connect) -> None:
+    alpha = connect("acme/alpha")
+    added = alpha.add("It goes to beta")
+    trace = alpha.search("goes to beta").trace
+    client.share(added.id, to="acme/beta", move=True)
+    client.update(added.id, content="A secret of beta's")
+    assert alpha.trace(trace).candidates == []
+
+
+# Connections ---------------------------------------------------------------------------------------------------------
+
+
+def test_administration_is_for_the_machines_user(connect: Connect) -> None:
+    for role in ("agent", "lead"):
+        one = connect("acme/alpha", role)
+        for method in METHODS:
+            if access.rule_of(method) == "owner":
+                fields = {field: "x" for field in ("name", "namespace") if field in method.__struct_fields__}
+                with pytest.raises(Forbidden, match="for the machine's user"):
+                    one.call(method(**fields))
+
+
+def test_a_revoked_token_ends_open_connections_at_once(client: Client, connect: Connect) -> None:
+    alpha = connect("acme/alpha")
+    alpha.add("Before")
+    client.call(RevokeToken(name="acme/alpha 0"))
+    with pytest.raises(Unauthenticated):
+        alpha.list()
+    alpha.close()
+    with pytest.raises(Unauthenticated):
+        alpha.list()
+    assert client.list().total == 1
+
+
+def test_after_a_wrong_token_a_connection_is_nobody_whoever_it_was(daemon: "Daemon", client: Client) -> None:
+    client.add("A memory")
+    with Wire(daemon.socket) as wire:
+        assert wire.ask({"method": "list"})[0] == 0
+        assert wire.ask({"method": "authenticate", "token": "mt_wrong"})[2] == "unauthenticated"
+        assert wire.ask({"method": "list"})[2] == "unauthenticated"
+        assert wire.ask({"method": "shutdown"})[2] == "unauthenticated"
+        status = wire.ask({"method": "status"})
+        assert (status[0], status[2]["memories"]) == (0, 0)
+
+
+def test_a_wrong_token_fails_the_call_that_it_came_with(daemon: "Daemon") -> None:
+    with daemon.client(token="mt_wrong") as wrong, pytest.raises(Unauthenticated, match="not known"):
+        wrong.add("It is not stored")
+    with daemon.client() as owner:
+        assert owner.list().total == 0
+
+
+async def test_the_asynchronous_client_presents_its_token_too(daemon: "Daemon", client: Client) -> None:
+    token = client.call(AddToken(name="alpha", namespace="acme/alpha")).token
+    async with AsyncClient(socket=daemon.socket, autostart=False, token=token) as alpha:
+        added = await alpha.add("From alpha")
+        assert (await alpha.get(added.id)).namespace == "acme/alpha"
+        client.call(RevokeToken(name="alpha"))
+        with pytest.raises(Unauthenticated):
+            await alpha.list()
+    async with AsyncClient(socket=daemon.socket, autostart=False, token="mt_wrong") as wrong:
+        with pytest.raises(Unauthenticated):
+            await wrong.list()
+
+
+def test_the_token_of_the_environment_is_presented(
+    daemon: "Daemon", client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORYD_TOKEN", client.call(AddToken(name="alpha", namespace="acme/alpha")).token)
+    with daemon.client() as alpha:
+        assert alpha.get(alpha.add("Mine").id).namespace == "acme/alpha"
+    with daemon.client(token="") as owner:
+        assert owner.list().total == 1
+
+
+def test_a_token_is_presented_again_on_each_new_connection(daemon: "Daemon", client: Client) -> None:
+    token = client.call(AddToken(name="alpha", namespace="acme/alpha")).token
+    with daemon.client(token=token) as alpha:
+        alpha.add("On the first connection")
+        alpha.close()
+        assert alpha.list(reach="exact").total == 1
+
+
+def test_authenticate_tells_whom_the_connection_speaks_for(connect: Connect, client: Client) -> None:
+    token = client.call(AddToken(name="lead", namespace="acme/lead", role="lead")).token
+    identity = client.call(Authenticate(token=token))
+    assert (identity.name, identity.namespace, identity.role) == ("lead", "acme/lead", "lead")
+
+
+# Tokens wanted -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def strict(start_daemon: Callable[..., "Daemon"]) -> "Daemon":
+    return start_daemon(access={"require_token": True})
+
+
+def test_without_a_token_only_the_bare_status_is_answered(strict: "Daemon") -> None:
+    with strict.client() as nobody:
+        assert nobody.status().memories == 0
+        for call in (protocol.List(), protocol.GetStats(), protocol.Shutdown(), AddToken(name="x", namespace="y")):
+            with pytest.raises(Unauthenticated, match="wants a token"):
+                nobody.call(call)
+
+
+def test_the_owners_token_lies_in_the_data_directory_for_its_user_alone(strict: "Daemon") -> None:
+    file = strict.core.tokens.owner_file
+    assert file.stat().st_mode & 0o777 == 0o600
+    with strict.client(token=file.read_text().strip()) as owner:
+        owner.add("By the owner")
+        assert owner.status().memories == 1
+        token = owner.call(AddToken(name="alpha", namespace="acme/alpha")).token
+        with strict.client(token=token) as alpha:
+            alpha.add("By alpha")
+            assert alpha.status().memories == 2
+        assert owner.call(protocol.Authenticate(token=token)).name == "alpha"
+
+
+# Rules ---------------------------------------------------------------------------------------------------------------
+
+
+def test_every_method_has_a_rule_of_its_own() -> None:
+    assert [method for method in METHODS if method not in access.RULES] == []
+
+
+@pytest.mark.parametrize(
+    ("namespace", "own", "seen", "agents", "leads"),
+    [
+        ("a/b", True, True, True, True),
+        ("a/b/c", True, True, True, True),
+        ("a", False, True, False, True),
+        ("", False, True, False, True),
+        ("a/bc", False, False, False, False),
+        ("a/x", False, False, False, False),
+        ("b", False, False, False, False),
+    ],
+)
+def test_what_belongs_to_a_caller(namespace: str, own: bool, seen: bool, agents: bool, leads: bool) -> None:
+    agent, lead = Caller("agent", "a/b"), Caller("lead", "a/b")
+    assert (agent.owns(namespace), agent.sees(namespace)) == (own, seen)
+    assert (agent.may_change(namespace), lead.may_change(namespace)) == (agents, leads)
+    assert USER.owns(namespace)
+    assert USER.may_change(namespace)
+
+
+def test_nobody_owns_nothing() -> None:
+    assert NOBODY.bound
+    assert not NOBODY.may_change("a")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"namespace": ""}, {"namespace": "a//b"}, {"name": ""}, {"name": "x" * 65}, {"name": "a\nb"}]
+)
+def test_a_token_needs_a_name_and_a_namespace(client: Client, fields: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        client.call(AddToken(**{"name": "alpha", "namespace": "acme", **fields}))
+
+
+def test_tokens_are_listed_without_their_secrets_and_named_once(client: Client, daemon: "Daemon") -> None:
+    assert list(client.call(protocol.ListTokens())) == []
+    made = [client.call(AddToken(name=name, namespace="acme/x")) for name in ("b", "a")]
+    with pytest.raises(Conflict, match="'a' already"):
+        client.call(AddToken(name="a", namespace="acme/y"))
+    listed = client.call(protocol.ListTokens())
+    assert [(token.name, token.role, token.last_used_at) for token in listed] == [
+        ("a", "agent", None),
+        ("b", "agent", None),
+    ]
+    with daemon.client(token=made[0].token) as used:
+        used.list()
+    client.add("A write after the note of the use")
+    assert [token.last_used_at is None for token in client.call(protocol.ListTokens())] == [True, False]
+    stored = daemon.core.store.path.read_bytes() + daemon.core.store.path.with_name("memoryd.sqlite-wal").read_bytes()
+    assert not any(token.token.encode() in stored for token in made)
+
+
+def test_an_unknown_token_cannot_be_revoked(client: Client) -> None:
+    with pytest.raises(NotFound, match="no token 'x'"):
+        client.call(RevokeToken(name="x"))
+
+
+def test_tokens_outlive_the_daemon(process: Any) -> None:
+    with process.client() as owner:
+        token = owner.call(AddToken(name="alpha", namespace="acme/alpha")).token
+    process.stop()
+    process.start()
+    with process.client(token=token) as alpha:
+        assert alpha.get(alpha.add("Mine").id).namespace == "acme/alpha"

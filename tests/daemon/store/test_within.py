@@ -1,0 +1,90 @@
+"""Full text as if there were nothing but what the caller reaches."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoryd.daemon.store import fulltext
+from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.within import AVERAGE_WORDS, Within, _sum_of_varints
+from workbench import insert
+
+
+def within(store: Store, *names: str) -> Within:
+    numbers = frozenset(number for name in names if (number := store.namespaces.number(name)) is not None)
+    return Within(store.allowed(Filter(numbers), 0.0))
+
+
+def search(store: Store, text: str, *names: str) -> dict[int, float]:
+    made = within(store, *names)
+    with store.reading() as connection:
+        match = fulltext.build_match(connection, made, text)
+        found = made.search(connection, match.asked, store.allowed(Filter(), 0.0), 10) if match else []
+    return dict(found)
+
+
+def test_the_score_is_bm25_over_the_reached_memories(store: Store) -> None:
+    rows = [insert(store, text, "a").row for text in ("red apple", "red red pear and more words", "a plum")]
+    for number in range(20):
+        insert(store, f"red thing number {number} of somebody else", "b")
+    scores = search(store, "red", "a")
+    rarity = math.log((3 - 2 + 0.5) / (2 + 0.5))
+    assert rarity < 0
+    # FTS5's floor for what stands in more than half of all memories.
+    assert scores[rows[0]] == pytest.approx(1e-6 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / AVERAGE_WORDS)))
+    plum = search(store, "plum", "a")
+    expected = math.log((3 - 1 + 0.5) / (1 + 0.5)) * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / AVERAGE_WORDS))
+    assert plum == {rows[2]: pytest.approx(expected)}
+
+
+def test_words_of_metadata_and_neighbours_count_less(store: Store) -> None:
+    for number in range(9):
+        insert(store, f"filler {number}", "a")
+    content = insert(store, "the word zebra", "a").row
+    metadata = insert(store, "something", "a", metadata='{"animal": "zebra"}').row
+    neighbour = insert(store, "something else", "a", neighbours="a zebra stood there").row
+    scores = search(store, "zebras", "a")
+    assert scores[content] > scores[metadata] > scores[neighbour] > 0
+
+
+def test_nothing_reached_or_no_such_word_gives_nothing(store: Store) -> None:
+    assert search(store, "red", "a") == {}
+    insert(store, "red apple", "b")
+    assert search(store, "red", "a", "c") == {}
+    assert search(store, "zebra", "b") == {}
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    own=st.lists(st.text("abc ", min_size=1, max_size=12).filter(str.strip), max_size=5, unique=True),
+    others=st.lists(st.text("abc ", min_size=1, max_size=12).filter(str.strip), max_size=5, unique=True),
+)
+def test_scores_do_not_depend_on_what_is_not_reached(tmp_path_factory: Any, own: list[str], others: list[str]) -> None:
+    scores = []
+    for hidden in (others, []):
+        store = Store(tmp_path_factory.mktemp("store"))
+        try:
+            texts = {insert(store, text, "a", id=f"{number:032x}").row: text for number, text in enumerate(own)}
+            for number, text in enumerate(hidden, start=100):
+                insert(store, text, "b", id=f"{number:032x}")
+            found = search(store, "a b c ab bc", "a") if own else {}
+            scores.append({texts[row]: score for row, score in found.items()})
+        finally:
+            store.close()
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize(
+    ("data", "total"), [(b"", 0), (b"\x05", 5), (b"\x05\x00\x02", 7), (b"\x81\x00", 128), (b"\x81\x01\x03", 132)]
+)
+def test_the_lengths_that_full_text_keeps_are_varints(data: bytes, total: int) -> None:
+    assert _sum_of_varints(data) == total
+
+
+def test_a_row_number_that_the_mask_does_not_know_is_not_reached() -> None:
+    assert Within(np.array([False, True, False])).memories == 1
