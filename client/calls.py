@@ -23,6 +23,14 @@ from memoryd.client.protocol import (
     GetStats,
     GetStatus,
     GetTrace,
+    GraphAbstract,
+    GraphDedupe,
+    GraphEdges,
+    GraphExport,
+    GraphNode,
+    GraphNodes,
+    GraphRegroup,
+    GraphTopics,
     History,
     Hit,
     Hits,
@@ -290,6 +298,46 @@ def job_history(name: str | None = None, *, limit: int = 20) -> JobHistory:
     return JobHistory(name=name, limit=limit)
 
 
+def graph_nodes(query: str = "", *, limit: int = 20, **fields: Any) -> GraphNodes:
+    """List the nodes of the graph, the largest first; `fields`: topic, kind, sort, offset, reach."""
+    return _built(GraphNodes, query=query, limit=limit, **fields)
+
+
+def graph_edges(*, limit: int = 20, **fields: Any) -> GraphEdges:
+    """List the edges of the graph, the heaviest first; `fields`: kind, node, offset, reach."""
+    return _built(GraphEdges, limit=limit, **fields)
+
+
+def graph_node(node: int) -> GraphNode:
+    """Show one node with its members and neighbours."""
+    return GraphNode(node=node)
+
+
+def graph_topics() -> GraphTopics:
+    """List the topics, the largest first."""
+    return GraphTopics()
+
+
+def graph_dedupe(threshold: float | None = None, *, dry_run: bool = False) -> GraphDedupe:
+    """Merge nodes that are alike."""
+    return GraphDedupe(threshold=threshold, dry_run=dry_run)
+
+
+def graph_abstract(threshold: float | None = None, *, dry_run: bool = False) -> GraphAbstract:
+    """Give groups of clusters that are alike a concept node."""
+    return GraphAbstract(threshold=threshold, dry_run=dry_run)
+
+
+def graph_regroup(*, dry_run: bool = False) -> GraphRegroup:
+    """Find the topics anew."""
+    return GraphRegroup(dry_run=dry_run)
+
+
+def graph_export(after: int = 0, *, limit: int = 500, preview: int = 80) -> GraphExport:
+    """Return one part of the graph; ask again with `after` = the part's `next` until that is None."""
+    return GraphExport(after=after, limit=limit, preview=preview)
+
+
 def stats() -> GetStats:
     """Return counts of what is stored."""
     return GetStats()
@@ -345,5 +393,13 @@ class Methods:
     pause_job = method(pause_job)
     resume_job = method(resume_job)
     job_history = method(job_history)
+    graph_nodes = method(graph_nodes)
+    graph_edges = method(graph_edges)
+    graph_node = method(graph_node)
+    graph_topics = method(graph_topics)
+    graph_dedupe = method(graph_dedupe)
+    graph_abstract = method(graph_abstract)
+    graph_regroup = method(graph_regroup)
+    graph_export = method(graph_export)
     stats = method(stats)
     status = method(status)

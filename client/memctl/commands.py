@@ -55,6 +55,15 @@ GROUPS: dict[str, dict[str, Row]] = {
         "token add": Row("token", "make a token that binds an agent to a namespace"),
         "token revoke": Row("token", "revoke a token at once"),
     },
+    "Graph": {
+        "graph nodes": Row("graph", "the topic clusters of L2, the largest first"),
+        "graph edges": Row("graph", "what is between nodes, the heaviest first"),
+        "graph show": Row("graph", "one node: its memories and neighbours"),
+        "graph topics": Row("graph", "communities of nodes; --recompute finds them anew"),
+        "graph dedupe": Row("graph", "merge nodes that are alike"),
+        "graph abstract": Row("graph", "make concept nodes over clusters that are alike"),
+        "graph export": Row("graph_export", "the graph as a page to look at, GraphML or DOT"),
+    },
     "Background jobs": {
         "jobs list": Row("jobs", "background jobs: state, last run, next run"),
         "jobs run": Row("jobs", "run a job now, or show what it would do"),
@@ -80,7 +89,7 @@ GROUPS: dict[str, dict[str, Row]] = {
 COMMANDS: dict[str, Row] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 # The verb meant where a command of two words is given as one.
-DEFAULT_VERBS = {"model": "list", "jobs": "list", "config": "show", "token": "list"}
+DEFAULT_VERBS = {"graph": "nodes", "model": "list", "jobs": "list", "config": "show", "token": "list"}
 
 EXAMPLES = """\
 examples:

@@ -29,17 +29,13 @@ CLUSTERS = "n.namespace = ? AND n.model = ? AND n.kind = 'cluster'"
 
 
 class State(NamedTuple):
-    """What one namespace has: memories that wait, nodes that changed, (topic, number of clusters)."""
+    """What one namespace has: memories that wait, how many clusters changed, are newer than the topics, are in all."""
 
     namespace: int
     waiting: list[int]
     unsettled: int
-    topics: list[tuple[int | None, int]]
-
-    @property
-    def nodes(self) -> int:
-        """Return the number of clusters."""
-        return sum(number for _, number in self.topics)
+    new: int
+    nodes: int
 
 
 def abstraction_floor(floors: Floors) -> float:
@@ -55,21 +51,21 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         return
     numbers = _numbers(core)
     for state in states(core, generation):
-        if state.waiting or state.unsettled or due(state.topics):
+        if state.waiting or state.unsettled or due(state.new, state.nodes):
             yield from _maintained(core, generation, state, numbers)
 
 
 def _maintained(core: Core, generation: Generation, state: State, numbers: Iterator[int]) -> Iterator[Step]:
     draft = _draft(core, generation, state.namespace, numbers)
     changes = len(state.waiting) + state.unsettled
-    whole = changes > FEW or state.nodes <= _SMALL or due([*state.topics, (None, changes)])
+    whole = changes > FEW or state.nodes <= _SMALL or due(state.new + changes, state.nodes)
     yield from draft.load(_nodes(core, draft) if whole else _near(core, draft, state.waiting))
     yield from draft.join(state.waiting)
     if not whole:
         yield from draft.load(_near_changed(core, draft))
     yield from draft.merge()
     yield from draft.name()
-    if whole and due(_topics_of(draft)):
+    if whole and due(*_new_and_all(draft)):
         yield from concepts(draft, abstraction_floor(generation.embedder.floors))
         yield from topics(draft, generation.embedder.floors.relevant)
 
@@ -110,9 +106,11 @@ def _each(
     if generation is None:
         return
     numbers = _numbers(core)
-    for state in states(core, generation):
-        if state.nodes and (reached is None or state.namespace in reached):
-            draft = _draft(core, generation, state.namespace, numbers, merge)
+    with core.store.reading() as connection:
+        places = sorted(_counts(connection, "kind = 'cluster'"))
+    for place in places:
+        if reached is None or place in reached:
+            draft = _draft(core, generation, place, numbers, merge)
             yield from draft.load(_nodes(core, draft))
             yield from steps(draft)
 
@@ -128,26 +126,25 @@ def states(core: Core, generation: Generation) -> list[State]:
     """Return what each namespace that has anything in L2 has, by rising number."""
     with core.store.reading() as connection:
         waiting = stored.backlog(connection, generation.model)
-        unsettled = _counts(connection, "settled = 0 AND kind = 'cluster'", "namespace")
-        grouped: dict[int, list[tuple[int | None, int]]] = {}
-        sql = "SELECT namespace, topic, count(*) FROM nodes WHERE kind = 'cluster' GROUP BY 1, 2 ORDER BY 1, 2"
-        for namespace, topic, number in connection.execute(sql):
-            grouped.setdefault(namespace, []).append((topic, number))
+        unsettled = _counts(connection, "settled = 0 AND kind = 'cluster'")
+        new = _counts(connection, "topic IS NULL AND kind = 'cluster'")
+        places = sorted({*waiting, *unsettled, *new})
+        listed = ", ".join(map(str, places))
+        nodes = _counts(connection, f"namespace IN ({listed}) AND kind = 'cluster'")
     return [
-        State(namespace, waiting.get(namespace, []), unsettled.get(namespace, 0), grouped.get(namespace, []))
-        for namespace in sorted({*waiting, *grouped})
+        State(place, waiting.get(place, []), unsettled.get(place, 0), new.get(place, 0), nodes.get(place, 0))
+        for place in places
     ]
 
 
-def _counts(connection: apsw.Connection, where: str, column: str) -> dict[int, int]:
-    found: Any = connection.execute(f"SELECT {column}, count(*) FROM nodes WHERE {where} GROUP BY 1")
+def _counts(connection: apsw.Connection, where: str) -> dict[int, int]:
+    found: Any = connection.execute(f"SELECT namespace, count(*) FROM nodes WHERE {where} GROUP BY 1")
     return dict(found)
 
 
-def _topics_of(draft: Draft) -> list[tuple[int | None, int]]:
+def _new_and_all(draft: Draft) -> tuple[int, int]:
     living = [draft.topics[place] for place in range(draft.clusters.count) if draft.clusters.sizes[place]]
-    new = sum(topic is None for topic in living)
-    return [(None, new), (0, len(living) - new)]
+    return sum(topic is None for topic in living), len(living)
 
 
 def _numbers(core: Core) -> Iterator[int]:

@@ -5,7 +5,7 @@ what has not changed gives no step. A concept or topic keeps its number as long 
 former self than any other has.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from memoryd.daemon.lifecycle.clustering_writes import Concept, Drop, Topic
 from memoryd.daemon.lifecycle.work import Step
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.tiers import graph_topics
-from memoryd.daemon.tiers.clusters import fitting, grouped
+from memoryd.daemon.tiers.clusters import MAX_MEMBERS, fitting, grouped
 from memoryd.daemon.tiers.graph_topics import renumbered
 
 LEAST = 3  # clusters that a concept stands for
@@ -29,7 +29,7 @@ def concepts(draft: Draft, floor: float) -> Iterator[Step]:
     """Give each group of clusters that are alike a concept node."""
     living = alive(draft)
     units = draft.clusters.units[living]
-    found = fitting(units, grouped(units, range(len(living)), floor), floor)
+    found = fitting(units, grouped(units, range(len(living)), floor), floor, MAX_MEMBERS)
     groups = [[int(living[i]) for i in group] for group in sorted(found) if len(group) >= LEAST]
     there = _concepts(draft)
     former = [(cluster, node) for node, (_, clusters) in there.items() for cluster in clusters]
@@ -139,8 +139,6 @@ def _topics(draft: Draft) -> tuple[dict[int, str], int]:
         return dict(found), stored.sequence(connection, "topics")
 
 
-def due(states: Iterable[tuple[int | None, int]]) -> bool:
-    """Tell whether concepts and topics are to be made anew, from (topic, how many clusters): enough are new to them."""
-    counted = dict(states)
-    new, total = counted.get(None, 0), sum(counted.values())
+def due(new: int, total: int) -> bool:
+    """Tell whether concepts and topics are to be made anew: one cluster of fifty is newer than they are."""
     return new > 0 and new * 50 >= total

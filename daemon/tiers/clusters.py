@@ -6,6 +6,7 @@ renormalised when compared. The outcome depends on the order of the vectors and 
 blocks by one matrix product, and what a join changes within a block is computed again at once.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 from memoryd.daemon.store.vectors import Vector
 
 MAX_MEMBERS = 20
+ROOMY = 14  # members that a part of a split has at most, if possible: a full one is split again by the next that joins
 STEP = 0.05  # by which the threshold rises each time a cluster is too large
+_STRICTEST = 0.99  # above it rounding would tell equal vectors apart
 _BLOCK = 256
 _NEVER = np.float32(-2.0)  # below every cosine
 
@@ -59,7 +62,7 @@ class Clusters:
     def replace(self, place: int, total: Vector, size: int) -> None:
         """Give a cluster other members: the sum of their vectors and their number. With none it is never found."""
         self._sums[place], self.sizes[place] = total, size
-        self.units[place] = unit(total[None, :])[0]
+        self.units[place] = total / np.float32(max(math.sqrt(total @ total), 1e-12))
 
     def merge(self, into: int, gone: int) -> None:
         """Move all members of one cluster to another."""
@@ -139,20 +142,20 @@ def mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[
     return found
 
 
-def split(vectors: Vector, threshold: float, most: int = MAX_MEMBERS) -> list[list[int]]:
-    """Return the positions of the vectors of one node in groups of at most `most`.
+def split(vectors: Vector, threshold: float) -> list[list[int]]:
+    """Return the positions of the vectors of one node in parts of at most `MAX_MEMBERS`, if possible with some room.
 
     They are clustered anew `STEP` above the threshold that brought them together. Small groups that are left over are
     put together again where they are at least as similar as the node's members had to be.
     """
     everything = [list(range(len(vectors)))]
-    return gathered(vectors, sorted(fitting(vectors, everything, threshold, most)), threshold, most)
+    return gathered(vectors, sorted(fitting(vectors, everything, threshold, ROOMY)), threshold, ROOMY)
 
 
-def fitting(vectors: Vector, groups: list[list[int]], threshold: float, most: int = MAX_MEMBERS) -> list[list[int]]:
+def fitting(vectors: Vector, groups: list[list[int]], threshold: float, most: int) -> list[list[int]]:
     """Return the groups, those of more than `most` clustered anew, stricter by `STEP` each time, until they fit.
 
-    What no threshold can tell apart is cut into equal parts in its order.
+    What no threshold can tell apart stays together up to `MAX_MEMBERS`; more is cut into equal parts in its order.
     """
     waiting = [(group, threshold) for group in groups]
     done: list[list[int]] = []
@@ -160,8 +163,8 @@ def fitting(vectors: Vector, groups: list[list[int]], threshold: float, most: in
         part, strictness = waiting.pop()
         if len(part) <= most:
             done.append(part)
-        elif strictness >= 1.0:
-            done += equal_parts(part, most)
+        elif strictness + STEP > _STRICTEST:
+            done += equal_parts(part, MAX_MEMBERS)
         else:
             waiting += [(group, strictness + STEP) for group in grouped(vectors, part, strictness + STEP)]
     return done
@@ -183,8 +186,9 @@ def gathered(vectors: Vector, groups: list[list[int]], floor: float, most: int) 
         for place in pairs.tolist():
             groups[place] = groups[place] + groups[nearest[place]]
             sums[place] += sums[nearest[place]]
-        kept = np.setdiff1d(here, nearest[pairs])
-        groups, sums = [groups[place] for place in kept], sums[kept]
+        kept = np.ones(len(groups), bool)
+        kept[nearest[pairs]] = False
+        groups, sums = [group for group, keep in zip(groups, kept, strict=True) if keep], sums[kept]
     return sorted(sorted(group) for group in groups)
 
 

@@ -130,7 +130,7 @@ def test_what_a_split_leaves_over_is_put_together_again() -> None:
     tight, loose = [near(0)] * 20, [near(0, 0.9, turn) for turn in range(2, 7)]
     parts = split(np.stack([*tight, *loose]), 0.7)
     assert sorted(map(len, parts)) == [5, 20]
-    assert sorted(map(len, fitting(np.stack([*tight, *loose]), [list(range(25))], 0.85))) == [1] * 5 + [20]
+    assert sorted(map(len, fitting(np.stack([*tight, *loose]), [list(range(25))], 0.85, 20))) == [1] * 5 + [20]
 
 
 def test_gathering_stops_at_the_floor() -> None:

@@ -1,0 +1,210 @@
+"""graph export: the graph within reach as GraphML, as DOT, or as one HTML page that needs no network."""
+
+import os
+import re
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+import msgspec
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for, placed
+from memoryd.client.memctl.output import note, say_json
+from memoryd.client.memctl.table import count
+from memoryd.client.protocol import Edge, ExportedNode, GraphExport, GraphTopics, Topic
+
+SHOWN_NODES = 5000  # in a page, unless --limit says otherwise
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Graph(NamedTuple):
+    """What is exported: nodes by falling size, the edges between them, the topics, how many nodes there are in all."""
+
+    nodes: list[ExportedNode]
+    edges: list[Edge]
+    topics: list[Topic]
+    total: int
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--format", choices=list(FORMATS), default="html", help="html: one page to look at; graphml, dot: for tools"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (standard output)")
+    parser.add_argument("--limit", type=int, metavar="N", help=f"only the N largest nodes (html: {SHOWN_NODES})")
+    parser.add_argument("--preview", type=int, default=160, metavar="N", help="characters of each memory (160)")
+    add_reach(parser)
+
+
+def _export(args: Namespace) -> None:
+    limit = args.limit if args.limit is not None else SHOWN_NODES if args.format == "html" else None
+    graph = fetch(args, limit)
+    if args.json:
+        return say_json({"nodes": graph.nodes, "edges": graph.edges, "topics": graph.topics, "total": graph.total})
+    text = "".join(FORMATS[args.format](graph))
+    if args.output in (None, "-"):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+        return None
+    write_private(Path(args.output), text)
+    shown = "" if len(graph.nodes) == graph.total else f" of {graph.total:,}, the largest"
+    return note(f"{args.output}: {count(len(graph.nodes), 'node')}{shown}, {count(len(graph.edges), 'edge')}.")
+
+
+def fetch(args: Namespace, limit: int | None) -> Graph:
+    """Return the graph, part by part."""
+    nodes: list[ExportedNode] = []
+    edges: list[Edge] = []
+    with client_for(args) as client:
+        topics = client.call(placed(args, GraphTopics())).topics
+        after: int | None = 0
+        while after is not None:
+            part = client.call(placed(args, GraphExport(after=after, preview=args.preview)))
+            nodes += part.nodes
+            edges += part.edges
+            after = part.next
+    chosen = sorted(nodes, key=lambda n: (n.node.kind == "concept", -n.node.size, n.node.id))[:limit]
+    kept = {item.node.id for item in chosen}
+    return Graph(chosen, [e for e in edges if e.origin in kept and e.target in kept], topics, len(nodes))
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, as it holds memories; replace one that is there."""
+    part = path.with_name(path.name + ".part")
+    try:
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        part.replace(path)
+    except OSError as error:
+        raise MemorydError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def similar_pairs(graph: Graph) -> Iterator[tuple[int, int, float]]:
+    """Yield each pair of exported nodes of which one is among the most similar to the other, once."""
+    kept = {item.node.id for item in graph.nodes}
+    seen: set[tuple[int, int]] = set()
+    for item in graph.nodes:
+        for other, cosine in item.similar:
+            pair = (min(item.node.id, other), max(item.node.id, other))
+            if other in kept and pair not in seen:
+                seen.add(pair)
+                yield *pair, cosine
+
+
+def all_edges(graph: Graph) -> Iterator[tuple[int, int, str, float]]:
+    """Yield every edge: those of the graph and those of similarity."""
+    for edge in graph.edges:
+        yield edge.origin, edge.target, edge.kind, edge.weight
+    for origin, target, cosine in similar_pairs(graph):
+        yield origin, target, "similar", cosine
+
+
+# GraphML -------------------------------------------------------------------------------------------------------------
+
+_KEYS = (
+    ("label", "node", "string"),
+    ("kind", "node", "string"),
+    ("size", "node", "int"),
+    ("namespace", "node", "string"),
+    ("topic", "node", "int"),
+    ("topic_label", "node", "string"),
+    ("relation", "edge", "string"),
+    ("weight", "edge", "double"),
+)
+
+
+def graphml(graph: Graph) -> Iterator[str]:
+    """Yield GraphML; `co_occurs` and `similar` have no direction, whatever way they are written."""
+    labels = {topic.id: topic.label for topic in graph.topics}
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    for name, on, kind in _KEYS:
+        yield f'  <key id="{name}" for="{on}" attr.name="{name}" attr.type="{kind}"/>\n'
+    yield '  <graph id="memoryd" edgedefault="directed">\n'
+    for item in graph.nodes:
+        node = item.node
+        data: dict[str, Any] = {
+            "label": node.label,
+            "kind": node.kind,
+            "size": node.size,
+            "namespace": node.namespace,
+            "topic": node.topic or 0,
+            "topic_label": labels.get(node.topic or 0, ""),
+        }
+        yield f'    <node id="n{node.id}">{_data(data)}</node>\n'
+    for place, (origin, target, relation, weight) in enumerate(all_edges(graph)):
+        data = {"relation": relation, "weight": f"{weight:.6g}"}
+        yield f'    <edge id="e{place}" source="n{origin}" target="n{target}">{_data(data)}</edge>\n'
+    yield "  </graph>\n</graphml>\n"
+
+
+def _data(values: dict[str, Any]) -> str:
+    return "".join(
+        f"<data key={quoteattr(key)}>{escape(_NOT_XML.sub(' ', str(value)))}</data>" for key, value in values.items()
+    )
+
+
+# DOT -----------------------------------------------------------------------------------------------------------------
+
+
+def dot(graph: Graph) -> Iterator[str]:
+    """Yield DOT for Graphviz, each topic a cluster."""
+    yield 'digraph memoryd {\n  graph [overlap=false];\n  node [shape=ellipse, fontname="sans-serif"];\n'
+    members: dict[int, list[ExportedNode]] = {}
+    for item in graph.nodes:
+        members.setdefault(item.node.topic or 0, []).append(item)
+    for topic in graph.topics:
+        if topic.id in members:
+            yield f"  subgraph cluster_{topic.id} {{\n    label={_quoted(topic.label)};\n"
+            yield from (f"  {line}" for line in _dot_nodes(members.pop(topic.id)))
+            yield "  }\n"
+    for rest in members.values():
+        yield from _dot_nodes(rest)
+    for origin, target, relation, weight in all_edges(graph):
+        way = "" if relation in ("derived_from", "abstracted_from") else ", dir=none"
+        yield f"  n{origin} -> n{target} [relation={relation}, weight={weight:.6g}{way}];\n"
+    yield "}\n"
+
+
+def _dot_nodes(items: list[ExportedNode]) -> Iterator[str]:
+    for item in items:
+        shape = ", shape=diamond" if item.node.kind == "concept" else ""
+        yield f"  n{item.node.id} [label={_quoted(item.node.label)}, size={item.node.size}{shape}];\n"
+
+
+def _quoted(text: str) -> str:
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# HTML ----------------------------------------------------------------------------------------------------------------
+
+
+def html(graph: Graph) -> Iterator[str]:
+    """Yield the page: the template with the graph and its layout as JSON in it."""
+    from memoryd.client.memctl.graph_layout import layout
+
+    before, after = Path(__file__).with_name("graph.html").read_text(encoding="utf-8").split("/*DATA*/null")
+    yield before
+    # `</` would end the script; it cannot stand in JSON but within a text.
+    yield msgspec.json.encode(layout(graph)).decode().replace("</", "<\\/")
+    yield after
+
+
+FORMATS = {"graphml": graphml, "dot": dot, "html": html}
+
+COMMANDS = {
+    "graph export": Command(
+        _arguments,
+        _export,
+        "  memctl graph export -o graph.html\n"
+        "  memctl graph export --format graphml -o graph.graphml\n"
+        "  memctl graph export --format dot --limit 200 | sfdp -Tsvg > graph.svg",
+    )
+}
