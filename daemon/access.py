@@ -131,5 +131,5 @@ def _placed(call: Any, caller: Caller, outward: bool) -> Any:
 def _no_token(tokens: Tokens) -> Unauthenticated:
     if tokens.required:
         advice = "Make one with `memctl token add`, present it with Client(token=…) or MEMORYD_TOKEN."
-        return Unauthenticated(f"This daemon wants a token. {advice}", {"owner_token": str(tokens.owner_file)})
-    return Unauthenticated("The token of this connection is not in force; present another one.")
+        return tokens.refusal(f"This daemon wants a token. {advice}")
+    return tokens.refusal("The token of this connection is not in force; present another one.")

@@ -44,7 +44,7 @@ class Tokens:
             found: Any = connection.execute("SELECT role, namespace, name, hash FROM tokens").fetchall()
         for role, namespace, name, key in found:
             self._callers[key] = Caller(role, namespace, name, key)
-        if required:
+        if required or self.owner_file.exists():
             key = _hash(_owner_secret(self.owner_file))
             self._callers[key] = Caller("owner", key=key)
 
@@ -52,9 +52,13 @@ class Tokens:
         """Return whom a token stands for; raise `Unauthenticated`."""
         caller = self._callers.get(_hash(secret))
         if caller is None:
-            raise Unauthenticated("The token is not known here; it may have been revoked.")
+            raise self.refusal("The token is not known here; it may have been revoked.")
         self._note_use(caller)
         return caller
+
+    def refusal(self, sentence: str) -> Unauthenticated:
+        """Return the error for a connection without a token in force; it says where the owner finds its own."""
+        return Unauthenticated(sentence, {"owner_token": str(self.owner_file)} if self.required else {})
 
     def holds(self, caller: Caller) -> bool:
         """Tell whether the token of a caller is still in force."""

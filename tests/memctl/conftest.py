@@ -14,7 +14,7 @@ from memoryd.client.memctl import run
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Keep every test away from the user's daemon, data and configuration."""
-    for name in ("MEMORYD_NAMESPACE", "NO_COLOR", "COLUMNS"):
+    for name in ("MEMORYD_NAMESPACE", "MEMORYD_TOKEN", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MEMORYD_SOCKET", str(folder / "s"))
     monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "data"))
