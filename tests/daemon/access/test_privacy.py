@@ -29,6 +29,7 @@ from two_worlds import (
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, method_name
+from memoryd.daemon.tiers import graph
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -74,6 +75,7 @@ def build(daemon: "Daemon", secret: bool) -> World:
         owner.call(protocol.Add(memory=NewMemory(content=text, id=id), namespace=ALPHA))
     owner.call(protocol.Add(memory=NewMemory(content="A mixed prefix", id=MIXED_ID), namespace=ALPHA))
     _touch_both(world)
+    _cluster(world)
     if secret:
         _use_some(world)
     daemon.core.effects.flush()
@@ -103,6 +105,28 @@ def _touch_both(world: World) -> None:
     # A search of everything from alpha's place.
     found = owner.call(protocol.Search(query="wombat zyzzyva", namespace=ALPHA, reach="all", limit=100))
     world.secret_traces.append(found.trace)
+
+
+def _cluster(world: World) -> None:
+    """Put all memories into the registry and its graph; those of beta last, so that the others' nodes have no gaps."""
+
+    def to_registry(transaction: Any, condition: str) -> None:
+        number = world.daemon.core.store.namespaces.number(BETA)
+        where = condition.format(number or 0)
+        transaction.connection.execute(f"UPDATE memories SET tier = 'L2' WHERE {where}")
+
+    def relate(transaction: Any, known: set[int]) -> None:
+        nodes = [node for (node,) in transaction.connection.execute("SELECT id FROM nodes ORDER BY id")]
+        new = [(node, other) for node in nodes[:2] for other in nodes if other not in known and other != node]
+        graph.strengthen(transaction.connection, new, 5.0)
+        known.update(nodes)
+
+    core = world.daemon.core
+    known: set[int] = set()
+    for condition in ("namespace <> {0}", "namespace = {0}"):
+        core.store.write(lambda transaction, chosen=condition: to_registry(transaction, chosen)).result()
+        world.owner.call(protocol.RunJob(name="cluster"))
+        core.store.write(lambda transaction: relate(transaction, known)).result()
 
 
 def _hide_some(world: World) -> None:
@@ -274,6 +298,23 @@ def _shares(world: World) -> Iterator[Call[Any]]:
     yield protocol.Share(ids=[OWN_IDS[0]], to=TEAM)
 
 
+def _nodes(world: World) -> Iterator[Call[Any]]:
+    yield from _placed(protocol.GraphNodes)
+    for word in (*SECRET_WORDS, "deploy"):
+        yield protocol.GraphNodes(query=word)
+
+
+def _edges(world: World) -> Iterator[Call[Any]]:
+    yield from _placed(protocol.GraphEdges, limit=1000)
+    for node in range(1, 40):
+        yield protocol.GraphEdges(node=node)
+
+
+def _node(world: World) -> Iterator[Call[Any]]:
+    for node in range(1, 40):
+        yield protocol.GraphNode(node=node)
+
+
 def _once(*calls: Call[Any]) -> Probe:
     return lambda world: iter(calls)
 
@@ -301,6 +342,14 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.RunJob: _once(protocol.RunJob(name="sweep", dry_run=True), protocol.RunJob(name="sweep")),
     protocol.PauseJob: _once(protocol.PauseJob(name="sweep")),
     protocol.ResumeJob: _once(protocol.ResumeJob(name="sweep")),
+    protocol.GraphNodes: _nodes,
+    protocol.GraphEdges: _edges,
+    protocol.GraphNode: _node,
+    protocol.GraphTopics: lambda world: _placed(protocol.GraphTopics),
+    protocol.GraphExport: lambda world: _placed(protocol.GraphExport),
+    protocol.GraphDedupe: _once(protocol.GraphDedupe(), protocol.GraphDedupe(dry_run=True)),
+    protocol.GraphAbstract: _once(protocol.GraphAbstract(dry_run=True)),
+    protocol.GraphRegroup: _once(protocol.GraphRegroup(dry_run=True)),
     protocol.Update: _by_id(protocol.Update, importance=0.7, content="A changed text"),
     protocol.Tag: _by_id(protocol.Tag, tags=["seen"]),
     protocol.Undo: _undo,
