@@ -16,6 +16,7 @@ from memoryd.client.protocol import (
     AddMany,
     Call,
     Changed,
+    Consolidate,
     Delete,
     Explain,
     Explanation,
@@ -40,6 +41,8 @@ from memoryd.client.protocol import (
     List,
     Memory,
     NewMemory,
+    NewTurn,
+    Observe,
     Operations,
     Page,
     PauseJob,
@@ -47,8 +50,12 @@ from memoryd.client.protocol import (
     ResumeJob,
     RunJob,
     Search,
+    Seed,
     Share,
+    Skipped,
     Tag,
+    Tiers,
+    Turns,
     Undo,
     Update,
     WhyNot,
@@ -298,6 +305,54 @@ def job_history(name: str | None = None, *, limit: int = 20) -> JobHistory:
     return JobHistory(name=name, limit=limit)
 
 
+def observe(turns: Iterable[NewTurn | Mapping[str, Any]], *, session: str = "") -> Observe:
+    """Take note of turns of a conversation: mappings with role and content, and created_at and id if they matter."""
+    return Observe(turns=[new_turn(turn) for turn in turns], session=session)
+
+
+def new_turn(item: NewTurn | Mapping[str, Any]) -> NewTurn:
+    """Return a `NewTurn` for a mapping of its fields; the date may be ISO text or a datetime."""
+    if isinstance(item, NewTurn):
+        return item
+    fields = {name: value for name, value in item.items() if value is not None}
+    if "created_at" in fields:
+        fields["created_at"] = seconds(fields["created_at"])
+    try:
+        return msgspec.convert(fields, NewTurn)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"Not a turn: {error}.") from None
+
+
+def turns(*, session: str | None = None, limit: int = 100, reach: str | None = None) -> Turns:
+    """Return the turns in L0, newest first."""
+    return _built(Turns, session=session, limit=limit, reach=reach)
+
+
+def skipped(*, limit: int = 100, offset: int = 0, reach: str | None = None) -> Skipped:
+    """Return turns that were not kept, newest first, each with the reason."""
+    return _built(Skipped, limit=limit, offset=offset, reach=reach)
+
+
+def tiers(*, reach: str | None = None) -> Tiers:
+    """Return what each tier holds, and how many turns went which way."""
+    return _built(Tiers, reach=reach)
+
+
+def consolidate(*, dry_run: bool = False, reach: str | None = None) -> Consolidate:
+    """Judge, promote, move to the registry and cluster everything within reach now."""
+    return _built(Consolidate, dry_run=dry_run, reach=reach)
+
+
+def seed(
+    *,
+    turns: Iterable[NewTurn | Mapping[str, Any]] = (),
+    memories: Iterable[NewMemory | Mapping[str, Any]] = (),
+    session: str = "",
+) -> Seed:
+    """Take in many turns (at most 500 a call) or memories at once, without the gate."""
+    return Seed(turns=[new_turn(turn) for turn in turns], memories=[new_memory(m) for m in memories], session=session)
+
+
 def graph_nodes(query: str = "", *, limit: int = 20, **fields: Any) -> GraphNodes:
     """List the nodes of the graph, the largest first; `fields`: topic, kind, sort, offset, reach."""
     return _built(GraphNodes, query=query, limit=limit, **fields)
@@ -393,6 +448,12 @@ class Methods:
     pause_job = method(pause_job)
     resume_job = method(resume_job)
     job_history = method(job_history)
+    observe = method(observe)
+    turns = method(turns)
+    skipped = method(skipped)
+    tiers = method(tiers)
+    consolidate = method(consolidate)
+    seed = method(seed)
     graph_nodes = method(graph_nodes)
     graph_edges = method(graph_edges)
     graph_node = method(graph_node)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -65,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", metavar="FILE", help="the configuration file (MEMORYD_CONFIG)")
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     parser.add_argument("--print-config", action="store_true", help="print the effective configuration and exit")
+    parser.add_argument(
+        "--clock", metavar="FILE", type=Path, help="take a file's modification time for now: demonstrations, tests"
+    )
     parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"memoryd {memoryd.__version__}")
     return parser
@@ -73,9 +77,11 @@ def _parser() -> argparse.ArgumentParser:
 def _serve(given: argparse.Namespace, settings: config.Config) -> None:
     from memoryd import models
     from memoryd.daemon import dispatch, handlers  # noqa: F401
+    from memoryd.daemon.clock import clock_of
     from memoryd.daemon.core.core import Core, make_private
     from memoryd.daemon.fetch import fetch
     from memoryd.daemon.lifecycle import jobs
+    from memoryd.daemon.lifecycle.judging import Judge
 
     dispatch.check()
     jobs.check()
@@ -91,7 +97,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
         wait_s = _PREDECESSOR_LIMIT_S if given.ready_fd is not None else 0.0
         stack.callback(os.close, listen.lock(socket_lock, f"the socket {socket_path}", wait_s))
         stack.callback(os.close, listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s))
-        core = Core(folder, settings, models_folder, models.load, fetch)
+        core = Core(folder, settings, models_folder, models.load, fetch, clock_of(given.clock) if given.clock else time)
         stack.callback(core.close)
         listener = listen.passed_socket()
         if listener is None:
@@ -99,6 +105,9 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
             stack.callback(socket_path.unlink, missing_ok=True)
         stack.callback(listener.close)
         core.start()
+        judge = Judge(core)
+        stack.callback(judge.close)
+        judge.start()
         asyncio.run(_run(core, settings, listener, given.ready_fd))
     logger.info("stopped")
 

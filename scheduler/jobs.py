@@ -17,6 +17,10 @@ class Row(NamedTuple):
 
 
 JOBS: dict[str, Row] = {
+    "promote": Row(_HOUR_S, 2 * _MINUTE_S, "Empty L0 of the namespaces that have been quiet for long."),
+    "sweep": Row(5 * _MINUTE_S, 5 * _MINUTE_S, "Move memories that were not used for long from L1 to L2."),
+    "caps": Row(5 * _MINUTE_S, 5 * _MINUTE_S, "Bring L1 and L2 of each namespace below their limits."),
+    "expire": Row(_HOUR_S, 5 * _MINUTE_S, "Delete memories whose time was over long ago."),
     "cluster": Row(5 * _MINUTE_S, 10 * _MINUTE_S, "Put memories of L2 into nodes; split, merge, name these."),
     "embed": Row(5 * _MINUTE_S, _MINUTE_S, "Try again to embed memories that have no vector."),
     "checkpoint": Row(5 * _MINUTE_S, _MINUTE_S, "Fold the write-ahead log into the database file."),

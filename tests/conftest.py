@@ -23,6 +23,7 @@ from memoryd.client import Client
 from memoryd.daemon import handlers  # noqa: F401
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.lifecycle.judging import Judge
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.listen import listening_socket
 from memoryd.daemon.server import Server
@@ -136,9 +137,12 @@ class Daemon:
         with listening_socket(self.socket) as listener:
             self.jobs = Runner(self.core)  # by hand only: no scheduler
             self.server = Server(self.core, self._config.server, listener, self._stop.set, self.jobs)
+            judge = Judge(self.core)
+            judge.start()
             await self.server.start()
             self._ready.set()
             await self._stop.wait()
+            judge.close()
             await self.server.stop()
 
     def client(self, namespace: str | Sequence[str] = "", **options: object) -> Client:

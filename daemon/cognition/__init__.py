@@ -1,1 +1,1 @@
-"""Cognition: how much a turn matters and what it says in one sentence. Rules here; an LLM joins by the same interface."""
+"""Cognition: how much a turn matters, what it says in one sentence. Rules now; an LLM joins by the same interface."""

@@ -1,8 +1,8 @@
 """How much a turn matters, by rules: a start value, and a weight for each kind of thing that it says.
 
-A plain statement stays just above the line of 0.5, so that nothing is dropped for being said simply; small talk and bare
-requests fall below it. Each feature counts once, however often it occurs. Pure functions; the time taken is linear in
-the text, of which the beginning is read.
+A plain statement is on the line of 0.5, so that nothing is dropped for being said simply; small talk and bare requests
+fall below it. Each feature counts once, however often it occurs. Pure functions; the time taken is linear in the text,
+of which the beginning is read.
 """
 
 import re
@@ -47,22 +47,24 @@ FEATURES: tuple[Feature, ...] = (
     _feature(
         "rule",
         0.25,
-        r"\b(?:must|never|always|required?|requires|mandatory|forbidden|not allowed|may only|only allowed|policy|rules?|"
-        r"convention|make sure|ensure|do not|don't|avoid|remember (?:to|that)|note that|keep in mind|important|"
+        r"\b(?:must|never|always|required?|requires|mandatory|forbidden|not allowed|may only|only allowed|policy|"
+        r"rules?|convention|make sure|ensure|do not|don't|avoid|remember (?:to|that)|note that|"
+        r"keep in mind|important|"
         r"by default|should(?: not|n't)?)\b",
     ),
     _feature(
         "preference",
         0.25,
-        r"\bI(?:'d| would)? (?:really |also |usually |always |much )?(?:prefer|like|love|enjoy|hate|dislike|want|can't stand)\b"
+        r"\bI(?:'d| would)? (?:really |also |usually |always |much )?"
+        r"(?:prefer|like|love|enjoy|hate|dislike|want|can't stand)\b"
         r"|\b(?:favou?rite|preferred|allergic|vegetarian|vegan|prefers|likes|loves|hates|enjoys)\b",
     ),
     # Who and what belongs to the speaker, what happened to them.
     _feature(
         "personal",
         0.2,
-        r"\bmy (?:name|wife|husband|partner|son|daughter|mother|father|mom|dad|brother|sister|cousin|niece|nephew|friend|"
-        r"boss|team|company|job|birthday|address|phone|email|doctor|dog|cat|car|house|home|[a-z]+ is)\b"
+        r"\bmy (?:name|wife|husband|partner|son|daughter|mother|father|mom|dad|brother|sister|cousin|niece|nephew|"
+        r"friend|boss|team|company|job|birthday|address|phone|email|doctor|dog|cat|car|house|home|[a-z]+ is)\b"
         r"|\bI(?:'m| am| was) (?:a|an|the|from|based|married|born|working|living|allergic|using|learning)\b"
         r"|\bI (?:just |recently |actually |already |once |also |finally )?(?:live|lived|work|worked|own|bought|got|"
         r"moved|met|went|started|finished|graduated|joined|attended|visited|made|sold|lost|won|earned|redeemed|"
@@ -71,35 +73,41 @@ FEATURES: tuple[Feature, ...] = (
     _feature(
         "lesson",
         0.25,
-        r"\b(?:root cause|turns out|turned out|caused by|because|the (?:fix|problem|issue|cause|bug|reason|trick|answer)"
-        r" (?:is|was)|fixed by|solved by|workaround|lesson|learned|learnt|mistake|regression|due to|works? only|"
+        r"\b(?:root cause|turns out|turned out|caused by|because|"
+        r"the (?:fix|problem|issue|cause|bug|reason|trick|answer) (?:is|was)|fixed by|solved by|"
+        r"workaround|lesson|learned|learnt|mistake|regression|due to|works? only|"
         r"fails? (?:when|if|on|unless)|breaks? (?:when|if|on))\b",
     ),
     _feature(
         "plan",
         0.15,
         r"\b(?:deadline|due (?:on|by)|schedule[ds]?|meeting|appointment|release|deploy(?:s|ed|ment|ments)?|launch|"
-        r"milestone|plan(?:s|ned|ning)? (?:to|for|on|a)|will be|by (?:end of|next|the end)|until|every (?:day|week|month|"
-        r"year|night|morning|" + _DAYS + r"))\b",
+        r"milestone|plan(?:s|ned|ning)? (?:to|for|on|a)|will be|by (?:end of|next|the end)|until|every (?:day|week|"
+        r"month|year|night|morning|" + _DAYS + r"))\b",
     ),
     _feature(
         "date",
         0.15,
-        r"\b(?:" + _DAYS + r"|today|yesterday|tomorrow|last (?:week|month|year|night)|next (?:week|month|year)|noon|midnight"
-        r"|(?:" + _MONTHS + r")\.? \d{1,2}|\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:" + _MONTHS + r")|in (?:" + _MONTHS + r")"
+        r"\b(?:"
+        + _DAYS
+        + r"|today|yesterday|tomorrow|last (?:week|month|year|night)|next (?:week|month|year)|noon|midnight"
+        r"|(?:" + _MONTHS + r")\.? \d{1,2}|\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:" + _MONTHS + r")|"
+        r"in (?:" + _MONTHS + r")"
         r"|\d{4}-\d{2}(?:-\d{2})?|\d{1,2}[:.]\d{2}(?: ?[ap]m)?|\d{1,2} ?[ap]m|(?:in|since|of) (?:19|20)\d{2})\b",
     ),
     _feature(
         "number",
         0.1,
-        r"\d|[$€£]|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|fifty|hundred|thousand|million|half|"
+        r"\d|[$€£]|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|fifty|hundred|"
+        r"thousand|million|half|"
         r"twice|dozen|percent)\b",
     ),
     # A path, an address, a call, a version, an option, snake_case, camelCase, CONSTANT_CASE, `quoted`.
     _feature(
         "code",
         0.15,
-        r"`[^`\n]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b\w+\(\)|(?<!\w)--[a-z][\w-]+|\bv?\d+\.\d+(?:\.\d+)?\b|https?://\S+"
+        r"`[^`\n]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b\w+\(\)|(?<!\w)--[a-z][\w-]+|"
+        r"\bv?\d+\.\d+(?:\.\d+)?\b|https?://\S+"
         r"|(?<![\w.])[~.]?/[\w.-]+/[\w./-]+|\b[\w-]+\.(?:py|js|ts|go|rs|java|md|toml|ya?ml|json|sql|sh|cfg|txt|db)\b"
         r"|\b\w+@\w+\.\w+",
         re.NOFLAG,
@@ -110,32 +118,39 @@ FEATURES: tuple[Feature, ...] = (
     _feature(
         "imperative",
         0.1,
-        r"(?:^|[.!:;]\s+)(?:use|set|run|add|remove|keep|put|store|call|write|name|pin|check|update|avoid|prefer|enable|"
-        r"disable|start|stop|deploy|commit|push|remember|note|stick|treat|return|log|test|wrap|replace|rename|install)\s",
+        r"(?:^|[.!:;]\s+)(?:use|set|run|add|remove|keep|put|store|call|write|name|pin|check|update|"
+        r"avoid|prefer|enable|"
+        r"disable|start|stop|deploy|commit|push|remember|note|stick|treat|return|log|test|wrap|"
+        r"replace|rename|install)\s",
     ),
 )
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+|\n|$)")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _REQUEST = re.compile(
-    r"^(?:(?:and|so|but|also|then|ok|okay|great|thanks|sure|hey|hi|please)[,!]? +)*(?:please\b|(?:can|could|would|will) you\b|"
-    r"(?:can|could|may|shall) (?:i|we)\b|do you (?:know|have|think)\b|let me\b|let's see\b|tell me\b|show me\b|help me\b|"
-    r"give me\b|give it\b|explain\b|continue\b|go on\b|try (?:again|it)\b|I(?:'ll| will) (?:look|take a look|check|see|start by)\b|"
-    r"I(?:'m| am) (?:looking (?:at|into)|checking|going to look|happy to)\b|now (?:let me|I'll)\b|take a look\b|have a look\b|rewrite\b|"
+    r"^(?:(?:and|so|but|also|then|ok|okay|great|thanks|sure|hey|hi|please)[,!]? +)*"
+    r"(?:please\b|(?:can|could|would|will) you\b|"
+    r"(?:can|could|may|shall) (?:i|we)\b|do you (?:know|have|think)\b|let me\b|let's see\b|tell me\b|show me\b|"
+    r"help me\b|give me\b|give it\b|explain\b|continue\b|go on\b|try (?:again|it)\b|"
+    r"I(?:'ll| will) (?:look|take a look|check|see|start by)\b|"
+    r"I(?:'m| am) (?:looking (?:at|into)|checking|going to look|happy to)\b|now (?:let me|I'll)\b|"
+    r"take a look\b|have a look\b|rewrite\b|"
     r"summari[sz]e\b|(?:what|how|why|when|where|who|which|is|are|do|does|did|should|any)\b[^.!]*\?)",
     re.IGNORECASE,
 )
 _COURTESY = frozenset(
     """
-    a about again ah all alright am an and any anytime are aha awesome bad be best bit brilliant but bye can care cheers
-    clear come cool could course day definitely did do doing done else enjoy everything evening exactly excellent fair
-    fantastic feel fine for free fun glad go going good goodbye got great ha haha happy have heh hello help helpful hey hi
-    hm hmm hope how i i'd i'll i'm i've if in indeed interesting is it it'd it's its just kind know later let lol long look
-    looks lot lovely makes many maybe me mind moment morning much my need never nice night no nope not nothing now of off oh
-    ok okay on once one perfect please pleased pleasure problem questions quite really right roger same say see sense sir so
-    some sorry sounds soon still stuff super sure take talk thank thanks that that'd that's the then there these they thing
-    things think this time to too totally tried try understand understood up very was way weekend welcome well what what's
-    whatever whenever will wonderful worries would wow ya yay yeah yep yes yet you you'd you'll you're you've your yours
+    a about again ah aha all alright am an and any anytime are awesome bad be best bit brilliant but bye can
+    care cheers clear come cool could course day definitely did do doing done else enjoy evening everything
+    exactly excellent fair fantastic feel fine for free fun glad go going good goodbye got great ha haha happy
+    have heh hello help helpful hey hi hm hmm hope how i i'd i'll i'm i've if in indeed interesting is it it'd
+    it's its just kind know later let lol long look looks lot lovely makes many maybe me mind moment morning
+    much my need never nice night no nope not nothing now of off oh ok okay on once one perfect please pleased
+    pleasure problem questions quite really right roger same say see sense sir so some soon sorry sounds still
+    stuff super sure take talk thank thanks that that'd that's the then there these they thing things think
+    this time to too totally tried try understand understood up very was way weekend welcome well what what's
+    whatever whenever will wonderful worries would wow ya yay yeah yep yes yet you you'd you'll you're you've
+    your yours
     """.split()
 )
 

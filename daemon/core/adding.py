@@ -19,7 +19,7 @@ from memoryd.daemon.core.agreement import disagreement
 from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.store import history, namespaces, rows, vectors
+from memoryd.daemon.store import history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import ALIVE
 from memoryd.daemon.store.rows import Row
@@ -69,9 +69,28 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
 
     def job(transaction: Transaction) -> Added:
         operation = history.begin(transaction.connection, "add", caller.logged(call.namespace), core.clock())
-        return _add_one(core, transaction, _place(core, transaction, call, caller), call.memory, embedded, operation)
+        place = _place(core, transaction, call, caller)
+        repeated = _repeated(core, transaction, place, call.memory)
+        if repeated is not None:
+            return Added(id=repeated, outcome="merged", embedded=embedded is not None, operation=operation)
+        return _add_one(core, transaction, place, call.memory, embedded, operation)
 
     return core.store.write(job)
+
+
+def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMemory) -> str | None:
+    """Return the memory that an add merely repeats after a search told it to a session; it is evidence, no news."""
+    if not place.dedup or memory.id or memory.supersedes:
+        return None
+    connection = transaction.connection
+    told = core.recalls.repeated(place.name, "", memory.content)
+    if not told or _equal(core, connection, place, memory, content_hash(memory.content)):
+        return None  # an equal memory is merged
+    marks = ", ".join("?" * len(told))
+    alive = rows.select(connection, f"m.id IN ({marks}) AND {ALIVE} ORDER BY m.row", (*told, core.clock()))
+    rows.accessed(connection, [(row.row, 1, core.clock()) for row in alive])
+    turns.count(connection, place.number, "evidence", len(alive))
+    return alive[0].id if alive else None
 
 
 def add_many(core: Core, call: AddMany, embedded: list[Embedded], caller: Caller = USER) -> "Future[AddedMany]":

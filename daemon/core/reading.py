@@ -4,6 +4,7 @@ from typing import Any
 
 import apsw
 
+from memoryd.client.errors import NotFound
 from memoryd.client.protocol import (
     Action,
     Change,
@@ -20,7 +21,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import history, namespaces, present, rows
+from memoryd.daemon.store import history, namespaces, present, rows, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
@@ -36,10 +37,16 @@ _HIDDEN = ("updated_at",)  # changes with every change
 
 
 def get(core: Core, call: Get) -> Memory:
-    """Return one memory."""
+    """Return one memory, or a turn that is still in L0."""
     condition = visible(core, call)
     with core.store.reading() as connection:
-        row = rows.resolve(connection, call.id, condition)
+        try:
+            row = rows.resolve(connection, call.id, condition)
+        except NotFound:
+            turn = turns.resolve(connection, call.id, condition)
+            if turn is None:
+                raise
+            row = turns.as_row(turn)
         [memory] = present.memories(connection, core.store.namespaces, [row], condition)
     return memory
 

@@ -1,5 +1,5 @@
 """Handlers: each takes a call apart and hands it to the core. Importing this package fills the dispatch table."""
 
-from memoryd.daemon.handlers import access, administration, graph, jobs, memories, retrieval
+from memoryd.daemon.handlers import access, administration, graph, jobs, memories, retrieval, tiers
 
-__all__ = ["access", "administration", "graph", "jobs", "memories", "retrieval"]
+__all__ = ["access", "administration", "graph", "jobs", "memories", "retrieval", "tiers"]

@@ -40,31 +40,42 @@ def _lines(reason: str, *patterns: str) -> Noise:
 
 _CODES = "ECONNREFUSED|ECONNRESET|ECONNABORTED|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EPIPE"
 _FAILURES = (
-    r"connection (?:was |has been )?(?:refused|reset(?: by peer)?|timed ?out|aborted|closed(?: by (?:remote )?(?:host|peer))?"
-    r"|lost|error)|connect(?:ion)? (?:attempt )?time(?:d ?out|out)|network is unreachable|no route to host|host is down"
+    r"connection (?:was |has been )?(?:refused|reset(?: by peer)?|timed ?out|aborted|"
+    r"closed(?: by (?:remote )?(?:host|peer))?"
+    r"|lost|error)|connect(?:ion)? (?:attempt )?time(?:d ?out|out)|network is unreachable|"
+    r"no route to host|host is down"
     r"|temporary failure in name resolution|name or service not known|could not resolve host(?:name)?|broken pipe"
     r"|operation timed out|request timed out|read timed out|socket hang up|(?:bad gateway|gateway time-?out"
     r"|service unavailable|internal server error|too many requests)"
 )
-_LOG = r"(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?(?:\[?(?:ERROR|WARN(?:ING)?|FATAL|CRITICAL|INFO|DEBUG)\]?:?\s*)?"
+_LOG = (
+    r"(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
+    r"(?:\[?(?:ERROR|WARN(?:ING)?|FATAL|CRITICAL|INFO|DEBUG)\]?:?\s*)?"
+)
 _EXCEPTION = r"(?:[A-Za-z_][\w$]*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit|Fault|Timeout)"
 
 NOISE: tuple[Noise, ...] = (
     # `Error: connect ECONNREFUSED 127.0.0.1:5432`, `curl: (7) Failed to connect …`, `HTTP 502 Bad Gateway`.
     _lines(
         CONNECTION_ERROR,
-        rf"{_LOG}(?:(?:Uncaught |Unhandled )?[Ee]rror: |npm ERR! |fatal: )?(?:\w+ )?(?:{_CODES})\b(?:[ ,:-]+(?:connect|read|write|"
+        rf"{_LOG}(?:(?:Uncaught |Unhandled )?[Ee]rror: |npm ERR! |"
+        rf"fatal: )?(?:\w+ )?(?:{_CODES})\b(?:[ ,:-]+(?:connect|read|write|"
         r"getaddrinfo|syscall|errno|[\w.:/\[\]()-]*[\d.:/][\w.:/\[\]()-]*))*",
-        rf"{_LOG}(?i:(?:error|fatal|warning|ssh|curl|wget|psql|redis|git|api error|http error|network error)?\s?[:-]?\s?"
+        rf"{_LOG}(?i:(?:error|fatal|warning|ssh|curl|wget|psql|redis|git|api error|http error|"
+        rf"network error)?\s?[:-]?\s?"
         rf"(?:the )?(?:{_FAILURES}))[.!]?(?: \(?(?:\d{{3}}|[\w.]+:\d+|errno \d+)\)?)?",
-        r"(?:ssh|curl|wget|psql|git|fatal|pip|npm ERR!|docker|kubectl|ping|nc|telnet)\b[^:]{0,40}: (?:\(\d+\) )?(?i:[^?]*"
+        r"(?:ssh|curl|wget|psql|git|fatal|pip|npm ERR!|docker|kubectl|ping|nc|"
+        r"telnet)\b[^:]{0,40}: (?:\(\d+\) )?(?i:[^?]*"
         rf"(?:{_FAILURES}|failed to connect|unable to (?:connect|access|resolve)|couldn't connect)[^?]*)",
-        r"(?:API |HTTP |Server )?(?:Error:? )?(?:HTTP(?:/\d(?:\.\d)?)? )?(?:Error )?(?:408|429|500|502|503|504|529)[: -]*"
-        r"(?i:bad gateway|gateway time-?out|service unavailable|internal server error|too many requests|request timeout|overloaded"
+        r"(?:API |HTTP |Server )?(?:Error:? )?(?:HTTP(?:/\d(?:\.\d)?)? )?(?:Error )?(?:408|429|500|"
+        r"502|503|504|529)[: -]*"
+        r"(?i:bad gateway|gateway time-?out|service unavailable|internal server error|"
+        r"too many requests|request timeout|overloaded"
         r"|error)?[.!]?",
-        r"(?i:retrying|reconnecting|trying again|retry)(?: attempt)?(?: (?:in|after) \d[\w.]*(?: ?(?:s|ms|sec(?:ond)?s?))?|"
+        r"(?i:retrying|reconnecting|trying again|retry)(?: attempt)?(?: (?:in|"
+        r"after) \d[\w.]*(?: ?(?:s|ms|sec(?:ond)?s?))?|"
         r" \(?\d+(?:/| of )\d+\)?|…|\.{2,3})+[^a-z]*",
-        rf"(?:\w+\.)+(?:ConnectionError|ConnectTimeout|ReadTimeout|ConnectError|MaxRetryError|NewConnectionError)\b.*",
+        r"(?:\w+\.)+(?:ConnectionError|ConnectTimeout|ReadTimeout|ConnectError|MaxRetryError|NewConnectionError)\b.*",
     ),
     # Frames of Python, Java, JavaScript, Go, Rust, and the line of the exception itself.
     _lines(
@@ -77,17 +88,22 @@ NOISE: tuple[Noise, ...] = (
         r"at (?:file://|node:|/|[A-Za-z]:\\|https?://)\S+:\d+(?::\d+)?\)?",
         r"(?:Caused by|Suppressed): .+|\.\.\. \d+ (?:more|common frames omitted)",
         r"(?:Exception in thread \"[^\"]+\" |Uncaught |Unhandled )" + _EXCEPTION + r"\b.*",
-        r"goroutine \d+ \[.+\]:|panic: .+|exit status \d+|\t?/\S+\.go:\d+(?: \+0x[0-9a-f]+)?|[\w./()*]+\((?:0x[0-9a-f]+,? ?|\.\.\.)*\)",
-        r"thread '.+' panicked at .+|stack backtrace:|note: run with `RUST_BACKTRACE=.*|\d+: +(?:0x[0-9a-f]+ - )?[\w:<>{}]+::[\w:<>{}]+",
+        r"goroutine \d+ \[.+\]:|panic: .+|exit status \d+|\t?/\S+\.go:\d+(?: \+0x[0-9a-f]+)?|"
+        r"[\w./()*]+\((?:0x[0-9a-f]+,? ?|\.\.\.)*\)",
+        r"thread '.+' panicked at .+|stack backtrace:|note: run with `RUST_BACKTRACE=.*|"
+        r"\d+: +(?:0x[0-9a-f]+ - )?[\w:<>{}]+::[\w:<>{}]+",
     ),
     # Bars, percentages, counters, spinners, downloads.
     _lines(
         PROGRESS,
         r"[^\w]*\d{1,3}(?:\.\d+)? ?%[^\w]*(?:\|.*|\[.*|of \d.*|ETA.*|complete[d.]*|done[.]*)?",
         r"(?i:[\w./:@-]*(?: ?[\w./:@-]+){0,4}:?) *\d{1,3}(?:\.\d+)? ?% ?[|\[(].*",
-        r"(?i:downloading|uploading|installing|collecting|fetching|extracting|unpacking|building|compiling|linking|loading|"
-        r"pulling|pushing|receiving objects|resolving deltas|counting objects|compressing objects|writing objects|progress|"
-        r"processing|verifying|preparing)(?: [^\s?!,]+){0,3}?:?(?: ?(?:\.{3}|…))?(?: *\d{1,3}(?:\.\d+)? ?%(?: [|\[(].*)?|\.{3}|…"
+        r"(?i:downloading|uploading|installing|collecting|fetching|extracting|unpacking|building|"
+        r"compiling|linking|loading|"
+        r"pulling|pushing|receiving objects|resolving deltas|counting objects|compressing objects|"
+        r"writing objects|progress|"
+        r"processing|verifying|preparing)(?: [^\s?!,]+){0,3}?:?(?: ?(?:\.{3}|"
+        r"…))?(?: *\d{1,3}(?:\.\d+)? ?%(?: [|\[(].*)?|\.{3}|…"
         r"| \(?\d+ ?/ ?\d+\)?)",
         r"[\[|][=#>█▓▒░▏▎▍▌▋▊▉\-. ]{3,}[\]|].*",
         r"[█▓▒░▏▎▍▌▋▊▉⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]+.*",

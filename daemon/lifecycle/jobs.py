@@ -5,11 +5,15 @@ To add a job: its module beside this one, a row here, a row in `JOBS`. A differe
 
 from collections.abc import Iterable
 
-from memoryd.daemon.lifecycle import clustering, trim, upkeep
+from memoryd.daemon.lifecycle import caps, clustering, expiring, promoting, sweeping, trim, upkeep
 from memoryd.daemon.lifecycle.work import Work
 from memoryd.scheduler.jobs import JOBS
 
 WORK: dict[str, Work] = {
+    "promote": promoting.PROMOTE,
+    "sweep": sweeping.SWEEP,
+    "caps": caps.CAPS,
+    "expire": expiring.EXPIRE,
     "cluster": clustering.CLUSTER,
     "embed": upkeep.EMBED,
     "checkpoint": upkeep.CHECKPOINT,

@@ -136,8 +136,8 @@ def undo(
 ) -> tuple[int, int, list[Row], list[Row], set[int]]:
     """Put back the state before an operation (None: the latest of a caller that is not undone, and itself no undo).
 
-    Return its number, the number of the undo, the rows as they were until now, the rows put back, and the namespaces whose
-    L0 changed. Raise `NotFound`, `Forbidden`, or `Conflict` when a memory was changed again since.
+    Return its number, the number of the undo, the rows as they were until now, the rows put back, and the namespaces
+    whose L0 changed. Raise `NotFound`, `Forbidden`, or `Conflict` when a memory was changed again since.
     """
     number, kind = _undoable(connection, operation, rights)
     _check_unchanged_since(connection, number)

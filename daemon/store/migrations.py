@@ -169,7 +169,8 @@ CREATE TABLE flows (
 -- Triggers, so that the account is right whatever statement changes a memory. A change is recorded in history just
 -- before it is made, so the latest record tells what does it.
 CREATE VIEW latest_change AS
-  SELECT coalesce((SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?')
+  SELECT coalesce(
+    (SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?')
     AS kind;
 CREATE TRIGGER turns_gone AFTER DELETE ON memories WHEN old.turns > 0 BEGIN
   INSERT INTO flows SELECT old.namespace, 'gone: ' || kind, old.turns FROM latest_change WHERE TRUE

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.rows import Row
+
 KEPT_CHARS = 240  # of a skipped turn
 RECALL = "recall"  # the source of what a search brought up
 
@@ -30,6 +33,10 @@ class Turn(msgspec.Struct, kw_only=True):
     content_hash: bytes
     previous: str = ""
     content: str
+
+    def size_bytes(self) -> int:
+        """Return about how many bytes it takes in RAM."""
+        return len(self.content) + len(self.previous) + 400
 
 
 class Skip(NamedTuple):
@@ -83,6 +90,39 @@ def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Turn]
     sql = f"{_SELECT} WHERE key IN (SELECT value FROM json_each(?))"
     found = connection.execute(sql, (msgspec.json.encode(keys).decode(),))
     return {turn.key: turn for turn in _turns(found)}
+
+
+def resolve(connection: apsw.Connection, prefix: str, condition: str) -> Turn | None:
+    """Return the only turn whose key begins with a prefix in the namespaces of `condition` (on the alias `m`)."""
+    sql = f"{_SELECT} m WHERE key >= ? AND key < ? AND {condition} LIMIT 2"
+    found = _turns(connection.execute(sql, rows.id_range(prefix)))
+    return found[0] if len(found) == 1 else None
+
+
+def as_row(turn: Turn) -> Row:
+    """Return a turn as the memory that it would be; its row number is negative."""
+    return Row(
+        row=-turn.id,
+        id=turn.key,
+        namespace=turn.namespace,
+        type="turn",
+        source=turn.source,
+        tier="L0",
+        importance=turn.importance,
+        created_at=turn.created_at,
+        updated_at=turn.created_at,
+        turns=1,
+        content_hash=turn.content_hash,
+        text_hash=b"",
+        metadata=msgspec.json.encode(about(turn), order="sorted").decode(),
+        content=turn.content,
+    )
+
+
+def about(turn: Turn) -> dict[str, str]:
+    """Return what a turn's memory tells of it in its metadata."""
+    known = {"role": turn.role, "session": turn.session, "answers": turn.answers}
+    return {name: value for name, value in known.items() if value}
 
 
 def insert(connection: apsw.Connection, turn: Turn) -> int:
@@ -191,6 +231,21 @@ def ask(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
 def asked(connection: apsw.Connection, job: str, limit: int) -> list[str]:
     """Return the keys of some turns for which a job is queued."""
     return [str(key) for (key,) in connection.execute("SELECT id FROM cognition WHERE job = ? LIMIT ?", (job, limit))]
+
+
+def unjudged(connection: apsw.Connection, keys: Sequence[str]) -> set[str]:
+    """Return those of some turns that are not rated yet."""
+    sql = "SELECT id FROM cognition WHERE job = 'rate' AND id IN (SELECT value FROM json_each(?))"
+    return {str(key) for (key,) in connection.execute(sql, (msgspec.json.encode(keys).decode(),))}
+
+
+def waiting(connection: apsw.Connection, condition: str) -> dict[str, int]:
+    """Return for each job how many turns and memories in the namespaces of `condition` (alias `m`) wait for it."""
+    rows: Any = connection.execute(
+        "SELECT c.job, count(*) FROM cognition c WHERE EXISTS (SELECT 1 FROM turns m WHERE m.key = c.id AND "
+        f"{condition}) OR EXISTS (SELECT 1 FROM memories m WHERE m.id = c.id AND {condition}) GROUP BY 1 ORDER BY 1"
+    )
+    return dict(rows)
 
 
 def answered(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:

@@ -55,9 +55,7 @@ class Active:
 
     def size_bytes(self) -> int:
         """Return about how many bytes the turns take."""
-        return sum(
-            sum(len(turn.content) + len(turn.previous) + 400 for turn in ring) for ring in list(self._rings.values())
-        )
+        return sum(turn.size_bytes() for ring in list(self._rings.values()) for turn in ring)
 
     def _put(self, namespace: int, ring: tuple[Turn, ...]) -> None:
         if ring:

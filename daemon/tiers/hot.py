@@ -16,7 +16,7 @@ class HotBuffer:
     """The latest rows returned, by the namespace that searched."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
-        self._capacity = capacity
+        self.capacity = capacity
         self._rows: OrderedDict[str, OrderedDict[int, None]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -28,7 +28,7 @@ class HotBuffer:
             for row in rows:
                 buffer[row] = None
                 buffer.move_to_end(row)
-            while len(buffer) > self._capacity:
+            while len(buffer) > self.capacity:
                 buffer.popitem(last=False)
             while len(self._rows) > _NAMESPACES:
                 self._rows.popitem(last=False)

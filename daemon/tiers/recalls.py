@@ -69,7 +69,7 @@ class Recalls:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text without bullets and speakers, in one case and spacing: equal ones compare equal."""
+    """Return the sentences of a text without bullets and speakers, in one case and spacing."""
     plain = unicodedata.normalize("NFC", text).casefold()
     parts = (_BULLET.sub("", part.strip()).rstrip(".!?…。！？ ") for part in _SENTENCE.split(plain))
     return [" ".join(part.split()) for part in parts if part]

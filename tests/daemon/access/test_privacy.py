@@ -29,6 +29,7 @@ from two_worlds import (
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, method_name
+from memoryd.daemon.lifecycle import judging
 from memoryd.daemon.tiers import graph
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ def _cluster(world: World) -> None:
 def _hide_some(world: World) -> None:
     """Private memories of beta: plain, tagged, changed, superseded, deleted, shared and taken back."""
     owner, place = world.owner, BETA
+    turns = [protocol.NewTurn(role="user", content=f"{text}, said alone {CANARY}") for text in SECRETS]
+    owner.call(protocol.Observe(turns=[*turns, protocol.NewTurn(role="user", content="ok")], namespace=place))
     for id, text in zip(SECRET_IDS, SECRETS, strict=False):
         memory = NewMemory(content=text, id=id, metadata={"zyzzyva": "quokka", "n": CANARY}, source="numbat")
         world.hide(owner.call(protocol.Add(memory=memory, namespace=place)).operation)
@@ -315,6 +318,25 @@ def _node(world: World) -> Iterator[Call[Any]]:
         yield protocol.GraphNode(node=node)
 
 
+def _judged(method: type[Call[Any]], **fields: Any) -> Probe:
+    """Calls about L0, whose judge is a thread: it shall be done in both worlds."""
+
+    def probe(world: World) -> Iterator[Call[Any]]:
+        for call in _placed(method, **fields):
+            while judging.step(world.daemon.core):
+                pass
+            yield call
+
+    return probe
+
+
+def _observe(world: World) -> Iterator[Call[Any]]:
+    said = [protocol.NewTurn(role="user", content=content) for content in (*SECRETS, *OWN, *SHARED, "ok")]
+    for namespace in (ALPHA, TEAM, BETA, ""):
+        yield protocol.Observe(namespace=namespace, turns=said, session="s")
+    yield protocol.Observe(turns=[protocol.NewTurn(role="user", content="A chosen id", id=SECRET_IDS[0])])
+
+
 def _once(*calls: Call[Any]) -> Probe:
     return lambda world: iter(calls)
 
@@ -356,6 +378,12 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.Add: _add,
     protocol.AddMany: _add_many,
     protocol.Share: _shares,
+    protocol.Observe: _observe,
+    protocol.Turns: _judged(protocol.Turns, limit=1000),
+    protocol.Skipped: _judged(protocol.Skipped, limit=1000),
+    protocol.Tiers: _judged(protocol.Tiers),
+    protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
+    protocol.Seed: _once(protocol.Seed(memories=[NewMemory(content="A seed of the quince")])),
     protocol.Delete: _deletes,
     protocol.Authenticate: _once(),  # of every voice; a wrong one is tried in test_access
 }

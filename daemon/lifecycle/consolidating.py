@@ -1,0 +1,125 @@
+"""Consolidation by hand: everything within reach goes its whole way now, whatever its age.
+
+Judge what waits, empty L0, move all of L1 to the registry, pair questions with answers, cluster. The moves are one
+operation. A dry run counts what would happen to what is there now; turns that are not judged yet count as they are.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.lifecycle import judging, promoting, sweeping
+from memoryd.daemon.lifecycle.work import Apply, Step
+from memoryd.daemon.store import history, namespaces
+from memoryd.daemon.store.namespaces import condition
+from memoryd.daemon.store.writer import Transaction
+
+SLICE = 32  # steps per transaction: a few ms of the writer
+_MOST_JUDGED = 100_000  # portions; an end in any case, as others may observe meanwhile
+
+Report = Callable[[Progress], None]
+
+
+class Tools(NamedTuple):
+    """What a consolidation asks of its caller: to be told how far it is, and to have the cluster job run."""
+
+    report: Report
+    cluster: Callable[[], JobRun | None]
+
+
+def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
+    """Carry it out, or count what it would do."""
+    began = time.perf_counter()
+    reached = core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
+    if call.dry_run:
+        counts = foreseen(core, reached)
+        return _result(True, counts, began)
+    judged = _judge_all(core, tools.report)
+    run = _Moves(core, call.namespace, tools.report)
+    run.carry_out("promote", promoting.steps(core, _with_turns(core, reached), "asked for"), promoting.apply)
+    run.carry_out("move", sweeping.all_of(core, core.clock(), reached), sweeping.apply)
+    tools.report(Progress(stage="cluster", done=0, total=1))
+    clustered = tools.cluster()
+    run.counts["judged"] = judged
+    return _result(False, run.counts, began, clustered, run.operation)
+
+
+def _result(
+    dry_run: bool, counts: Counter[str], began: float, clustered: JobRun | None = None, operation: int | None = None
+) -> Consolidated:
+    return Consolidated(
+        dry_run=dry_run,
+        judged=counts["judged"],
+        promoted=counts["promoted"],
+        dropped=counts["dropped"],
+        moved=counts["moved"],
+        paired=counts["paired"],
+        clustered=clustered.counts if clustered else {},
+        operation=operation,
+        took_ms=(time.perf_counter() - began) * 1000,
+    )
+
+
+def _judge_all(core: Core, report: Report) -> int:
+    total = sum(judging.waiting(core).values())
+    for portion in range(_MOST_JUDGED):
+        report(Progress(stage="judge", done=min(portion, total), total=total))
+        if not judging.step(core):
+            break
+    left = sum(judging.waiting(core).values())  # without a model some must wait
+    return max(0, total - left)
+
+
+def _with_turns(core: Core, reached: frozenset[int] | None) -> list[int]:
+    return [number for number in core.active.fill() if reached is None or number in reached]
+
+
+class _Moves:
+    """Steps applied in slices, as one operation."""
+
+    def __init__(self, core: Core, namespace: str, report: Report) -> None:
+        self._core, self._namespace, self._report = core, namespace, report
+        self.counts: Counter[str] = Counter()
+        self.operation: int | None = None
+
+    def carry_out(self, stage: str, planned: Iterable[Step], apply: Apply) -> None:
+        """Apply all steps; between two slices every other writer goes first."""
+        steps = list(planned)
+        for start in range(0, len(steps), SLICE):
+            self._report(Progress(stage=stage, done=start, total=len(steps)))
+            part = steps[start : start + SLICE]
+            self.operation, counts = self._core.store.write(lambda t, part=part: self._slice(t, part, apply)).result()  # type: ignore[misc]
+            self.counts.update(counts)
+
+    def _slice(self, transaction: Transaction, part: Sequence[Step], apply: Apply) -> tuple[int, dict[str, int]]:
+        operation = self.operation
+        if operation is None:
+            connection = transaction.connection
+            operation = history.begin(connection, "consolidate", self._namespace, self._core.clock())
+        return operation, apply(self._core, transaction, part, operation)
+
+
+# Dry run -------------------------------------------------------------------------------------------------------------
+
+
+def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
+    """Return what a consolidation would count."""
+    counts: Counter[str] = Counter(judged=sum(judging.waiting(core).values()))
+    leaving = [promoting.judged(core, turn) for turn in core.active.of(reached)]
+    kept = [one.turn for one in leaving if one.dropped is None]
+    counts.update(promoted=len(kept), dropped=len(leaving) - len(kept))
+    units: dict[str, str | None] = {turn.key: turn.answers for turn in kept}
+    with core.store.reading() as connection:
+        found = connection.execute(
+            "SELECT m.id, CASE WHEN m.turns = 1 THEN json_extract(m.metadata, '$.answers') END FROM memories m WHERE"
+            " m.tier = 'L1' AND NOT m.pinned AND (m.expires_at IS NULL OR m.expires_at > ?)"
+            f" AND {condition(reached)}",
+            (core.clock(),),
+        )
+        units.update(found)
+    paired = len({question for question in units.values() if question in units})
+    counts.update(paired=paired, moved=len(units) - 2 * paired)
+    return counts

@@ -1,0 +1,17 @@
+"""Deleting memories within an operation: history first, then the rows, then what RAM holds of them."""
+
+from collections.abc import Sequence
+
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import history, rows
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.writer import Transaction
+
+
+def remove(core: Core, transaction: Transaction, going: Sequence[Row], operation: int) -> None:
+    """Delete memories; `undo` of the operation brings them back."""
+    connection = transaction.connection
+    for row in going:
+        history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
+        rows.delete(connection, [row.row])
+        transaction.after_commit(lambda number=row.row: core.embedding.removed(number))  # type: ignore[misc]
