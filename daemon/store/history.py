@@ -124,7 +124,7 @@ def known_id(connection: apsw.Connection, prefix: str, condition: str) -> str:
         "SELECT h.memory FROM history h"
         f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {_on(condition, 'h.namespace')}"
         # One that came from elsewhere has no history here.
-        f" UNION SELECT m.id FROM memories m WHERE m.id >= ?1 AND m.id < ?2 AND {condition}"
+        f" UNION SELECT m.id FROM memories m WHERE m.id >= ?1 AND m.id < ?2 AND {rows.near_id(condition)}"
         f" ORDER BY 1 LIMIT {rows.CANDIDATES}",
         rows.id_range(prefix),
     ).fetchall()

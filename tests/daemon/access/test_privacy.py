@@ -119,7 +119,7 @@ def _cluster(world: World) -> None:
     def relate(transaction: Any, known: set[int]) -> None:
         nodes = [node for (node,) in transaction.connection.execute("SELECT id FROM nodes ORDER BY id")]
         new = [(node, other) for node in nodes[:2] for other in nodes if other not in known and other != node]
-        graph.strengthen(transaction.connection, new, 5.0)
+        graph.strengthen(transaction.connection, new, 9.0 if known else 5.0)  # the secret ones would come first
         known.update(nodes)
 
     core = world.daemon.core
