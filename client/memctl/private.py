@@ -33,6 +33,7 @@ class PrivateDaemon:
         self.socket = folder / "s"
         self.data_dir = folder / "data"
         self.log = folder / "log"
+        self.clock = folder / "clock"  # its modification time is the daemon's time, where `clock` was given
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -92,10 +93,13 @@ class PrivateDaemon:
 
 
 @contextmanager
-def private_daemon(arguments: Sequence[str] = (), config: str = "") -> Iterator[PrivateDaemon]:
+def private_daemon(
+    arguments: Sequence[str] = (), config: str = "", clock: float | None = None
+) -> Iterator[PrivateDaemon]:
     """Run a daemon in a temporary folder; stop it and remove the folder at the end, also on Ctrl-C and SIGTERM.
 
-    `config` is the text of a configuration file for it, instead of the user's.
+    `config` is the text of a configuration file for it, instead of the user's. With `clock` (UTC seconds) its time
+    begins there, and goes on only when somebody sets the time of the file `clock`.
     """
     require()
     with _terminable():
@@ -103,6 +107,10 @@ def private_daemon(arguments: Sequence[str] = (), config: str = "") -> Iterator[
         if config:
             (folder / "config.toml").write_text(config, "utf-8")
             arguments = [*arguments, "--config", str(folder / "config.toml")]
+        if clock is not None:
+            (folder / "clock").touch()
+            os.utime(folder / "clock", (clock, clock))
+            arguments = [*arguments, "--clock", str(folder / "clock")]
         daemon = PrivateDaemon(folder, arguments)
         try:
             daemon.start()
