@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from memoryd.client.memctl.demo.material import documented, files, paragraphs, passages
+from memoryd.client.memctl.demo.year.telling import heading, month_line
 
 
 def test_paragraphs_leave_out_headings_tables_and_code() -> None:
@@ -41,16 +43,16 @@ def test_passages_are_spread_over_all_files_and_broken_ones_do_no_harm(tmp_path:
     assert passages(tmp_path / "nothing") == []
 
 
-def demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run the demo without a model, its temporary folders below `folder`."""
+def demo(folder: Path, *options: str, models: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the demo, without a model unless `models` has one, its temporary folders below `folder`."""
     environment = {
         **os.environ,
         "MEMORYD_OFFLINE": "1",
-        "MEMORYD_MODEL_DIR": str(folder / "none"),
+        "MEMORYD_MODEL_DIR": str(models or folder / "none"),
         "TMPDIR": str(folder),
     }
     command = [sys.executable, "-m", "memoryd.client.memctl", "demo", *options]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110, check=False)
 
 
 def test_the_decay_demo_shows_both_rankings_and_leaves_nothing_behind(folder: Path) -> None:
@@ -68,3 +70,32 @@ def test_the_decay_demo_prints_one_document(folder: Path) -> None:
     assert [ranking["profile"] for ranking in figures["rankings"]] == ["default", "memweave"]
     assert figures["removed"] is True
     assert figures["model"] == "words only"
+
+
+def test_a_month_of_the_year_is_one_line_of_a_terminal() -> None:
+    counts = {"observed": 9999, "skipped": 999, "dropped": 999, "L0": 99, "nodes": 999, "expired": 999}
+    lines = [month_line({"month": "Nov 2026", "L1": n, "L2": n, **counts}) for n in (0, 1, 999)]
+    assert [len(line) for line in (heading(), *lines)] == [len(heading())] * 4
+    assert len(heading()) <= 100
+
+
+@pytest.mark.slow
+def test_the_year_demo_tells_its_stories_and_leaves_nothing_behind(folder: Path) -> None:
+    done = demo(folder, "--year")
+    assert done.returncode == 0, done.stderr
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+    assert "STILL" not in done.stdout
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_in_the_year_demo_the_graph_brings_a_forgotten_memory_back(folder: Path, model_dir: Path) -> None:
+    figures = msgspec.json.decode(demo(folder, "--year", "--json", models=model_dir).stdout)
+    stories = figures["stories"]
+    assert (stories["decision"]["tier"], stories["decision"]["rank"]) == ("L2", 1)
+    assert stories["forgotten"]["rank_without"] is None
+    assert stories["forgotten"]["rank_with_graph"] <= 5
+    assert (stories["expired"]["rank"], stories["expired"]["readable"]) == (None, True)
+    assert stories["expired"]["history"] == ["add", "job:expire"]
+    assert len(figures["months"]) >= 12
+    assert figures["months"][-1]["nodes"] > 10

@@ -1,0 +1,84 @@
+"""What agents do in a scripted year; each event has its time (UTC seconds) and the namespace that it happens in."""
+
+from typing import NamedTuple
+
+
+class Say(NamedTuple):
+    """One turn of a conversation, under an id of its own."""
+
+    id: str
+    role: str
+    text: str
+
+
+class Talk(NamedTuple):
+    """Turns that an agent lets the daemon observe."""
+
+    at: float
+    namespace: str
+    session: str
+    turns: tuple[Say, ...]
+
+
+class Note(NamedTuple):
+    """Something remembered on purpose, under an id of its own."""
+
+    at: float
+    namespace: str
+    id: str
+    text: str
+    type: str = "fact"
+    source: str = "manual"
+    pinned: bool = False
+    importance: float = 0.5
+
+
+class Ask(NamedTuple):
+    """A search for a session; with `repeats` the agent then says again what it found."""
+
+    at: float
+    namespace: str
+    session: str
+    question: str
+    repeats: bool = False
+    limit: int = 5
+
+
+class Edit(NamedTuple):
+    """New content or a new end for a note; without an id for a memory of a conversation, `which` (0 to 1) of them."""
+
+    at: float
+    namespace: str
+    id: str | None
+    content: str | None = None
+    expires_at: float | None = None
+    which: float = 0.0
+
+
+class Forget(NamedTuple):
+    """A deletion, chosen as in `Edit`."""
+
+    at: float
+    namespace: str
+    id: str | None
+    which: float = 0.0
+
+
+class Share(NamedTuple):
+    """A note copied or moved outward."""
+
+    at: float
+    namespace: str
+    id: str
+    to: str
+    move: bool
+
+
+class TakeBack(NamedTuple):
+    """An undo of the agent's latest edit, deletion or share."""
+
+    at: float
+    namespace: str
+
+
+Event = Talk | Note | Ask | Edit | Forget | Share | TakeBack
