@@ -91,6 +91,7 @@ def verify(context: Context, call: Verify) -> Verification:
     if call.repair:
         core.store.rebuild().result()
         core.embedding.rebuild()
+        core.centroids.forget()
         repaired = ["full text rebuilt", "vectors read anew"]
         problems = core.store.problems().result()
     pending, memories = core.embedding.pending(), reading.count(core)

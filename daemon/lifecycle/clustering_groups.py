@@ -15,8 +15,9 @@ from memoryd.daemon.lifecycle.clustering_draft import Draft, numbers_after
 from memoryd.daemon.lifecycle.clustering_writes import Concept, Drop, Topic
 from memoryd.daemon.lifecycle.work import Step
 from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.tiers import graph_topics
-from memoryd.daemon.tiers.clusters import MAX_MEMBERS, fitting, grouped
+from memoryd.daemon.tiers.clusters import MAX_MEMBERS, grouped, split
 from memoryd.daemon.tiers.graph_topics import renumbered
 
 LEAST = 3  # clusters that a concept stands for
@@ -29,8 +30,7 @@ def concepts(draft: Draft, floor: float) -> Iterator[Step]:
     """Give each group of clusters that are alike a concept node."""
     living = alive(draft)
     units = draft.clusters.units[living]
-    found = fitting(units, grouped(units, range(len(living)), floor), floor, MAX_MEMBERS)
-    groups = [[int(living[i]) for i in group] for group in sorted(found) if len(group) >= LEAST]
+    groups = [[int(living[i]) for i in group] for group in _alike(units, floor) if len(group) >= LEAST]
     there = _concepts(draft)
     former = [(cluster, node) for node, (_, clusters) in there.items() for cluster in clusters]
     numbered = [[draft.ids[place] for place in group] for group in groups]
@@ -40,6 +40,16 @@ def concepts(draft: Draft, floor: float) -> Iterator[Step]:
             yield _concept(draft, number, group, number not in there)
     for number in sorted(set(there) - set(numbers)):
         yield Step("drop", f"node {number}", "its clusters are no longer alike", Drop(number))
+
+
+def _alike(units: Vector, floor: float) -> list[list[int]]:
+    """Return the positions of centroids in groups of those that are alike, none larger than a node may be."""
+    found = grouped(units, floor)
+    parts = [
+        [[group[i] for i in part] for part in split(units[group], floor)] if len(group) > MAX_MEMBERS else [group]
+        for group in found
+    ]
+    return sorted(part for divided in parts for part in divided)
 
 
 def _concept(draft: Draft, number: int, group: list[int], new: bool) -> Step:

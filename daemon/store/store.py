@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import fulltext, turns, vectors
+from memoryd.daemon.store import fulltext, graph_faults, turns, vectors
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer
 from memoryd.daemon.store.facts import Facts, Mask, only
 from memoryd.daemon.store.filters import Filter
@@ -126,13 +126,14 @@ class Store:
         return sum(path.stat().st_size for path in paths if path.exists())
 
     def problems(self) -> "Future[list[str]]":
-        """Check the file, the full-text index and the vectors; the result lists what is wrong."""
+        """Check the file, the full-text index, the vectors and the graph; the result lists what is wrong."""
 
         def job(transaction: Transaction) -> list[str]:
             return (
                 fulltext.problems(transaction.connection)
                 + vectors.problems(transaction.connection)
                 + turns.conservation(transaction.connection)
+                + graph_faults.problems(transaction.connection)
             )
 
         found = self._integrity("PRAGMA integrity_check(10)")
@@ -149,11 +150,13 @@ class Store:
         return result
 
     def rebuild(self) -> "Future[None]":
-        """Build the full-text index anew and drop vectors that cannot be right."""
+        """Build the full-text index anew; drop vectors that cannot be right, and a graph that is not right."""
 
         def job(transaction: Transaction) -> None:
             fulltext.rebuild(transaction.connection)
             vectors.drop_wrong(transaction.connection)
+            if graph_faults.problems(transaction.connection):
+                graph_faults.clear(transaction.connection)
 
         return self.write(job)
 

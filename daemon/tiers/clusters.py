@@ -142,63 +142,104 @@ def mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[
     return found
 
 
+def grouped(vectors: Vector, threshold: float) -> list[list[int]]:
+    """Return the positions of vectors in the clusters that they form by themselves, in order."""
+    clusters = Clusters(vectors[:0], [], vectors.shape[1])
+    groups: dict[int, list[int]] = {}
+    for position, place in enumerate(clusters.join(vectors, threshold)):
+        groups.setdefault(place, []).append(position)
+    return list(groups.values())
+
+
+# Splitting: everything from the cosines of the members with each other, as these are few ----------------------------
+
+
 def split(vectors: Vector, threshold: float) -> list[list[int]]:
     """Return the positions of the vectors of one node in parts of at most `MAX_MEMBERS`, if possible with some room.
 
-    They are clustered anew `STEP` above the threshold that brought them together. Small groups that are left over are
-    put together again where they are at least as similar as the node's members had to be.
+    They are clustered anew `STEP` above the threshold that brought them together, and what is still too large `STEP`
+    above that. Small groups that are left over are put together again where they are at least as similar as the node's
+    members had to be.
     """
-    everything = [list(range(len(vectors)))]
-    return gathered(vectors, sorted(fitting(vectors, everything, threshold, ROOMY)), threshold, ROOMY)
+    cosines = vectors @ vectors.T
+    return gathered(cosines, sorted(fitting(cosines, threshold, ROOMY)), threshold, ROOMY)
 
 
-def fitting(vectors: Vector, groups: list[list[int]], threshold: float, most: int) -> list[list[int]]:
-    """Return the groups, those of more than `most` clustered anew, stricter by `STEP` each time, until they fit.
+def fitting(cosines: Vector, threshold: float, most: int) -> list[list[int]]:
+    """Return the positions of vectors, clustered stricter by `STEP` each time, until each group has at most `most`.
 
     What no threshold can tell apart stays together up to `MAX_MEMBERS`; more is cut into equal parts in its order.
     """
-    waiting = [(group, threshold) for group in groups]
+    waiting = [(np.arange(len(cosines)), threshold)]
     done: list[list[int]] = []
     while waiting:
         part, strictness = waiting.pop()
         if len(part) <= most:
-            done.append(part)
+            done.append(part.tolist())
         elif strictness + STEP > _STRICTEST:
-            done += equal_parts(part, MAX_MEMBERS)
+            done += equal_parts(part.tolist(), MAX_MEMBERS)
         else:
-            waiting += [(group, strictness + STEP) for group in grouped(vectors, part, strictness + STEP)]
+            own = cosines[np.ix_(part, part)]
+            waiting += [(part[group], strictness + STEP) for group in led(own, strictness + STEP)]
     return done
 
 
-def gathered(vectors: Vector, groups: list[list[int]], floor: float, most: int) -> list[list[int]]:
+def led(cosines: Vector, threshold: float) -> list[list[int]]:
+    """Return what `grouped` does for vectors of which only the cosines with each other are given.
+
+    The cosine of a vector v with the centroid of C is the sum of v·c over C, divided by the length of the sum of C;
+    that length squared is the sum of c·d over all pairs of C.
+    """
+    groups: list[list[int]] = []
+    products = np.zeros_like(cosines)  # of each group's sum with each vector
+    lengths = np.zeros(len(cosines), cosines.dtype)
+    for position, own in enumerate(cosines):
+        best = len(groups)
+        if best:
+            found = products[:best, position] / lengths[:best]
+            nearest = int(found.argmax())
+            best = nearest if found[nearest] >= threshold else best
+        if best == len(groups):
+            groups.append([])
+        length = math.sqrt(lengths[best] ** 2 + 2 * products[best, position] + own[position])
+        products[best] += own
+        lengths[best] = max(length, 1e-12)
+        groups[best].append(position)
+    return groups
+
+
+def gathered(cosines: Vector, groups: list[list[int]], floor: float, most: int) -> list[list[int]]:
     """Put groups together while two of them are each other's nearest, at or above a cosine, and fit into one."""
-    sums = np.stack([vectors[group].sum(axis=0) for group in groups])
+    belongs = np.zeros((len(groups), len(cosines)), np.float32)
+    for place, group in enumerate(groups):
+        belongs[place, group] = 1.0
+    # Of the groups' sums with each other.
+    products = np.asarray(belongs @ cosines @ belongs.T, np.float32)
     while len(groups) > 1:
-        sizes = np.array([len(group) for group in groups])
-        cosines = unit(sums) @ unit(sums).T
-        cosines[sizes[:, None] + sizes > most] = _NEVER
-        np.fill_diagonal(cosines, _NEVER)
-        nearest = cosines.argmax(axis=1)
-        here = np.arange(len(groups))
-        pairs = here[(nearest[nearest] == here) & (here < nearest) & (cosines[here, nearest] >= floor)]
-        if not len(pairs):
+        pairs = _nearest_pairs(products, [len(group) for group in groups], floor, most)
+        if not pairs:
             break
-        for place in pairs.tolist():
-            groups[place] = groups[place] + groups[nearest[place]]
-            sums[place] += sums[nearest[place]]
         kept = np.ones(len(groups), bool)
-        kept[nearest[pairs]] = False
-        groups, sums = [group for group, keep in zip(groups, kept, strict=True) if keep], sums[kept]
+        for place, other in pairs:
+            groups[place] = groups[place] + groups[other]
+            products[place] += products[other]
+            products[:, place] += products[:, other]
+            kept[other] = False
+        groups = [group for group, keep in zip(groups, kept, strict=True) if keep]
+        products = products[np.ix_(kept, kept)]
     return sorted(sorted(group) for group in groups)
 
 
-def grouped(vectors: Vector, positions: Sequence[int], threshold: float) -> list[list[int]]:
-    """Return the positions in the clusters that their vectors form by themselves."""
-    clusters = Clusters(vectors[:0], [], vectors.shape[1])
-    groups: dict[int, list[int]] = {}
-    for position, place in zip(positions, clusters.join(vectors[positions], threshold), strict=True):
-        groups.setdefault(place, []).append(position)
-    return list(groups.values())
+def _nearest_pairs(products: Vector, sizes: list[int], floor: float, most: int) -> list[tuple[int, int]]:
+    """Return the pairs of groups that are each other's nearest among those they fit together with."""
+    lengths = np.sqrt(np.maximum(products.diagonal(), 1e-12))
+    found = products / lengths / lengths[:, None]
+    counts = np.asarray(sizes)
+    found[counts[:, None] + counts > most] = _NEVER
+    np.fill_diagonal(found, _NEVER)
+    nearest, here = found.argmax(axis=1), np.arange(len(sizes))
+    pairs = here[(nearest[nearest] == here) & (here < nearest) & (found[here, nearest] >= floor)]
+    return [(place, int(nearest[place])) for place in pairs.tolist()]
 
 
 def equal_parts(positions: Sequence[int], most: int) -> list[list[int]]:

@@ -1,7 +1,8 @@
 """Names of nodes from the words of their memories, where no language model names them.
 
-A term counts for a node by the share of its memories that hold it, times how rare it is elsewhere: the logarithm of one
-over the larger of its share of all memories and its share of a sample of the namespace (tf-idf, Spärck Jones 1972).
+A term counts for a node by the number of its memories that hold it, times how rare it is in the namespace: the
+logarithm of one over its share of a sample of it (tf-idf, Spärck Jones 1972). Other namespaces have no say, so that a
+label tells nothing of them.
 Terms are compared by the stem that full text uses and shown as the whole word that is commonest in the node.
 """
 
@@ -21,8 +22,8 @@ Stemmer = Callable[[str], list[str]]
 
 FIRST_CHARS = 80
 _TERMS = 4
-_SAMPLE = 256  # memories of the namespace that stand for all of it
-_KEPT = 50_000  # words whose stem and rarity are kept
+_SAMPLE = 512  # memories of the namespace that stand for all of it
+_KEPT = 50_000  # words whose stem is kept
 LONGEST = 2000  # characters of a memory that are looked at
 _WORD = re.compile(r"[^\W\d_][\w.+#'-]*", re.UNICODE)
 _FILLERS = frozenset(
@@ -46,23 +47,20 @@ class Names:
 
     def namer(self, connection: apsw.Connection, namespace: int) -> Namer:
         """Return a function that names nodes of a namespace; it works on this connection."""
-        last: Any = connection.execute("SELECT max(row) FROM memories").get
-        since, terms = self._known.get(namespace, (-1, None))
-        if terms is None or last > 1.1 * since:
+        size: Any = connection.execute("SELECT count(*) FROM memories WHERE namespace = ?", (namespace,)).get
+        then, terms = self._known.get(namespace, (0, None))
+        if terms is None or not then <= size <= 1.1 * then:
             terms = Terms(connection, namespace)
-            self._known[namespace] = (last or 0, terms)
+            self._known[namespace] = (size, terms)
         known = terms
         return lambda groups: [known.label(connection, texts) for texts in groups]
 
 
 class Terms:
-    """How common stems are in a namespace and everywhere."""
+    """How common stems are in a namespace."""
 
     def __init__(self, connection: apsw.Connection, namespace: int) -> None:
         self._stems: dict[str, str] = {}
-        self._shares: dict[str, float] = {}
-        total: Any = connection.execute("SELECT count(*) FROM memories").get
-        self._total = int(total)
         sample = _sample(connection, namespace)
         stemmer = _stemmer(connection)
         self._sampled = Counter(stem for text in sample for stem in self._words(stemmer, text))
@@ -76,7 +74,7 @@ class Terms:
         found = [self._words(stemmer, text) for text in texts]
         counts = Counter(stem for words in found for stem in words)
         shared = [stem for stem, count in counts.items() if count > 1] or list(counts)
-        best = sorted(shared, key=lambda stem: (-counts[stem] * self._rarity(connection, stem), stem))[:_TERMS]
+        best = sorted(shared, key=lambda stem: (-counts[stem] * self._rarity(stem), stem))[:_TERMS]
         return ", ".join(_commonest(stem, found) for stem in best) or first_words(texts[0])
 
     def _words(self, stemmer: Stemmer, text: str) -> dict[str, list[str]]:
@@ -98,16 +96,8 @@ class Terms:
             known = self._stems[word] = stems[0] if len(stems) == 1 else word
         return known
 
-    def _rarity(self, connection: apsw.Connection, stem: str) -> float:
-        share = self._shares.get(stem)
-        if share is None:
-            if len(self._shares) >= _KEPT:
-                self._shares.clear()
-            documents: Any = connection.execute("SELECT doc FROM memories_terms WHERE term = ?", (stem,)).get
-            everywhere = (documents or 1) / max(1, self._total)
-            here = self._sampled[stem] / max(1, self._sample_size)
-            share = self._shares[stem] = max(everywhere, here)
-        return math.log(1.5 / min(1.0, share))
+    def _rarity(self, stem: str) -> float:
+        return math.log((self._sample_size + 1.5) / (self._sampled[stem] + 0.5))
 
 
 def _stemmer(connection: apsw.Connection) -> Stemmer:
