@@ -84,7 +84,7 @@ def test_the_year_demo_tells_its_stories_and_leaves_nothing_behind(folder: Path)
     done = demo(folder, "--year")
     assert done.returncode == 0, done.stderr
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
-    assert "STILL" not in done.stdout
+    assert "STILL" not in done.stdout  # what ought to be gone
     assert list(folder.iterdir()) == []
 
 

@@ -49,8 +49,8 @@ def _say_head(events: list[Event]) -> None:
     say(paint("A year of four agents in less than a minute", "bold"))
     count = f"{len(events):,} conversations, notes, questions and changes of mind"
     say(f"   {count} are from a script, and so is the time;")
-    say("   the daemon is real. L0 holds what was just said, L1 what mattered of it, L2 what was not used for")
-    say("   16 days, in nodes by topic. What did not matter is dropped, what has expired is gone after 30 days.\n")
+    say("   the daemon is real. L0 holds what was just said, L1 what mattered of it, L2 what was not used")
+    say("   for 16 days, in nodes by topic. What did not matter is dropped; what expires, goes 30 days later.\n")
     say(telling.heading())
 
 

@@ -86,7 +86,7 @@ def _decision(player: Player, seed: int) -> Story:
         beside = client.graph_node(nodes[0].id).members
         others = f"beside {count(len(beside) - 1, 'memory')} about the same"
         steps.append(f"{'today':<10}  {memory.tier}, node {nodes[0].id}, {others}:")
-        steps += [f"{'':<12}{_quoted(one.preview, 14)}" for one in beside if one.id != asked][:3]
+        steps += [f"{'':<12}{_quoted(one.preview, 15)}" for one in beside if one.id != asked][:3]
     explained = client.explain(script.DECISION_QUESTION, limit=3, touch=False)
     rank = _rank(explained.hits, asked)
     lines = [_quoted(script.DECIDED), *steps, *_explained(explained, asked, rank)]
@@ -101,8 +101,8 @@ def _explained(explained: Explanation, id: str, rank: int | None) -> list[str]:
     by = " and ".join(found.origins) if found else "nothing"
     stages = " · ".join(f"{stage.name} {ms(stage.took_ms)}" for stage in trace.stages if stage.took_ms >= _SHOWN_MS)
     return [
-        f"“{trace.query}” finds it as number {rank} of {len(trace.candidates)} candidates, by {by}:",
-        shorten(f"{ms(trace.took_ms)} ms = {stages} …", columns() - 3),
+        f"“{trace.query}” finds it: number {rank} of {len(trace.candidates)}, by {by},",
+        shorten(f"in {ms(trace.took_ms)} ms: {stages} …", columns() - 3),
     ]
 
 
