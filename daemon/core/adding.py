@@ -87,7 +87,9 @@ def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMem
     if not told or _equal(core, connection, place, memory, content_hash(memory.content)):
         return None  # an equal memory is merged
     marks = ", ".join("?" * len(told))
-    alive = rows.select(connection, f"m.id IN ({marks}) AND {ALIVE} ORDER BY m.row", (*told, core.clock()))
+    alive = rows.select(
+        connection, f"m.id IN ({marks}) AND {place.visible} AND {ALIVE} ORDER BY m.row", (*told, core.clock())
+    )
     rows.accessed(connection, [(row.row, 1, core.clock()) for row in alive])
     turns.count(connection, place.number, "evidence", len(alive))
     return alive[0].id if alive else None

@@ -154,9 +154,16 @@ def _equal(place: Place, key: bytes) -> list[str]:
 
 
 def _alive(place: Place, ids: list[str]) -> list[str]:
-    """Return those of some memories that still are, and count an access of each."""
+    """Return those of some memories that still are and can be seen from here, and count an access of each."""
     known = rows.by_ids(place.connection, ids).values() if ids else ()
-    there = [row for row in known if row.superseded_by is None and (row.pinned or _lives(row.expires_at, place.now))]
+    seen = place.core.store.namespaces.reached(place.name, None)
+    there = [
+        row
+        for row in known
+        if (seen is None or row.namespace in seen or row.namespace == place.number)
+        and row.superseded_by is None
+        and (row.pinned or _lives(row.expires_at, place.now))
+    ]
     rows.accessed(place.connection, [(row.row, 1, place.now) for row in there])
     return [row.id for row in there]
 

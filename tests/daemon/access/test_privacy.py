@@ -21,6 +21,7 @@ from two_worlds import (
     SECRET_WORDS,
     SHARED_IDS,
     TEAM,
+    TURN_ID,
     Ids,
     Voice,
     World,
@@ -28,9 +29,10 @@ from two_worlds import (
 )
 
 from memoryd.client import protocol
-from memoryd.client.protocol import METHODS, Call, NewMemory, method_name
+from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn, method_name
 from memoryd.daemon.lifecycle import judging
 from memoryd.daemon.tiers import graph
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -74,12 +76,15 @@ def build(daemon: "Daemon", secret: bool) -> World:
         _hide_some(world)
     for id, text in zip(OWN_IDS, OWN, strict=False):
         owner.call(protocol.Add(memory=NewMemory(content=text, id=id), namespace=ALPHA))
+    turns = [NewTurn(role="user", content="We decided to call the staging database wagtail", id="abd1" + "0" * 28)]
+    owner.call(protocol.Observe(turns=turns, namespace=ALPHA, session="talk"))
     owner.call(protocol.Add(memory=NewMemory(content="A mixed prefix", id=MIXED_ID), namespace=ALPHA))
     _touch_both(world)
     _cluster(world)
     if secret:
         _use_some(world)
     daemon.core.effects.flush()
+    _settle(world)
     return world
 
 
@@ -104,7 +109,7 @@ def _touch_both(world: World) -> None:
     )
     owner.delete(SHARED_IDS[6], *(SECRET_IDS[:1] if secret else []))
     # A search of everything from alpha's place.
-    found = owner.call(protocol.Search(query="wombat zyzzyva", namespace=ALPHA, reach="all", limit=100))
+    found = owner.call(protocol.Search(query="wombat zyzzyva", namespace=ALPHA, reach="all", limit=100, session="talk"))
     world.secret_traces.append(found.trace)
 
 
@@ -131,8 +136,10 @@ def _cluster(world: World) -> None:
 
 
 def _hide_some(world: World) -> None:
-    """Private memories of beta: plain, tagged, changed, superseded, deleted, shared and taken back."""
+    """Private memories of beta: plain, tagged, changed, superseded, deleted, shared and taken back; a turn in L0."""
     owner, place = world.owner, BETA
+    turns = [NewTurn(role="user", content=f"The numbat of beta is {CANARY}", id=TURN_ID)]
+    owner.call(protocol.Observe(turns=turns, namespace=BETA))
     turns = [protocol.NewTurn(role="user", content=f"{text}, said alone {CANARY}") for text in SECRETS]
     owner.call(protocol.Observe(turns=[*turns, protocol.NewTurn(role="user", content="ok")], namespace=place))
     for id, text in zip(SECRET_IDS, SECRETS, strict=False):
@@ -147,6 +154,8 @@ def _hide_some(world: World) -> None:
 def _use_some(world: World) -> None:
     """What beta does: searches that leave traces and warm the caches, a share that it takes back."""
     with world.client("beta") as beta:
+        talk = [f"The zyzzyva of the quokka is {CANARY}", "ok", "The wombat release was moved to Friday by numbat"]
+        beta.observe([{"role": "user", "content": text} for text in talk], session="talk")
         # What it finds of the shared ones is counted there for all to see.
         world.secret_traces.append(beta.search("zyzzyva quokka", reach="exact").trace)
         world.secret_traces.append(beta.explain("wombat numbat").trace.id)
@@ -166,6 +175,7 @@ IDS = [
     "abce",  # of several of alpha's own
     "beef",  # of one of alpha's own and of a secret
     MIXED_SECRET,
+    TURN_ID,
     "dead",  # of nothing
     SHARED_IDS[0],
     *SHARED_IDS[3:],
@@ -337,6 +347,21 @@ def _observe(world: World) -> Iterator[Call[Any]]:
     yield protocol.Observe(turns=[protocol.NewTurn(role="user", content="A chosen id", id=SECRET_IDS[0])])
 
 
+def _observe(world: World) -> Iterator[Call[Any]]:
+    for text in (*SECRETS, *OWN):
+        yield protocol.Observe(turns=[NewTurn(role="user", content=text)], session="talk")
+        yield protocol.Observe(turns=[NewTurn(role="assistant", content=f"Noted: {text}")])
+    for id in (*SECRET_IDS, TURN_ID):
+        yield protocol.Observe(turns=[NewTurn(role="user", content="We moved the staging database", id=id)])
+    yield from _placed(protocol.Observe, turns=[NewTurn(role="user", content="The release branch is called maple")])
+    _settle(world)
+
+
+def _settle(world: World) -> None:
+    """Wait until the background has worked off what was observed."""
+    wait_until(lambda: not any(world.owner.call(protocol.Tiers()).waiting.values()))
+
+
 def _once(*calls: Call[Any]) -> Probe:
     return lambda world: iter(calls)
 
@@ -364,6 +389,12 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.RunJob: _once(protocol.RunJob(name="sweep", dry_run=True), protocol.RunJob(name="sweep")),
     protocol.PauseJob: _once(protocol.PauseJob(name="sweep")),
     protocol.ResumeJob: _once(protocol.ResumeJob(name="sweep")),
+    protocol.Turns: lambda world: _placed(protocol.Turns),
+    protocol.Skipped: lambda world: _placed(protocol.Skipped),
+    protocol.Tiers: lambda world: _placed(protocol.Tiers),
+    protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
+    protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
+    protocol.Observe: _observe,
     protocol.GraphNodes: _nodes,
     protocol.GraphEdges: _edges,
     protocol.GraphNode: _node,

@@ -22,6 +22,7 @@ CANARY = "axolotl7391"  # in private memories and in no call
 SECRET_IDS = [f"abcd{number:028x}" for number in range(1, 8)]
 OWN_IDS = [f"abce{number:028x}" for number in range(1, 8)]
 SHARED_IDS = [f"abcf{number:028x}" for number in range(1, 8)]
+TURN_ID = "abd0" + "0" * 28  # of a secret turn in L0
 MIXED_ID, MIXED_SECRET = "beef" + "0" * 28, "beef" + "1" * 28  # the same prefix, one of them secret
 
 
