@@ -17,7 +17,6 @@ import msgspec
 from memoryd.client.errors import Forbidden, Unauthenticated
 from memoryd.client.protocol import (
     METHODS,
-    READS,
     Add,
     AddMany,
     AddToken,
@@ -119,13 +118,11 @@ RULES: dict[type[Call[Any]], Rule] = {
 }
 
 
-def rule_of(method: type[Call[Any]]) -> Rule:
-    """Return the rule of a method; one without a row is within bounds if it only reads memories, else the owner's."""
-    default: Rule = "within" if issubclass(method, Scoped) and method in READS else "owner"
-    return RULES.get(method, default)
-
-
-_rules = {method: rule_of(method) for method in METHODS}
+def check() -> None:
+    """Refuse to start while a method of the contract has no rule."""
+    missing = [method_name(method) for method in METHODS if method not in RULES]
+    if missing:
+        raise RuntimeError(f"no rule in access.RULES for: {', '.join(missing)}")
 
 
 def admit(call: C, caller: Caller, tokens: Tokens) -> C:
@@ -133,7 +130,7 @@ def admit(call: C, caller: Caller, tokens: Tokens) -> C:
 
     The answer depends on the call and the token alone, never on what is stored.
     """
-    rule = _rules[type(call)]
+    rule = RULES[type(call)]
     if caller is USER or rule == "anyone":
         return call
     if caller.role == "nobody" or not tokens.holds(caller):

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from memoryd.client.protocol import METHODS, Call, Progress, method_name
+from memoryd.daemon import access
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.store.caller import Caller
@@ -82,7 +83,8 @@ def perform(context: Context, call: Call[R]) -> R:
 
 
 def check() -> None:
-    """Refuse to start while a method of the contract has no handler."""
+    """Refuse to start while a method of the contract has no handler, or nobody has said who may call it."""
     missing = [method_name(method) for method in METHODS if method not in HANDLERS]
     if missing:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
+    access.check()

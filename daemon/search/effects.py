@@ -92,7 +92,7 @@ class Effects:
         for mark in marks:
             with self._store.reading() as connection:
                 found: list[Row] = list(rows.by_rows(connection, mark.rows).values())
-            # A search may have reached further than its place does: what is not seen from there cannot be repeated there.
+            # A search may have reached further than its place: what is not seen from there is no repetition there.
             seen = self._store.namespaces.reached(mark.namespace, None)
             told = [row for row in found if seen is None or row.namespace in seen]
             self._recalls.note(mark.namespace, mark.session, told)

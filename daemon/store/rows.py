@@ -91,7 +91,7 @@ def resolve(connection: apsw.Connection, prefix: str, namespaces: str) -> Row:
 
 
 def near_id(namespaces: str) -> str:
-    """Return a condition on namespaces for a lookup by id: the plus keeps SQLite from walking through the namespaces."""
+    """Return a condition on namespaces for a lookup by id; the plus keeps SQLite from walking through them."""
     return namespaces.replace("m.namespace", "+m.namespace")
 
 

@@ -125,7 +125,7 @@ def _method(call: type[protocol.Call[Any]]) -> Iterator[str]:
     if _own(call):
         yield _table(call, calls=True)
     reads = "A read. " if call in protocol.READS else ""
-    reads += {"owner": "The owner's. ", "anyone": "Needs no token. "}.get(access.rule_of(call), "")
+    reads += {"owner": "The owner's. ", "anyone": "Needs no token. "}.get(access.RULES[call], "")
     yield f"{reads}Result: [`{result.__name__}`](#{result.__name__.lower()}).\n"
 
 
