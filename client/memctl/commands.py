@@ -27,6 +27,8 @@ class Command(NamedTuple):
 GROUPS: dict[str, dict[str, Row]] = {
     "Memories": {
         "add": Row("memories", "remember one thing (`-` reads standard input)"),
+        "observe": Row("observe", "take note of turns of a conversation"),
+        "seed": Row("observe", "take in many turns or memories from a file"),
         "search": Row("search", "find memories by meaning and by words, best first"),
         "get": Row("memories", "show one memory by id or unique prefix"),
         "list": Row("memories", "list memories by filter, newest first"),
@@ -42,6 +44,10 @@ GROUPS: dict[str, dict[str, Row]] = {
     "History": {
         "history": Row("history", "changes of one memory, or the operation log"),
         "undo": Row("history", "take back an operation"),
+    },
+    "Tiers": {
+        "tiers": Row("tiers", "what L0, the hot buffer, L1 and L2 hold, and how turns flowed"),
+        "consolidate": Row("tiers", "judge, promote, move and cluster everything now"),
     },
     "Daemon": {
         "up": Row("service", "start the daemon"),

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from memoryd.daemon.cognition import rating
 
-MAX_SENTENCES = 16  # looked at: those of the beginning, where people say what they mean
+MAX_SENTENCES = 10  # looked at: those of the beginning, where people say what they mean
 MAX_CHARS = 300  # of the result
 _READ_CHARS = 8_000
 _MIN_WORDS = 3
 _BOUNDARY = re.compile(r"(?<=[.!?…])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9ÄÖÜÉÀ])|(?<=[。！？])|\n+")
 _LEAD = re.compile(r"^(?:[-*•>#]+|\d+[.)]|User:|Assistant:)\s*")
-_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St|No)\.$")
+_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St)\.$")
 
 
 def sentences(text: str) -> list[str]:

@@ -29,7 +29,7 @@ def _feature(name: str, weight: float, pattern: str, flags: re.RegexFlag = re.IG
     return Feature(name, weight, re.compile(pattern, flags))
 
 
-_MONTHS = "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+_MONTHS = "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
 _MONTHS += "|nov(?:ember)?|dec(?:ember)?"
 _DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 

@@ -64,13 +64,18 @@ def _result(
 
 
 def _judge_all(core: Core, report: Report) -> int:
-    total = sum(judging.waiting(core).values())
+    total = _unjudged(core)
     for portion in range(_MOST_JUDGED):
         report(Progress(stage="judge", done=min(portion, total), total=total))
-        if not judging.step(core):
+        if not judging.step(core, condense=False):
             break
-    left = sum(judging.waiting(core).values())  # without a model some must wait
-    return max(0, total - left)
+    return max(0, total - _unjudged(core))  # without a model some must wait
+
+
+def _unjudged(core: Core) -> int:
+    """Return how many judgements wait that decide where a turn goes; summaries are made of what there is at the end."""
+    waiting = judging.waiting(core)
+    return waiting.get("rate", 0) + waiting.get("compare", 0)
 
 
 def _with_turns(core: Core, reached: frozenset[int] | None) -> list[int]:
@@ -107,7 +112,7 @@ class _Moves:
 
 def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     """Return what a consolidation would count."""
-    counts: Counter[str] = Counter(judged=sum(judging.waiting(core).values()))
+    counts: Counter[str] = Counter(judged=_unjudged(core))
     leaving = [promoting.judged(core, turn) for turn in core.active.of(reached)]
     kept = [one.turn for one in leaving if one.dropped is None]
     counts.update(promoted=len(kept), dropped=len(leaving) - len(kept))

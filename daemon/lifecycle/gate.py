@@ -10,6 +10,7 @@ from typing import NamedTuple
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 READ_CHARS = 20_000  # a longer text is no noise: somebody may have to read it again
+MAX_LINE_CHARS = 500  # printed noise has shorter lines, and patterns take their time on longer ones
 MIN_CHARACTERS = 4  # letters and figures; a Chinese or Japanese character counts as two
 
 TOO_SHORT = "too short"
@@ -97,7 +98,7 @@ NOISE: tuple[Noise, ...] = (
     _lines(
         PROGRESS,
         r"[^\w]*\d{1,3}(?:\.\d+)? ?%[^\w]*(?:\|.*|\[.*|of \d.*|ETA.*|complete[d.]*|done[.]*)?",
-        r"(?i:[\w./:@-]*(?: ?[\w./:@-]+){0,4}:?) *\d{1,3}(?:\.\d+)? ?% ?[|\[(].*",
+        r"(?:[\w./:@-]+ ){0,5}[\w./:@-]*[a-zA-Z.:_-] *\d{1,3}(?:\.\d+)? ?% ?[|\[(].*",
         r"(?i:downloading|uploading|installing|collecting|fetching|extracting|unpacking|building|"
         r"compiling|linking|loading|"
         r"pulling|pushing|receiving objects|resolving deltas|counting objects|compressing objects|"
@@ -135,6 +136,8 @@ def _noise(text: str) -> str | None:
     counts: dict[str, int] = {}
     previous = ""
     for line in lines:
+        if len(line) > MAX_LINE_CHARS:
+            return None
         kind = next((noise.reason for noise in NOISE if noise.lines.fullmatch(line)), None)
         if kind is not None:
             counts[kind] = counts.get(kind, 0) + 1

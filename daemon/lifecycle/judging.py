@@ -30,7 +30,7 @@ from memoryd.daemon.store.writer import Transaction
 
 REPEATS = "near-duplicate"
 KIND = f"{history.JOB}judge"
-_RATED, _COMPARED, _CONDENSED = 16, 8, 4  # per portion
+_RATED, _COMPARED, _CONDENSED = 16, 4, 1  # per portion: a stop waits for one
 _NEIGHBOURS = 8  # near-duplicates looked at
 _BREATH_S = 0.001  # between two turns: rating is Python, which other threads wait for
 _NO_MODEL_S, _TROUBLE_S = 2.0, 1.0
@@ -86,14 +86,14 @@ class Judge:
                 wake.wait(limit_s)
 
 
-def step(core: Core) -> bool:
+def step(core: Core, condense: bool = True) -> bool:
     """Do one portion of what can be done now; tell whether there was any."""
     with core.cognition.turn:
-        return _rate(core) or _compare(core) or _condense(core)
+        return _rate(core) or _compare(core) or (condense and _condense(core))
 
 
 def waiting(core: Core) -> dict[str, int]:
-    """Return how many turns wait for which job."""
+    """Return how many turns and memories wait for which job."""
     with core.store.reading() as connection:
         found: Any = connection.execute("SELECT job, count(*) FROM cognition GROUP BY job")
         return dict(found)

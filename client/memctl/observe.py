@@ -1,0 +1,204 @@
+"""observe, seed: turns of conversations from the command line, from standard input, from a file."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memoryd.client.calls import BATCH_BYTES, new_memory, new_turn
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.arguments import Usage, when
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for, namespace_of, send
+from memoryd.client.memctl.output import paint, show
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.table import count, table
+from memoryd.client.protocol import NewMemory, NewTurn, Observe, Observed, ObservedTurn, Progress, Seed, Seeded
+from memoryd.client.protocol.tiers import MAX_TURNS
+
+PER_CALL = 200  # lines of a seed
+
+
+# observe -------------------------------------------------------------------------------------------------------------
+
+
+def _observe_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("turns", nargs="*", metavar="TURN", help="what was said; without any, JSON lines on stdin")
+    parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
+    parser.add_argument("--session", default="", metavar="S", help="the conversation that it belongs to")
+    parser.add_argument("--created-at", type=when, metavar="DATE", help="when it was said (now)")
+
+
+def _observe(args: Namespace) -> None:
+    given = [NewTurn(role=args.role, content=turn, created_at=args.created_at) for turn in args.turns]
+    turns = given or [new_turn(item) for item in _json_lines("standard input", _stdin())]
+    if not turns:
+        raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
+    parts = [send(args, Observe(turns=part, session=args.session)) for part in _batches(turns)]
+    observed = _joined(parts)
+    show(args, observed, lambda: _observed_text(observed, turns))
+
+
+def _stdin() -> Iterable[bytes]:
+    return sys.stdin.buffer if sys.stdin else ()
+
+
+def _batches(turns: list[NewTurn]) -> Iterator[list[NewTurn]]:
+    """Yield the turns of each call: as many as one takes, and less than a frame."""
+    batch: list[NewTurn] = []
+    size = 0
+    for turn in turns:
+        weight = len(turn.content.encode()) + 256
+        if batch and (len(batch) == MAX_TURNS or size + weight > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(turn)
+        size += weight
+    if batch:
+        yield batch
+
+
+def _joined(parts: list[Observed]) -> Observed:
+    return Observed(
+        turns=[turn for part in parts for turn in part],
+        accepted=sum(part.accepted for part in parts),
+        skipped=sum(part.skipped for part in parts),
+    )
+
+
+def _observed_text(observed: Observed, turns: list[NewTurn]) -> str:
+    lines = [f"Took note of {count(observed.accepted, 'turn')}."]
+    if observed.skipped:
+        rows = [
+            [_reason(result), turn.content]
+            for result, turn in zip(observed, turns, strict=True)
+            if result.outcome == "skipped"
+        ]
+        lines += [f"Skipped {count(observed.skipped, 'turn')}:", table(["REASON", "TURN"], rows)]
+    return "\n".join(lines)
+
+
+def _reason(result: ObservedTurn) -> str:
+    return f"{result.reason} ({paint(result.same_as[:8], 'cyan')})" if result.same_as else result.reason
+
+
+# seed ----------------------------------------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """One line of a seed and where it goes; lines of one place are sent together."""
+
+    place: tuple[str, str, bool]  # namespace, session, whether it is a turn
+    item: NewTurn | NewMemory
+
+
+def _seed_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="JSON lines: turns (role, content) or memories; `-` reads stdin")
+    parser.add_argument("--session", default="", metavar="S", help="the conversation of turns that name none")
+
+
+def _seed(args: Namespace) -> None:
+    name, data = ("standard input", _stdin()) if args.file == "-" else (args.file, _file(args.file))
+    lines = [_line(args, name, number, item) for number, item in enumerate(_json_lines(name, data), start=1)]
+    if not lines:
+        raise Invalid(f"There is nothing in {name}.")
+    done = Seeded(turns=0, created=0, merged=0)
+    with client_for(args) as client, ProgressBar("seed", len(lines)) as progress:
+        sent = 0
+        for call, size in _calls(lines):
+
+            def on_progress(event: Progress, before: int = sent) -> None:
+                progress.update(before + event.done)
+
+            _add(done, client.call(call, on_progress))
+            sent += size
+            progress.update(sent)
+    show(args, done, lambda: _seeded_text(done))
+
+
+def _file(path: str) -> list[bytes]:
+    try:
+        return Path(path).read_bytes().splitlines()
+    except OSError as error:
+        raise Invalid(f"The file {path} cannot be read: {error.strerror}.") from None
+
+
+def _json_lines(name: str, data: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of JSON lines; raise `Invalid` naming the line."""
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    for number, line in enumerate(data, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise Invalid(f"Line {number} of {name} is not a JSON object: {error}.") from None
+
+
+def _line(args: Namespace, name: str, number: int, item: dict[str, Any]) -> Line:
+    namespace = str(item.pop("namespace", namespace_of(args)))
+    session = str(item.pop("session", args.session))
+    try:
+        if "role" in item:
+            return Line((namespace, session, True), new_turn(item))
+        return Line((namespace, "", False), new_memory(item))
+    except Invalid as error:
+        raise Invalid(f"Line {number} of {name}: {error.message}") from None
+
+
+def _calls(lines: list[Line]) -> Iterator[tuple[Seed, int]]:
+    """Yield the calls that send the lines in their order, and how many lines each has."""
+    for (namespace, session, is_turn), group in groupby(lines, key=lambda line: line.place):
+        for part in _portions([line.item for line in group]):
+            field = "turns" if is_turn else "memories"
+            yield Seed(namespace=namespace, session=session, **{field: part}), len(part)  # type: ignore[arg-type]
+
+
+def _portions(items: list[NewTurn | NewMemory]) -> Iterator[list[NewTurn | NewMemory]]:
+    batch: list[NewTurn | NewMemory] = []
+    size = 0
+    for item in items:
+        weight = len(msgspec.msgpack.encode(item))
+        if batch and (len(batch) == PER_CALL or size + weight > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += weight
+    if batch:
+        yield batch
+
+
+def _add(total: Seeded, part: Seeded) -> None:
+    for name in Seeded.__struct_fields__:
+        setattr(total, name, getattr(total, name) + getattr(part, name))
+
+
+def _seeded_text(done: Seeded) -> str:
+    told = [
+        f"{count(done.turns, 'turn')} taken in" if done.turns else "",
+        f"{count(done.created, 'memory')} created" if done.created else "",
+        f"{done.merged:,} merged into others" if done.merged else "",
+        f"{done.skipped:,} known already" if done.skipped else "",
+    ]
+    return f"Seeded: {', '.join(filter(None, told))}."
+
+
+COMMANDS = {
+    "observe": Command(
+        _observe_arguments,
+        _observe,
+        '  memctl observe "We moved the deploys to Tuesday" --session standup\n'
+        '  memctl observe --role assistant "Noted: deploys are on Tuesday" --session standup\n'
+        "  memctl observe --session review < turns.jsonl",
+    ),
+    "seed": Command(
+        _seed_arguments,
+        _seed,
+        "  memctl seed history.jsonl --namespace acme/api\n"
+        """  echo '{"content": "We use Valkey", "type": "decision"}' | memctl seed -""",
+    ),
+}

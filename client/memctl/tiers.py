@@ -1,0 +1,233 @@
+"""tiers, consolidate: what L0, the hot buffer, L1 and L2 hold, how turns flowed, moving everything on now."""
+
+import math
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.calls import consolidate as consolidate_call
+from memoryd.client.calls import skipped as skipped_call
+from memoryd.client.calls import tiers as tiers_call
+from memoryd.client.calls import turns as turns_call
+from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for, placed, send
+from memoryd.client.memctl.output import paint, show
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.table import bar, count, fields, ms, pad, size_text, table
+from memoryd.client.protocol import (
+    ActiveTurns,
+    Consolidated,
+    NamespaceTiers,
+    Progress,
+    SkippedTurns,
+    TierReport,
+    TierState,
+)
+from memoryd.client.times import iso
+
+NAMES = {"L0": "L0 active", "hot": "hot buffer", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
+NOUNS = {"L0": "turn", "hot": "memory", "L1": "memory", "L2": "memory", "documents": "chunk"}
+BAR, RING = 20, 10  # columns
+LISTED = 10  # namespaces
+
+
+# tiers ---------------------------------------------------------------------------------------------------------------
+
+
+def _tiers_arguments(parser: ArgumentParser) -> None:
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--turns", action="store_true", help="list the turns in L0")
+    choice.add_argument("--skipped", action="store_true", help="list turns that were not kept, with the reasons")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many turns are listed (50)")
+    add_reach(parser)
+
+
+def _tiers(args: Namespace) -> None:
+    if args.turns:
+        active = send(args, turns_call(limit=args.limit))
+        show(args, active.turns, lambda: _turns_text(active))
+    elif args.skipped:
+        skipped = send(args, skipped_call(limit=args.limit))
+        show(args, skipped.turns, lambda: _skipped_text(skipped))
+    else:
+        report = send(args, tiers_call())
+        show(args, report, lambda: report_text(report))
+
+
+def report_text(report: TierReport) -> str:
+    """Return the picture of the tiers."""
+    parts = [_levels(report), _flows(report)]
+    if report.namespaces:
+        parts.append(_namespaces(report))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _levels(report: TierReport) -> str:
+    most = max((tier.count for tier in report.tiers), default=0)
+    rows = [
+        [
+            NAMES[tier.name],
+            pad(bar(_logarithmic(tier.count, most), BAR), BAR),
+            count(tier.count, NOUNS[tier.name]),
+            size_text(tier.ram_bytes) if tier.ram_bytes else "–",
+            _day(tier.oldest_at),
+            _day(tier.newest_at),
+            _remark(tier, report),
+        ]
+        for tier in report.tiers
+    ]
+    return table(["TIER", "", "HOLDS", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
+
+
+def _logarithmic(number: int, most: int) -> float:
+    """Return the share of a bar: 20 turns beside 100,000 memories shall still be seen."""
+    return math.log1p(number) / math.log1p(most) if most else 0.0
+
+
+def _day(at: float | None) -> str:
+    return (iso(at) or "")[:10] or "–"
+
+
+def _remark(tier: TierState, report: TierReport) -> str:
+    if tier.name == "L2":
+        held = f"in {count(report.nodes, 'node')}" if report.nodes else ""
+        limit = f"at most {tier.limit:,} each" if tier.limit else ""
+        return ", ".join(filter(None, [held, limit]))
+    return f"at most {tier.limit:,} each" if tier.limit else ""
+
+
+def _flows(report: TierReport) -> str:
+    came = sum(report.flows.get(kind, 0) for kind in ("observed", "recalled"))
+    if not came:
+        return paint("No turns were observed so far: `memctl observe`, or client.observe(…).", "dim")
+    here = next((tier.count for tier in report.tiers if tier.name == "L0"), 0)
+    groups = {name: _group(report.flows, name) for name in ("skipped", "dropped", "gone")}
+    gone = {name: sum(kinds.values()) for name, kinds in groups.items()}
+    kept = came - here - sum(gone.values())
+    rows = [
+        ("in L0", here, ""),
+        ("memories", kept, "a question and its answer are one"),
+        ("skipped", gone["skipped"], _reasons(groups["skipped"])),
+        ("dropped", gone["dropped"], _reasons(groups["dropped"])),
+        ("gone", gone["gone"], _reasons(groups["gone"])),
+    ]
+    shown = [
+        (name, f"{number:>9,}  {pad(bar(number / came, BAR), BAR)}  {paint(reasons, 'dim')}".rstrip())
+        for name, number, reasons in rows
+        if number or name in ("in L0", "memories")
+    ]
+    evidence = report.flows.get("evidence", 0)
+    told = f"; {count(evidence, 'time')} something recalled was merely repeated" if evidence else ""
+    waiting = _waiting(report.waiting)
+    return f"{paint('TURNS', 'bold')}  {came:,} observed{told}{waiting}\n{fields(shown)}"
+
+
+def _group(flows: dict[str, int], name: str) -> dict[str, int]:
+    """Return the kinds of a group without its name: `skipped: too short` → `too short`."""
+    return {
+        kind.partition(": ")[2].removeprefix("job:"): number
+        for kind, number in flows.items()
+        if kind.startswith(name + ": ")
+    }
+
+
+def _reasons(kinds: dict[str, int]) -> str:
+    ordered = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {number:,}" for name, number in ordered if number)
+
+
+def _waiting(waiting: dict[str, int]) -> str:
+    told = ", ".join(f"{number:,} to {job}" for job, number in waiting.items() if number)
+    return f"; the judge has {told}" if told else ""
+
+
+def _namespaces(report: TierReport) -> str:
+    ring = next((tier.limit for tier in report.tiers if tier.name == "L0"), 0)
+    shown = report.namespaces[:LISTED]
+    tiers = [name for name in ("L1", "L2", "documents") if any(one.tiers.get(name) for one in shown)]
+    rows = [
+        [_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "(root)"]
+        for one in shown
+    ]
+    text = table([f"L0 of {ring}", *tiers, "NAMESPACE"], rows, right=range(1, len(tiers) + 1))
+    more = len(report.namespaces) - len(shown)
+    return f"{text}\n{paint(f'and {more} more', 'dim')}" if more > 0 else text
+
+
+def _ring(one: NamespaceTiers, ring: int) -> str:
+    held = one.tiers.get("L0", 0)
+    return f"{pad(bar(held / ring if ring else 0.0, RING), RING)} {held:>2}"
+
+
+def _turns_text(active: ActiveTurns) -> str:
+    if not active.turns:
+        return "L0 is empty."
+    rows = [
+        [
+            turn.id[:8],
+            f"{bar(turn.importance, 5):<5} {turn.importance:.2f}{' ' if turn.judged else '?'}",
+            turn.role,
+            *([turn.namespace or "(root)"] if any(one.namespace for one in active) else []),
+            turn.content,
+        ]
+        for turn in active
+    ]
+    spaces = ["NAMESPACE"] if any(one.namespace for one in active) else []
+    text = table(["ID", "IMPORTANCE", "ROLE", *spaces, "CONTENT"], rows)
+    guessed = " · ? not judged yet" if any(not turn.judged for turn in active) else ""
+    shown = f"{len(active)} of {count(active.total, 'turn')}, newest first{guessed}"
+    return f"{text}\n{paint(shown, 'dim')}"
+
+
+def _skipped_text(skipped: SkippedTurns) -> str:
+    if not skipped.turns:
+        return "No turns were skipped."
+    rows = [[_day(turn.at), turn.reason, turn.role, turn.namespace or "(root)", turn.content] for turn in skipped]
+    return table(["DATE", "REASON", "ROLE", "NAMESPACE", "CONTENT"], rows)
+
+
+# consolidate ---------------------------------------------------------------------------------------------------------
+
+
+def _consolidate_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only count what would be done")
+    add_reach(parser)
+
+
+def _consolidate(args: Namespace) -> None:
+    with client_for(args) as client, ProgressBar("consolidate") as progress:
+
+        def on_progress(event: Progress) -> None:
+            progress.update(event.done, event.total, event.stage)
+
+        done = client.call(placed(args, consolidate_call(dry_run=args.dry_run)), on_progress)
+    show(args, done, lambda: _consolidated_text(done))
+
+
+def _consolidated_text(done: Consolidated) -> str:
+    rows = [
+        ("judged", f"{done.judged:,}", "judgements that were waiting"),
+        ("promoted", f"{done.promoted:,}", "turns of L0 that matter, now memories"),
+        ("dropped", f"{done.dropped:,}", "turns of L0 that do not"),
+        ("paired", f"{done.paired:,}", "questions with their answers, each one memory of L2"),
+        ("moved", f"{done.moved:,}", "other memories from L1 to L2"),
+    ]
+    rows += [(name, f"{number:,}", "graph") for name, number in done.clustered.items() if number]
+    text = table(["DONE" if not done.dry_run else "WOULD DO", "", ""], rows, right=(1,))
+    if done.dry_run:
+        return f"{text}\n{paint('Nothing was changed.', 'dim')}"
+    undo = f"; `memctl undo {done.operation}` takes the moves back" if done.operation else ""
+    return f"{text}\n{paint(f'{ms(done.took_ms)} ms{undo}', 'dim')}"
+
+
+COMMANDS = {
+    "tiers": Command(
+        _tiers_arguments,
+        _tiers,
+        "  memctl tiers\n  memctl tiers --turns --namespace acme/api\n  memctl tiers --skipped",
+    ),
+    "consolidate": Command(
+        _consolidate_arguments,
+        _consolidate,
+        "  memctl consolidate --dry-run\n  memctl consolidate --namespace acme --reach subtree",
+    ),
+}

@@ -1,0 +1,97 @@
+"""The recall-loop guard: what a session was told and merely says again is evidence, not news."""
+
+from conversing import contents, flows, memories, observe, problems, skips
+
+from memoryd.client.protocol import Memory
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.tiers import recalls
+from memoryd.daemon.tiers.recalls import Recalls
+from workbench import add, delete
+
+CACHE = "We use Valkey as the cache. It runs on port 6379 in the office."
+LEDGER = "The ledger is closed on Fridays."
+
+
+def told(id: str, content: str) -> Memory:
+    return Memory(id=id, namespace="", type="fact", content=content, created_at=0.0, updated_at=0.0)
+
+
+def test_a_text_that_equals_a_recalled_memory_or_a_part_of_it_repeats_it() -> None:
+    guard = Recalls()
+    guard.note("acme", "s", [told("a", CACHE), told("b", LEDGER)])
+    assert guard.repeated("acme", "s", CACHE) == ["a"]
+    assert guard.repeated("acme", "s", "we use  VALKEY as the cache!") == ["a"]
+    assert guard.repeated("acme", "s", f"- {LEDGER}\n- It runs on port 6379 in the office") == ["a", "b"]
+    assert guard.repeated("acme", "s", f"{CACHE} Since Monday it has a replica.") == []
+    assert guard.repeated("acme", "s", "We use Redis as the cache.") == []
+    assert guard.repeated("acme", "s", "") == []
+
+
+def test_another_session_or_namespace_was_not_told() -> None:
+    guard = Recalls()
+    guard.note("acme", "s", [told("a", CACHE)])
+    assert guard.repeated("acme", "t", CACHE) == []
+    assert guard.repeated("other", "s", CACHE) == []
+    assert guard.repeated("acme", "", CACHE) == ["a"], "who names no session may be any"
+
+
+def test_a_search_without_a_session_tells_nobody() -> None:
+    guard = Recalls()
+    guard.note("acme", "", [told("a", CACHE)])
+    assert guard.repeated("acme", "", CACHE) == []
+
+
+def test_a_pair_is_repeated_by_one_of_its_sides() -> None:
+    guard = Recalls()
+    guard.note("", "s", [told("a", f"User: Which cache do we use?\nAssistant: {CACHE}")])
+    assert guard.repeated("", "s", CACHE) == ["a"]
+
+
+def test_memories_and_sessions_are_bounded_and_the_oldest_are_forgotten() -> None:
+    guard = Recalls()
+    for number in range(recalls.MEMORIES + 1):
+        guard.note("", "s", [told(str(number), f"Rule number {number} holds.")])
+    assert guard.repeated("", "s", "Rule number 0 holds.") == []
+    assert guard.repeated("", "s", f"Rule number {recalls.MEMORIES} holds.") == [str(recalls.MEMORIES)]
+    for number in range(recalls.SESSIONS):
+        guard.note("", f"later {number}", [told("x", LEDGER)])
+    assert guard.repeated("", "s", f"Rule number {recalls.MEMORIES} holds.") == []
+
+
+def test_an_observed_repetition_is_evidence_on_the_original(core: Core) -> None:
+    original = add(core, CACHE, "acme")
+    core.recalls.note("acme", "s", memories(core))
+    [result] = observe(core, "We use Valkey as the cache.", namespace="acme", session="s", role="assistant")
+    assert (result.reason, result.same_as) == ("repeats a recalled memory", original.id)
+    assert memories(core)[0].access_count == 1
+    assert flows(core, "acme") == {"observed": 1, "evidence": 1, "skipped: repeats a recalled memory": 1}
+    assert skips(core)[0][1].startswith("repeats a recalled memory (")
+    assert problems(core) == []
+    assert observe(core, "We use Valkey as the cache.", namespace="acme", session="other").accepted == 1
+
+
+def test_an_added_repetition_is_evidence_and_no_new_memory(core: Core) -> None:
+    original = add(core, CACHE, "acme")
+    core.recalls.note("acme", "s", memories(core))
+    again = add(core, "It runs on port 6379 in the office.", "acme", type="decision")
+    assert (again.outcome, again.id) == ("merged", original.id)
+    assert contents(core) == [CACHE]
+    assert memories(core)[0].access_count == 1
+    assert flows(core, "acme")["evidence"] == 1
+
+
+def test_an_equal_add_is_merged_as_ever_and_without_dedup_everything_is_kept(core: Core) -> None:
+    add(core, CACHE, "acme")
+    core.recalls.note("acme", "s", memories(core))
+    add(core, CACHE, "acme", metadata={"checked": True})
+    assert memories(core)[0].metadata == '{"checked":true}'
+    assert add(core, "It runs on port 6379 in the office.", "acme", dedup=False).outcome == "created"
+    assert add(core, "We use Valkey as the cache.", "acme", supersedes=memories(core)[0].id).outcome == "created"
+
+
+def test_what_was_deleted_since_is_news_again(core: Core) -> None:
+    id = add(core, CACHE, "acme").id
+    core.recalls.note("acme", "s", memories(core))
+    delete(core, id)
+    assert add(core, "It runs on port 6379 in the office.", "acme").outcome == "created"
+    assert observe(core, "We use Valkey as the cache.", namespace="acme", session="s").accepted == 1
