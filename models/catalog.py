@@ -4,7 +4,8 @@ A hash pins a file for every source. An empty hash means that none could be publ
 checked against what the hub itself declares for it, and the manifest of the installed model pins what was received
 (trust on first use).
 
-Floors are cosines, measured per model by tests/benchmarks/bench_floors.py; `calibrated=False` marks an estimate.
+Floors are cosines, measured per model: `duplicate` and `relevant` by tests/benchmarks/bench_floors.py, `join` and
+`merge` by bench_join.py there; `calibrated=False` marks an estimate.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ class Floors(Struct, frozen=True):
     merge: float
     """… centres of the same topic."""
     calibrated: bool = True
+
+
+BGE_LARGE = Floors(duplicate=0.92, relevant=0.60, join=0.70, merge=0.93)
+"""Of bge-large-en-v1.5, as published with the systems that were built on it: the reference, not a model to pull. Its
+cosines crowd together far above those of the default model, where unlike texts lie around 0.1 to 0.3."""
 
 
 class Hub(Struct, frozen=True):

@@ -8,7 +8,7 @@ from memoryd.client.errors import ModelUnavailable
 from memoryd.client.protocol import GraphAbstract, GraphChange, GraphDedupe, GraphRegroup, PlannedStep, Scoped
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import clustering
-from memoryd.daemon.lifecycle.clustering_writes import apply
+from memoryd.daemon.lifecycle.clustering_writes import DONE, apply
 from memoryd.daemon.lifecycle.work import Step
 from memoryd.daemon.store import namespaces
 
@@ -41,7 +41,7 @@ def _changed(core: Core, planned: Iterable[Step], dry_run: bool) -> GraphChange:
     steps = list(planned)
     counts: Counter[str] = Counter()
     if dry_run:
-        counts.update(step.action for step in steps)
+        counts.update(DONE[step.action] for step in steps)
     else:
         for start in range(0, len(steps), _SLICE):
             counts.update(_written(core, steps[start : start + _SLICE]))

@@ -20,6 +20,20 @@ from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
 
+# What a step did, in the counts of a run.
+DONE = {
+    "found": "founded",
+    "join": "joined",
+    "split": "split",
+    "merge": "merged",
+    "recentre": "recentred",
+    "drop": "dropped",
+    "name": "named",
+    "abstract": "abstracted",
+    "topic": "topics",
+}
+
+
 class Coming(NamedTuple):
     """A memory that comes into a node, from the backlog (`node` 0) or from another node."""
 
@@ -93,7 +107,7 @@ def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation
     counts: Counter[str] = Counter()
     for step in steps:
         done = _WRITERS[type(step.data)](core, transaction, step.data)
-        counts[step.action if done else "skipped"] += 1
+        counts[DONE[step.action] if done else "skipped"] += 1
     return dict(counts)
 
 

@@ -8,8 +8,8 @@ How the floors follow:
 - `duplicate`: the median of rephrasings, far above different statements about one thing. No cosine separates
   look-alikes that differ in a number, a name or a negation: the daemon's guard compares those as text.
 - `relevant`: between the 99th and the 99.9th percentile of questions with turns of other conversations.
-- `join`: halfway between the 99th percentile of unrelated turns and the median of rephrasings.
-- `merge`: just above `duplicate`; centres of clusters are averages, so their cosines run higher than those of texts.
+- `join`, `merge`: bench_join.py measures them. A first estimate of `join` is halfway between the 99th percentile of
+  unrelated turns and the median of rephrasings, of `merge` a little above `duplicate`.
 """
 
 from __future__ import annotations

@@ -113,9 +113,9 @@ def test_a_node_is_shown_with_members_and_neighbours(memctl: Memctl, fake: FakeD
 def test_topics_are_listed_and_found_anew(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies[GraphTopics] = TopicList(topics=TOPICS, alone=3)
     step = PlannedStep(action="topic", target="topic 4", reason="2 nodes: deploy")
-    fake.replies[GraphRegroup] = GraphChange(dry_run=True, counts={"topic": 1}, total=1, steps=[step])
+    fake.replies[GraphRegroup] = GraphChange(dry_run=True, counts={"topics": 1}, total=1, steps=[step])
     assert "1 topic; 3 nodes in none" in memctl("graph", "topics").out
-    assert "Would do: topic 1" in memctl("graph", "topics", "--recompute", "--dry-run").out
+    assert "Would do: topics 1" in memctl("graph", "topics", "--recompute", "--dry-run").out
     assert [type(call) for call in fake.calls] == [GraphTopics, GraphRegroup]
     memctl("graph", "topics", "--recompute")
     assert [type(call) for call in fake.calls[2:]] == [GraphRegroup, GraphTopics]
@@ -125,11 +125,11 @@ def test_topics_are_listed_and_found_anew(memctl: Memctl, fake: FakeDaemon) -> N
 @pytest.mark.parametrize(("command", "call"), [("dedupe", GraphDedupe), ("abstract", GraphAbstract)])
 def test_changes_are_told_step_by_step(memctl: Memctl, fake: FakeDaemon, command: str, call: Any) -> None:
     steps = [PlannedStep(action="merge", target=f"node {n}", reason="cosine 0.95") for n in range(60)]
-    fake.replies[call] = GraphChange(dry_run=False, counts={"merge": 1200}, total=1200, steps=steps)
+    fake.replies[call] = GraphChange(dry_run=False, counts={"merged": 1200}, total=1200, steps=steps)
     out = memctl("graph", command, "--threshold", "0.9").out
     assert "node 39" in out
     assert "… and 1,160 more steps" in out
-    assert out.endswith("Done: merge 1,200\n")
+    assert out.endswith("Done: merged 1,200\n")
     assert fake.calls[-1] == call(threshold=0.9, reach="all")
     fake.replies[call] = GraphChange(dry_run=False)
     assert memctl("graph", command).code == 0

@@ -132,7 +132,7 @@ def test_topics_are_communities_of_what_was_retrieved_together(core: Core) -> No
     for group in (nodes[:4], nodes[4:8]):
         co_occur(core, *[(a, b) for a in group for b in group if a < b])
     done = clustering_calls.regroup(core, GraphRegroup())
-    assert (done.dry_run, done.counts) == (False, {"topic": 2})
+    assert (done.dry_run, done.counts) == (False, {"topics": 2})
     found = reading.topics(core, GraphTopics())
     assert [(topic.nodes, topic.memories) for topic in found] == [(4, 4), (4, 4)]
     assert found.alone == 4
@@ -164,7 +164,7 @@ def test_dedupe_merges_from_a_given_cosine_on_and_a_dry_run_only_says_so(core: C
     before = graph(core)
     assert clustering_calls.dedupe(core, GraphDedupe()).total == 0
     planned = clustering_calls.dedupe(core, GraphDedupe(threshold=0.6, dry_run=True))
-    assert planned.counts == {"merge": 1, "name": 1}
+    assert planned.counts == {"merged": 1, "named": 1}
     assert graph(core) == before
     done = clustering_calls.dedupe(core, GraphDedupe(threshold=0.6))
     assert (done.counts, done.steps) == (planned.counts, planned.steps)
@@ -199,7 +199,7 @@ def test_clusters_that_are_alike_get_a_concept_and_doing_it_again_changes_nothin
 def test_a_concept_goes_when_its_clusters_are_no_longer_alike(core: Core) -> None:
     remember(core, ["one", "two", "three"], given=[near(0, 0.8, turn) for turn in (1, 2, 3)])
     maintain(core)
-    assert clustering_calls.abstract(core, GraphAbstract(threshold=0.9)).counts == {"drop": 1}
+    assert clustering_calls.abstract(core, GraphAbstract(threshold=0.9)).counts == {"dropped": 1}
     assert reading.nodes(core, GraphNodes(kind="concept")).total == 0
 
 
@@ -253,5 +253,5 @@ def test_verify_tells_what_is_wrong_with_the_graph_and_repair_starts_it_anew(
         assert client.call(Verify(repair=True)).problems == []
     assert ask(filled, "SELECT count(*) FROM backlog") == [(10,)]
     counts = carry_out(filled, clustering.plan(filled, 0.0))
-    assert counts["found"] >= 4
+    assert counts["founded"] >= 4
     assert reading.nodes(filled, GraphNodes()).waiting == 0
