@@ -138,7 +138,7 @@ def admit(call: C, caller: Caller, tokens: Tokens) -> C:
     if caller.role == "owner":
         return call
     if rule == "owner" or not isinstance(call, Scoped):
-        raise Forbidden(f"{method_name(type(call))} is for the machine's user, not for a token of an {caller.role}.")
+        raise Forbidden(f"{method_name(type(call))} is for the machine's user; this token's role is {caller.role}.")
     placed: C = _placed(call, caller, outward=rule == "outward")
     return placed
 

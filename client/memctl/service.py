@@ -155,13 +155,19 @@ def _status_text(status: Status) -> str:
         ("data", status.data_dir),
         ("memories", f"{status.memories:,}{pending}"),
         ("model", model_text(status.model)),
-        ("memory use", f"{size_text(status.rss_bytes)}, of it the vector index {size_text(status.index_bytes)}"),
-        ("connections", f"{status.connections}"),
+        ("memory use", _memory_use(status)),
+        ("connections", f"{status.connections}" if status.connections else ""),
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
     ]
     head = f"memoryd {status.version} runs, pid {status.pid}, up {_duration(status.uptime_s)}, "
     return f"{head}protocol {status.protocol}.\n{fields([row for row in rows if row[1]])}"
+
+
+def _memory_use(status: Status) -> str:
+    """Return the memory in use, empty where a token is not told."""
+    used, index = size_text(status.rss_bytes), size_text(status.index_bytes)
+    return f"{used}, of it the vector index {index}" if status.rss_bytes else ""
 
 
 def _duration(seconds: float) -> str:
@@ -181,6 +187,7 @@ def _stats(args: Namespace) -> None:
 
 
 def _stats_text(stats: Stats) -> str:
+    cached = f", {stats.embedding_cache:,} cached" if stats.embedding_cache else ""
     span = f"{iso(stats.oldest_at)} to {iso(stats.newest_at)}" if stats.memories else ""
     rows = [
         ("memories", f"{stats.memories:,}"),
@@ -189,9 +196,9 @@ def _stats_text(stats: Stats) -> str:
         ("by type", _counts(stats.by_type)),
         ("by source", _counts(stats.by_source)),
         ("by tier", _counts(stats.by_tier)),
-        ("vectors", f"{stats.embedded:,}, {stats.pending_embeddings:,} pending, {stats.embedding_cache:,} cached"),
+        ("vectors", f"{stats.embedded:,}, {stats.pending_embeddings:,} pending{cached}"),
         ("operations", f"{stats.operations:,}"),
-        ("database", size_text(stats.database_bytes)),
+        ("database", size_text(stats.database_bytes) if stats.database_bytes else ""),
     ]
     return fields([row for row in rows if row[1]], indent="") + _methods_text(stats)
 
