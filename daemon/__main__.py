@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the daemon until it is told to stop; return the exit code."""
     given = _parser().parse_args(arguments)
     log.set_up(given.log_level)
+    # Read when numpy is loaded, below. Its own threads would do a job's matrix products at the priority of searches.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         settings = config.load(paths.config_path(given.config))
         if given.print_config:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.lifecycle.clustering_phrases import growth, memories, target
 from memoryd.daemon.lifecycle.clustering_writes import Coming, Drop, Merge, Name, Put
 from memoryd.daemon.lifecycle.work import Step
 from memoryd.daemon.store import graph as stored
@@ -19,7 +20,7 @@ from memoryd.daemon.store.graph import Node
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.tiers.clusters import MAX_MEMBERS, Clusters, mergeable, split
-from memoryd.daemon.tiers.graph_names import LONGEST, Names, first_words
+from memoryd.daemon.tiers.graph_names import LONGEST, Namer, Names, first_words
 
 _TEXTS = f"SELECT row, substr(content, 1, {LONGEST}) FROM memories WHERE row IN ({{}})"
 CHUNK = 1024  # rows that join before full nodes are split and steps are given
@@ -58,6 +59,7 @@ class Draft:
         self._whole: set[int] = set()  # places whose members are all in `_added`
         self._added: dict[int, list[int]] = {}
         self._merged: dict[int, list[int]] = {}  # places that went into a place
+        self._namer: Namer | None = None
         self.heirs: dict[int, int] = {}  # node that is gone → the one it went into
 
     # Nodes that are there ---------------------------------------------------------------------------------------------
@@ -91,7 +93,7 @@ class Draft:
             return
         if not rows:
             self.clusters.replace(place, np.zeros_like(self.clusters.units[place]), 0)
-            yield Step("drop", _target(node.id), "it has no members any more", Drop(node.id))
+            yield Step("drop", target(node.id), "it has no members any more", Drop(node.id))
             return
         self.changed[place] = None
         if len(rows) != node.size:
@@ -99,7 +101,7 @@ class Draft:
             total = vectors.mean(axis=0) * len(rows) if len(vectors) else self.clusters.mean(place) * len(rows)
             self.clusters.replace(place, total, len(rows))
             reason = f"its centroid was made of {node.size} memories, it has {len(rows)}"
-            yield Step("recentre", _target(node.id), reason, self._put(place, node.size, ()))
+            yield Step("recentre", target(node.id), reason, self._put(place, node.size, ()))
         if len(rows) > MAX_MEMBERS:
             yield from self._divided([place], {place: len(rows)}, {})
 
@@ -149,14 +151,14 @@ class Draft:
             elif rows or self.clusters.sizes[place] != was[place]:
                 coming = tuple(Coming(row, hashes[row], 0) for row in rows)
                 now = int(self.clusters.sizes[place])
-                kept.append(Step("join", _target(self.ids[place]), _growth(was[place], now, len(rows)),
+                kept.append(Step("join", target(self.ids[place]), growth(was[place], now, len(rows)),
                                  self._put(place, was[place], coming)))  # fmt: skip
         yield from kept
 
     def _found(self, place: int, rows: list[int], hashes: dict[int, bytes]) -> Step:
         coming = tuple(Coming(row, hashes[row], 0) for row in rows)
-        reason = f"{_memories(len(rows))} found it: {self.labels[place]}"
-        return Step("found", _target(self.ids[place]), reason, self._put(place, 0, coming))
+        reason = f"{memories(len(rows))} found it: {self.labels[place]}"
+        return Step("found", target(self.ids[place]), reason, self._put(place, 0, coming))
 
     def _split(self, place: int, was: int, hashes: dict[int, bytes]) -> Iterator[Step]:
         """Divide a place; the largest part keeps it, the others become nodes."""
@@ -172,9 +174,9 @@ class Draft:
             self._label(made)
             self.changed[made] = None
             coming = tuple(Coming(row, hashes.get(row, b""), 0 if row in hashes else node) for row in mine)
-            reason = f"{_memories(len(mine))} of the {len(rows)} of node {node}: {self.labels[made]}"
+            reason = f"{memories(len(mine))} of the {len(rows)} of node {node}: {self.labels[made]}"
             action = "split" if was else "found"
-            yield Step(action, _target(self.ids[made]), reason, self._put(made, 0, coming))
+            yield Step(action, target(self.ids[made]), reason, self._put(made, 0, coming))
         self._added[place] = [rows[i] for i in parts[0]]
         self._whole.add(place)
         self._merged.pop(place, None)
@@ -198,7 +200,7 @@ class Draft:
             first = self._added[place][0]
             with self.setting.store.reading() as connection:
                 text = connection.execute("SELECT substr(content, 1, 400) FROM memories WHERE row = ?", (first,)).get
-            self.labels[place] = first_words(str(text or "")) or _target(self.ids[place])
+            self.labels[place] = first_words(str(text or "")) or target(self.ids[place])
 
     # Merging ----------------------------------------------------------------------------------------------------------
 
@@ -229,7 +231,7 @@ class Draft:
             self.clusters.mean(into),
         )
         reason = f"node {self.ids[gone]} becomes part of it: cosine {cosine:.2f}"
-        return Step("merge", _target(self.ids[into]), reason, data)
+        return Step("merge", target(self.ids[into]), reason, data)
 
     # Names ------------------------------------------------------------------------------------------------------------
 
@@ -241,7 +243,7 @@ class Draft:
             for place, label in zip(part, self._labels(part), strict=True):
                 self.labels[place] = label or self.labels[place]
                 name = Name(self.ids[place], int(self.clusters.sizes[place]), self.labels[place])
-                yield Step("name", _target(self.ids[place]), self.labels[place], name)
+                yield Step("name", target(self.ids[place]), self.labels[place], name)
 
     def _labels(self, places: Sequence[int]) -> list[str]:
         rows = self.rows_of(places)
@@ -250,7 +252,9 @@ class Draft:
 
     def _named(self, groups: Sequence[Sequence[str]]) -> list[str]:
         with self.setting.store.reading() as connection:
-            return self.setting.names.namer(connection, self.setting.namespace)(groups)
+            if self._namer is None:
+                self._namer = self.setting.names.namer(connection, self.setting.namespace)
+            return self._namer(connection, groups)
 
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Return the texts of memories."""
@@ -295,17 +299,3 @@ class Draft:
         with self.setting.store.reading() as connection:
             found, vectors = stored.vectors_of(connection, self.setting.generation.model, rows)
         return [item.row for item in found], vectors
-
-
-def _target(node: int) -> str:
-    return f"node {node}"
-
-
-def _memories(number: int) -> str:
-    return "1 memory" if number == 1 else f"{number} memories"
-
-
-def _growth(was: int, now: int, joined: int) -> str:
-    if not joined:
-        return f"it keeps {now} of {was} memories"
-    return f"{_memories(joined)} joined, it has {now}" + ("" if now == was + joined else " after a split")

@@ -21,7 +21,7 @@ from memoryd.daemon.tiers.clusters import MAX_MEMBERS, grouped, split
 from memoryd.daemon.tiers.graph_topics import renumbered
 
 LEAST = 3  # clusters that a concept stands for
-_PER_NODE, _TEXTS = 3, 90  # texts that a group is named by
+_PER_NODE, _TEXTS = 3, 48  # texts that a group is named by
 
 Places = NDArray[np.int64]
 

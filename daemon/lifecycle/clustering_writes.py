@@ -19,7 +19,6 @@ from memoryd.daemon.store.graph import ABSTRACTED_FROM, CLUSTER, CONCEPT, DERIVE
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
-
 # What a step did, in the counts of a run.
 DONE = {
     "found": "founded",

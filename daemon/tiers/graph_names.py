@@ -16,8 +16,8 @@ import apsw
 
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
-# What names nodes: the texts of each node's members → a label each.
-Namer = Callable[[Sequence[Sequence[str]]], list[str]]
+# What names nodes: the texts of each node's members → a label each. The connection is there to ask what is known.
+Namer = Callable[[apsw.Connection, Sequence[Sequence[str]]], list[str]]
 Stemmer = Callable[[str], list[str]]
 
 FIRST_CHARS = 80
@@ -46,14 +46,13 @@ class Names:
         self._known: dict[int, tuple[int, Terms]] = {}
 
     def namer(self, connection: apsw.Connection, namespace: int) -> Namer:
-        """Return a function that names nodes of a namespace; it works on this connection."""
+        """Return a function that names nodes of a namespace."""
         size: Any = connection.execute("SELECT count(*) FROM memories WHERE namespace = ?", (namespace,)).get
         then, terms = self._known.get(namespace, (0, None))
         if terms is None or not then <= size <= 1.1 * then:
             terms = Terms(connection, namespace)
             self._known[namespace] = (size, terms)
-        known = terms
-        return lambda groups: [known.label(connection, texts) for texts in groups]
+        return terms.labels
 
 
 class Terms:
@@ -65,6 +64,10 @@ class Terms:
         stemmer = _stemmer(connection)
         self._sampled = Counter(stem for text in sample for stem in self._words(stemmer, text))
         self._sample_size = len(sample)
+
+    def labels(self, connection: apsw.Connection, groups: Sequence[Sequence[str]]) -> list[str]:
+        """Return a label for each group of texts."""
+        return [self.label(connection, texts) for texts in groups]
 
     def label(self, connection: apsw.Connection, texts: Sequence[str]) -> str:
         """Return the most distinctive terms of some texts; the beginning of the text if there is one only."""

@@ -8,7 +8,7 @@ library is loaded when topics are made.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def communities(edges: dict[Pair, float]) -> list[list[int]]:
         return []
     from graspologic_native import leiden
 
-    given = [(str(a), str(b), weight) for (a, b), weight in sorted(edges.items())]
+    given = [(str(a), str(b), weight) for a, b, weight in _ordered(edges)]
     _, found = leiden(
         edges=given,
         starting_communities=None,
@@ -68,6 +68,16 @@ def communities(edges: dict[Pair, float]) -> list[list[int]]:
     for place, community in found.items():
         groups.setdefault(community, []).append(int(place))
     return sorted(sorted(group) for group in groups.values() if len(group) > 1)
+
+
+def _ordered(edges: dict[Pair, float]) -> Iterator[tuple[int, int, float]]:
+    """Yield edges by rising places, since the outcome depends on the order; no long sort, which would hold the GIL."""
+    by_first: dict[int, list[tuple[int, float]]] = {}
+    for (a, b), weight in edges.items():
+        by_first.setdefault(a, []).append((b, weight))
+    for a in sorted(by_first):
+        for b, weight in sorted(by_first[a]):
+            yield a, b, weight
 
 
 def renumbered(groups: Sequence[Sequence[int]], former: Iterable[tuple[int, int]], new: Iterable[int]) -> list[int]:

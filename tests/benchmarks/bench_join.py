@@ -12,8 +12,9 @@ each question's sessions are one namespace) and the modules of this repository (
 - F0.5: their mean that counts precision twice as much: a node that mixes subjects brings wrong neighbours into a
   search, a subject in several nodes is still found by plain similarity
 
-How the floors follow: `join` lies between the best F0.5 of both collections; `merge` is such that halves of one session
-drawn by chance would be merged in every second case, a session and the nearest other one in fewer than 1 of 100.
+How the floors follow: `join` is the highest floor whose F0.5 is within a point of the best; `merge` is such that halves
+of one session drawn by chance would be merged in every second case, a session and the nearest other one in fewer than 1
+of 100.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def test_a_label_is_the_most_distinctive_words_as_they_are_written(core: Core) -
     remember(core, texts)
     with core.store.reading() as connection:
         namer = Names().namer(connection, 1)
-        [label, single, nothing] = namer([texts, texts[:1], []])
+        [label, single, nothing] = namer(connection, [texts, texts[:1], []])
     assert label.split(", ")[0] in ("billing", "Billing")
     assert {"deploy", "deploying", "deployed", "deploys"} & {word.casefold() for word in label.split(", ")}
     assert label.split(", ")[-1] == "service"
@@ -119,7 +119,7 @@ def test_a_label_is_the_most_distinctive_words_as_they_are_written(core: Core) -
 
 def test_a_label_of_nothing_but_stop_words_is_the_beginning_of_the_first(core: Core) -> None:
     with core.store.reading() as connection:
-        [label] = Names().namer(connection, 1)([["and or the", "of the and"]])
+        [label] = Names().namer(connection, 1)(connection, [["and or the", "of the and"]])
     assert label == "and or the"
 
 
