@@ -3,10 +3,11 @@
 from concurrent.futures import Future
 from typing import Any
 
+import apsw
 import msgspec
 from msgspec import UNSET
 
-from memoryd.client.errors import Invalid
+from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import (
     Changed,
     Delete,
@@ -22,12 +23,13 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.store import history, namespaces, present, rows, vectors
+from memoryd.daemon.store import history, namespaces, present, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
+L0 = "L0"
 TAGS = "tags"  # the metadata key that holds a memory's tags
 
 
@@ -69,24 +71,48 @@ def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
 
 
 def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]":
-    """Delete memories: all or none."""
+    """Delete memories, and turns that are still in L0: all or none."""
     if not call.ids:
         raise Invalid("No ids are given to delete.")
     condition = visible(core, call)
 
     def job(transaction: Transaction) -> Deleted:
         connection = transaction.connection
-        found = {row.id: row for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
+        found = {row.id: row for row in (resolve(connection, prefix, condition) for prefix in call.ids)}
         operation = history.begin(connection, "delete", caller.logged(call.namespace), core.clock())
         for row in found.values():
             namespace = core.store.namespaces.name(row.namespace)
             caller.check_change(row.id, namespace)
-            history.record(connection, operation, row.id, namespace, row)
-        rows.delete(connection, [row.row for row in found.values()])
-        transaction.after_commit(lambda: _forget(core, list(found.values())))
+            if row.tier != L0:
+                history.record(connection, operation, row.id, namespace, row)
+        gone = [row for row in found.values() if row.tier != L0]
+        rows.delete(connection, [row.row for row in gone])
+        _delete_turns(core, transaction, [row.id for row in found.values() if row.tier == L0], operation)
+        transaction.after_commit(lambda: _forget(core, gone))
         return Deleted(ids=list(found), operation=operation)
 
     return core.store.write(job)
+
+
+def resolve(connection: apsw.Connection, prefix: str, condition: str) -> Row:
+    """Return the memory, or the turn in L0 as the memory that it would be, whose id begins with `prefix`."""
+    try:
+        return rows.resolve(connection, prefix, condition)
+    except NotFound:
+        turn = turns.resolve(connection, prefix, condition)
+        if turn is None:
+            raise
+        return turns.as_row(turn)
+
+
+def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operation: int) -> None:
+    connection = transaction.connection
+    going = list(turns.by_keys(connection, keys).values())
+    for turn in going:
+        history.record_turn(connection, operation, turn, core.store.namespaces.name(turn.namespace))
+        turns.count(connection, turn.namespace, "gone: delete")
+    turns.remove(connection, going)
+    core.active.follow(transaction, {turn.namespace for turn in going})
 
 
 def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":

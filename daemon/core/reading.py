@@ -4,7 +4,6 @@ from typing import Any
 
 import apsw
 
-from memoryd.client.errors import NotFound
 from memoryd.client.protocol import (
     Action,
     Change,
@@ -19,9 +18,9 @@ from memoryd.client.protocol import (
     Page,
     Stats,
 )
-from memoryd.daemon.core.changing import visible
+from memoryd.daemon.core.changing import resolve, visible
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import history, namespaces, present, rows, turns
+from memoryd.daemon.store import history, namespaces, present, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
@@ -40,13 +39,7 @@ def get(core: Core, call: Get) -> Memory:
     """Return one memory, or a turn that is still in L0."""
     condition = visible(core, call)
     with core.store.reading() as connection:
-        try:
-            row = rows.resolve(connection, call.id, condition)
-        except NotFound:
-            turn = turns.resolve(connection, call.id, condition)
-            if turn is None:
-                raise
-            row = turns.as_row(turn)
+        row = resolve(connection, call.id, condition)
         [memory] = present.memories(connection, core.store.namespaces, [row], condition)
     return memory
 

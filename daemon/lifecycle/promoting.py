@@ -20,7 +20,7 @@ from memoryd.daemon.store.writer import Transaction
 
 TYPE = "turn"
 UNIMPORTANT, RECALLED, TAKEN = "unimportant", "recall", "its id is taken"
-CONDENSE_CHARS = 160  # a shorter memory is its own summary
+CONDENSE_CHARS = 240  # a shorter memory is its own summary
 
 _QUIET = "SELECT namespace FROM turns GROUP BY namespace HAVING max(created_at) < ? ORDER BY namespace"
 

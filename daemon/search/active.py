@@ -11,9 +11,8 @@ import numpy as np
 
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import fulltext, vectors
-from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Connection
-from memoryd.daemon.store.turns import Turn
+from memoryd.daemon.store.turns import Turn, as_row
 
 TAIL = 5
 _K1, _B, _AVERAGE_WORDS = 1.2, 0.75, 30.0
@@ -55,7 +54,7 @@ def _add(retrieval: Retrieval, sources: Sources, connection: Connection, turn: T
         return
     candidate = retrieval.candidate(-turn.id, "L0")
     candidate.similarity, candidate.bm25 = similarity, words or None
-    retrieval.recent[-turn.id] = _as_row(turn)
+    retrieval.recent[-turn.id] = as_row(turn)
 
 
 def _bm25(retrieval: Retrieval, sources: Sources, connection: Connection, text: str, wanted: Iterable[str]) -> float:
@@ -71,20 +70,3 @@ def _bm25(retrieval: Retrieval, sources: Sources, connection: Connection, text: 
         rarity = max(1e-6, math.log((memories - documents + 0.5) / (documents + 0.5)))
         score += rarity * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * len(words) / _AVERAGE_WORDS))
     return score
-
-
-def _as_row(turn: Turn) -> Row:
-    return Row(
-        row=-turn.id,
-        id=turn.key,
-        namespace=turn.namespace,
-        type="turn",
-        source=turn.source,
-        tier="L0",
-        importance=turn.importance,
-        created_at=turn.created_at,
-        updated_at=turn.created_at,
-        content_hash=turn.content_hash,
-        text_hash=b"",
-        content=turn.content,
-    )

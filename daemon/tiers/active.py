@@ -53,10 +53,6 @@ class Active:
         """Return how many turns each namespace has in L0."""
         return {namespace: len(ring) for namespace, ring in list(self._rings.items())}
 
-    def size_bytes(self) -> int:
-        """Return about how many bytes the turns take."""
-        return sum(turn.size_bytes() for ring in list(self._rings.values()) for turn in ring)
-
     def _put(self, namespace: int, ring: tuple[Turn, ...]) -> None:
         if ring:
             self._rings[namespace] = ring

@@ -17,7 +17,8 @@ from workbench import Clock, CountingEmbedder, add, delete, found, running, undo
 LONG = (
     "The crawler stops at the first redirect. "
     "We decided to follow up to five redirects in the crawler from now on. "
-    "That was asked for by the archive team, which loses pages otherwise."
+    "That was asked for by the archive team, which loses pages otherwise. "
+    "The redirects of the crawler are written to its log, so that the archive team can look at them later."
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 from conversing import DAY_S, FACTS, memories, problems
 
 from memoryd.client import AsyncClient
-from memoryd.client.errors import Forbidden, Invalid
+from memoryd.client.errors import Forbidden, Invalid, NotFound
 from memoryd.client.protocol import AddToken, Consolidate, NewMemory, Observe, Progress, Seed, Verify
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import judging
@@ -72,6 +72,22 @@ def test_a_turn_can_be_read_by_its_id_wherever_it_is(daemon: Any, core: Core) ->
         )
         client.observe([{"role": "user", "content": fact} for fact in FACTS[1:21]])
         assert client.get(id).tier == "L1"
+
+
+def test_a_turn_in_l0_can_be_deleted_and_undo_puts_it_back(daemon: Any, core: Core) -> None:
+    with daemon.client("acme") as client, daemon.client("other") as other:
+        ids = client.observe([{"role": "user", "content": fact} for fact in FACTS[:3]]).ids
+        memory = client.add("We use Valkey").id
+        with pytest.raises(NotFound):
+            other.delete(ids[1])
+        gone = client.delete(ids[1][:8], memory)
+        assert sorted(gone.ids) == sorted([ids[1], memory])
+        assert [turn.id for turn in client.turns()] == [ids[2], ids[0]]
+        assert (client.tiers().flows["gone: delete"], problems(core)) == (1, [])
+        client.undo()
+        assert [turn.id for turn in client.turns()] == list(reversed(ids))
+        assert client.get(memory).content == "We use Valkey"
+        assert problems(core) == []
 
 
 def test_tiers_tell_counts_bytes_times_and_limits(client: Any, core: Core, clock: Clock) -> None:

@@ -1,0 +1,159 @@
+"""`kill -9` while clients observe and jobs move: L0 is back exactly, nothing is half-moved, no turn is lost."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memoryd.client import Client, MemorydError
+from memoryd.client.protocol import NewTurn, Verify
+from workbench import Process, wait_until
+
+CONFIG = """
+[model]
+name = "none"
+fetch = false
+[tiers]
+ring = 8
+max_recent = 30
+recent_half_life_days = 0.000001
+cold_after_s = 0.01
+quiet_h = 0.00003
+[jobs]
+enabled = false
+"""
+JOBS = ("promote", "sweep", "caps", "expire")
+
+
+class Account:
+    """What was acknowledged: id → (namespace, content)."""
+
+    def __init__(self) -> None:
+        self.accepted: dict[str, tuple[str, str]] = {}
+        self.calls = 0
+        self._lock = threading.Lock()
+
+    def note(self, namespace: str, ids: list[str], said: list[NewTurn]) -> None:
+        with self._lock:
+            self.calls += 1
+            self.accepted.update({id: (namespace, turn.content) for id, turn in zip(ids, said, strict=True)})
+
+
+def observe_until_killed(process: Any, account: Account, name: str, seed: str) -> None:
+    dice = random.Random(seed)
+    try:
+        with process.client(f"talk/{name}", timeout_s=20) as client:
+            while True:
+                size = dice.randrange(1, 6)
+                said = [
+                    NewTurn(
+                        role=dice.choice(["user", "assistant"]),
+                        content=f"We decided that item {dice.getrandbits(40)} has the number {number}.",
+                    )
+                    for number in range(size)
+                ]
+                account.note(f"talk/{name}", client.observe(said, session=name).ids, said)
+    except (MemorydError, OSError):
+        return
+
+
+def run_jobs_until_killed(process: Any, seed: str) -> None:
+    dice = random.Random(seed)
+    try:
+        with process.client(timeout_s=20) as client:
+            while True:
+                run = client.run_job(dice.choice(JOBS))
+                if run.operation and dice.random() < 0.3:
+                    undo(client, run.operation)
+                if dice.random() < 0.1:
+                    client.consolidate()
+    except (MemorydError, OSError):
+        return
+
+
+def undo(client: Client, operation: int) -> None:
+    try:
+        client.undo(operation)
+    except MemorydError as error:
+        if error.code not in ("conflict", "not_found"):
+            raise
+
+
+def stored(path: Path) -> tuple[dict[str, tuple[str, str]], list[str], list[Any]]:
+    """Return where each turn is (L0 or memory, namespace), what is in two places, and L0 in order."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.pragma("query_only", True)
+    active = connection.execute(
+        "SELECT t.key, n.name, t.content FROM turns t JOIN namespaces n ON n.id = t.namespace ORDER BY t.id"
+    ).fetchall()
+    kept = connection.execute(
+        "SELECT coalesce(v.value, m.id), n.name, m.content FROM memories m JOIN namespaces n ON n.id = m.namespace"
+        " LEFT JOIN json_each(m.metadata, '$.turns') v WHERE m.turns > 0"
+    ).fetchall()
+    connection.close()
+    where: dict[str, tuple[str, str]] = {}
+    twice = []
+    for id, namespace, content in (*active, *kept):
+        if id in where:
+            twice.append(str(id))
+        where[str(id)] = (str(namespace), str(content))
+    return where, twice, active
+
+
+def check(process: Any, account: Account) -> None:
+    """Compare what is on disk with what was acknowledged, and L0 as the daemon tells it with L0 on disk."""
+    where, twice, active = stored(process.data / "memoryd.sqlite")
+    assert twice == []
+    lost = [id for id in account.accepted if id not in where]
+    assert lost == []
+    for id, (namespace, content) in account.accepted.items():
+        assert where[id][0] == namespace
+        assert content in where[id][1]
+    with process.client() as client:
+        assert client.call(Verify()).problems == []
+        assert [turn.id for turn in client.turns(limit=1000)] == [id for id, _, _ in reversed(active)]
+
+
+@pytest.fixture
+def process(folder: Path) -> Iterator[Any]:
+    running = Process(folder, CONFIG)
+    yield running
+    if running.child is not None:
+        running.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_no_acknowledged_turn_is_lost_or_half_moved_however_often_the_daemon_is_killed(process: Any) -> None:
+    dice = random.Random(7)
+    account = Account()
+    for life in range(20):
+        process.start()
+        check(process, account)
+        aim = account.calls + dice.randrange(5, 60)
+        threads = [
+            threading.Thread(target=observe_until_killed, args=(process, account, name, f"{life} {name}"))
+            for name in "abc"
+        ]
+        threads.append(threading.Thread(target=run_jobs_until_killed, args=(process, f"{life} jobs")))
+        for thread in threads:
+            thread.start()
+        wait_until(lambda aim=aim: account.calls >= aim)  # type: ignore[misc]
+        time.sleep(dice.random() * 0.02)  # not to wait for anything: at any moment of a write
+        process.kill()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+    process.start()
+    check(process, account)
+    assert process.stop() == 0
+    assert account.calls > 100
+    connection = apsw.Connection(str(process.data / "memoryd.sqlite"))
+    counts = dict(connection.execute("SELECT tier || turns, count(*) FROM memories GROUP BY 1").fetchall())
+    connection.close()
+    assert min(counts.get("L21", 0), counts.get("L22", 0)) > 5, "turns must have moved alone and as pairs"
