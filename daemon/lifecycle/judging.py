@@ -208,6 +208,8 @@ def _forget(core: Core, transaction: Transaction, repeated: Sequence[tuple[Thing
 
 
 def _condense(core: Core) -> bool:
+    if core.embedding.active is None and core.embedding.state().state in ("loading", "fetching"):
+        return False  # it will be there soon, and the summary better
     keys, things = _asked(core, "condense", _CONDENSED)
     made = [(thing.row, _condensed(core, thing.content)) for thing in things if thing.row and not thing.row.summary]
 

@@ -12,7 +12,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import judging
 from memoryd.daemon.lifecycle.judging import Judge
 from memoryd.models import ModelMissing
-from workbench import Clock, CountingEmbedder, add, delete, found, running, undo, wait_until
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, undo, wait_until
 
 LONG = (
     "The crawler stops at the first redirect. "
@@ -157,6 +157,7 @@ def test_a_promoted_turn_gets_its_most_central_sentence_as_summary_and_keeps_its
 
 def test_without_a_model_the_first_sentence_that_informs_is_the_summary(folder: Path, clock: Clock) -> None:
     with running(folder, no_model, clock=clock, ready=False) as core:
+        core.embedding.wait_settled(LIMIT_S)
         observe(core, "Sure, thanks! " + LONG, *FACTS[:20])
         judge(core)
         assert memories(core)[0].summary == "The crawler stops at the first redirect."
