@@ -7,7 +7,7 @@ texts are merged unless they disagree (`agreement`), and then both are kept and 
 
 import secrets
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import msgspec
@@ -15,49 +15,18 @@ import numpy as np
 
 from memoryd.client.errors import Conflict, Forbidden
 from memoryd.client.protocol import Add, Added, AddedMany, AddMany, NewMemory
-from memoryd.daemon.core.agreement import disagreement
+from memoryd.daemon.core import duplicates
 from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.store import history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import ALIVE
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
-NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
 SHORT_CHARS = 250
 _MANY = 100  # memories of one call that are written in a transaction of their own
-
-Embedded = tuple[Generation, Vector] | None
-
-
-class Place(NamedTuple):
-    """Where an add goes: the namespace, who may be superseded from there, how duplicates are judged, who adds."""
-
-    name: str
-    number: int
-    visible: str  # SQL condition on the namespaces the caller reaches
-    dedup: bool
-    threshold: float | None
-    caller: Caller
-
-
-class Near(NamedTuple):
-    """A memory above the threshold of similarity, and why it is not the same (None: it is)."""
-
-    row: Row
-    similarity: float
-    disagreement: str | None
-
-
-class Verdict(NamedTuple):
-    """What a text meets: the memory that says the same, the highest similarity, those that it contradicts."""
-
-    same: Row | None
-    similarity: float | None
-    contradicted: list[Row]
 
 
 def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
@@ -84,7 +53,7 @@ def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMem
         return None
     connection = transaction.connection
     told = core.recalls.repeated(place.name, "", memory.content)
-    if not told or _equal(core, connection, place, memory, content_hash(memory.content)):
+    if not told or duplicates.equal(core, connection, place, memory, content_hash(memory.content)):
         return None  # an equal memory is merged
     marks = ", ".join("?" * len(told))
     alive = rows.select(
@@ -140,7 +109,7 @@ def _add_one(
     memory = _with_lifetime(core, memory)
     key = content_hash(memory.content)
     same = _with_id(connection, place, memory, key)
-    verdict = Verdict(same, 1.0, []) if same else judge(core, connection, place, memory, embedded)
+    verdict = Verdict(same, 1.0, []) if same else duplicates.judge(core, connection, place, memory, embedded)
     if verdict.same is not None:
         return merge(core, transaction, place, verdict, memory, embedded, operation)
     row = _new_row(core, place, memory, key)
@@ -171,19 +140,6 @@ def _with_lifetime(core: Core, memory: NewMemory) -> NewMemory:
     return msgspec.structs.replace(memory, expires_at=lifetime(core, memory.source, created_at))
 
 
-def judge(core: Core, connection: apsw.Connection, place: Place, memory: NewMemory, embedded: Embedded) -> Verdict:
-    """Compare a memory with those of its place: equal text, then near texts that agree."""
-    if not place.dedup:
-        return Verdict(None, None, [])
-    if same := _equal(core, connection, place, memory, content_hash(memory.content)):
-        return Verdict(same, 1.0, [])
-    near = _near(core, connection, place, memory, embedded) if embedded else []
-    agreeing = next((neighbour for neighbour in near if neighbour.disagreement is None), None)
-    if agreeing is not None:
-        return Verdict(agreeing.row, agreeing.similarity, [])
-    return Verdict(None, near[0].similarity if near else None, [neighbour.row for neighbour in near])
-
-
 def insert(
     core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, embedded: Embedded, operation: int
 ) -> None:
@@ -204,35 +160,6 @@ def _with_id(connection: apsw.Connection, place: Place, memory: NewMemory, key: 
     if row is not None and (row.content_hash, row.namespace) != (key, place.number):
         raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})
     return row
-
-
-def _equal(core: Core, connection: apsw.Connection, place: Place, memory: NewMemory, key: bytes) -> Row | None:
-    found = rows.select(
-        connection,
-        # By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
-        f"m.content_hash = ? AND m.namespace = ? AND +m.type = ? AND {ALIVE} LIMIT 1",
-        (key, place.number, memory.type, core.clock()),
-    )
-    return found[0] if found else None
-
-
-def _near(
-    core: Core, connection: apsw.Connection, place: Place, memory: NewMemory, embedded: tuple[Generation, Vector]
-) -> list[Near]:
-    """Return the memories above the threshold, nearest first, judged for disagreement."""
-    generation, vector = embedded
-    threshold = generation.embedder.floors.duplicate if place.threshold is None else place.threshold
-    found = generation.index.nearest_like(vector, NEIGHBOURS, place.number, memory.type)
-    candidates = found.rows[found.similarities > threshold - 0.01].tolist()  # the index is exact to about 0.001
-    if not candidates:
-        return []
-    numbers, matrix = vectors.of_rows(connection, generation.model, candidates, ALIVE, (core.clock(),))
-    if not numbers:
-        return []
-    exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True))
-    known = rows.by_rows(connection, [number for number in numbers if exact[number] >= threshold])
-    near = [Near(row, exact[row.row], disagreement(row.content, memory.content)) for row in known.values()]
-    return sorted(near, key=lambda neighbour: -neighbour.similarity)
 
 
 def _new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:

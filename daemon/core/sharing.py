@@ -12,10 +12,10 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import NewMemory, Share, Shared, SharedMemory
-from memoryd.daemon.core import adding
-from memoryd.daemon.core.adding import Embedded, Place, Verdict
+from memoryd.daemon.core import adding, duplicates
 from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.store import history, namespaces, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
@@ -111,7 +111,7 @@ def _judge(core: Core, connection: apsw.Connection, place: Place, source: Row) -
         pinned=bool(source.pinned),
     )
     embedded = _embedded(core, connection, source)
-    return adding.judge(core, connection, place, memory, embedded), memory, embedded
+    return duplicates.judge(core, connection, place, memory, embedded), memory, embedded
 
 
 def _embedded(core: Core, connection: apsw.Connection, row: Row) -> Embedded:

@@ -26,8 +26,8 @@ from memoryd.client.protocol import (
     Update,
 )
 from memoryd.daemon.core import adding, changing, reading
-from memoryd.daemon.core.adding import Embedded
 from memoryd.daemon.core.checks import check_memory, check_metadata
+from memoryd.daemon.core.duplicates import Embedded
 from memoryd.daemon.dispatch import Context, handles
 from memoryd.daemon.store import namespaces
 
