@@ -4,11 +4,11 @@ The same calls go to a daemon that holds the private memories and to one that do
 """
 
 from collections.abc import Callable, Iterator
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from probes import PROBES
 from two_worlds import (
     ALPHA,
     BETA,
@@ -16,9 +16,11 @@ from two_worlds import (
     LEAD,
     MIXED_ID,
     MIXED_SECRET,
+    OWN,
     OWN_IDS,
     SECRET_IDS,
-    SECRET_WORDS,
+    SECRETS,
+    SHARED,
     SHARED_IDS,
     TEAM,
     TURN_ID,
@@ -30,27 +32,10 @@ from two_worlds import (
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn, method_name
-from memoryd.daemon.lifecycle import judging
 from memoryd.daemon.tiers import graph
-from waiting import wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon
-
-SECRETS = (
-    "The zyzzyva password of the quokka account is xylitol",
-    "beta thinks that wombat releases on Friday are a numbat mistake",
-    "We use Valkey 8 as the cache",  # nearly what alpha says
-    "The deploy window is Tuesday at 9",  # disagrees with what alpha says
-    "Everybody knows that wombat and numbat are animals",
-)
-OWN = (
-    "We use Valkey as the cache",
-    "The deploy window is Tuesday at 10",
-    "The staging database is called wagtail",
-    "A wombat is a marsupial",  # one of the secret words, in a memory of alpha's own
-)
-SHARED = ("Releases are tagged by the release manager", "The company is called Acme", "All dates are in UTC")
 
 
 @pytest.fixture
@@ -83,8 +68,7 @@ def build(daemon: "Daemon", secret: bool) -> World:
     _cluster(world)
     if secret:
         _use_some(world)
-    daemon.core.effects.flush()
-    _settle(world)
+    world.settle()
     return world
 
 
@@ -166,260 +150,6 @@ def _use_some(world: World) -> None:
         world.hide(beta.tag(SECRET_IDS[2], "zyzzyva").operation)
 
 
-# Every method, with every kind of id, prefix, namespace and query ----------------------------------------------------
-
-IDS = [
-    *SECRET_IDS,
-    "abcd",  # a prefix of secrets alone
-    "abc" + "d" + "0" * 10,
-    "abce",  # of several of alpha's own
-    "beef",  # of one of alpha's own and of a secret
-    MIXED_SECRET,
-    TURN_ID,
-    "dead",  # of nothing
-    SHARED_IDS[0],
-    *SHARED_IDS[3:],
-    OWN_IDS[0],
-]
-QUERIES = [
-    *SECRETS,
-    *OWN[:2],
-    *SECRET_WORDS,
-    "zyzzyva quokka",
-    "wombat numbat",
-    "what is known of releases",
-    "wombat cache deploy",
-]
-PLACES: list[dict[str, Any]] = [
-    {},
-    {"namespace": BETA},
-    {"namespace": TEAM},
-    {"namespace": "acme"},
-    {"namespace": "acme/api/nobody"},
-    {"namespace": f"{ALPHA}/inner"},
-    {"reach": "all"},
-    {"reach": "subtree"},
-    {"reach": "exact"},
-    {"namespace": TEAM, "reach": "subtree"},
-    {"namespace": BETA, "reach": "exact"},
-]
-Probe = Callable[[World], Iterator[Call[Any]]]
-
-
-def _placed(call: type[Call[Any]], **fields: Any) -> Iterator[Call[Any]]:
-    for place in PLACES:
-        yield call(**{**fields, **place})
-
-
-def _by_id(call: type[Call[Any]], **fields: Any) -> Probe:
-    def probe(world: World) -> Iterator[Call[Any]]:
-        for id in IDS:
-            yield call(id=id, **fields)
-        yield from _placed(call, id=SECRET_IDS[0], **fields)
-
-    return probe
-
-
-def _queries(call: type[Call[Any]], **fields: Any) -> Probe:
-    def probe(world: World) -> Iterator[Call[Any]]:
-        fields.setdefault("touch", False)
-        for query, fusion in product(QUERIES, ("weighted", "rrf")):
-            yield call(query=query, fusion=fusion, limit=50, **fields)
-        yield from _placed(call, query=SECRETS[0], **fields)
-        for chosen in FILTERS:
-            yield call(query="wombat zyzzyva cache", **{**fields, **chosen})
-        for profile in ("memweave", "memori", "swarm", "cache"):
-            yield call(query="wombat cache", profile=profile, **fields)
-
-    return probe
-
-
-FILTERS: list[dict[str, Any]] = [
-    {"ids": SECRET_IDS},
-    {"ids": ["abcd", "beef"]},
-    {"source": ["numbat"]},
-    {"metadata": {"zyzzyva": "quokka"}},
-    {"type": ["fact"]},
-    {"tier": ["L1"]},
-]
-
-
-def _list(world: World) -> Iterator[Call[Any]]:
-    yield from _placed(protocol.List, all_states=True)
-    for chosen in FILTERS:
-        yield protocol.List(all_states=True, **chosen)
-    for sort in ("created", "updated", "accessed", "count", "importance"):
-        yield protocol.List(sort=sort, limit=3, offset=1)
-
-
-def _why_not(world: World) -> Iterator[Call[Any]]:
-    for id, query in product(IDS, QUERIES[:4]):
-        yield protocol.WhyNot(id=id, query=query, touch=False)
-    for query in QUERIES:
-        yield protocol.WhyNot(id=OWN_IDS[2], query=query, touch=False, limit=1)
-    yield from _placed(protocol.WhyNot, id=SECRET_IDS[0], query=SECRETS[0], touch=False)
-
-
-def _traces(world: World) -> Iterator[Call[Any]]:
-    yield from _placed(protocol.GetTrace)
-    yield protocol.GetTrace(id="nothing")
-    for trace in world.secret_traces:
-        yield protocol.GetTrace(id=trace)
-
-
-def _undo(world: World) -> Iterator[Call[Any]]:
-    for number in world.secret_operations:
-        yield protocol.Undo(operation=number)
-    yield from _placed(protocol.Undo, operation=world.secret_operations[0])
-
-
-def _add(world: World) -> Iterator[Call[Any]]:
-    for text in (*SECRETS, *OWN):
-        yield protocol.Add(memory=NewMemory(content=text, metadata={"by": "alpha"}))
-        yield protocol.Add(memory=NewMemory(content=f"{text} indeed"))
-    for id in (*SECRET_IDS, "0" * 32):
-        yield protocol.Add(memory=NewMemory(content="An id of somebody's", id=id))
-        yield protocol.Add(memory=NewMemory(content=f"It replaces {id}", supersedes=id))
-    yield protocol.Add(memory=NewMemory(content="It replaces some", supersedes="abcd"))
-    yield protocol.Add(
-        memory=NewMemory(content="It replaces one of them", supersedes=SECRET_IDS[1]), namespace=TEAM, reach="subtree"
-    )
-    yield from _placed(protocol.Add, memory=NewMemory(content="Something for others"))
-
-
-def _add_many(world: World) -> Iterator[Call[Any]]:
-    yield protocol.AddMany(memories=[NewMemory(content=f"{text} certainly") for text in SECRETS])
-    yield protocol.AddMany(memories=[NewMemory(content="A memory"), NewMemory(content="Another", id=SECRET_IDS[0])])
-    yield protocol.AddMany(memories=[NewMemory(content="A replacement", supersedes=SECRET_IDS[1])])
-    yield from _placed(protocol.AddMany, memories=[NewMemory(content="One of many for others")])
-
-
-def _deletes(world: World) -> Iterator[Call[Any]]:
-    for id in IDS:
-        if id != OWN_IDS[0]:
-            yield protocol.Delete(ids=[id])
-    yield protocol.Delete(ids=[OWN_IDS[0], SECRET_IDS[0]])
-    yield from _placed(protocol.Delete, ids=SECRET_IDS)
-
-
-def _shares(world: World) -> Iterator[Call[Any]]:
-    for id, to, move in product(IDS, (TEAM, BETA, ALPHA, ""), (False, True)):
-        if id != OWN_IDS[0]:
-            yield protocol.Share(ids=[id], to=to, move=move)
-    yield protocol.Share(ids=[OWN_IDS[0], SECRET_IDS[0]], to=TEAM)
-    yield from _placed(protocol.Share, ids=[SECRET_IDS[0]], to=TEAM)
-    yield protocol.Share(ids=[OWN_IDS[0]], to=TEAM)
-
-
-def _nodes(world: World) -> Iterator[Call[Any]]:
-    yield from _placed(protocol.GraphNodes)
-    for word in (*SECRET_WORDS, "deploy"):
-        yield protocol.GraphNodes(query=word)
-
-
-def _edges(world: World) -> Iterator[Call[Any]]:
-    yield from _placed(protocol.GraphEdges, limit=1000)
-    for node in range(1, 40):
-        yield protocol.GraphEdges(node=node)
-
-
-def _node(world: World) -> Iterator[Call[Any]]:
-    for node in range(1, 40):
-        yield protocol.GraphNode(node=node)
-
-
-def _judged(method: type[Call[Any]], **fields: Any) -> Probe:
-    """Calls about L0, whose judge is a thread: it shall be done in both worlds."""
-
-    def probe(world: World) -> Iterator[Call[Any]]:
-        for call in _placed(method, **fields):
-            while judging.step(world.daemon.core):
-                pass
-            yield call
-
-    return probe
-
-
-def _observe(world: World) -> Iterator[Call[Any]]:
-    said = [protocol.NewTurn(role="user", content=content) for content in (*SECRETS, *OWN, *SHARED, "ok")]
-    for namespace in (ALPHA, TEAM, BETA, ""):
-        yield protocol.Observe(namespace=namespace, turns=said, session="s")
-    yield protocol.Observe(turns=[protocol.NewTurn(role="user", content="A chosen id", id=SECRET_IDS[0])])
-
-
-def _observe(world: World) -> Iterator[Call[Any]]:
-    for text in (*SECRETS, *OWN):
-        yield protocol.Observe(turns=[NewTurn(role="user", content=text)], session="talk")
-        yield protocol.Observe(turns=[NewTurn(role="assistant", content=f"Noted: {text}")])
-    for id in (*SECRET_IDS, TURN_ID):
-        yield protocol.Observe(turns=[NewTurn(role="user", content="We moved the staging database", id=id)])
-    yield from _placed(protocol.Observe, turns=[NewTurn(role="user", content="The release branch is called maple")])
-    _settle(world)
-
-
-def _settle(world: World) -> None:
-    """Wait until the background has worked off what was observed."""
-    wait_until(lambda: not any(world.owner.call(protocol.Tiers()).waiting.values()))
-
-
-def _once(*calls: Call[Any]) -> Probe:
-    return lambda world: iter(calls)
-
-
-# In this order: what reads before what writes, and all of it again afterwards.
-PROBES: dict[type[Call[Any]], Probe] = {
-    protocol.Get: _by_id(protocol.Get),
-    protocol.List: _list,
-    protocol.History: _by_id(protocol.History),
-    protocol.Operations: lambda world: _placed(protocol.Operations, limit=1000),
-    protocol.Explain: _queries(protocol.Explain),
-    protocol.Search: _queries(protocol.Search),
-    protocol.GetTrace: _traces,
-    protocol.WhyNot: _why_not,
-    protocol.GetStatus: _once(protocol.GetStatus()),
-    protocol.GetStats: lambda world: _placed(protocol.GetStats),
-    protocol.ListTokens: _once(protocol.ListTokens()),
-    protocol.Jobs: _once(protocol.Jobs()),
-    protocol.JobHistory: _once(protocol.JobHistory()),
-    protocol.UseModel: _once(protocol.UseModel(name="words")),
-    protocol.Verify: _once(protocol.Verify(), protocol.Verify(repair=True)),
-    protocol.Shutdown: _once(protocol.Shutdown()),
-    protocol.AddToken: _once(protocol.AddToken(name="spy", namespace=BETA)),
-    protocol.RevokeToken: _once(protocol.RevokeToken(name="beta"), protocol.RevokeToken(name="nobody")),
-    protocol.RunJob: _once(protocol.RunJob(name="sweep", dry_run=True), protocol.RunJob(name="sweep")),
-    protocol.PauseJob: _once(protocol.PauseJob(name="sweep")),
-    protocol.ResumeJob: _once(protocol.ResumeJob(name="sweep")),
-    protocol.Turns: lambda world: _placed(protocol.Turns),
-    protocol.Skipped: lambda world: _placed(protocol.Skipped),
-    protocol.Tiers: lambda world: _placed(protocol.Tiers),
-    protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
-    protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
-    protocol.Observe: _observe,
-    protocol.GraphNodes: _nodes,
-    protocol.GraphEdges: _edges,
-    protocol.GraphNode: _node,
-    protocol.GraphTopics: lambda world: _placed(protocol.GraphTopics),
-    protocol.GraphExport: lambda world: _placed(protocol.GraphExport),
-    protocol.GraphDedupe: _once(protocol.GraphDedupe(), protocol.GraphDedupe(dry_run=True)),
-    protocol.GraphAbstract: _once(protocol.GraphAbstract(dry_run=True)),
-    protocol.GraphRegroup: _once(protocol.GraphRegroup(dry_run=True)),
-    protocol.Update: _by_id(protocol.Update, importance=0.7, content="A changed text"),
-    protocol.Tag: _by_id(protocol.Tag, tags=["seen"]),
-    protocol.Undo: _undo,
-    protocol.Add: _add,
-    protocol.AddMany: _add_many,
-    protocol.Share: _shares,
-    protocol.Observe: _observe,
-    protocol.Turns: _judged(protocol.Turns, limit=1000),
-    protocol.Skipped: _judged(protocol.Skipped, limit=1000),
-    protocol.Tiers: _judged(protocol.Tiers),
-    protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
-    protocol.Seed: _once(protocol.Seed(memories=[NewMemory(content="A seed of the quince")])),
-    protocol.Delete: _deletes,
-    protocol.Authenticate: _once(),  # of every voice; a wrong one is tried in test_access
-}
-
-
 def test_every_method_is_tried() -> None:
     assert [method_name(method) for method in METHODS if method not in PROBES] == []
 
@@ -433,7 +163,8 @@ def test_no_reply_depends_on_what_is_private_to_others(
     for world in worlds:
         monkeypatch.setattr("secrets.token_hex", Ids())
         answers.append(list(_everything(world, name)))
-    assert len(answers[0]) == len(answers[1]) > 300
+    assert len(answers[0]) == len(answers[1])
+    assert sum(frames[-1][0] == 0 for _, frames in answers[0]) > 500  # answered, not refused
     for (call, with_secrets), (_, without) in zip(*answers, strict=True):
         assert list(differences(with_secrets, without)) == [], call
         assert CANARY not in msgspec.json.encode(with_secrets).decode(), call
@@ -447,7 +178,7 @@ def _everything(world: World, name: str) -> Iterator[tuple[Call[Any], Any]]:
             for probe in PROBES.values():
                 for call in probe(world):
                     yield call, voice.ask(call)
-            world.daemon.core.effects.flush()
+            world.settle()
     finally:
         voice.close()
 

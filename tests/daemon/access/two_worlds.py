@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from memoryd.client import Client
-from memoryd.client.protocol import AddToken, Authenticate, Call, Role
+from memoryd.client.protocol import AddToken, Authenticate, Call, Role, Tiers
+from waiting import wait_until
 from wire import Wire, packed
 
 TEAM, ALPHA, BETA, LEAD = "acme/api", "acme/api/alpha", "acme/api/beta", "acme/api/lead"
@@ -24,6 +25,21 @@ OWN_IDS = [f"abce{number:028x}" for number in range(1, 8)]
 SHARED_IDS = [f"abcf{number:028x}" for number in range(1, 8)]
 TURN_ID = "abd0" + "0" * 28  # of a secret turn in L0
 MIXED_ID, MIXED_SECRET = "beef" + "0" * 28, "beef" + "1" * 28  # the same prefix, one of them secret
+
+SECRETS = (
+    "The zyzzyva password of the quokka account is xylitol",
+    "beta thinks that wombat releases on Friday are a numbat mistake",
+    "We use Valkey 8 as the cache",  # nearly what alpha says
+    "The deploy window is Tuesday at 9",  # disagrees with what alpha says
+    "Everybody knows that wombat and numbat are animals",
+)
+OWN = (
+    "We use Valkey as the cache",
+    "The deploy window is Tuesday at 10",
+    "The staging database is called wagtail",
+    "A wombat is a marsupial",  # one of the secret words, in a memory of alpha's own
+)
+SHARED = ("Releases are tagged by the release manager", "The company is called Acme", "All dates are in UTC")
 
 
 class World:
@@ -45,6 +61,11 @@ class World:
         """Return a client that presents a token."""
         client: Client = self.daemon.client(namespace, token=self.tokens[name])
         return client
+
+    def settle(self) -> None:
+        """Wait until the background has worked off what was observed and searched."""
+        self.daemon.core.effects.flush()
+        wait_until(lambda: not any(self.owner.call(Tiers()).waiting.values()))
 
     def hide(self, operation: int) -> None:
         """Note an operation on private memories."""

@@ -1,0 +1,248 @@
+"""What a curious agent tries: every method, with every kind of id, prefix, namespace and query."""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+from two_worlds import (
+    ALPHA,
+    BETA,
+    MIXED_SECRET,
+    OWN,
+    OWN_IDS,
+    SECRET_IDS,
+    SECRET_WORDS,
+    SECRETS,
+    SHARED,
+    SHARED_IDS,
+    TEAM,
+    TURN_ID,
+    World,
+)
+
+from memoryd.client import protocol
+from memoryd.client.protocol import Call, NewMemory, NewTurn
+
+IDS = [
+    *SECRET_IDS,
+    "abcd",  # a prefix of secrets alone
+    "abc" + "d" + "0" * 10,
+    "abce",  # of several of alpha's own
+    "beef",  # of one of alpha's own and of a secret
+    MIXED_SECRET,
+    TURN_ID,
+    "dead",  # of nothing
+    SHARED_IDS[0],
+    *SHARED_IDS[3:],
+    OWN_IDS[0],
+]
+QUERIES = [
+    *SECRETS,
+    *OWN[:2],
+    *SECRET_WORDS,
+    "zyzzyva quokka",
+    "wombat numbat",
+    "what is known of releases",
+    "wombat cache deploy",
+]
+PLACES: list[dict[str, Any]] = [
+    {},
+    {"namespace": BETA},
+    {"namespace": TEAM},
+    {"namespace": "acme"},
+    {"namespace": "acme/api/nobody"},
+    {"namespace": f"{ALPHA}/inner"},
+    {"reach": "all"},
+    {"reach": "subtree"},
+    {"reach": "exact"},
+    {"namespace": TEAM, "reach": "subtree"},
+    {"namespace": BETA, "reach": "exact"},
+]
+Probe = Callable[[World], Iterator[Call[Any]]]
+
+
+def _placed(call: type[Call[Any]], **fields: Any) -> Iterator[Call[Any]]:
+    for place in PLACES:
+        yield call(**{**fields, **place})
+
+
+def _by_id(call: type[Call[Any]], **fields: Any) -> Probe:
+    def probe(world: World) -> Iterator[Call[Any]]:
+        for id in IDS:
+            yield call(id=id, **fields)
+        yield from _placed(call, id=SECRET_IDS[0], **fields)
+
+    return probe
+
+
+def _queries(call: type[Call[Any]], **fields: Any) -> Probe:
+    def probe(world: World) -> Iterator[Call[Any]]:
+        fields.setdefault("touch", False)
+        for query, fusion in product(QUERIES, ("weighted", "rrf")):
+            yield call(query=query, fusion=fusion, limit=50, **fields)
+        yield from _placed(call, query=SECRETS[0], **fields)
+        for chosen in FILTERS:
+            yield call(query="wombat zyzzyva cache", **{**fields, **chosen})
+        for profile in ("memweave", "memori", "swarm", "cache"):
+            yield call(query="wombat cache", profile=profile, **fields)
+
+    return probe
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"ids": SECRET_IDS},
+    {"ids": ["abcd", "beef"]},
+    {"source": ["numbat"]},
+    {"metadata": {"zyzzyva": "quokka"}},
+    {"type": ["fact"]},
+    {"tier": ["L1"]},
+]
+
+
+def _list(world: World) -> Iterator[Call[Any]]:
+    yield from _placed(protocol.List, all_states=True)
+    for chosen in FILTERS:
+        yield protocol.List(all_states=True, **chosen)
+    for sort in ("created", "updated", "accessed", "count", "importance"):
+        yield protocol.List(sort=sort, limit=3, offset=1)
+
+
+def _why_not(world: World) -> Iterator[Call[Any]]:
+    for id, query in product(IDS, QUERIES[:4]):
+        yield protocol.WhyNot(id=id, query=query, touch=False)
+    for query in QUERIES:
+        yield protocol.WhyNot(id=OWN_IDS[2], query=query, touch=False, limit=1)
+    yield from _placed(protocol.WhyNot, id=SECRET_IDS[0], query=SECRETS[0], touch=False)
+
+
+def _traces(world: World) -> Iterator[Call[Any]]:
+    yield from _placed(protocol.GetTrace)
+    yield protocol.GetTrace(id="nothing")
+    for trace in world.secret_traces:
+        yield protocol.GetTrace(id=trace)
+
+
+def _undo(world: World) -> Iterator[Call[Any]]:
+    for number in world.secret_operations:
+        yield protocol.Undo(operation=number)
+    yield from _placed(protocol.Undo, operation=world.secret_operations[0])
+
+
+def _add(world: World) -> Iterator[Call[Any]]:
+    for text in (*SECRETS, *OWN):
+        yield protocol.Add(memory=NewMemory(content=text, metadata={"by": "alpha"}))
+        yield protocol.Add(memory=NewMemory(content=f"{text} indeed"))
+    for id in (*SECRET_IDS, "0" * 32):
+        yield protocol.Add(memory=NewMemory(content="An id of somebody's", id=id))
+        yield protocol.Add(memory=NewMemory(content=f"It replaces {id}", supersedes=id))
+    yield protocol.Add(memory=NewMemory(content="It replaces some", supersedes="abcd"))
+    yield protocol.Add(
+        memory=NewMemory(content="It replaces one of them", supersedes=SECRET_IDS[1]), namespace=TEAM, reach="subtree"
+    )
+    yield from _placed(protocol.Add, memory=NewMemory(content="Something for others"))
+
+
+def _add_many(world: World) -> Iterator[Call[Any]]:
+    yield protocol.AddMany(memories=[NewMemory(content=f"{text} certainly") for text in SECRETS])
+    yield protocol.AddMany(memories=[NewMemory(content="A memory"), NewMemory(content="Another", id=SECRET_IDS[0])])
+    yield protocol.AddMany(memories=[NewMemory(content="A replacement", supersedes=SECRET_IDS[1])])
+    yield from _placed(protocol.AddMany, memories=[NewMemory(content="One of many for others")])
+
+
+def _deletes(world: World) -> Iterator[Call[Any]]:
+    for id in IDS:
+        if id != OWN_IDS[0]:
+            yield protocol.Delete(ids=[id])
+    yield protocol.Delete(ids=[OWN_IDS[0], SECRET_IDS[0]])
+    yield from _placed(protocol.Delete, ids=SECRET_IDS)
+
+
+def _shares(world: World) -> Iterator[Call[Any]]:
+    for id, to, move in product(IDS, (TEAM, BETA, ALPHA, ""), (False, True)):
+        if id != OWN_IDS[0]:
+            yield protocol.Share(ids=[id], to=to, move=move)
+    yield protocol.Share(ids=[OWN_IDS[0], SECRET_IDS[0]], to=TEAM)
+    yield from _placed(protocol.Share, ids=[SECRET_IDS[0]], to=TEAM)
+    yield protocol.Share(ids=[OWN_IDS[0]], to=TEAM)
+
+
+def _nodes(world: World) -> Iterator[Call[Any]]:
+    yield from _placed(protocol.GraphNodes)
+    for word in (*SECRET_WORDS, "deploy"):
+        yield protocol.GraphNodes(query=word)
+
+
+def _edges(world: World) -> Iterator[Call[Any]]:
+    yield from _placed(protocol.GraphEdges, limit=1000)
+    for node in range(1, 40):
+        yield protocol.GraphEdges(node=node)
+
+
+def _node(world: World) -> Iterator[Call[Any]]:
+    for node in range(1, 40):
+        yield protocol.GraphNode(node=node)
+
+
+def _observe(world: World) -> Iterator[Call[Any]]:
+    for text in (*SECRETS, *OWN):
+        yield protocol.Observe(turns=[NewTurn(role="user", content=text)], session="talk")
+        yield protocol.Observe(turns=[NewTurn(role="assistant", content=f"Noted: {text}")])
+    said = [NewTurn(role="user", content=text) for text in (*SECRETS, *OWN, *SHARED, "ok")]
+    for namespace in (ALPHA, TEAM, BETA, ""):
+        yield protocol.Observe(namespace=namespace, turns=said, session="s")
+    for id in (*SECRET_IDS, TURN_ID):
+        yield protocol.Observe(turns=[NewTurn(role="user", content="We moved the staging database", id=id)])
+    yield from _placed(protocol.Observe, turns=[NewTurn(role="user", content="The release branch is called maple")])
+    world.settle()
+
+
+def _once(*calls: Call[Any]) -> Probe:
+    return lambda world: iter(calls)
+
+
+# In this order: what reads before what writes, and all of it again afterwards.
+PROBES: dict[type[Call[Any]], Probe] = {
+    protocol.Get: _by_id(protocol.Get),
+    protocol.List: _list,
+    protocol.History: _by_id(protocol.History),
+    protocol.Operations: lambda world: _placed(protocol.Operations, limit=1000),
+    protocol.Explain: _queries(protocol.Explain),
+    protocol.Search: _queries(protocol.Search),
+    protocol.GetTrace: _traces,
+    protocol.WhyNot: _why_not,
+    protocol.GetStatus: _once(protocol.GetStatus()),
+    protocol.GetStats: lambda world: _placed(protocol.GetStats),
+    protocol.ListTokens: _once(protocol.ListTokens()),
+    protocol.Jobs: _once(protocol.Jobs()),
+    protocol.JobHistory: _once(protocol.JobHistory()),
+    protocol.UseModel: _once(protocol.UseModel(name="words")),
+    protocol.Verify: _once(protocol.Verify(), protocol.Verify(repair=True)),
+    protocol.Shutdown: _once(protocol.Shutdown()),
+    protocol.AddToken: _once(protocol.AddToken(name="spy", namespace=BETA)),
+    protocol.RevokeToken: _once(protocol.RevokeToken(name="beta"), protocol.RevokeToken(name="nobody")),
+    protocol.RunJob: _once(protocol.RunJob(name="sweep", dry_run=True), protocol.RunJob(name="sweep")),
+    protocol.PauseJob: _once(protocol.PauseJob(name="sweep")),
+    protocol.ResumeJob: _once(protocol.ResumeJob(name="sweep")),
+    protocol.Turns: lambda world: _placed(protocol.Turns, limit=1000),
+    protocol.Skipped: lambda world: _placed(protocol.Skipped, limit=1000),
+    protocol.Tiers: lambda world: _placed(protocol.Tiers),
+    protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
+    protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
+    protocol.Observe: _observe,
+    protocol.GraphNodes: _nodes,
+    protocol.GraphEdges: _edges,
+    protocol.GraphNode: _node,
+    protocol.GraphTopics: lambda world: _placed(protocol.GraphTopics),
+    protocol.GraphExport: lambda world: _placed(protocol.GraphExport),
+    protocol.GraphDedupe: _once(protocol.GraphDedupe(), protocol.GraphDedupe(dry_run=True)),
+    protocol.GraphAbstract: _once(protocol.GraphAbstract(dry_run=True)),
+    protocol.GraphRegroup: _once(protocol.GraphRegroup(dry_run=True)),
+    protocol.Update: _by_id(protocol.Update, importance=0.7, content="A changed text"),
+    protocol.Tag: _by_id(protocol.Tag, tags=["seen"]),
+    protocol.Undo: _undo,
+    protocol.Add: _add,
+    protocol.AddMany: _add_many,
+    protocol.Share: _shares,
+    protocol.Delete: _deletes,
+    protocol.Authenticate: _once(),  # of every voice; a wrong one is tried in test_access
+}
