@@ -18,7 +18,7 @@ BAR = 16
 NOTE_LINES = 4
 TIERS = {"L0": "L0 active", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
 ORIGINS = ("words", "meaning", "hot", "graph", "L0")
-MAX_CANDIDATES = 40  # lines; --json has all of them
+MAX_CANDIDATES = 20  # lines; --json has all of them
 
 
 def _explain_arguments(parser: ArgumentParser) -> None:

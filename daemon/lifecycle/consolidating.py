@@ -18,6 +18,7 @@ from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.writer import Transaction
 
 SLICE = 32  # steps per transaction: a few ms of the writer
+_STANDSTILL_S, _POLL_S = 10.0, 0.05
 _MOST_JUDGED = 100_000  # portions; an end in any case, as others may observe meanwhile
 
 Report = Callable[[Progress], None]
@@ -41,6 +42,7 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     run = _Moves(core, call.namespace, tools.report)
     run.carry_out("promote", promoting.steps(core, _with_turns(core, reached), "asked for"), promoting.apply)
     run.carry_out("move", sweeping.all_of(core, core.clock(), reached), sweeping.apply)
+    _embed_all(core, tools.report)
     tools.report(Progress(stage="cluster", done=0, total=1))
     clustered = tools.cluster()
     run.counts["judged"] = judged
@@ -70,6 +72,21 @@ def _judge_all(core: Core, report: Report) -> int:
         if not judging.step(core, condense=False):
             break
     return max(0, total - _unjudged(core))  # without a model some must wait
+
+
+def _embed_all(core: Core, report: Report) -> None:
+    """Wait for the vectors of what was paired, so that it is clustered with the rest; not when they do not get on."""
+    generation = core.embedding.active
+    if generation is None:
+        return
+    total = left = len(generation.pending)
+    give_up_at = time.monotonic() + _STANDSTILL_S
+    while left and time.monotonic() < give_up_at:
+        report(Progress(stage="embed", done=total - left, total=total))
+        time.sleep(_POLL_S)
+        if (now := len(generation.pending)) < left:
+            give_up_at = time.monotonic() + _STANDSTILL_S
+        total, left = max(total, now), now
 
 
 def _unjudged(core: Core) -> int:

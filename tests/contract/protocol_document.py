@@ -30,7 +30,7 @@ once. A connection may stay open for any number of calls.
 **Tokens** are optional. A connection that presents one with `authenticate`, which may be sent ahead of the first call
 without waiting for its reply, is bound to the token's namespace and role from then on. A call that names no namespace
 is placed in that one; a call may name one inside it, and `add` and `add_many` one that encloses it. `reach` is
-`visible` unless it says `subtree` or `exact`; `all` is refused. An `agent` changes what lies in its namespace or inside;
+`visible` unless it says `subtree` or `exact`; `all` is refused. An `agent` changes what lies in its namespace or below;
 a `lead` also what lies in those that enclose it, as far as it sees it; anybody takes back its own operations. What
 cannot be seen is answered like what does not exist. Methods marked as the owner's are refused. After an unknown or
 revoked token everything but `status` and `authenticate` is refused. Where the daemon is configured with
