@@ -28,6 +28,7 @@ from memoryd.scheduler.jobs import JOBS, Row
 
 _TELL_EVERY_S = 0.1
 _CLOSE_LIMIT_S = 5.0
+_AGAIN_S = 0.05
 _ENDING = "The daemon was stopped; the rest comes next time."
 _PAUSED = "The job was paused; the rest comes when it is resumed."
 
@@ -80,10 +81,11 @@ class Runner:
             self._lock.notify()
         for order in waiting:
             order.future.set_exception(Unavailable("The daemon is stopping."))
-        if self._thread is not None:
+        give_up_at = time.monotonic() + _CLOSE_LIMIT_S
+        while self._thread is not None and self._thread.is_alive() and time.monotonic() < give_up_at:
             if self._reader is not None:
-                self._reader.interrupt()
-            self._thread.join(_CLOSE_LIMIT_S)
+                self._reader.interrupt()  # a statement that is under way; one that begins just now needs it again
+            self._thread.join(_AGAIN_S)
 
     # Calls -----------------------------------------------------------------------------------------------------------
 
