@@ -3,7 +3,7 @@
 import os
 import threading
 
-_NICE = 10
+_NICE = 10  # of 19
 
 
 def rss_bytes() -> int:
@@ -12,6 +12,6 @@ def rss_bytes() -> int:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def be_nice() -> None:
+def be_nice(by: int = _NICE) -> None:
     """Let the threads of interactive calls go before the calling one."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), by)

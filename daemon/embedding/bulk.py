@@ -1,10 +1,10 @@
 """Threads for embedding many texts, at low priority so that a query's embedding goes before them on a full machine."""
 
 import os
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from memoryd.daemon.process import be_nice
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 
@@ -15,7 +15,7 @@ class BulkPool:
     """As many low-priority threads as there are processors; each embeds one text at a time."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "bulk-embed", initializer=_be_nice)
+        self._pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "bulk-embed", initializer=be_nice, initargs=(_NICE,))
 
     def embed(self, embedder: Embedder, texts: Sequence[str]) -> list[Vector | Exception]:
         """Return for each text its vector, or why it has none: one bad text does not spoil the others."""
@@ -33,7 +33,3 @@ def attempt(embedder: Embedder, text: str) -> Vector | Exception:
     except Exception as error:
         return error
     return vector
-
-
-def _be_nice() -> None:
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

@@ -38,6 +38,7 @@ def _phases(daemon: Daemon, size: int, seconds: float) -> list[dict[str, Any]]:
         "one client imports (add_many)": [_import],
         "one client imports, vectors known": [_import_again],
         "four clients add one by one": [_add] * 4,
+        "one client observes without a pause": [_observe],
         "one other client searches": [_search],
         "four other clients search": [_search] * 4,
     }
@@ -124,6 +125,17 @@ def _add(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
                 break
             client.add(corpus.memory(text))
             done.value += 1
+
+
+def _observe(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
+    """Observe questions and answers: the judge rates, compares and condenses them meanwhile."""
+    with Client(socket=path, autostart=False) as client:
+        for text in count(3 * _NEW):
+            if stop.is_set():
+                break
+            said = {"role": "user", "content": corpus.question(text, size)}
+            client.observe([said, {"role": "assistant", "content": corpus.memory(text)}], session=f"s{text // 20}")
+            done.value += 2
 
 
 def _search(path: Path, stop: Any, done: Any, number: int, size: int) -> None:
