@@ -15,7 +15,8 @@ class BulkPool:
     """As many low-priority threads as there are processors; each embeds one text at a time."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "bulk-embed", initializer=be_nice, initargs=(_NICE,))
+        threads = len(os.sched_getaffinity(0))
+        self._pool = ThreadPoolExecutor(threads, "bulk-embed", initializer=be_nice, initargs=(_NICE,))
 
     def embed(self, embedder: Embedder, texts: Sequence[str]) -> list[Vector | Exception]:
         """Return for each text its vector, or why it has none: one bad text does not spoil the others."""
