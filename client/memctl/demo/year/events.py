@@ -65,13 +65,14 @@ class Forget(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A note copied or moved outward."""
+    """A memory copied or moved outward, chosen as in `Edit`."""
 
     at: float
     namespace: str
-    id: str
+    id: str | None
     to: str
     move: bool
+    which: float = 0.0
 
 
 class TakeBack(NamedTuple):

@@ -91,7 +91,7 @@ class Player:
                 if self._latest.get(event.namespace):
                     client.undo(self._latest[event.namespace].pop())
             case Share():
-                self._remember(event, client.share(event.id, to=event.to, move=event.move))
+                self._of_chosen(event, lambda id: client.share(id, to=event.to, move=event.move))
             case Edit():
                 fields = {"content": event.content} if event.content else {"expires_at": event.expires_at}
                 self._of_chosen(event, lambda id: client.update(id, **fields))
@@ -114,7 +114,7 @@ class Player:
         if event.repeats and hits:
             client.observe([NewTurn(role="assistant", content=hits[0].content)], session=event.session)
 
-    def _of_chosen(self, event: Edit | Forget, change: Callable[[str], Any]) -> None:
+    def _of_chosen(self, event: Edit | Forget | Share, change: Callable[[str], Any]) -> None:
         """Change the note that an event names, or one of the memories that conversations left."""
         id = event.id
         if id is None:

@@ -166,10 +166,11 @@ class _Author:
         return Edit(at, place.namespace, self._pick(place), content=text, which=self._random.random())
 
     def _share(self, at: float, place: v.Place) -> Event:
-        name, target = self._pick(place), v.SHARED[place.namespace]
-        if name is None or not target:
+        target = v.SHARED[place.namespace]
+        if not target:
             return Ask(at, place.namespace, "", self._text(place, *v.ASKED))
-        return Share(at, place.namespace, name, target, self._random.random() < 0.3)
+        move, which = self._random.random() < 0.3, self._random.random()
+        return Share(at, place.namespace, self._pick(place), target, move, which)
 
     def _pick(self, place: v.Place) -> str | None:
         """Return one of the latest notes, or None: then whoever plays it takes what came from a conversation."""

@@ -1,0 +1,171 @@
+"""What must hold of a database at any time, and what only after maintenance or at the end."""
+
+from typing import Any
+
+import msgspec
+
+from memoryd.client.protocol import Search
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search import pipeline
+from memoryd.daemon.store import turns
+from memoryd.daemon.store.namespaces import enclosing
+from memoryd.daemon.store.rows import COLUMNS
+
+MOST_MEMBERS = 20
+FOUND_WITHIN = 10
+
+_CROSSING = (
+    "SELECT 'memory ' || r.id || ' in a node of another namespace' FROM members m JOIN nodes n ON n.id = m.node"
+    " JOIN memories r ON r.row = m.memory WHERE n.namespace <> r.namespace"
+)
+_TOPICS = (
+    "SELECT 'node ' || n.id || ' in a topic of another namespace' FROM nodes n JOIN topics t ON t.id = n.topic"
+    " WHERE n.namespace <> t.namespace"
+)
+_EDGES = (
+    "SELECT DISTINCT e.kind, x.name, y.name FROM edges e JOIN nodes a ON a.id = e.origin"
+    " JOIN nodes b ON b.id = e.target JOIN namespaces x ON x.id = a.namespace JOIN namespaces y ON y.id = b.namespace"
+    " WHERE a.namespace <> b.namespace"
+)
+_HOMELESS = (
+    "SELECT 'L2 memory ' || id || ' has neither a node nor a place in the backlog' FROM memories m WHERE tier = 'L2'"
+    " AND NOT EXISTS (SELECT 1 FROM members x WHERE x.memory = m.row)"
+    " AND NOT EXISTS (SELECT 1 FROM backlog b WHERE b.memory = m.row)"
+)
+_FULL = "SELECT n.name, count(*) FROM turns t JOIN namespaces n ON n.id = t.namespace GROUP BY 1 HAVING count(*) > ?"
+_CROWDED = "SELECT node, count(*) FROM members GROUP BY node HAVING count(*) > ?"
+
+
+def always(core: Core) -> list[str]:
+    """Return what is wrong, whatever was done last."""
+    with core.store.reading() as connection:
+        found = turns.conservation(connection)
+        found += [text for (text,) in connection.execute(f"{_CROSSING} UNION ALL {_HOMELESS}")]  # type: ignore[misc]
+        for kind, one, other in connection.execute(_EDGES):
+            # One search sees its own and the enclosing namespaces, so topics of these may meet; siblings never.
+            nested = one in enclosing(str(other)) or other in enclosing(str(one))
+            if kind != "co_occurs" or not nested:
+                found.append(f"an edge {kind} from {one} to {other}")
+        journal = [key for (key,) in connection.execute("SELECT key FROM turns ORDER BY id DESC")]
+        if journal != [turn.key for turn in core.active.of(None)]:
+            found.append("L0 in RAM is not what the journal holds")
+        rings = connection.execute(_FULL, (core.config.tiers.ring,))
+        found += [f"L0 of {name} has {count} turns" for name, count in rings]
+    return found
+
+
+def mixed_topics(core: Core) -> list[str]:
+    """Return the nodes that belong to a topic of another namespace."""
+    with core.store.reading() as connection:
+        found: Any = connection.execute(_TOPICS)
+        return [text for (text,) in found]
+
+
+def after_maintenance(core: Core) -> list[str]:
+    """Return what is wrong once the jobs have run."""
+    with core.store.reading() as connection:
+        sizes = connection.execute(
+            "SELECT node, count(*) FROM members GROUP BY node HAVING count(*) > ?", (MOST_MEMBERS,)
+        )
+        found = [f"node {node} has {count} members" for node, count in sizes]
+        waiting = connection.execute("SELECT count(*) FROM backlog").get
+        if waiting:
+            found.append(f"{waiting} memories still wait for a node")
+    return found
+
+
+def unreachable(core: Core, every: int = 1) -> list[str]:
+    """Return the memories, or one in so many, whose text a search for it does not find."""
+    with core.store.reading() as connection:
+        rows = connection.execute(
+            "SELECT m.id, n.name, m.content, m.tier FROM memories m JOIN namespaces n ON n.id = m.namespace"
+            " WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.expires_at > ? OR m.pinned) ORDER BY m.row",
+            (core.clock(),),
+        ).fetchall()
+    lost = []
+    for id, namespace, content, tier in rows[:: max(every, 1)]:
+        call = Search(query=content, namespace=namespace, reach="exact", limit=FOUND_WITHIN, touch=False)
+        hits = pipeline.search(core.sources, call)
+        # Of equal texts one is shown; two pairs of the same question and answer are such.
+        if not any(hit.id == id or hit.content == content for hit in hits):
+            lost.append(f"{tier} memory {id} of {namespace} is not found: {content[:60]}")
+    return lost
+
+
+def shown_though_expired(core: Core) -> list[str]:
+    """Return expired and superseded memories that a search for their own text still shows."""
+    with core.store.reading() as connection:
+        rows = connection.execute(
+            "SELECT m.id, n.name, m.content FROM memories m JOIN namespaces n ON n.id = m.namespace WHERE NOT"
+            " (m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.expires_at > ? OR m.pinned))",
+            (core.clock(),),
+        ).fetchall()
+    shown = []
+    for id, namespace, content in rows:
+        call = Search(query=content, namespace=namespace, reach="exact", limit=FOUND_WITHIN, touch=False)
+        if any(hit.id == id for hit in pipeline.search(core.sources, call)):
+            shown.append(f"{id} is gone from {namespace}, but shown: {content[:60]}")
+    return shown
+
+
+def sound(core: Core) -> list[str]:
+    """Return what is wrong with the file, its indexes and its references."""
+    found = core.store.problems().result(60)
+    with core.store.reading() as connection:
+        found += [f"a reference to nothing: {row}" for row in connection.execute("PRAGMA foreign_key_check")]
+    return list(found)
+
+
+def rows_of(core: Core) -> list[tuple[Any, ...]]:
+    """Return every column of every memory, every link and every turn of L0, in order."""
+    with core.store.reading() as connection:
+        memories = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM memories ORDER BY row").fetchall()
+        links = connection.execute("SELECT * FROM links ORDER BY origin, target, kind").fetchall()
+        ring = connection.execute("SELECT * FROM turns ORDER BY id").fetchall()
+    return [*memories, *links, *ring]
+
+
+_TABLES = (
+    "memories", "links", "turns", "skipped", "flows", "nodes", "members", "edges", "topics", "backlog", "operations",
+    "history", "cognition", "namespaces",
+)  # fmt: skip
+
+
+# The ids that the daemon made itself: those of copies.
+_SHARED = (
+    "SELECT h.memory FROM history h JOIN operations o ON o.id = h.operation WHERE o.kind = 'share' AND h.before IS NULL"
+    " ORDER BY h.id"
+)
+
+
+def state(core: Core) -> dict[str, list[str]]:
+    """Return all that the database says, so that two runs can be compared; ids that the daemon made are numbered."""
+    with core.store.reading() as connection:
+        found = {table: [_text(row) for row in connection.execute(f"SELECT * FROM {table}")] for table in _TABLES}
+        shared = connection.execute(_SHARED).fetchall()
+    names = {id: f"shared {number}" for number, (id,) in enumerate(shared)}
+    return {table: sorted(_renamed(row, names) for row in rows) for table, rows in found.items()}
+
+
+def _text(row: Any) -> str:
+    return msgspec.json.encode([value.hex() if isinstance(value, bytes) else value for value in row]).decode()
+
+
+def _renamed(text: str, names: dict[Any, str]) -> str:
+    for id, name in names.items():
+        text = text.replace(id, name).replace(f"({id[:8]})", f"({name})")
+    return text
+
+
+def tiers(core: Core) -> dict[str, int]:
+    """Return how many memories each tier has."""
+    with core.store.reading() as connection:
+        found: Any = connection.execute("SELECT tier, count(*) FROM memories GROUP BY 1 ORDER BY 1")
+        return dict(found)
+
+
+def links(core: Core) -> dict[str, int]:
+    """Return how many links of each kind there are."""
+    with core.store.reading() as connection:
+        found: Any = connection.execute("SELECT kind, count(*) FROM links GROUP BY 1 ORDER BY 1")
+        return dict(found)
