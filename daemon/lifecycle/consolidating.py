@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress
+from memoryd.daemon.core.adding import lifetime
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import judging, promoting, sweeping
 from memoryd.daemon.lifecycle.work import Apply, Step
@@ -133,13 +134,15 @@ def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     leaving = [promoting.judged(core, turn) for turn in core.active.of(reached)]
     kept = [one.turn for one in leaving if one.dropped is None]
     counts.update(promoted=len(kept), dropped=len(leaving) - len(kept))
-    units: dict[str, str | None] = {turn.key: turn.answers for turn in kept}
+    now = core.clock()
+    expiries = {turn.key: lifetime(core, turn.source, turn.created_at) for turn in kept}  # as it is promoted
+    units: dict[str, str | None] = {turn.key: turn.answers for turn in kept if (expiries[turn.key] or now + 1) > now}
     with core.store.reading() as connection:
         found = connection.execute(
             "SELECT m.id, CASE WHEN m.turns = 1 THEN json_extract(m.metadata, '$.answers') END FROM memories m WHERE"
             " m.tier = 'L1' AND NOT m.pinned AND (m.expires_at IS NULL OR m.expires_at > ?)"
             f" AND {condition(reached)}",
-            (core.clock(),),
+            (now,),
         )
         units.update(found)
     paired = len({question for question in units.values() if question in units})
