@@ -35,10 +35,12 @@ from memoryd.scheduler.jobs import JOBS
 from workbench import LIMIT_S, Clock, wait_until
 
 GRACE_DAYS = {"task_completion": 7.0, "session_summary": 3.0}
-_ANY = (
+_TOLD = (
     "SELECT m.id FROM memories m JOIN namespaces n ON n.id = m.namespace WHERE n.name = ? AND m.turns > 0"
-    " AND m.superseded_by IS NULL ORDER BY m.id"
+    " AND m.superseded_by IS NULL"
 )
+# What is shared is an answer, and soon: the link to the copy is there when the sweep makes it part of a pair.
+_ANSWERS = f"{_TOLD} AND m.tier = 'L1' AND json_extract(m.metadata, '$.answers') IS NOT NULL"
 
 
 class Player:
@@ -229,7 +231,8 @@ class Player:
         if event.id is not None:
             return self.books.note(event.id)
         with self.core.store.reading() as connection:
-            found = [id for (id,) in connection.execute(_ANY, (event.namespace,))]
+            among = _ANSWERS if isinstance(event, Share) else _TOLD
+            found = [id for (id,) in connection.execute(f"{among} ORDER BY m.id", (event.namespace,))]
         return found[int(event.which * len(found))] if found else None
 
     def _parts(self, id: str) -> list[str]:
