@@ -138,10 +138,21 @@ _SHARED = (
 )
 
 
-def state(core: Core) -> dict[str, list[str]]:
-    """Return all that the database says, so that two runs can be compared; ids that the daemon made are numbered."""
+_UNNAMED = {
+    "nodes": "SELECT id, namespace, kind, topic, size, settled, centroid FROM nodes",
+    "topics": "SELECT id, namespace FROM topics",
+}
+
+
+def state(core: Core, labels: bool = True) -> dict[str, list[str]]:
+    """Return all that the database says, so that two runs can be compared; ids that the daemon made are numbered.
+
+    What nodes and topics are called rests on a sample of words that is kept in RAM and may be old.
+    """
     with core.store.reading() as connection:
         found = {table: [_text(row) for row in connection.execute(f"SELECT * FROM {table}")] for table in _TABLES}
+        if not labels:
+            found |= {table: [_text(row) for row in connection.execute(sql)] for table, sql in _UNNAMED.items()}
         shared = connection.execute(_SHARED).fetchall()
     names = {id: f"shared {number}" for number, (id,) in enumerate(shared)}
     return {table: sorted(_renamed(row, names) for row in rows) for table, rows in found.items()}
