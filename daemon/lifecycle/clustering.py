@@ -23,7 +23,7 @@ from memoryd.models import Floors
 
 FEW = 64  # changes up to which only the nodes near them are looked at
 _SMALL = 256  # nodes up to which all are looked at in any case
-_NEAR = 16  # nodes looked at for each change
+_NEAR = 8  # nodes looked at for each change
 
 CLUSTERS = "n.namespace = ? AND n.model = ? AND n.kind = 'cluster'"
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.lifecycle.clustering_phrases import growth, memories, target
+from memoryd.daemon.lifecycle.clustering_phrases import growth, memories, short, target
 from memoryd.daemon.lifecycle.clustering_writes import Coming, Drop, Merge, Name, Put
 from memoryd.daemon.lifecycle.work import Step
 from memoryd.daemon.store import graph as stored
@@ -157,7 +157,7 @@ class Draft:
 
     def _found(self, place: int, rows: list[int], hashes: dict[int, bytes]) -> Step:
         coming = tuple(Coming(row, hashes[row], 0) for row in rows)
-        reason = f"{memories(len(rows))} found it: {self.labels[place]}"
+        reason = f"{memories(len(rows))} found it: {short(self.labels[place])}"
         return Step("found", target(self.ids[place]), reason, self._put(place, 0, coming))
 
     def _split(self, place: int, was: int, hashes: dict[int, bytes]) -> Iterator[Step]:
@@ -174,7 +174,7 @@ class Draft:
             self._label(made)
             self.changed[made] = None
             coming = tuple(Coming(row, hashes.get(row, b""), 0 if row in hashes else node) for row in mine)
-            reason = f"{memories(len(mine))} of the {len(rows)} of node {node}: {self.labels[made]}"
+            reason = f"{memories(len(mine))} of the {len(rows)} of node {node}: {short(self.labels[made])}"
             action = "split" if was else "found"
             yield Step(action, target(self.ids[made]), reason, self._put(made, 0, coming))
         self._added[place] = [rows[i] for i in parts[0]]
@@ -243,7 +243,7 @@ class Draft:
             for place, label in zip(part, self._labels(part), strict=True):
                 self.labels[place] = label or self.labels[place]
                 name = Name(self.ids[place], int(self.clusters.sizes[place]), self.labels[place])
-                yield Step("name", target(self.ids[place]), self.labels[place], name)
+                yield Step("name", target(self.ids[place]), short(self.labels[place]), name)
 
     def _labels(self, places: Sequence[int]) -> list[str]:
         rows = self.rows_of(places)

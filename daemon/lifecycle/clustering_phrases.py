@@ -16,3 +16,8 @@ def growth(was: int, now: int, joined: int) -> str:
     if not joined:
         return f"it keeps {now} of {was} memories"
     return f"{memories(joined)} joined, it has {now}" + ("" if now == was + joined else " after a split")
+
+
+def short(label: str) -> str:
+    """Return a label as it fits into a reason."""
+    return label if len(label) <= 48 else label[:47].rstrip() + "…"

@@ -119,12 +119,13 @@ class Clusters:
         for start in range(0, len(changed), _BLOCK):
             places = np.asarray(changed[start : start + _BLOCK], np.int64)
             cosines = self.units[places] @ self.units[: self.count].T
-            fit = self.sizes[places][:, None] + self.sizes[: self.count] <= MAX_MEMBERS
-            for i, other in np.argwhere((cosines >= floor) & fit):
-                place = int(places[i])
+            lines, others = np.nonzero(cosines >= floor)
+            fit = self.sizes[places[lines]] + self.sizes[others] <= MAX_MEMBERS
+            for line, other in zip(lines[fit].tolist(), others[fit].tolist(), strict=True):
+                place = int(places[line])
                 # Two changed ones meet twice: only the lower asks.
                 if place != other and not (is_changed[other] and other < place):
-                    yield float(cosines[i, other]), place, int(other)
+                    yield float(cosines[line, other]), place, other
 
 
 def mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store.graph import members as members
@@ -71,7 +72,7 @@ class Centroids:
     ) -> list[tuple[int, float]]:
         """Return (cluster, exact cosine) of the `k` nearest to a unit vector among namespaces (None: all)."""
         index = self._ready(connection, model, len(vector))
-        allowed = None if namespaces is None else np.isin(self._places, np.fromiter(namespaces, np.int32))
+        allowed = None if namespaces is None else _among(self._places, namespaces)
         found = index.nearest(vector, k + _RESCORED, allowed).rows.tolist()
         exact = similarities(connection, found, vector) if found else {}
         return sorted(exact.items(), key=lambda item: (-item[1], item[0]))[:k]
@@ -131,3 +132,9 @@ class Centroids:
             grown[: len(self._places)] = self._places
             self._places = grown
         self._places[np.asarray(nodes, np.int64)] = namespaces
+
+
+def _among(places: NDArray[np.int32], namespaces: frozenset[int]) -> NDArray[np.bool_]:
+    if len(namespaces) == 1:  # upkeep asks so, and comparing is much faster
+        return np.equal(places, next(iter(namespaces)))
+    return np.isin(places, np.fromiter(namespaces, np.int32))

@@ -40,18 +40,16 @@ def first_words(text: str) -> str:
 
 
 class Names:
-    """Names nodes by their terms. What it knows of a namespace is kept until that has grown by a tenth."""
+    """Names nodes by their terms. What it knows of a namespace serves for some nodes, the more the larger that is."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[int, Terms]] = {}
+        self._known: dict[int, Terms] = {}
 
     def namer(self, connection: apsw.Connection, namespace: int) -> Namer:
         """Return a function that names nodes of a namespace."""
-        size: Any = connection.execute("SELECT count(*) FROM memories WHERE namespace = ?", (namespace,)).get
-        then, terms = self._known.get(namespace, (0, None))
-        if terms is None or not then <= size <= 1.1 * then:
-            terms = Terms(connection, namespace)
-            self._known[namespace] = (size, terms)
+        terms = self._known.get(namespace)
+        if terms is None or terms.worn():
+            terms = self._known[namespace] = Terms(connection, namespace)
         return terms.labels
 
 
@@ -64,9 +62,15 @@ class Terms:
         stemmer = _stemmer(connection)
         self._sampled = Counter(stem for text in sample for stem in self._words(stemmer, text))
         self._sample_size = len(sample)
+        self._named = 0
+
+    def worn(self) -> bool:
+        """Tell whether so many nodes were named that the namespace may be another one by now."""
+        return 2 * self._named > self._sample_size
 
     def labels(self, connection: apsw.Connection, groups: Sequence[Sequence[str]]) -> list[str]:
         """Return a label for each group of texts."""
+        self._named += len(groups)
         return [self.label(connection, texts) for texts in groups]
 
     def label(self, connection: apsw.Connection, texts: Sequence[str]) -> str:
