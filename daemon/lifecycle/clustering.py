@@ -13,7 +13,7 @@ import apsw
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.lifecycle.clustering_draft import Draft, Setting, numbers_after
+from memoryd.daemon.lifecycle.clustering_draft import Draft, Numbers, Setting, numbers_after
 from memoryd.daemon.lifecycle.clustering_groups import concepts, due, topics
 from memoryd.daemon.lifecycle.clustering_writes import apply
 from memoryd.daemon.lifecycle.work import Step, Work
@@ -55,7 +55,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
             yield from _maintained(core, generation, state, numbers)
 
 
-def _maintained(core: Core, generation: Generation, state: State, numbers: Iterator[int]) -> Iterator[Step]:
+def _maintained(core: Core, generation: Generation, state: State, numbers: Numbers) -> Iterator[Step]:
     draft = _draft(core, generation, state.namespace, numbers)
     changes = len(state.waiting) + state.unsettled
     whole = changes > FEW or state.nodes <= _SMALL or due(state.new + changes, state.nodes)
@@ -147,13 +147,13 @@ def _new_and_all(draft: Draft) -> tuple[int, int]:
     return sum(topic is None for topic in living), len(living)
 
 
-def _numbers(core: Core) -> Iterator[int]:
+def _numbers(core: Core) -> Numbers:
     with core.store.reading() as connection:
-        return numbers_after(stored.sequence(connection, "nodes"))
+        return Numbers(*(numbers_after(stored.sequence(connection, table)) for table in ("nodes", "topics")))
 
 
 def _draft(
-    core: Core, generation: Generation, namespace: int, numbers: Iterator[int], merge: float | None = None
+    core: Core, generation: Generation, namespace: int, numbers: Numbers, merge: float | None = None
 ) -> Draft:
     floors = generation.embedder.floors
     setting = Setting(core.store, core.names, generation, namespace, numbers, floors.join, merge or floors.merge)

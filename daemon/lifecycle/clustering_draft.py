@@ -27,6 +27,13 @@ CHUNK = 1024  # rows that join before full nodes are split and steps are given
 _NAMED = 64  # nodes whose texts are read at once
 
 
+class Numbers(NamedTuple):
+    """The numbers for new rows. One for all namespaces of a plan: they are used before any of it is written."""
+
+    nodes: Iterator[int]
+    topics: Iterator[int]
+
+
 class Setting(NamedTuple):
     """What a draft works with: where the rows are, in which model's space, with which thresholds."""
 
@@ -34,7 +41,7 @@ class Setting(NamedTuple):
     names: Names
     generation: Generation
     namespace: int
-    numbers: Iterator[int]  # for new nodes
+    numbers: Numbers
     join: float
     merge: float
 
@@ -130,7 +137,7 @@ class Draft:
         yield from self._divided(touched, was, hashes)
 
     def _new(self, place: int) -> None:
-        number = next(self.setting.numbers)
+        number = next(self.setting.numbers.nodes)
         self._places[number] = place
         self.ids.append(number)
         self.labels.append("")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.lifecycle.clustering_draft import Draft, numbers_after
+from memoryd.daemon.lifecycle.clustering_draft import Draft
 from memoryd.daemon.lifecycle.clustering_writes import Concept, Drop, Topic
 from memoryd.daemon.lifecycle.work import Step
 from memoryd.daemon.store import graph as stored
@@ -34,7 +34,7 @@ def concepts(draft: Draft, floor: float) -> Iterator[Step]:
     there = _concepts(draft)
     former = [(cluster, node) for node, (_, clusters) in there.items() for cluster in clusters]
     numbered = [[draft.ids[place] for place in group] for group in groups]
-    numbers = renumbered(numbered, former, draft.setting.numbers)
+    numbers = renumbered(numbered, former, draft.setting.numbers.nodes)
     for number, group, nodes in zip(numbers, groups, numbered, strict=True):
         if number not in there or there[number][1] != sorted(nodes):
             yield _concept(draft, number, group, number not in there)
@@ -81,8 +81,8 @@ def topics(draft: Draft, floor: float) -> Iterator[Step]:
     )
     groups = [[int(living[i]) for i in group] for group in graph_topics.communities(edges)]
     former = [(draft.ids[p], draft.topics[p] or 0) for p in living.tolist() if draft.topics[p]]
-    labels, last = _topics(draft)
-    numbers = renumbered([[draft.ids[p] for p in group] for group in groups], former, numbers_after(last))
+    labels = _topics(draft)
+    numbers = renumbered([[draft.ids[p] for p in group] for group in groups], former, draft.setting.numbers.topics)
     belongs = {place: number for number, group in zip(numbers, groups, strict=True) for place in group}
     for number, group in zip(numbers, groups, strict=True):
         moved = [place for place in group if draft.topics[place] != number]
@@ -143,10 +143,10 @@ def _heir(draft: Draft, node: int) -> int:
     return node
 
 
-def _topics(draft: Draft) -> tuple[dict[int, str], int]:
+def _topics(draft: Draft) -> dict[int, str]:
     with draft.setting.store.reading() as connection:
         found: Any = connection.execute("SELECT id, label FROM topics WHERE namespace = ?", (draft.setting.namespace,))
-        return dict(found), stored.sequence(connection, "topics")
+        return dict(found)
 
 
 def due(new: int, total: int) -> bool:

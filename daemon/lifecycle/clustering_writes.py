@@ -223,13 +223,15 @@ def _topic(core: Core, transaction: Transaction, topic: Topic) -> bool:
     del core
     connection = transaction.connection
     if topic.topic and topic.nodes:
-        connection.execute(
+        kept = connection.execute(
             "INSERT INTO topics (id, namespace, label) VALUES (?1, ?2, ?3)"
-            " ON CONFLICT DO UPDATE SET label = excluded.label",
+            " ON CONFLICT DO UPDATE SET label = excluded.label WHERE namespace = excluded.namespace RETURNING 1",
             topic[:3],
-        )
+        ).get
+        if not kept:
+            return False  # the plan is old: the number is another namespace's by now
     elif topic.topic:
-        connection.execute("DELETE FROM topics WHERE id = ?", (topic.topic,))
+        connection.execute("DELETE FROM topics WHERE id = ? AND namespace = ?", (topic.topic, topic.namespace))
     connection.executemany(
         "UPDATE nodes SET topic = ? WHERE id = ? AND namespace = ?",
         [(topic.topic, node, topic.namespace) for node in topic.nodes],

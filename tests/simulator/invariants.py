@@ -49,16 +49,10 @@ def always(core: Core) -> list[str]:
         journal = [key for (key,) in connection.execute("SELECT key FROM turns ORDER BY id DESC")]
         if journal != [turn.key for turn in core.active.of(None)]:
             found.append("L0 in RAM is not what the journal holds")
+        found += [text for (text,) in connection.execute(_TOPICS)]  # type: ignore[misc]
         rings = connection.execute(_FULL, (core.config.tiers.ring,))
         found += [f"L0 of {name} has {count} turns" for name, count in rings]
     return found
-
-
-def mixed_topics(core: Core) -> list[str]:
-    """Return the nodes that belong to a topic of another namespace."""
-    with core.store.reading() as connection:
-        found: Any = connection.execute(_TOPICS)
-        return [text for (text,) in found]
 
 
 def after_maintenance(core: Core) -> list[str]:

@@ -61,7 +61,6 @@ class Simulation:
         self.player = Player(self.clock)
         self.core = self._started()
         self.sweeps_undone = 0
-        self.mixed_topics: list[str] = []  # seen on any evening
 
     def run(self) -> "Simulation":
         """Play the whole year."""
@@ -83,7 +82,6 @@ class Simulation:
             self._undo_a_sweep(day)
         self.player.run()
         self.check(f"the jobs of day {day}", invariants.always(self.core) + invariants.after_maintenance(self.core))
-        self.mixed_topics += invariants.mixed_topics(self.core)
         self.check(f"the books of day {day}", self.player.books.problems(self.core))
         if day % self.plan.reach_every == self.plan.reach_every - 1:
             self.check(f"searches on day {day}", invariants.unreachable(self.core, 7))

@@ -90,11 +90,6 @@ def test_the_shortest_years_pass_too(play: Play, days: int) -> None:
     play(scale=Scale(days=days, turns=40.0)).finish()
 
 
-@pytest.mark.xfail(reason="topics of two namespaces that are planned in one run get the same numbers", strict=False)
-def test_a_topic_is_of_one_namespace(play: Play) -> None:
-    assert play(scale=SEASON).mixed_topics == []
-
-
 # The checks themselves -----------------------------------------------------------------------------------------------
 
 
