@@ -18,6 +18,7 @@ BENCHMARKS = (
     "bench_search",
     "bench_add",
     "bench_interference",
+    "bench_cluster",
     "bench_jobs",
     "bench_chroma",
 )

@@ -1,12 +1,14 @@
-"""Clustering of L2: all memories from scratch, then the upkeep when one more comes, and what a search meets meanwhile.
+"""Clustering of L2: all memories from scratch, then the upkeep when one more comes, and how long the writer is held meanwhile.
 
 The memories and vectors of `corpus` lie in one namespace, which is the hardest case: every node is compared with every
 other. `from scratch` is the whole job (join, split, merge, name, concepts, topics), planned and written in slices;
-`upkeep` is a whole run of the job after one memory came in; `slice` is how long a slice held the writer.
+`upkeep` is a whole run of the job after one memory came in (the longest are those that make the topics anew); `slice` is
+how long a slice held the writer. numpy has one thread, as in the daemon.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -15,6 +17,8 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import corpus
 import numpy as np
