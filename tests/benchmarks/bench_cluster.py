@@ -1,9 +1,9 @@
-"""Clustering of L2: all memories from scratch, then the upkeep when one more comes, and how long the writer is held meanwhile.
+"""Clustering of L2: all memories from scratch, then the upkeep when one more comes.
 
 The memories and vectors of `corpus` lie in one namespace, which is the hardest case: every node is compared with every
 other. `from scratch` is the whole job (join, split, merge, name, concepts, topics), planned and written in slices;
-`upkeep` is a whole run of the job after one memory came in (the longest are those that make the topics anew); `slice` is
-how long a slice held the writer. numpy has one thread, as in the daemon.
+`upkeep` is a whole run of the job after one memory came in (the longest are those that make the topics anew); `slice`
+is how long a slice held the writer. numpy has one thread, as in the daemon.
 """
 
 from __future__ import annotations
