@@ -158,6 +158,16 @@ def test_topics_keep_their_numbers_and_finding_them_again_changes_nothing(core: 
     assert max(topic.nodes for topic in reading.topics(core, GraphTopics())) == 5
 
 
+def test_topics_of_two_namespaces_in_one_plan_have_numbers_of_their_own(core: Core) -> None:
+    for place in ("a", "b"):
+        rows = [f"{place} says {word}" for word in ("one", "two", "three")]
+        remember(core, rows, place, [near(0, 0.6, turn) for turn in (1, 2, 3)])  # related, not of one node
+    maintain(core)
+    found = reading.topics(core, GraphTopics()).topics
+    assert sorted(topic.namespace for topic in found) == ["a", "b"]
+    assert len({topic.id for topic in found}) == 2
+
+
 def test_dedupe_merges_from_a_given_cosine_on_and_a_dry_run_only_says_so(core: Core) -> None:
     remember(core, ["red fish", "red fish here", "blue whale"], given=[near(0, 0.8, 1), near(0, 0.8, 2), near(5)])
     maintain(core)
