@@ -14,16 +14,13 @@ def hot(retrieval: Retrieval, sources: Sources) -> None:
     if not len(rows) or generation is None or not isinstance(vector, np.ndarray):
         return
     floor = generation.embedder.floors.relevant
-    near = 0
-    for row, similarity in generation.index.similarities(vector, rows):
-        if similarity < floor:
-            continue
-        near += 1
-        known = row in retrieval.candidates
-        candidate = retrieval.candidate(row, "hot")
-        if not known:
-            with sources.store.reading() as connection:
-                _, matrix = generation.exact(connection, [row])
-            candidate.similarity = float(matrix[0] @ vector) if len(matrix) else similarity
-            candidate.bm25_rank, candidate.bm25 = retrieval.words.get(row, (None, None))
-    retrieval.notes.update(hits=near, held=len(rows))
+    near = [row for row, similarity in generation.index.similarities(vector, rows) if similarity >= floor]
+    with sources.store.reading() as connection:
+        new, matrix = generation.exact(connection, [row for row in near if row not in retrieval.candidates])
+    for row in near:
+        retrieval.candidate(row, "hot")
+    for row, similarity in zip(new, (matrix @ vector).tolist() if new else [], strict=True):
+        candidate = retrieval.candidates[row]
+        candidate.similarity = similarity
+        candidate.bm25_rank, candidate.bm25 = retrieval.words.get(row, (None, None))
+    retrieval.notes.update(hits=len(near), held=len(rows))

@@ -81,14 +81,6 @@ class Facts:
             mask &= columns.created < chosen.before
         return mask
 
-    def created(self, rows: list[int]) -> list[float]:
-        """Return when these rows were created; 0 for numbers that no row has."""
-        created = self._columns.created
-        numbers = np.array(rows, np.int64)
-        numbers[(numbers < 0) | (numbers >= len(created))] = len(created) - 1
-        found: list[float] = created[numbers].tolist()
-        return found
-
     def count(self) -> int:
         """Return the largest row number, which is about the number of memories."""
         return self._used

@@ -258,10 +258,10 @@ def test_an_undo_after_an_access_is_possible(core: Core) -> None:
 # Rank, variety, processors -------------------------------------------------------------------------------------------
 
 
-def test_among_near_equals_the_newer_goes_first(core: Core) -> None:
-    add(core, "the heron stands here", created_at=2000.0)
-    add(core, "the heron stands there", created_at=1000.0, dedup=False)
-    assert found(core, "the heron stands")[0] == "the heron stands here"
+def test_age_does_not_count_unless_it_is_asked_for(core: Core) -> None:
+    add(core, "the heron stands at the weir", created_at=0.0)
+    add(core, "the heron stands elsewhere")
+    assert found(core, "the heron stands at the weir")[0] == "the heron stands at the weir"
 
 
 def test_a_half_life_lets_the_new_go_before_the_fitting(core: Core) -> None:
