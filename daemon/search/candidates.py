@@ -19,6 +19,7 @@ from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
 
 _WORDS_DEPTH = 4
+_EXACT = 40  # of the nearest: the ten best by their codes' order lie well within
 
 Stored = tuple[list[int], Vector]  # rows and their vectors, shape (rows, dimensions)
 _NONE: Stored = ([], np.zeros((0, 0), np.float32))
@@ -133,11 +134,18 @@ def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vec
 
 
 def nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:
-    """Return the rows nearest to the query that pass the filters."""
+    """Return the rows nearest to the query that pass the filters.
+
+    Those that can become hits get their exact cosine, the others keep that of the index, which is exact to about 0.001.
+    """
     wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
-    found = generation.index.nearest(vector, wanted, retrieval.allowed).rows.tolist()
-    exact = _cosines(_stored(sources, generation, found), vector)
-    return Near(sorted(exact, key=lambda row: -exact[row]), exact)
+    found = generation.index.nearest(vector, wanted, retrieval.allowed)
+    coarse = dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True))
+    first = list(coarse)[: max(_EXACT, 3 * retrieval.call.limit)]
+    exact = _cosines(_stored(sources, generation, first), vector)
+    gone = set(first).difference(exact)
+    near = {row: similarity for row, similarity in {**coarse, **exact}.items() if row not in gone}
+    return Near(sorted(near, key=lambda row: -near[row]), near)
 
 
 def _cosines(stored: Stored, vector: Vector) -> dict[int, float]:

@@ -6,6 +6,7 @@ transaction. What was noted and not yet written at a crash is lost: these are ha
 
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
 from itertools import combinations
@@ -20,7 +21,8 @@ from memoryd.daemon.tiers import graph
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
 
-PAUSE_S = 0.5  # between two batches
+SOON_S = 0.2  # after a search: its marks are in RAM, and on disk if nothing was written lately
+PAUSE_S = 2.0  # between two writes, each of which makes every reader read its pages anew
 _MAX_NOTED = 4096  # searches; those beyond leave no mark
 _MOST_TOPICS = 5  # of one search that count as having met
 
@@ -43,6 +45,8 @@ class Effects:
     def __init__(self, store: Store, hot: HotBuffer, recalls: Recalls) -> None:
         self._store, self._hot, self._recalls = store, hot, recalls
         self._noted: list[Mark] = []
+        self._unwritten: list[Mark] = []
+        self._written_at = 0.0
         self._wake, self._closing = threading.Event(), threading.Event()
         self._one = threading.Lock()  # one batch at a time
         self._thread = threading.Thread(target=self._run, name="effects", daemon=True)
@@ -60,9 +64,8 @@ class Effects:
     def flush(self) -> None:
         """Carry out what is noted and wait until it is on disk."""
         with self._one:
-            marks, self._noted = self._noted, []
-            if marks:
-                self._carry_out(marks)
+            self._take_in()
+            self._write_down()
 
     def close(self) -> None:
         """Carry out the rest and end the thread."""
@@ -74,16 +77,28 @@ class Effects:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            self._wake.wait()
+            self._wake.wait(PAUSE_S if self._unwritten else None)
             self._wake.clear()
-            self._closing.wait(PAUSE_S)
-            self.flush()
+            self._closing.wait(SOON_S)
+            with self._one:
+                self._take_in()
+                if time.monotonic() - self._written_at >= PAUSE_S:
+                    self._write_down()
 
-    def _carry_out(self, marks: list[Mark]) -> None:
+    def _take_in(self) -> None:
+        """Have the hot buffer and the sessions know; nothing is written."""
+        marks, self._noted = self._noted, []
         for mark in marks:
             self._hot.put(mark.namespace, reversed(mark.rows))
+        self._tell(mark for mark in marks if mark.session)
+        self._unwritten += marks
+
+    def _write_down(self) -> None:
+        marks, self._unwritten = self._unwritten, []
+        self._written_at = time.monotonic()
+        if not marks:
+            return
         try:
-            self._tell(mark for mark in marks if mark.session)
             self._store.write(lambda transaction: _write(transaction, marks)).result()
         except MemorydError as error:
             log.warning("the marks of %d searches were lost: %s", len(marks), error)

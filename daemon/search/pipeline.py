@@ -111,7 +111,10 @@ def _run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
 def retrieve(sources: Sources, call: Query[Any]) -> tuple[Retrieval, list[StageTrace]]:
     """Run the stages; return the final state and each stage's account."""
     retrieval = begin(sources, call)
-    return retrieval, [_timed(stage, retrieval, sources) for stage in PIPELINE]
+    stages: list[StageTrace] = []
+    for stage in PIPELINE:
+        stages.append(_timed(stage, retrieval, sources, entered=stages[-1].left if stages else 0))
+    return retrieval, stages
 
 
 def begin(sources: Sources, call: Query[Any]) -> Retrieval:
@@ -136,18 +139,18 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
     )
 
 
-def _timed(stage: Stage, retrieval: Retrieval, sources: Sources) -> StageTrace:
+def _timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> StageTrace:
     """Run one stage; note its time, its counts, and in each dropped candidate which stage it was."""
     name = stage.__name__
-    before = len(retrieval.alive())
     began = time.perf_counter()
     stage(retrieval, sources)
     took_ms = _ms_since(began)
-    for candidate in retrieval.candidates.values():
-        if candidate.lost and not candidate.lost_in:
-            candidate.lost_in = name
+    lost = [candidate for candidate in retrieval.candidates.values() if candidate.lost]
+    for candidate in lost:
+        candidate.lost_in = candidate.lost_in or name
     notes, retrieval.notes = retrieval.notes, {}
-    return StageTrace(name=name, took_ms=took_ms, entered=before, left=len(retrieval.alive()), notes=notes)
+    left = len(retrieval.candidates) - len(lost)
+    return StageTrace(name=name, took_ms=took_ms, entered=entered, left=left, notes=notes)
 
 
 def _mark(retrieval: Retrieval) -> Mark:
