@@ -152,9 +152,7 @@ def _numbers(core: Core) -> Numbers:
         return Numbers(*(numbers_after(stored.sequence(connection, table)) for table in ("nodes", "topics")))
 
 
-def _draft(
-    core: Core, generation: Generation, namespace: int, numbers: Numbers, merge: float | None = None
-) -> Draft:
+def _draft(core: Core, generation: Generation, namespace: int, numbers: Numbers, merge: float | None = None) -> Draft:
     floors = generation.embedder.floors
     setting = Setting(core.store, core.names, generation, namespace, numbers, floors.join, merge or floors.merge)
     return Draft(setting)
