@@ -20,7 +20,7 @@ from memoryd.daemon.store.writer import Transaction
 
 SLICE = 32  # steps per transaction: a few ms of the writer
 _STANDSTILL_S, _POLL_S = 10.0, 0.05
-_MOST_JUDGED = 100_000  # portions; an end in any case, as others may observe meanwhile
+_EACH_S = 0.2  # at most, for a vector: others may write faster than is embedded
 
 Report = Callable[[Progress], None]
 
@@ -68,10 +68,12 @@ def _result(
 
 def _judge_all(core: Core, report: Report) -> int:
     total = _unjudged(core)
-    for portion in range(_MOST_JUDGED):
-        report(Progress(stage="judge", done=min(portion, total), total=total))
+    portions = judging.portions(core)  # and no more: others may observe faster than is judged
+    for portion in range(portions):
+        report(Progress(stage="judge", done=portion, total=portions))
         if not judging.step(core, condense=False):
             break
+    report(Progress(stage="judge", done=portions, total=portions))
     return max(0, total - _unjudged(core))  # without a model some must wait
 
 
@@ -81,8 +83,9 @@ def _embed_all(core: Core, report: Report) -> None:
     if generation is None:
         return
     total = left = len(generation.pending)
+    end = time.monotonic() + _STANDSTILL_S + _EACH_S * total
     give_up_at = time.monotonic() + _STANDSTILL_S
-    while left and time.monotonic() < give_up_at:
+    while left and time.monotonic() < min(end, give_up_at):
         report(Progress(stage="embed", done=total - left, total=total))
         time.sleep(_POLL_S)
         if (now := len(generation.pending)) < left:

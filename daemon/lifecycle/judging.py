@@ -8,6 +8,7 @@ Threads: one of its own at low priority. `step` may be called by others; it does
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -90,6 +91,12 @@ def step(core: Core, condense: bool = True) -> bool:
     """Do one portion of what can be done now; tell whether there was any."""
     with core.cognition.turn:
         return _rate(core) or _compare(core) or (condense and _condense(core))
+
+
+def portions(core: Core) -> int:
+    """Return how many steps it takes to rate and compare what waits now."""
+    jobs = waiting(core)
+    return math.ceil(jobs.get("rate", 0) / _RATED) + math.ceil(jobs.get("compare", 0) / _COMPARED)
 
 
 def waiting(core: Core) -> dict[str, int]:
