@@ -7,7 +7,7 @@ operation. A dry run counts what would happen to what is there now; turns that a
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress
 from memoryd.daemon.core.adding import lifetime
@@ -139,15 +139,16 @@ def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     counts.update(promoted=len(kept), dropped=len(leaving) - len(kept))
     now = core.clock()
     expiries = {turn.key: lifetime(core, turn.source, turn.created_at) for turn in kept}  # as it is promoted
-    units: dict[str, str | None] = {turn.key: turn.answers for turn in kept if (expiries[turn.key] or now + 1) > now}
+    units = {turn.key: (turn.namespace, turn.answers) for turn in kept if (expiries[turn.key] or now + 1) > now}
     with core.store.reading() as connection:
-        found = connection.execute(
-            "SELECT m.id, CASE WHEN m.turns = 1 THEN json_extract(m.metadata, '$.answers') END FROM memories m WHERE"
-            " m.tier = 'L1' AND NOT m.pinned AND (m.expires_at IS NULL OR m.expires_at > ?)"
+        found: Any = connection.execute(
+            "SELECT m.id, m.namespace, CASE WHEN m.turns = 1 THEN json_extract(m.metadata, '$.answers') END"
+            " FROM memories m WHERE m.tier = 'L1' AND NOT m.pinned AND (m.expires_at IS NULL OR m.expires_at > ?)"
             f" AND {condition(reached)}",
             (now,),
         )
-        units.update(found)
-    paired = len({question for question in units.values() if question in units})
+        units.update((id, (namespace, question)) for id, namespace, question in found)
+    # A question and its answer that were moved apart go each alone.
+    paired = len({question for place, question in units.values() if question in units and units[question][0] == place})
     counts.update(paired=paired, moved=len(units) - 2 * paired)
     return counts

@@ -113,7 +113,7 @@ def steps(
             if question and not question.pinned and question.turns == 1 and _first(connection, question) == leaf.row:
                 continue  # it goes with its question, now or when that is cold too
         answer = _leaf(connection, _ANSWER, leaf.id) if leaf.turns == 1 and not leaf.answers else None
-        if answer is None or answer.pinned:
+        if answer is None or answer.pinned or answer.namespace != leaf.namespace:
             yield Step("move", leaf.id, reason(leaf), Move(leaf.row, leaf.used_at))
         elif is_cold(answer):
             data = Move(leaf.row, leaf.used_at, answer.row, answer.used_at)
@@ -122,7 +122,7 @@ def steps(
 
 def _first(connection: apsw.Connection, question: Leaf) -> int | None:
     answer = _leaf(connection, _ANSWER, question.id)
-    return answer.row if answer and not answer.pinned else None
+    return answer.row if answer and not answer.pinned and answer.namespace == question.namespace else None
 
 
 def _leaf(connection: apsw.Connection, sql: str, id: str) -> Leaf | None:
