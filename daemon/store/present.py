@@ -55,7 +55,8 @@ def contradictions(connection: apsw.Connection, ids: list[str], reached: str) ->
         return {}
     marks = ", ".join("?" * len(ids))
     links: dict[str, list[str]] = {}
-    hidden = "" if reached == "TRUE" else f" JOIN memories m ON m.id = {{}} AND {reached}"
+    # CROSS JOIN: the few links first, then each memory by its id, not the namespace's memories one by one.
+    hidden = "" if reached == "TRUE" else f" CROSS JOIN memories m ON m.id = {{}} AND {reached}"
     pairs: Any = connection.execute(
         f"SELECT origin, target FROM links{hidden.format('target')}"
         f" WHERE kind = 'contradicts' AND origin IN ({marks})"
