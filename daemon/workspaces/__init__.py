@@ -1,0 +1,1 @@
+"""Workspaces: folders of Markdown files that the daemon indexes, watches and writes into."""
