@@ -1,0 +1,186 @@
+"""Rows of `workspaces` and `files`, and what is asked of the chunks of files: where they lie, what mentions what."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+TIER = "documents"
+
+
+class Workspace(NamedTuple):
+    """A folder of Markdown files: `root` is absolute with symlinks resolved, `globs` are relative to it."""
+
+    id: int
+    namespace: str
+    root: Path
+    globs: tuple[str, ...]
+
+
+class Stat(NamedTuple):
+    """What is kept of a file that was read: if size and time are still the same, it is not read again."""
+
+    size: int
+    mtime_ns: int
+    hash: bytes
+    indexed_at: float
+    problem: str | None
+
+
+class Sums(NamedTuple):
+    """What is indexed of a workspace, and when one of its files was last read."""
+
+    files: int
+    chunks: int
+    indexed_at: float | None
+
+
+_SELECT = "SELECT id, namespace, root, globs FROM workspaces"
+
+
+def _workspace(values: Any) -> Workspace:
+    number, namespace, root, globs = values
+    return Workspace(number, namespace, Path(root), tuple(json.loads(globs)))
+
+
+def everyone(connection: apsw.Connection) -> list[Workspace]:
+    """Return all workspaces, by namespace."""
+    return [_workspace(found) for found in connection.execute(f"{_SELECT} ORDER BY namespace")]
+
+
+def by_id(connection: apsw.Connection, number: int) -> Workspace | None:
+    """Return a workspace that exists."""
+    found = connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
+    return _workspace(found) if found else None
+
+
+def created_at(connection: apsw.Connection, number: int) -> float:
+    """Return when a workspace was added."""
+    found: Any = connection.execute("SELECT created_at FROM workspaces WHERE id = ?", (number,)).get
+    return float(found or 0.0)
+
+
+def insert(connection: apsw.Connection, namespace: str, root: str, globs: Iterable[str], now: float) -> int:
+    """Insert a workspace and return its number."""
+    number = connection.execute(
+        "INSERT INTO workspaces (namespace, root, globs, created_at) VALUES (?, ?, ?, ?) RETURNING id",
+        (namespace, root, json.dumps(list(globs)), now),
+    ).get
+    assert isinstance(number, int)
+    return number
+
+
+def delete(connection: apsw.Connection, number: int) -> None:
+    """Delete a workspace with its files; the chunks are deleted by `indexing.sweep`."""
+    connection.execute("DELETE FROM workspaces WHERE id = ?", (number,))
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+def stats(connection: apsw.Connection, number: int) -> dict[str, Stat]:
+    """Return what is kept of each file of a workspace, by its path."""
+    found: Any = connection.execute(
+        "SELECT path, size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ?", (number,)
+    )
+    return {path: Stat(*rest) for path, *rest in found}
+
+
+def stat(connection: apsw.Connection, number: int, path: str) -> Stat | None:
+    """Return what is kept of one file."""
+    found: Any = connection.execute(
+        "SELECT size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ? AND path = ?", (number, path)
+    ).fetchone()
+    return Stat(*found) if found else None
+
+
+def put_file(connection: apsw.Connection, number: int, path: str, kept: Stat) -> None:
+    """Keep what was seen of a file."""
+    connection.execute(
+        "INSERT INTO files (workspace, path, size, mtime_ns, hash, indexed_at, problem) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (workspace, path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,"
+        " hash = excluded.hash, indexed_at = excluded.indexed_at, problem = excluded.problem",
+        (number, path, *kept),
+    )
+
+
+def drop_file(connection: apsw.Connection, number: int, path: str) -> bool:
+    """Forget a file; tell whether it was known."""
+    connection.execute("DELETE FROM files WHERE workspace = ? AND path = ?", (number, path))
+    return connection.changes() > 0
+
+
+def problems(connection: apsw.Connection, number: int) -> dict[str, str]:
+    """Return the problems of files by their paths."""
+    sql = "SELECT path, problem FROM files WHERE workspace = ? AND problem IS NOT NULL ORDER BY path"
+    found: Any = connection.execute(sql, (number,))
+    return dict(found)
+
+
+# Chunks --------------------------------------------------------------------------------------------------------------
+
+
+def rows_of(connection: apsw.Connection, path: str) -> list[int]:
+    """Return the rows of the chunks of a file, by its absolute path."""
+    sql = "SELECT row FROM memories WHERE path = ? AND tier = 'documents' ORDER BY start_line, row"
+    return [row for (row,) in connection.execute(sql, (path,))]
+
+
+def below(root: Path) -> tuple[str, str]:
+    """Return the bounds (from, below) of the paths inside a folder."""
+    start = str(root).rstrip("/")
+    return f"{start}/", f"{start}0"  # '0' sorts just after '/'
+
+
+def sums(connection: apsw.Connection, workspace: Workspace) -> Sums:
+    """Count what is indexed of a workspace."""
+    chunks: Any = connection.execute(
+        "SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = 'documents'", below(workspace.root)
+    ).get
+    files, indexed_at = connection.execute(
+        "SELECT count(*), max(indexed_at) FROM files WHERE workspace = ?", (workspace.id,)
+    ).fetchone() or (0, None)
+    return Sums(files, chunks, indexed_at)  # type: ignore[arg-type]
+
+
+def without_vector(connection: apsw.Connection, workspace: Workspace, model: int) -> int:
+    """Return how many chunks of a workspace have no vector of a model."""
+    found: Any = connection.execute(
+        "SELECT count(*) FROM memories m WHERE m.path >= ? AND m.path < ? AND m.tier = 'documents' AND NOT EXISTS"
+        " (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)",
+        (*below(workspace.root), model),
+    ).get
+    return int(found)
+
+
+def orphans(connection: apsw.Connection) -> list[str]:
+    """Return the paths of chunks whose file belongs to no workspace."""
+    found: Any = connection.execute(
+        "SELECT DISTINCT path FROM memories WHERE path IS NOT NULL AND tier = 'documents'"
+        " EXCEPT SELECT rtrim(w.root, '/') || '/' || f.path FROM files f JOIN workspaces w ON w.id = f.workspace"
+    )
+    return [path for (path,) in found]
+
+
+# Mentions ------------------------------------------------------------------------------------------------------------
+
+
+def mention(connection: apsw.Connection, row: int, names: Iterable[str]) -> None:
+    """Record which names a chunk refers to."""
+    connection.executemany("INSERT OR IGNORE INTO mentions (memory, name) VALUES (?, ?)", ((row, n) for n in names))
+
+
+def mentioned(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, set[str]]:
+    """Return the names that chunks refer to."""
+    names: dict[int, set[str]] = {}
+    sql = f"SELECT memory, name FROM mentions WHERE memory IN ({', '.join(map(str, rows))})"
+    for row, name in connection.execute(sql):
+        names.setdefault(row, set()).add(name)  # type: ignore[arg-type]
+    return names
+
+
+def unmention(connection: apsw.Connection, row: int) -> None:
+    """Forget which names a chunk refers to."""
+    connection.execute("DELETE FROM mentions WHERE memory = ?", (row,))
