@@ -117,6 +117,20 @@ class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 30.0
 
 
+class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How Markdown files are read."""
+
+    chunk_chars: Annotated[
+        int, Meta(ge=100, description="longest chunk of a file; 1000 characters are what all-MiniLM reads of a text")
+    ] = 1000
+    overlap_chars: Annotated[
+        int, Meta(ge=0, description="a chunk begins with at most so much of the end of the one before it")
+    ] = 150
+    max_file_bytes: Annotated[
+        Count, Meta(description="a larger file is not read; `memctl workspace status` names it")
+    ] = 16 * 1024 * 1024
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All sections."""
 
@@ -127,6 +141,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     lifetime: LifetimeConfig = LifetimeConfig()
     jobs: JobsConfig = JobsConfig()
     access: AccessConfig = AccessConfig()
+    workspaces: WorkspacesConfig = WorkspacesConfig()
 
 
 def load(path: Path) -> Config:

@@ -1,0 +1,53 @@
+"""What a Markdown file holds as the index sees it, and what a walk through a folder finds. Lines count from 1."""
+
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+
+class Chunk(Struct):
+    """A part of a file: whole lines, or a piece of one line that is longer than a chunk may be."""
+
+    content: str  # the lines as they stand in the file, joined by LF
+    start_line: int
+    end_line: int  # inclusive
+    heading: str = ""  # the headings above it, `A > B > C`
+    links: list[str] = []  # noqa: RUF012  what it refers to: names of files in lower case, without folder and .md
+
+
+class Front(Struct):
+    """Front matter: what the file says about itself."""
+
+    type: str = "note"
+    tags: list[str] = []  # noqa: RUF012
+    pinned: bool = False
+    expires_at: float | None = None
+    metadata: dict[str, Any] = {}  # noqa: RUF012  all other keys, as JSON can hold them
+    end_line: int = 0  # lines that it takes, its `---` included
+
+
+class Document(Struct):
+    """A file that was read."""
+
+    sha256: bytes  # of its bytes
+    size: int
+    mtime_ns: int
+    front: Front
+    chunks: list[Chunk]  # by line
+    problem: str | None = None  # why nothing, or not all of it, stands in `chunks`
+
+
+class Found(NamedTuple):
+    """A file that a walk found."""
+
+    path: str  # relative to the root, with `/`
+    size: int
+    mtime_ns: int
+
+
+class Scan(NamedTuple):
+    """What a walk found."""
+
+    files: list[Found]  # by path
+    problems: dict[str, str]  # relative path -> why it is left out, a sentence
+    ignored: int = 0  # files and folders that a .gitignore leaves out
