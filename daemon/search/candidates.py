@@ -68,24 +68,11 @@ def _nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
 
 def _words(retrieval: Retrieval, sources: Sources) -> None:
     try:
-        within = retrieval.within
-        with (
-            sources.store.reading() as connection,
-            fulltext.stopping_at(connection, retrieval.deadline if within else None),
-        ):
-            match = fulltext.build_match(
-                connection, within or sources.store.frequencies, retrieval.call.query, sources.config.max_postings
+        postings = sources.store.postings
+        with sources.store.reading() as connection, fulltext.stopping_at(connection, retrieval.deadline):
+            question = fulltext.ask(
+                connection, postings, retrieval.call.query, sources.config.max_postings, retrieval.within
             )
-            if match is None:
-                return
-            retrieval.notes["words"] = match.asked
-            if match.left_out:
-                retrieval.notes["too_common"] = match.left_out
-            depth = _WORDS_DEPTH * retrieval.depth
-            if within is None:
-                found = fulltext.search(connection, match, retrieval.allowed, depth, retrieval.deadline)
-            else:
-                found = within.search(connection, match.asked, retrieval.allowed, depth)
     except Interrupted:
         retrieval.degrade("fulltext")
         return
@@ -94,6 +81,11 @@ def _words(retrieval: Retrieval, sources: Sources) -> None:
         retrieval.degrade("fulltext")
         sources.store.repair_soon()
         return
+    retrieval.question = question
+    retrieval.notes["words"] = question.asked
+    if question.left_out:
+        retrieval.notes["too_common"] = question.left_out
+    found = fulltext.rank(postings, question, retrieval.allowed, _WORDS_DEPTH * retrieval.depth)
     retrieval.words = {row: (rank, score) for rank, (row, score) in enumerate(found, start=1)}
     for row, _ in found[: retrieval.depth]:
         retrieval.candidate(row, "words")

@@ -36,7 +36,6 @@ from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources
 from memoryd.daemon.search.traces import Kept, whole
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
-from memoryd.daemon.store.within import Within
 
 Stage = Callable[[Retrieval, Sources], None]
 
@@ -134,7 +133,7 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
         allowed=sources.store.allowed(chosen, now),
         depth=least if profile.candidates is None else profile.candidates * call.limit,
         profile=profile,
-        within=Within(sources.store.allowed(Filter(chosen.reached), now)) if sources.caller.bound else None,
+        within=sources.store.allowed(Filter(chosen.reached), now) if sources.caller.bound else None,
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )
 

@@ -16,10 +16,10 @@ from memoryd.daemon.search.traces import Candidate, Origin, Traces
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.fulltext import Question
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.store.within import Within
 from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.hot import HotBuffer
 
@@ -61,7 +61,7 @@ class Retrieval:
     deadline: float | None  # on the monotonic clock
     allowed: Mask  # by row number: what the filters leave
     profile: Profile
-    within: Within | None = None  # full text for a caller who does not reach everything
+    within: Mask | None = None  # by row number: all that there is, for a caller who does not reach everything
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
     vector: "Vector | Future[Vector] | None" = None
@@ -69,6 +69,7 @@ class Retrieval:
     method: str = ""  # of fusion
     weight: float = 0.0  # of the cosine in the fused score
     best_bm25: float = 0.0
+    question: Question | None = None  # for full text
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number
     candidates: dict[int, Candidate] = field(default_factory=dict)

@@ -60,7 +60,7 @@ def _given_filters(call: WhyNot) -> list[str]:
 
 
 def _not_a_candidate(sources: Sources, connection: apsw.Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
-    words = _missed_by_words(sources, connection, retrieval, row, why)
+    words = _missed_by_words(sources, retrieval, row, why)
     generation = retrieval.generation
     if generation is None or not isinstance(retrieval.vector, np.ndarray):
         return f"{words}, and its meaning could not be compared: no model was ready in time"
@@ -70,21 +70,14 @@ def _not_a_candidate(sources: Sources, connection: apsw.Connection, retrieval: R
     return f"{words}, and by meaning it is number {why.similarity_rank} (candidates: {retrieval.depth})"
 
 
-def _missed_by_words(sources: Sources, connection: apsw.Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
+def _missed_by_words(sources: Sources, retrieval: Retrieval, row: Row, why: Why) -> str:
     if "fulltext" in retrieval.degraded:
         return "full text could not be searched in time"
-    within = retrieval.within
-    match = fulltext.build_match(
-        connection, within or sources.store.frequencies, retrieval.call.query, sources.config.max_postings
-    )
-    if match is not None and within is not None:
+    if retrieval.question is not None:
         alone = np.zeros_like(retrieval.allowed)
         alone[row.row] = True
-        why.bm25 = next((score for _, score in within.search(connection, match.asked, alone, 1)), None)
-    elif match is not None:
-        sql = f"SELECT {fulltext.BM25} FROM memories_fts WHERE memories_fts MATCH ? AND rowid = ?"
-        scored: Any = connection.execute(sql, (match.expression, row.row)).get
-        why.bm25 = scored
+        found = fulltext.rank(sources.store.postings, retrieval.question, alone, limit=1)
+        why.bm25 = found[0][1] if found else None
     return (
         "no word of the query is in it" if why.bm25 is None else f"by words it is not among the best {retrieval.depth}"
     )

@@ -128,9 +128,10 @@ def only(mask: Mask, rows: NDArray[np.int64]) -> Mask:
     return mask & inside
 
 
-def passing(mask: Mask, rows: NDArray[np.int64]) -> Mask:
+def passing(mask: Mask, rows: NDArray[np.integer[Any]]) -> Mask:
     """Return which of some rows a mask allows; rows that it does not know are not."""
-    return mask[np.minimum(rows, len(mask) - 1)]
+    inside: Mask = mask[np.minimum(rows, len(mask) - 1)]
+    return inside
 
 
 def _empty(capacity: int) -> _Columns:

@@ -1,144 +1,117 @@
-"""Full text: a person's words into an FTS5 query that never fails, and BM25 over it.
+"""Full text: a person's words ranked by BM25, and the upkeep of FTS5's index, which holds where they stand.
 
 Terms are OR-ed: with AND one absent word would empty the result. Stop words are dropped, first-person pronouns kept.
-FTS5 scores every row that holds any term, so cost grows with the commonest term; `MAX_POSTINGS` bounds it: terms enter
-from the rarest to the commonest until that many rows would be scored.
+Cost grows with the commonest term; `MAX_POSTINGS` bounds it: terms enter from the rarest to the commonest until that
+many postings would be scored.
+
+BM25 (Robertson, Walker 1994) with the constants of FTS5's own bm25(), k1 = 1.2 and b = 0.75, gives the same scores. It
+is computed here because FTS5 weighs a word by how many rows of the whole table hold it, which tells a caller who does
+not reach all of them what words others' memories hold; and because from arrays it is many times faster.
 """
 
+import math
 import time
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
 
-from memoryd.daemon.store.facts import Mask, passing
-from memoryd.daemon.store.stopwords import STOP_WORDS
+from memoryd.daemon.store.facts import Mask
+from memoryd.daemon.store.postings import Counts, Postings, Rows, among
+from memoryd.daemon.store.tokenizer import stems_of, words_of
+from memoryd.daemon.store.top import top
 
 MAX_TERMS = 64
 MAX_POSTINGS = 20_000
-_SPARE = 1.5  # times as many matches as should suffice if a filter leaves its share of them
-_MAX_KNOWN = 20_000  # stems whose frequency is kept
-_COUNT_AFTER = 1_000  # written memories
 MIN_TERMS = 2  # these are asked whatever they cost
-
-# bm25() is negative, smaller is better. Weights: content, metadata, neighbours.
-BM25 = "-bm25(memories_fts, 1.0, 0.5, 0.35)"
-_BEST = f"SELECT rowid, {BM25} AS score FROM memories_fts WHERE memories_fts MATCH ? ORDER BY score DESC LIMIT ?"
-_DOCUMENTS = "SELECT doc FROM memories_terms WHERE term = ?"
+_K1, _B = 1.2, 0.75
+_LEAST_RARITY = 1e-6  # of a word that more than half of all memories hold
 
 
-class Match(NamedTuple):
-    """A full-text query: the expression, the words asked and those left out as too common."""
+class Word(NamedTuple):
+    """A word of a question: which memories hold it, and how often."""
 
-    expression: str
-    asked: list[str]
+    text: str
+    stem: str
+    rarity: float  # inverse document frequency
+    rows: Rows
+    counts: Counts
+
+
+class Question(NamedTuple):
+    """The words asked, the rarest first, those left out as too common, and the average length of a memory in words."""
+
+    words: list[Word]
     left_out: list[str]
+    average: float
+
+    @property
+    def asked(self) -> list[str]:
+        """The words that some memory holds."""
+        return [word.text for word in self.words if len(word.rows)]
 
 
-def words_of(connection: apsw.Connection, text: str) -> list[str]:
-    """Return the distinct words of a text in order, split as the index splits them, without stop words.
-
-    If there are only stop words, they are all kept: the question may be about them.
-    """
-    distinct = list(dict.fromkeys(_tokens(connection.fts5_tokenizer("unicode61", []), text)))
-    return [word for word in distinct if word not in STOP_WORDS] or distinct
-
-
-def stems_of(connection: apsw.Connection, text: str, stop_words: bool = False) -> list[str]:
-    """Return the stems of a text in order, as the index keeps them: each once and no stop words, or all."""
-    if stop_words:
-        return _tokens(connection.fts5_tokenizer("porter", ["unicode61"]), text)
-    return _tokens(connection.fts5_tokenizer("porter", ["unicode61"]), " ".join(words_of(connection, text)))
-
-
-def _tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
-    found: Any = tokenizer(
-        text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False
-    )
-    return list(found)
-
-
-class Counted(Protocol):
-    """Whoever knows in how many memories a stem occurs, None for a stem that occurs nowhere."""
-
-    def find(self, connection: apsw.Connection, stem: str) -> int | None: ...
-
-
-class Frequencies:
-    """In how many memories a stem occurs, kept in RAM: a guide to what a word costs, so it need not be of this minute.
-
-    A stem that occurs nowhere is asked for each time: it may have been added a moment ago.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, int] = {}
-        self._changes = 0
-
-    def find(self, connection: apsw.Connection, stem: str) -> int | None:
-        """Return the number of memories that hold a stem, None if none does."""
-        known = self._known.get(stem)
-        if known is None:
-            known = connection.execute(_DOCUMENTS, (stem,)).get
-            if isinstance(known, int):
-                if len(self._known) >= _MAX_KNOWN:
-                    self._known.clear()
-                self._known[stem] = known
-        return known
-
-    def changed(self, memories: int) -> None:
-        """Note that memories were written; after many of them count anew."""
-        self._changes += memories
-        if self._changes > _COUNT_AFTER:
-            self._changes = 0
-            self._known.clear()
-
-
-def build_match(
-    connection: apsw.Connection, frequencies: Counted, text: str, max_postings: int = MAX_POSTINGS
-) -> Match | None:
-    """Return the query for a person's text, None when it has no word that any memory holds."""
-    words = words_of(connection, text)[:MAX_TERMS]
-    stemmer = connection.fts5_tokenizer("porter", ["unicode61"])
-    counted: list[tuple[int, str]] = []
-    for word in words:
-        stems = _tokens(stemmer, word)
-        documents = frequencies.find(connection, stems[0]) if stems else None
-        if documents is not None:
-            counted.append((documents, word))
-    asked: list[str] = []
-    postings = 0
-    for documents, word in sorted(counted):
-        postings += documents
-        if len(asked) >= MIN_TERMS and postings > max_postings:
-            break
-        asked.append(word)
-    if not asked:
-        return None
-    left_out = [word for _, word in counted if word not in asked]
-    return Match(" OR ".join(f'"{word}"' for word in asked), asked, left_out)
-
-
-def search(
+def ask(
     connection: apsw.Connection,
-    match: Match,
-    allowed: Mask,
-    limit: int,
-    deadline: float | None = None,
-) -> list[tuple[int, float]]:
-    """Return (row, BM25) of the best `limit` matches that a mask by row number allows, best first.
+    postings: Postings,
+    text: str,
+    max_postings: int = MAX_POSTINGS,
+    reached: Mask | None = None,
+) -> Question:
+    """Return what a person's text asks, of all memories or of those of a mask by row number, as if it were all."""
+    documents, average = postings.corpus(reached)
+    counted = []
+    for word in words_of(connection, text)[:MAX_TERMS]:
+        for stem in stems_of(connection, word)[:1]:
+            counted.append((_documents(connection, postings, stem, reached), word, stem))
+    asked: list[Word] = []
+    cost = found = 0
+    for number, word, stem in sorted(counted):
+        cost, found = cost + number, found + bool(number)
+        if found > MIN_TERMS and cost > max_postings:
+            break
+        rows, counts = among(postings.find(connection, stem), reached)
+        asked.append(Word(word, stem, _rarity(documents, len(rows)), rows, counts))
+    chosen = {word.text for word in asked}
+    return Question(asked, [word for _, word, _ in counted if word not in chosen], average)
 
-    Raise `apsw.InterruptError` at the deadline (monotonic). Fetching a match costs half of what scoring it does, so as
-    many are fetched as the share of allowed rows makes likely to suffice, and all if they did not.
-    """
-    share = max(float(np.count_nonzero(allowed)), 1.0) / len(allowed)
-    with stopping_at(connection, deadline):
-        for depth in (int(limit / share * _SPARE) + 1, -1):
-            best: list[Any] = connection.execute(_BEST, (match.expression, depth)).fetchall()
-            keep = passing(allowed, np.array([row for row, _ in best], np.int64)).tolist()
-            passed = [found for found, kept in zip(best, keep, strict=True) if kept]
-            if len(passed) >= limit or len(best) != depth:
-                break
-    return passed[:limit]
+
+def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> list[tuple[int, float]]:
+    """Return (row, BM25) of the best `limit` memories that a mask by row number allows, best first."""
+    total = np.zeros(len(allowed))
+    for word in question.words:
+        rows = np.minimum(word.rows, len(allowed) - 1)  # rows that the mask does not know fall into its last place
+        lengths = postings.lengths(word.rows)
+        total[rows] += word.rarity * _saturated(word.counts, lengths, question.average)
+    total[~allowed] = 0.0
+    best = top(total, limit)
+    best = best[total[best] > 0.0]
+    return list(zip(best.tolist(), total[best].tolist(), strict=True))
+
+
+def score(connection: apsw.Connection, question: Question, text: str) -> float:
+    """Return the BM25 of a text that is in no index."""
+    stems = stems_of(connection, text)
+    return sum(
+        word.rarity * float(_saturated(times, len(stems), question.average))
+        for word in question.words
+        if (times := stems.count(word.stem))
+    )
+
+
+def _documents(connection: apsw.Connection, postings: Postings, stem: str, reached: Mask | None) -> int:
+    if reached is None:
+        return postings.documents(connection, stem)
+    rows, _ = among(postings.find(connection, stem), reached)
+    return len(rows)
+
+
+def _rarity(documents: int, holding: int) -> float:
+    return max(_LEAST_RARITY, math.log((max(documents, holding) - holding + 0.5) / (holding + 0.5)))
+
+
+def _saturated(counts: Any, lengths: Any, average: float) -> Any:
+    return counts * (_K1 + 1) / (counts + _K1 * (1 - _B + _B / average * lengths))
 
 
 class stopping_at:

@@ -19,10 +19,10 @@ import simsimd
 from numpy.typing import NDArray
 
 from memoryd.daemon.store.facts import Mask, passing
+from memoryd.daemon.store.top import top
 from memoryd.daemon.store.vectors import Vector
 
 RESCORE = 64
-_BLOCK = 16  # top-k by blocks: only the best blocks are looked into, which is far cheaper than a full partition
 _FIRST_CAPACITY = 1024
 _GATHER_BELOW = 8  # scan only the allowed rows when they are fewer than 1 in this many
 
@@ -164,12 +164,12 @@ def _nearest(view: _View, query: Vector, k: int, allowed: Mask | None) -> Found:
     if allowed is not None and few:
         places = np.flatnonzero(allowed)
         scores = _dot(code, view.codes[places]) * view.scales[places]
-        best = _top(scores, k)
+        best = top(scores, k)
         return Found(view.rows[places[best]], (scores[best] * scale).astype(np.float32))
     scores = _dot(code, view.codes) * view.scales
     if allowed is not None:
         scores[~allowed] = -np.inf
-    best = _top(scores, k)
+    best = top(scores, k)
     best = best[scores[best] > -np.inf]
     return Found(view.rows[best], (scores[best] * scale).astype(np.float32))
 
@@ -189,20 +189,3 @@ def _dot(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float64]
         return np.zeros(0)
     products: NDArray[np.float64] = np.asarray(simsimd.cdist(code[None, :], codes, metric="dot"))[0]
     return products
-
-
-def _top(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-    """Return the positions of the `k` largest scores, largest first."""
-    candidates = _best_blocks(scores, k) if len(scores) > 4 * _BLOCK * k else np.arange(len(scores))
-    if len(candidates) > k:
-        candidates = candidates[np.argpartition(-scores[candidates], k - 1)[:k]]
-    return candidates[np.argsort(-scores[candidates], kind="stable")]
-
-
-def _best_blocks(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-    """Return the positions in the `k` blocks with the largest maxima (the top `k` lie in them) and the rest."""
-    whole = len(scores) // _BLOCK * _BLOCK
-    maxima = scores[:whole].reshape(-1, _BLOCK).max(axis=1)
-    blocks = np.argpartition(-maxima, k - 1)[:k]
-    inside = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
-    return np.concatenate([inside, np.arange(whole, len(scores))])

@@ -23,6 +23,7 @@ from memoryd.daemon.store.facts import Facts, Mask, only
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
+from memoryd.daemon.store.postings import Postings
 from memoryd.daemon.store.writer import Transaction, Writer
 
 T = TypeVar("T")
@@ -48,13 +49,13 @@ class Store:
             make_durable(connection)
             self.namespaces = Namespaces(connection)
             self.facts = Facts(connection)
+            self.postings = Postings(connection)
         except apsw.Error as error:
             connection.close()
             raise StorageFailed(f"The database {self.path} cannot be used: {error}.") from None
         except BaseException:
             connection.close()
             raise
-        self.frequencies = fulltext.Frequencies()
         self._connection = connection
         self._writer = Writer(connection, self._committed, self.repair_soon)
         self._local = threading.local()
@@ -72,16 +73,17 @@ class Store:
             self._local.connection = connection
             with self._readers_lock:
                 self._readers.append(connection)
+        self.postings.opening()
         connection.execute("BEGIN")
         try:
             yield connection
         finally:
             connection.execute("ROLLBACK")
 
-    def _committed(self, connection: apsw.Connection, rows: set[int]) -> None:
-        """Bring what RAM knows of these memories up to date, on the writer's thread."""
+    def _committed(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
+        """Bring what RAM knows of these memories, and of the texts of these, up to date, on the writer's thread."""
         self.facts.refresh(connection, rows)
-        self.frequencies.changed(len(rows))
+        self.postings.changed(connection, texts)
 
     def write(self, job: Callable[[Transaction], T], alone: bool = False) -> "Future[T]":
         """Queue a job for the writer; raise `Busy` when too many wait. One of thousands of rows goes `alone`."""

@@ -19,7 +19,7 @@ from memoryd.client.errors import Busy, MemorydError, StorageFailed
 
 T = TypeVar("T")
 Job = Callable[["Transaction"], T]
-Committed = Callable[[apsw.Connection, set[int]], None]
+Committed = Callable[[apsw.Connection, set[int], set[int]], None]
 
 MAX_BATCH = 256
 MAX_WAITING = 2048
@@ -65,8 +65,9 @@ class Writer:
 
     def __init__(self, connection: apsw.Connection, committed: Committed, damaged: Callable[[], None]) -> None:
         self._connection = connection
-        self._committed = committed  # called with the memories that a transaction touched
+        self._committed = committed  # called with the rows of memories that a transaction touched, and of their texts
         self._touched: set[int] = set()  # rows of memories that the present transaction has changed
+        self._texts: set[int] = set()  # those whose entry in full text is another
         connection.set_update_hook(self._note)
         self._damaged = damaged  # called when a job meets a damaged page or index
         self._jobs: queue.Queue[_Order | None] = queue.Queue(MAX_WAITING)
@@ -127,8 +128,9 @@ class Writer:
     def _write(self, batch: "list[_Order]") -> None:
         outcomes: list[tuple[Future[Any], Any]] = []
         self._touched.clear()
+        self._texts.clear()
         transaction = Transaction(self._connection)
-        transaction.after_commit(lambda: self._committed(self._connection, self._touched))
+        transaction.after_commit(lambda: self._committed(self._connection, self._touched, self._texts))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             for job, future, alone in batch:
@@ -153,6 +155,8 @@ class Writer:
     def _note(self, kind: int, database: str, table: str, row: int) -> None:
         if table == "memories":
             self._touched.add(row)
+        elif table == "memories_fts_docsize":  # FTS5's own table: one row for each entry
+            self._texts.add(row)
 
     def _attempt(self, job: Job[Any], transaction: Transaction) -> Any:
         """Run one job in a savepoint; return its result or its exception."""

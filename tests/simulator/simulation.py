@@ -21,7 +21,6 @@ from memoryd.models import Floors
 from workbench import LIMIT_S, Clock, WordEmbedder, disk_and_memory, wait_until
 
 START = 1_767_225_600.0  # 2026-01-01
-COUNTED_ANEW = 1_000_000  # changes after which nothing that was counted is kept
 # The jobs that move memories run each evening; by the table all would be due all the time.
 SELDOM = dict.fromkeys(("caps", "embed", "checkpoint", "optimize", "trim", "backup"), 7 * DAY_S)
 # The size of a slice must not depend on how fast this machine is just now: it decides in which order rows are numbered.
@@ -87,8 +86,6 @@ class Simulation:
             self.check(f"searches on day {day}", invariants.unreachable(self.core, 7))
         if day in self.plan.restarts:
             self._restart()
-        # How often words occur is kept in RAM and may be old; a restart counts anew, so we do each evening.
-        self.core.store.frequencies.changed(COUNTED_ANEW)
 
     def finish(self) -> None:
         """Check what is looked at once, at the end."""

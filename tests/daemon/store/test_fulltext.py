@@ -17,17 +17,19 @@ from workbench import insert
 EVERYTHING = Filter()
 
 
-def found(store: Store, query: str, chosen: Filter = EVERYTHING, limit: int = 10, **options: Any) -> list[str]:
-    with store.reading() as connection:
-        match = fulltext.build_match(connection, store.frequencies, query)
-        hits = fulltext.search(connection, match, store.allowed(chosen, 100.0), limit, **options) if match else []
+def found(
+    store: Store, query: str, chosen: Filter = EVERYTHING, limit: int = 10, deadline: float | None = None
+) -> list[str]:
+    with store.reading() as connection, fulltext.stopping_at(connection, deadline):
+        question = fulltext.ask(connection, store.postings, query)
+        hits = fulltext.rank(store.postings, question, store.allowed(chosen, 100.0), limit)
         contents = rows.by_rows(connection, [row for row, _ in hits])
         return [contents[row].content for row, _ in hits]
 
 
-def matched(store: Store, query: str, max_postings: int = fulltext.MAX_POSTINGS) -> fulltext.Match | None:
+def asked(store: Store, query: str, max_postings: int = fulltext.MAX_POSTINGS) -> fulltext.Question:
     with store.reading() as connection:
-        return fulltext.build_match(connection, store.frequencies, query, max_postings)
+        return fulltext.ask(connection, store.postings, query, max_postings)
 
 
 HOSTILE = [
@@ -126,41 +128,34 @@ def test_a_question_of_stop_words_only_is_asked_as_it_is(store: Store) -> None:
     insert(store, "To be or not to be")
     insert(store, "Something else")
     assert found(store, "to be or not to be") == ["To be or not to be"]
-    assert matched(store, "what is that") is None
+    assert asked(store, "what is that").asked == []
 
 
 def test_stop_words_are_dropped_and_first_person_kept(store: Store) -> None:
     insert(store, "what is my name and where do I live")
-    match = matched(store, "what is my name and where do I live")
-    assert match is not None
-    assert sorted(match.asked) == ["i", "live", "my", "name"]
+    assert sorted(asked(store, "what is my name and where do I live").asked) == ["i", "live", "my", "name"]
 
 
 def test_no_word_that_any_memory_holds_is_no_query(store: Store) -> None:
-    assert matched(store, "absent") is None
-    assert matched(store, "") is None
+    assert asked(store, "absent").asked == []
+    assert asked(store, "").words == []
     insert(store, "present")
-    assert matched(store, "absent") is None
+    assert asked(store, "absent").asked == []
 
 
 def test_rare_words_enter_first_and_the_commonest_are_left_out_past_the_budget(store: Store) -> None:
     for number in range(30):
         insert(store, f"common {'frequent' if number < 20 else ''} {'rare' if number < 2 else ''} text{number}")
-    match = matched(store, "common frequent rare", max_postings=25)
-    assert match is not None
-    assert (match.asked, match.left_out) == (["rare", "frequent"], ["common"])
-    assert match.expression == '"rare" OR "frequent"'
-    both = matched(store, "common frequent", max_postings=1)  # the rarest two are asked whatever they cost
-    assert both is not None
+    question = asked(store, "common frequent rare", max_postings=25)
+    assert (question.asked, question.left_out) == (["rare", "frequent"], ["common"])
+    both = asked(store, "common frequent", max_postings=1)  # the rarest two are asked whatever they cost
     assert both.asked == ["frequent", "common"]
 
 
 def test_a_very_long_query_asks_a_bounded_number_of_words(store: Store) -> None:
     words = [f"word{n}" for n in range(500)]
     insert(store, " ".join(words))
-    match = matched(store, " ".join(words))
-    assert match is not None
-    assert len(match.asked) == fulltext.MAX_TERMS
+    assert len(asked(store, " ".join(words)).asked) == fulltext.MAX_TERMS
 
 
 def test_metadata_and_neighbours_are_found_and_weigh_less_than_content(store: Store) -> None:
@@ -278,9 +273,8 @@ def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Sto
     with store.reading() as connection:
         every = rows.select(connection, "TRUE", ())
         for row in every:
-            match = fulltext.build_match(connection, store.frequencies, row.content)
-            assert match is not None
-            assert row.row in dict(fulltext.search(connection, match, store.allowed(EVERYTHING, 0.0), len(every)))
+            question = fulltext.ask(connection, store.postings, row.content)
+            assert row.row in dict(fulltext.rank(store.postings, question, store.allowed(EVERYTHING, 0.0), len(every)))
 
 
 def test_a_check_finds_no_damage_where_there_is_none_however_often_and_on_whichever_thread(store: Store) -> None:

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,21 +10,15 @@ from hypothesis import strategies as st
 from memoryd.daemon.store import fulltext
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Store
-from memoryd.daemon.store.within import AVERAGE_WORDS, Within, _sum_of_varints
 from workbench import insert
 
 
-def within(store: Store, *names: str) -> Within:
-    numbers = frozenset(number for name in names if (number := store.namespaces.number(name)) is not None)
-    return Within(store.allowed(Filter(numbers), 0.0))
-
-
 def search(store: Store, text: str, *names: str) -> dict[int, float]:
-    made = within(store, *names)
+    numbers = frozenset(number for name in names if (number := store.namespaces.number(name)) is not None)
+    within = store.allowed(Filter(numbers), 0.0)
     with store.reading() as connection:
-        match = fulltext.build_match(connection, made, text)
-        found = made.search(connection, match.asked, store.allowed(Filter(), 0.0), 10) if match else []
-    return dict(found)
+        question = fulltext.ask(connection, store.postings, text, reached=within)
+        return dict(fulltext.rank(store.postings, question, within, 10))
 
 
 def test_the_score_is_bm25_over_the_reached_memories(store: Store) -> None:
@@ -33,12 +26,13 @@ def test_the_score_is_bm25_over_the_reached_memories(store: Store) -> None:
     for number in range(20):
         insert(store, f"red thing number {number} of somebody else", "b")
     scores = search(store, "red", "a")
+    average = (2 + 6 + 2) / 3
     rarity = math.log((3 - 2 + 0.5) / (2 + 0.5))
     assert rarity < 0
     # FTS5's floor for what stands in more than half of all memories.
-    assert scores[rows[0]] == pytest.approx(1e-6 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / AVERAGE_WORDS)))
+    assert scores[rows[0]] == pytest.approx(1e-6 * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / average)))
     plum = search(store, "plum", "a")
-    expected = math.log((3 - 1 + 0.5) / (1 + 0.5)) * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / AVERAGE_WORDS))
+    expected = math.log((3 - 1 + 0.5) / (1 + 0.5)) * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / average))
     assert plum == {rows[2]: pytest.approx(expected)}
 
 
@@ -77,14 +71,3 @@ def test_scores_do_not_depend_on_what_is_not_reached(tmp_path_factory: Any, own:
         finally:
             store.close()
     assert scores[0] == scores[1]
-
-
-@pytest.mark.parametrize(
-    ("data", "total"), [(b"", 0), (b"\x05", 5), (b"\x05\x00\x02", 7), (b"\x81\x00", 128), (b"\x81\x01\x03", 132)]
-)
-def test_the_lengths_that_full_text_keeps_are_varints(data: bytes, total: int) -> None:
-    assert _sum_of_varints(data) == total
-
-
-def test_a_row_number_that_the_mask_does_not_know_is_not_reached() -> None:
-    assert Within(np.array([False, True, False])).memories == 1

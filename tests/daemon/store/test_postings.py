@@ -1,0 +1,185 @@
+"""Postings in RAM: the scores are FTS5's own; what is kept follows every change; bounds; threads."""
+
+import random
+import threading
+from typing import Any
+
+import apsw
+import pytest
+
+from memoryd.daemon.store import fulltext, postings, rows
+from memoryd.daemon.store.facts import Mask
+from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.postings import _sum_of_varints
+from memoryd.daemon.store.store import Store
+from workbench import insert
+
+WORDS = ["heron", "herons", "egret", "stork", "crane", "ibis", "Ünïcode", "日本", "C++", "the", "a"]
+# The same constants and weights, by FTS5 itself.
+ORACLE = "SELECT rowid, -bm25(memories_fts, 1.0, 0.5, 0.35) FROM memories_fts WHERE memories_fts MATCH ?"
+
+
+def ranked(store: Store, query: str, within: Mask | None = None) -> dict[int, float]:
+    with store.reading() as connection:
+        question = fulltext.ask(connection, store.postings, query, reached=within)
+        return dict(fulltext.rank(store.postings, question, store.allowed(Filter(), 0.0), 10_000))
+
+
+def by_fts5(store: Store, query: str) -> dict[int, float]:
+    with store.reading() as connection:
+        words = fulltext.words_of(connection, query)
+        found: Any = connection.execute(ORACLE, (" OR ".join(f'"{word}"' for word in words),)).fetchall()
+        return dict(found)
+
+
+def agree(store: Store, query: str) -> None:
+    expected = by_fts5(store, query)
+    assert ranked(store, query) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scores_are_those_of_fts5_after_any_sequence_of_changes(store: Store, seed: int) -> None:
+    dice = random.Random(seed)
+    kept: list[rows.Row] = []
+
+    def text() -> str:
+        return " ".join(dice.choices(WORDS, k=dice.randrange(1, 9)))
+
+    def change(row: rows.Row, fields: dict[str, Any] | None) -> None:
+        def job(transaction: Any) -> None:
+            if fields is None:
+                rows.delete(transaction.connection, [row.row])
+            else:
+                rows.change(transaction.connection, row.row, fields)
+
+        store.write(job).result()
+
+    for step in range(150):
+        action = dice.choice(["add", "add", "content", "metadata", "delete", "tier", "ask", "ask"])
+        if action == "ask":
+            agree(store, text())
+        elif action == "add" or not kept:
+            metadata = f'{{"k":"{dice.choice(WORDS[:4])}"}}'
+            kept.append(insert(store, text(), id=f"{step:032x}", neighbours=text(), metadata=metadata))
+        elif action == "delete":
+            change(kept.pop(dice.randrange(len(kept))), None)
+        else:
+            fields = {"content": {"content": text()}, "metadata": {"metadata": '{"k":"ibis"}', "neighbours": text()}}
+            change(dice.choice(kept), fields.get(action, {"tier": "L2"}))
+    for word in WORDS:
+        agree(store, word)
+    store.rebuild().result()
+    agree(store, " ".join(WORDS))
+
+
+def many(store: Store, first: int, count: int, text: str = "'heron egret ' || i") -> None:
+    def job(transaction: Any) -> None:
+        transaction.connection.execute(
+            "WITH RECURSIVE n (i) AS (VALUES (?1) UNION ALL SELECT i + 1 FROM n WHERE i < ?1 + ?2 - 1)"
+            " INSERT INTO memories (id, namespace, type, source, tier, importance, created_at, updated_at,"
+            "   content_hash, text_hash, summary, metadata, neighbours, content)"
+            " SELECT printf('%032x', i), 1, 'fact', 'manual', 'L1', 0.5, 0, 0, x'', x'', '', '{}', '', "
+            + text
+            + " FROM n",
+            (first, count),
+        )
+
+    store.write(job).result()
+
+
+@pytest.mark.parametrize("count", [999, 1000, 1001, 2500])
+def test_a_posting_that_missed_many_changes_is_read_anew(store: Store, count: int) -> None:
+    insert(store, "heron and nothing else")
+    assert len(ranked(store, "heron")) == 1
+    many(store, 1000, count)
+    assert len(ranked(store, "heron")) == count + 1
+    many(store, 10_000, 1)
+    assert len(ranked(store, "heron")) == count + 2
+    agree(store, "heron egret 1007")
+
+
+def test_changes_in_small_commits_past_the_bound_are_not_lost(store: Store) -> None:
+    insert(store, "heron and nothing else")
+    assert len(ranked(store, "heron")) == 1
+    for start in range(0, 2400, 400):
+        many(store, 1000 + start, 400)
+    assert len(ranked(store, "heron")) == 2401
+
+
+def test_what_is_kept_is_bounded_and_the_longest_unasked_go_first(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "MAX_KEPT", 1000)
+    insert(store, "the namespace")
+    many(store, 10, 300, "'heron egret stork crane ' || i")
+    for word in ("heron", "egret", "heron", "stork", "heron", "crane", "absent"):
+        ranked(store, word)
+        assert store.postings._size <= 1000
+    assert list(store.postings._kept) == ["heron", "crane", "absent"]
+    for word in ("heron", "egret", "stork", "crane"):
+        assert len(ranked(store, word)) == 300
+
+
+def test_a_commit_between_a_snapshot_and_its_reading_is_taken_in_later(store: Store) -> None:
+    first = insert(store, "the heron")
+    with store.reading() as connection:
+        list(connection.execute("SELECT count(*) FROM memories"))  # the snapshot begins
+        writing = threading.Thread(target=insert, args=(store, "another heron"))
+        writing.start()
+        writing.join()
+        assert store.postings.find(connection, "heron").rows.tolist() == [first.row]
+    assert len(ranked(store, "heron")) == 2
+
+
+def test_a_question_names_a_word_that_no_memory_holds_but_does_not_ask_it(store: Store) -> None:
+    insert(store, "a heron")
+    with store.reading() as connection:
+        question = fulltext.ask(connection, store.postings, "heron zebra")
+        assert question.asked == ["heron"]
+        assert fulltext.score(connection, question, "zebras in a text of its own") > 0
+        assert fulltext.score(connection, question, "something else") == 0
+
+
+def test_readers_and_a_writer_at_once_end_with_the_scores_of_fts5(store: Store) -> None:
+    insert(store, "the namespace")
+    stop = threading.Event()
+    faults: list[BaseException] = []
+
+    def read() -> None:
+        dice = random.Random(7)
+        try:
+            while not stop.is_set():
+                ranked(store, " ".join(dice.choices(WORDS, k=3)))
+        except BaseException as error:
+            faults.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(120):
+        insert(store, f"heron egret {number} " + " ".join(random.Random(number).choices(WORDS, k=4)))
+        if number % 40 == 0:
+            many(store, 1000 * (number + 1), 1100)
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert not faults
+    for word in WORDS:
+        agree(store, word)
+
+
+def test_a_damaged_index_does_not_keep_the_database_from_opening(tmp_path: Any) -> None:
+    store = Store(tmp_path)
+    insert(store, "a heron")
+    store.close()
+    other = apsw.Connection(str(tmp_path / "memoryd.sqlite"))
+    other.execute("DROP TABLE memories_fts_docsize")
+    other.close()
+    Store(tmp_path).close()
+
+
+@pytest.mark.parametrize(
+    ("data", "total"), [(b"", 0), (b"\x05", 5), (b"\x05\x00\x02", 7), (b"\x81\x00", 128), (b"\x81\x01\x03", 132)]
+)
+def test_the_lengths_that_full_text_keeps_are_varints(data: bytes, total: int) -> None:
+    assert _sum_of_varints(data) == total
