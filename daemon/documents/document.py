@@ -51,3 +51,4 @@ class Scan(NamedTuple):
     files: list[Found]  # by path
     problems: dict[str, str]  # relative path -> why it is left out, a sentence
     ignored: int = 0  # files and folders that a .gitignore leaves out
+    folders: list[str] = []  # noqa: RUF012  those it looked into, relative to the root ("" is the root): to be watched
