@@ -49,8 +49,8 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     vector_weight: Annotated[Fraction, Meta(description="share of the cosine in the weighted score")] = 0.7
     candidate_multiplier: Annotated[Count, Meta(description="candidates per arm = this x limit, at least 50")] = 4
     max_postings: Annotated[
-        Count, Meta(description="rows that full text scores at most; the commonest words go first")
-    ] = 20_000
+        Count, Meta(description="postings that full text scores at most; the commonest words go first")
+    ] = 50_000
     embed_limit_s: Annotated[Duration, Meta(description="longest wait for the query's vector without a deadline")] = 5.0
     traces: Annotated[Count, Meta(description="retrievals kept for explain")] = 256
 
@@ -129,6 +129,9 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_file_bytes: Annotated[
         Count, Meta(description="a larger file is not read; `memctl workspace status` names it")
     ] = 16 * 1024 * 1024
+    scan_every_s: Annotated[
+        Duration, Meta(description="a folder whose changes the system does not tell is looked at so often")
+    ] = 5.0
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ from memoryd.daemon.store.tokenizer import stems_of, words_of
 from memoryd.daemon.store.top import top
 
 MAX_TERMS = 64
-MAX_POSTINGS = 20_000
+MAX_POSTINGS = 50_000
 MIN_TERMS = 2  # these are asked whatever they cost
 _K1, _B = 1.2, 0.75
 _LEAST_RARITY = 1e-6  # of a word that more than half of all memories hold

@@ -116,10 +116,6 @@ class Postings:
             documents, words = int(np.count_nonzero(found)), float(found.sum())
         return documents, max(1.0, words / max(1, documents))
 
-    def size_bytes(self) -> int:
-        """Return the bytes of the arrays."""
-        return 8 * self._size + self._lengths.nbytes
-
     # The writer -------------------------------------------------------------------------------------------------------
 
     def changed(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
