@@ -3,6 +3,7 @@
 `method(builder)` makes a method of it: on a `Client` it returns the result, on an `AsyncClient` an awaitable of it.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
@@ -10,20 +11,24 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from memoryd.client.errors import Invalid
+from memoryd.client.paths import absolute, place
 from memoryd.client.protocol import (
     Add,
     AddedMany,
     AddMany,
+    AddWorkspace,
     Call,
     Changed,
     Consolidate,
     Delete,
     Explain,
     Explanation,
+    ExportMemories,
     Get,
     GetStats,
     GetStatus,
     GetTrace,
+    GetWorkspace,
     GraphAbstract,
     GraphDedupe,
     GraphEdges,
@@ -35,6 +40,8 @@ from memoryd.client.protocol import (
     History,
     Hit,
     Hits,
+    ImportMemories,
+    IndexWorkspace,
     JobHistory,
     JobRun,
     Jobs,
@@ -47,6 +54,8 @@ from memoryd.client.protocol import (
     Page,
     PauseJob,
     Query,
+    Record,
+    RemoveWorkspace,
     ResumeJob,
     RunJob,
     Search,
@@ -59,6 +68,7 @@ from memoryd.client.protocol import (
     Undo,
     Update,
     WhyNot,
+    Workspaces,
 )
 from memoryd.client.times import When, seconds
 
@@ -393,6 +403,46 @@ def graph_export(after: int = 0, *, limit: int = 500, preview: int = 80) -> Grap
     return GraphExport(after=after, limit=limit, preview=preview)
 
 
+def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> ExportMemories:
+    """Return one portion of the memories with all that is stored of them; go on with `after_id` = its `next` until that
+    is None. `fields` are the filters of `search`."""
+    return _built(ExportMemories, after_id=after_id, limit=limit, **_query_fields(fields))
+
+
+def import_memories(
+    records: Iterable[Record], *, overwrite: bool = False, dry_run: bool = False, operation: int | None = None
+) -> ImportMemories:
+    """Put exported memories back exactly; where one differs from what is stored the later change wins."""
+    return ImportMemories(records=list(records), overwrite=overwrite, dry_run=dry_run, operation=operation)
+
+
+def add_workspace(path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()) -> AddWorkspace:
+    """Make a folder of Markdown files a workspace; a relative path is one from the current directory."""
+    return _built(
+        AddWorkspace, path=absolute(path), namespace=namespace, globs=[globs] if isinstance(globs, str) else list(globs)
+    )
+
+
+def remove_workspace(workspace: str) -> RemoveWorkspace:
+    """Forget a workspace, given by its namespace or a path in it, and what is indexed of it; its files stay."""
+    return RemoveWorkspace(workspace=place(workspace))
+
+
+def workspaces() -> Workspaces:
+    """Return the workspaces."""
+    return Workspaces()
+
+
+def workspace_status(workspace: str) -> GetWorkspace:
+    """Tell how a workspace is: what is indexed, what is not and why, how it is watched."""
+    return GetWorkspace(workspace=place(workspace))
+
+
+def index_workspace(workspace: str | None = None, *, force: bool = False) -> IndexWorkspace:
+    """Bring the index of a workspace, or of all, up to date with the files; `force` reads them all."""
+    return IndexWorkspace(workspace=None if workspace is None else place(workspace), force=force)
+
+
 def stats() -> GetStats:
     """Return counts of what is stored."""
     return GetStats()
@@ -462,5 +512,12 @@ class Methods:
     graph_abstract = method(graph_abstract)
     graph_regroup = method(graph_regroup)
     graph_export = method(graph_export)
+    export_memories = method(export_memories)
+    import_memories = method(import_memories)
+    add_workspace = method(add_workspace)
+    remove_workspace = method(remove_workspace)
+    workspaces = method(workspaces)
+    workspace_status = method(workspace_status)
+    index_workspace = method(index_workspace)
     stats = method(stats)
     status = method(status)

@@ -1,16 +1,21 @@
 """Times at the edges: people write ISO 8601, storage and wire hold UTC seconds."""
 
+import re
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
 
 When = float | str | datetime
+_EXACT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)Z")
 
 
 def seconds(when: When) -> float:
     """Return UTC seconds for seconds, a datetime or ISO 8601 text; without a zone it is UTC. Raise `Invalid`."""
     if isinstance(when, str):
         try:
+            if found := _EXACT.fullmatch(when):  # a datetime would hold microseconds only
+                whole = datetime.fromisoformat(f"{found[1]}Z").timestamp()
+                return float(f"{whole:.0f}{found[2]}")
             when = datetime.fromisoformat(when)
         except ValueError:
             raise Invalid(f"{when!r} is not a date; write it like 2026-03-31 or 2026-03-31T14:30:00+02:00.") from None
@@ -27,3 +32,14 @@ def iso(when: float | None) -> str | None:
     return (
         None if when is None else datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     )
+
+
+def exact_iso(when: float | None) -> str | None:
+    """Return ISO 8601 text in UTC with as many decimals as it takes to get the same seconds back."""
+    if when is None:
+        return None
+    from decimal import Decimal
+
+    whole, _, decimals = f"{Decimal(repr(when)):f}".partition(".")
+    text = datetime.fromtimestamp(int(whole), UTC).isoformat(timespec="seconds").removesuffix("+00:00")
+    return f"{text}.{decimals}Z" if decimals.strip("0") else f"{text}Z"

@@ -41,6 +41,10 @@ GROUPS: dict[str, dict[str, Row]] = {
         "explain": Row("explain", "show stage by stage how a search came to its results"),
         "why-not": Row("explain", "say why a memory is or is not among the results"),
     },
+    "Export and import": {
+        "export": Row("export", "all memories as JSON lines, or as a folder of Markdown files"),
+        "import": Row("import_", "take memories of an export back in, exactly"),
+    },
     "History": {
         "history": Row("history", "changes of one memory, or the operation log"),
         "undo": Row("history", "take back an operation"),

@@ -39,6 +39,12 @@ def say_json(value: Any) -> None:
         _write(msgspec.json.format(msgspec.json.encode(plain(value)), indent=2) + b"\n")
 
 
+def say_bytes(data: bytes) -> None:
+    """Print bytes as they are, for what another program is to read."""
+    if sys.stdout:
+        _write(data)
+
+
 def _write(data: bytes) -> None:
     """Write all of it: where Python runs unbuffered, one write may take only a part."""
     sys.stdout.flush()

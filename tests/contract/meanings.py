@@ -534,4 +534,40 @@ MEANINGS: dict[str, dict[str, str]] = {
         "merged": "memories merged into others",
         "skipped": "turns that are there already",
     },
+    "ExportMemories": {
+        "after_id": "only memories with larger ids; empty at first, then `next` of the reply",
+        "limit": "memories in one reply at most; fewer where they are large",
+    },
+    "ImportMemories": {
+        "records": "the memories, at most 10,000 and 16 MiB",
+        "overwrite": "what is imported wins, also over what was changed later",
+        "dry_run": "only tell what would be done",
+        "operation": "an import to go on with; left out: a new one",
+    },
+    "Link": {
+        "origin": "the memory that it starts from",
+        "target": "the memory that it leads to",
+        "kind": "what it says",
+        "created_at": "when it was made",
+    },
+    "Record": {
+        "neighbours": "texts before and after it, searched lightly",
+        "turns": "how many observed turns it is made of; 0: it was added",
+        "links": "to and from other memories",
+    },
+    "Exported": {
+        "records": "by rising id",
+        "next": "to be given as `after_id`; null: this was the last portion",
+        "total": "memories of the whole export",
+        "left_out": "how many `documents` and turns in `L0` are within reach and not exported",
+    },
+    "Imported": {
+        "created": "were not there",
+        "replaced": "were there in another state",
+        "unchanged": "were there as they are",
+        "kept": "ids of those that were left as they are stored",
+        "skipped": "chunks of files: they come from the files",
+        "operation": "what `undo` takes back; null: nothing was changed",
+        "dry_run": "nothing was changed",
+    },
 }

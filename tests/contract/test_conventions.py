@@ -32,6 +32,7 @@ WRITES = {"add", "add_many", "update", "tag", "delete", "undo", "use_model", "ve
     "run_job",
     "pause_job",
     "resume_job",
+    "import_memories",
 }
 
 

@@ -196,6 +196,14 @@ def _observe(world: World) -> Iterator[Call[Any]]:
     world.settle()
 
 
+def _exports(world: World) -> Iterator[Call[Any]]:
+    yield from _placed(protocol.ExportMemories)
+    for after, limit in product(("", "abcd", *IDS), (1, 2)):
+        yield protocol.ExportMemories(after_id=after, limit=limit)
+    for chosen in FILTERS:
+        yield protocol.ExportMemories(**chosen)
+
+
 def _once(*calls: Call[Any]) -> Probe:
     return lambda world: iter(calls)
 
@@ -237,6 +245,10 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.GraphDedupe: _once(protocol.GraphDedupe(), protocol.GraphDedupe(dry_run=True)),
     protocol.GraphAbstract: _once(protocol.GraphAbstract(dry_run=True)),
     protocol.GraphRegroup: _once(protocol.GraphRegroup(dry_run=True)),
+    protocol.ExportMemories: _exports,
+    protocol.ImportMemories: _once(
+        protocol.ImportMemories(records=[]), protocol.ImportMemories(records=[], dry_run=True)
+    ),
     protocol.Update: _by_id(protocol.Update, importance=0.7, content="A changed text"),
     protocol.Tag: _by_id(protocol.Tag, tags=["seen"]),
     protocol.Undo: _undo,

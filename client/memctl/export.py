@@ -1,0 +1,124 @@
+"""export: all memories as JSON lines on stdout, or as a folder of Markdown files."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from memoryd.client.calls import export_memories
+from memoryd.client.memctl.arguments import Usage, add_filters, add_reach, filters_of
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.export_folder import ExportFolder, Report
+from memoryd.client.memctl.link import client_for, namespace_of, placed, reach_of
+from memoryd.client.memctl.output import note, say_bytes, say_json, show
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.record_text import json_line, plain
+from memoryd.client.memctl.table import count
+from memoryd.client.protocol import Exported, Record
+from memoryd.client.sync import Client
+
+SHOWN = 10  # files that are named one by one
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--markdown", metavar="DIR", help="write a Markdown file per memory into this folder")
+    parser.add_argument("--force", action="store_true", help="also write over what is not, or no longer, as exported")
+    add_reach(parser)
+    add_filters(parser)
+
+
+def _export(args: Namespace) -> int:
+    if args.markdown is not None:
+        return _markdown(args)
+    if args.force:
+        raise Usage("--force is for --markdown.")
+    listed: list[dict[str, Any]] = []
+    left_out: dict[str, int] = {}
+    for part in _parts(args):
+        left_out = part.left_out
+        if args.json:
+            listed += [plain(record) for record in part]
+        else:
+            say_bytes(b"".join(json_line(record) for record in part))
+    if args.json:
+        say_json(listed)
+    if said := _left_out(left_out):
+        note(said)
+    return 0
+
+
+def _parts(args: Namespace) -> Iterator[Exported]:
+    filters = filters_of(args)
+    with client_for(args) as client, ProgressBar("export") as bar:
+        after, done = "", 0
+        while True:
+            part = _part(client, args, after, filters)
+            yield part
+            done += len(part)
+            bar.update(done, max(part.total, done))
+            if part.next is None:
+                return
+            after = part.next
+
+
+def _part(client: Client, args: Namespace, after: str, filters: dict[str, Any]) -> Exported:
+    return client.call(placed(args, export_memories(after, **filters)))
+
+
+def _markdown(args: Namespace) -> int:
+    scope = {"namespace": namespace_of(args), "reach": reach_of(args) or "", **_given(filters_of(args))}
+    folder = Path(args.markdown).expanduser()
+    parts = _parts(args)
+    first = next(parts)  # a daemon that does not answer leaves the folder alone
+    with ExportFolder(folder, scope, args.force) as target:
+        _put(target, first.records)
+        for part in parts:
+            _put(target, part.records)
+        report = target.finish()
+    report.left_out = first.left_out
+    show(args, report, lambda: _text(report))
+    return 1 if report.edited or report.stale else 0
+
+
+def _given(filters: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in filters.items() if value not in (None, [], {}, ())}
+
+
+def _put(target: ExportFolder, records: list[Record]) -> None:
+    for record in records:
+        target.put(record)
+
+
+def _text(report: Report) -> str:
+    total = report.written + report.unchanged
+    changes = f"{report.written:,} written, {report.unchanged:,} as they were, {report.removed:,} removed"
+    lines = [f"Exported {count(total, 'memory')} to {report.folder}: {changes}."]
+    if said := _left_out(report.left_out):
+        lines.append(said)
+    if report.edited:
+        lines.append("Left as they are, since they are not as they were exported (import them, or give --force):")
+        lines += [f"  {path}" for path in report.edited[:SHOWN]]
+        lines += [f"  … and {len(report.edited) - SHOWN:,} more"] if len(report.edited) > SHOWN else []
+    if report.stale:
+        lines.append(f"{count(report.stale, 'file')} of memories that are gone were left: that is most; see --force.")
+    return "\n".join(lines)
+
+
+def _left_out(counts: dict[str, int]) -> str:
+    parts = []
+    if number := counts.get("documents"):
+        parts.append(f"{count(number, 'chunk')} of files, which are in the files")
+    if number := counts.get("L0"):
+        parts.append(f"{count(number, 'turn')} in L0, not memories yet")
+    return f"Left out: {' and '.join(parts)}." if parts else ""
+
+
+COMMANDS = {
+    "export": Command(
+        _arguments,
+        _export,
+        "  memctl export > memories.jsonl\n"
+        "  memctl export --markdown ~/notes/memories\n"
+        "  memctl export --namespace acme --reach subtree --markdown acme",
+    )
+}

@@ -1,0 +1,202 @@
+"""The folder of a Markdown export: one file per memory, and a journal of what was written.
+
+The journal makes an export repeatable: a file that is still as it was written is brought up to date or removed; one
+that a person has edited since, or that was never ours, is left alone unless forced.
+"""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.record_text import file_name, folder_name, markdown
+from memoryd.client.protocol import Record
+
+JOURNAL = ".memoryd-export.jsonl"
+FORMAT = 1
+FEW = 10  # files that may always go; more only when they are not the greater part
+
+
+class Entry(msgspec.Struct):
+    """A line of the journal: a file, the memory in it, the SHA-256 of its bytes."""
+
+    path: str
+    id: str
+    sha256: str
+
+
+class Header(msgspec.Struct):
+    """The first line of the journal: what the export holds (namespace, reach, filters)."""
+
+    memoryd_export: int
+    scope: dict[str, Any]
+
+
+class Report(msgspec.Struct):
+    """What an export did to its folder. `edited` were changed by somebody else, `stale` are of memories that are gone:
+    both were left as they are."""
+
+    folder: str
+    written: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    edited: list[str] = []
+    stale: int = 0
+    left_out: dict[str, int] = {}
+
+
+class ExportFolder:
+    """A folder that is being exported into. Use it as a context: the journal is closed whatever happens."""
+
+    def __init__(self, folder: Path, scope: dict[str, Any], force: bool = False) -> None:
+        self.folder, self.force = folder, force
+        self.report = Report(str(folder))
+        self._before = _known(folder, scope, force)
+        self._now: dict[str, Entry] = {}
+        self._header = Header(FORMAT, scope)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = not (folder / JOURNAL).exists()
+        self._journal = (folder / JOURNAL).open("ab")
+        os.chmod(folder / JOURNAL, 0o600)
+        if fresh:
+            self._note(self._header)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._journal.close()
+
+    def _note(self, line: msgspec.Struct) -> None:
+        self._journal.write(msgspec.json.encode(line) + b"\n")
+
+    def put(self, record: Record) -> None:
+        """Write the file of a record, unless it is there as it should be, or somebody edited it."""
+        data = markdown(record)
+        entry = Entry(self._place(record), record.id, sha256(data).hexdigest())
+        self._now[entry.path] = entry
+        there = _hash_of(self.folder / entry.path)
+        before = self._before.get(entry.path)
+        if there == entry.sha256:
+            self.report.unchanged += 1
+        elif there and not self.force and not (before and before.sha256 == there):
+            self.report.edited.append(entry.path)
+            self._now[entry.path] = before or Entry(entry.path, entry.id, "")
+            return
+        else:
+            self._write(entry, data)
+            self.report.written += 1
+        if before != entry:
+            self._note(entry)
+
+    def _place(self, record: Record) -> str:
+        """Return the path of a record's file: with more digits of its id where another record has the same."""
+        folder = folder_name(record.namespace)
+        for digits in (8, 32):
+            path = f"{folder}/{file_name(record, digits)}".lstrip("/")
+            if path not in self._now:
+                break
+        return path
+
+    def _write(self, entry: Entry, data: bytes) -> None:
+        path = self.folder / entry.path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = path.with_name(f".{entry.id[:8]}.{os.getpid()}.tmp")
+        try:
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(data)
+            os.replace(draft, path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+
+    def finish(self) -> Report:
+        """Remove the files of memories that are gone, and write the journal anew. Call it when all was put."""
+        gone = [entry for path, entry in self._before.items() if path not in self._now]
+        if not self.force and len(gone) > FEW and len(gone) > len(self._before) // 2:
+            self.report.stale = len(gone)  # most of them: more likely the wrong daemon than that much forgotten
+            self._now |= {entry.path: entry for entry in gone}
+        else:
+            for entry in gone:
+                self._remove(entry)
+        self._journal.close()
+        self._rewrite()
+        return self.report
+
+    def _remove(self, entry: Entry) -> None:
+        path = self.folder / entry.path
+        there = _hash_of(path)
+        if there and there != entry.sha256 and not self.force:
+            self.report.edited.append(entry.path)
+            self._now[entry.path] = entry
+            return
+        path.unlink(missing_ok=True)
+        self.report.removed += 1
+        for parent in path.relative_to(self.folder).parents[:-1]:
+            try:
+                (self.folder / parent).rmdir()
+            except OSError:
+                return  # something else is in it
+
+    def _rewrite(self) -> None:
+        os.sync()  # the files first: the journal must not tell of what a power failure takes
+        lines = [self._header, *sorted(self._now.values(), key=lambda entry: entry.path)]
+        draft = self.folder / f"{JOURNAL}.tmp"
+        with draft.open("wb") as file:
+            os.chmod(draft, 0o600)
+            file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, self.folder / JOURNAL)
+
+
+def _known(folder: Path, scope: dict[str, Any], force: bool) -> dict[str, Entry]:
+    """Return what an earlier export wrote into a folder; raise `Invalid` when it is not one for this export."""
+    if not folder.exists():
+        return {}
+    if not folder.is_dir():
+        raise Invalid(f"{folder} is not a folder.")
+    journal = folder / JOURNAL
+    if not journal.exists():
+        if any(folder.iterdir()) and not force:
+            raise Invalid(f"{folder} is not empty and no earlier export; choose another folder, or give --force.")
+        return {}
+    header, entries = _read(journal)
+    if header.scope != scope:
+        raise Invalid(f"{folder} is an export of something else ({_said(header.scope)}); choose another folder.")
+    return entries
+
+
+def _read(journal: Path) -> tuple[Header, dict[str, Entry]]:
+    lines = journal.read_bytes().split(b"\n")
+    try:
+        header = msgspec.json.decode(lines[0], type=Header)
+    except msgspec.DecodeError:
+        raise Invalid(f"{journal} is not the journal of an export; choose another folder.") from None
+    if header.memoryd_export > FORMAT:
+        raise Invalid(f"{journal.parent} was exported by a newer memoryd; upgrade this one.")
+    entries: dict[str, Entry] = {}
+    for line in lines[1:]:
+        try:
+            entry = msgspec.json.decode(line, type=Entry)
+        except msgspec.DecodeError:
+            continue  # the last line of an export that was broken off
+        if not entry.path.startswith("/") and ".." not in entry.path.split("/"):
+            entries[entry.path] = entry
+    return header, entries
+
+
+def _said(scope: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in scope.items() if value) or "everything"
+
+
+def _hash_of(path: Path) -> str:
+    """Return the SHA-256 of a file, empty when it is not there or holds nothing (as a power failure leaves it)."""
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    return sha256(data).hexdigest() if data else ""

@@ -1,0 +1,140 @@
+"""Exported memories as text: a JSON object per line, or a Markdown file with front matter. Both lose nothing.
+
+Front matter is `key: value` with JSON values, which is YAML that needs no YAML parser; after it stands the content as
+it is, then one line end. Times are ISO 8601 with as many decimals as it takes.
+"""
+
+import re
+import unicodedata
+from typing import Any
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Memory, Record
+from memoryd.client.times import exact_iso, seconds
+
+FENCE = "---"
+TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
+ALWAYS = tuple(name for name in Memory.__struct_fields__ if name != "content")
+FIELDS = frozenset(Record.__struct_fields__)
+NAME_BYTES = 60
+# What JSON leaves as it is, and YAML, editors or terminals take for a line end, a byte order mark or an order.
+_UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+_WORDS = re.compile(r"[^\w.]+")
+_EXTRAS: dict[str, Any] = {"neighbours": "", "turns": 0, "links": []}  # shown where they are not so
+
+
+def plain(record: Record) -> dict[str, Any]:
+    """Return a record as JSON holds it."""
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    for name in TIMES:
+        fields[name] = exact_iso(fields[name])
+    for link in fields["links"]:
+        link["created_at"] = exact_iso(link["created_at"])
+    return fields
+
+
+def json_line(record: Record) -> bytes:
+    """Return a record as a line of JSON."""
+    return msgspec.json.encode(plain(record)) + b"\n"
+
+
+def markdown(record: Record) -> bytes:
+    """Return a record as a Markdown file."""
+    fields = plain(record)
+    content = fields.pop("content")
+    shown = [name for name in fields if name in ALWAYS or fields[name] != _EXTRAS[name]]
+    head = "\n".join(f"{name}: {_value(fields[name])}" for name in shown)
+    return f"{FENCE}\n{head}\n{FENCE}\n{content}\n".encode()
+
+
+def _value(value: Any) -> str:
+    text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def from_json(line: bytes) -> Record:
+    """Return the record of a line of JSON; raise `Invalid`."""
+    try:
+        return record_of(msgspec.json.decode(line, type=dict[str, Any]))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Invalid(f"Not a JSON object: {error}.") from None
+
+
+def from_markdown(data: bytes) -> Record | None:
+    """Return the record of a Markdown file, None when it is a file of something else; raise `Invalid`."""
+    if not data.startswith((f"{FENCE}\n".encode(), f"{FENCE}\r\n".encode())):
+        return None
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"Byte {error.start} is not UTF-8 text.") from None
+    end = next((at for at, line in enumerate(lines[1:], start=1) if line.rstrip() == FENCE), None)
+    if end is None or not any(line.startswith("id:") for line in lines[1:end]):
+        return None
+    content = "\n".join(lines[end + 1 :]).removesuffix("\n")
+    return record_of({**_head(lines[1:end]), "content": content})
+
+
+def _head(lines: list[str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for number, line in enumerate(lines, start=2):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, text = line.partition(":")
+        if not colon or name in fields or name == "content":
+            raise Invalid(f"Line {number} is not a new `key: value` of the front matter.")
+        fields[name] = _decoded(name, text.strip(), number)
+    return fields
+
+
+def _decoded(name: str, text: str, number: int) -> Any:
+    try:
+        return msgspec.json.decode(text.encode())
+    except msgspec.DecodeError:
+        if text and text[0] not in "\"'[{&*!|>%@`" and name in FIELDS:
+            return text  # a word without quotes, as a person writes it
+        raise Invalid(f"Line {number}: the value of {name[:40]} is not JSON.") from None
+
+
+def record_of(fields: dict[str, Any]) -> Record:
+    """Return the record of plain fields; raise `Invalid` for unknown ones, which would be lost silently."""
+    if unknown := fields.keys() - FIELDS:
+        raise Invalid(f"A memory has no field {', '.join(sorted(unknown))[:80]}.")
+    given = dict(fields)
+    for name in TIMES:
+        if isinstance(given.get(name), str):
+            given[name] = seconds(given[name])
+    try:
+        given["links"] = [_link(link) for link in given.get("links", [])]
+        record = msgspec.convert(given, Record)
+        msgspec.msgpack.encode(record)
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
+        raise Invalid(f"Not a memory: {error}.") from None
+    return record
+
+
+def _link(fields: Any) -> dict[str, Any]:
+    return {**fields, "created_at": seconds(fields["created_at"]) if "created_at" in fields else 0.0}
+
+
+# Names of files ------------------------------------------------------------------------------------------------------
+
+
+def folder_name(namespace: str) -> str:
+    """Return the folder of a namespace as a relative path; the front matter holds the namespace itself."""
+    return "/".join(slug(part) for part in namespace.split("/")) if namespace else ""
+
+
+def file_name(record: Record, digits: int = 8) -> str:
+    """Return a readable name for the file of a record, told apart by the first digits of its id."""
+    words = slug(record.summary or record.content[:200])
+    return f"{words}-{record.id[:digits]}.md"
+
+
+def slug(text: str) -> str:
+    """Return text as a name of a file: words joined by dashes, at most 60 bytes, never hidden, never a way out."""
+    words = _WORDS.sub("-", unicodedata.normalize("NFC", text)).strip("-.").casefold()
+    name = words.encode()[:NAME_BYTES].decode(errors="ignore").strip("-.")
+    return name or "_"
