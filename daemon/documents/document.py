@@ -1,5 +1,6 @@
 """What a Markdown file holds as the index sees it, and what a walk through a folder finds. Lines count from 1."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -12,17 +13,17 @@ class Chunk(Struct):
     start_line: int
     end_line: int  # inclusive
     heading: str = ""  # the headings above it, `A > B > C`
-    links: list[str] = []  # noqa: RUF012  what it refers to: names of files in lower case, without folder and .md
+    links: list[str] = []  # what it refers to: names of files in lower case, without folder and .md
 
 
 class Front(Struct):
     """Front matter: what the file says about itself."""
 
     type: str = "note"
-    tags: list[str] = []  # noqa: RUF012
+    tags: list[str] = []
     pinned: bool = False
     expires_at: float | None = None
-    metadata: dict[str, Any] = {}  # noqa: RUF012  all other keys, as JSON can hold them
+    metadata: dict[str, Any] = {}  # all other keys, as JSON can hold them
     end_line: int = 0  # lines that it takes, its `---` included
 
 
@@ -51,4 +52,4 @@ class Scan(NamedTuple):
     files: list[Found]  # by path
     problems: dict[str, str]  # relative path -> why it is left out, a sentence
     ignored: int = 0  # files and folders that a .gitignore leaves out
-    folders: list[str] = []  # noqa: RUF012  those it looked into, relative to the root ("" is the root): to be watched
+    folders: Sequence[str] = ()  # those it looked into, relative to the root ("" is the root): to be watched

@@ -1,0 +1,78 @@
+"""What .gitignore files leave out, as git reads them: the nearest file decides, in it the last pattern that matches."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pathspec import RegexPattern
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+NAME = ".gitignore"
+MAX_BYTES = 1024 * 1024
+
+_FOLDER_MARK = "ps_d"  # the group by which pathspec tells that a pattern matched a folder above
+
+
+class Rules(NamedTuple):
+    """The patterns of one .gitignore, the last one first."""
+
+    below: str  # the folder that it stands in, relative to the root, with a `/` at its end
+    above: str  # or, when that encloses the root: the root's path in it
+    patterns: list[RegexPattern]
+
+
+def ignored(path: str, chain: Sequence[Rules]) -> bool:
+    """Tell whether a path relative to the root, a folder's with `/`, is left out by rules, the outermost first.
+
+    The folders above it are taken to be not left out: a walk did not come here otherwise.
+    """
+    for rules in reversed(chain):
+        local = rules.above + path.removeprefix(rules.below)
+        for pattern in rules.patterns:
+            if (end := _matched(pattern, local)) and end == len(local):
+                return bool(pattern.include)
+    return False
+
+
+def _matched(pattern: RegexPattern, path: str) -> int:
+    """Return how far a pattern matches: a folder above the path, or all of it."""
+    found = pattern.match_file(path)
+    if found is None:
+        return 0
+    match: re.Match[str] = found.match
+    above = match.re.groupindex.get(_FOLDER_MARK) and match[_FOLDER_MARK]
+    return match.end() if above else len(path)
+
+
+def enclosing(root: Path) -> list[Rules]:
+    """Return the rules of the folders around a root, up to the git checkout that it is in."""
+    checkout = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    if checkout == root:
+        return []
+    folders = [folder for folder in reversed(root.parents) if folder.is_relative_to(checkout)]
+    chain = [read(folder / NAME, above=f"{root.relative_to(folder)}/") for folder in folders]
+    # Who makes a workspace of a folder that git ignores wants it all the same.
+    within = any(_matched(pattern, rules.above) and pattern.include for rules in chain for pattern in rules.patterns)
+    return [] if within else [rules for rules in chain if rules.patterns]
+
+
+def read(path: Path, below: str = "", above: str = "") -> Rules:
+    """Read a .gitignore; one that is missing or cannot be read has no patterns, and a wrong pattern is left out."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            text = file.read(MAX_BYTES).decode("utf-8-sig", "replace")
+    except OSError:
+        return Rules(below, above, [])
+    patterns = [pattern for line in reversed(text.split("\n")) if (pattern := _pattern(line.rstrip("\r")))]
+    return Rules(below, above, patterns)
+
+
+def _pattern(line: str) -> RegexPattern | None:
+    try:
+        pattern = GitIgnoreSpecPattern(line)
+    except ValueError:
+        return None
+    return None if pattern.include is None else pattern

@@ -1,0 +1,89 @@
+"""What a file refers to: `[[name]]`, `[[name|shown]]`, `[[name#heading]]` and `[text](other.md)`, outside code.
+
+A name is that of a file without folder and `.md`, in lower case: notes move between folders, links to them stay.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+from unicodedata import normalize
+from urllib.parse import unquote
+
+_LINK = re.compile(
+    r"\[\[(?P<wiki>[^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]"
+    # The limits keep a line of many brackets from taking quadratic time.
+    r"|\]\(\s{0,9}(?:<(?P<angled>[^<>\n]{1,500})>|(?P<bare>[^()<>\s]{1,500}))(?:\s[^()\n]{0,200})?\)"
+)
+_TICKS = re.compile(r"`+")
+_ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
+
+
+class Link(NamedTuple):
+    """A reference to a file, and where it stands in the text."""
+
+    at: int
+    name: str
+
+
+def name_of(path: str) -> str:
+    """Return the name by which `[[name]]` refers to a file."""
+    last = normalize("NFC", path).strip().rsplit("/", 1)[-1].lower()
+    return last.removesuffix(".md")
+
+
+def links_in(text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
+    """Return the links of a text by place; `code` are the ranges of its code blocks, by place."""
+    if "[[" not in text and "](" not in text:
+        return []
+    found, at = list[Link](), 0
+    for begin, end in [*code, (len(text), len(text))]:
+        found.extend(_outside(text, at, begin))
+        at = end
+    return found
+
+
+def _outside(text: str, begin: int, end: int) -> Iterator[Link]:
+    spans = iter([*_code_spans(text, begin, end), (end, end)])
+    start, stop = next(spans)
+    for match in _LINK.finditer(text, begin, end):
+        while stop <= match.start():
+            start, stop = next(spans)
+        name = _name(match)
+        if name and match.start() < start:
+            yield Link(match.start(), name)
+
+
+def _code_spans(text: str, begin: int, end: int) -> Iterable[tuple[int, int]]:
+    """Yield `code` spans: a run of backticks up to the next one of the same length, in the same paragraph."""
+    if text.find("`", begin, end) < 0:
+        return
+    at = begin
+    while at < end:
+        stop = text.find("\n\n", at, end)
+        stop = end if stop < 0 else stop
+        yield from _spans_of_paragraph(list(_TICKS.finditer(text, at, stop)))
+        at = stop + 2
+
+
+def _spans_of_paragraph(runs: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    following: dict[int, list[int]] = {}  # length -> the runs that have it, last first
+    for number in reversed(range(len(runs))):
+        following.setdefault(len(runs[number][0]), []).append(number)
+    number = 0
+    while number < len(runs):
+        same = following[len(runs[number][0])]
+        while same and same[-1] <= number:
+            same.pop()
+        if same:
+            yield runs[number].start(), runs[same[-1]].end()
+            number = same[-1]
+        number += 1
+
+
+def _name(match: re.Match[str]) -> str:
+    if match["wiki"]:
+        return name_of(match["wiki"])
+    target = (match["angled"] or match["bare"]).split("#", 1)[0]
+    if _ELSEWHERE.match(target) or not target.lower().endswith(".md"):
+        return ""
+    return name_of(unquote(target))

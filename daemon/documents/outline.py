@@ -1,0 +1,129 @@
+"""What stands where in a Markdown text: its sections and blocks by lines, from markdown-it's block parser.
+
+The outline only says where a text is cut best. Nothing is lost where it is wrong: chunks are made of lines, so whatever
+the parser leaves out (definitions of references) or cannot follow is still there. Lines count from 0 here.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+MAX_PARSED_CHARS = 2000  # of a line: the parser looks at each character in Python, and blocks show at a line's begin
+MAX_TITLE_CHARS = 80
+MAX_PATH_CHARS = 240
+
+_CODE = frozenset({"fence", "code_block"})
+_FLAT = frozenset(  # a table's children are its rows
+    ["inline", *(f"{name}_{side}" for name in ("thead", "tbody", "th", "td") for side in ("open", "close"))]
+)
+_IMAGE_OR_LINK = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()]{0,500}\)")
+_WIKI = re.compile(r"!?\[\[(?:[^\[\]|]{0,200}\|)?([^\[\]|]{1,200})\]\]")
+_MARKS = re.compile(r"`+|\*{1,3}|~~|(?<!\w)_{1,3}|_{1,3}(?!\w)|\s*\{#[^{}]{0,80}\}\s*$|<[^<>]{0,200}>")
+
+
+@dataclass(slots=True)
+class Block:
+    """A block of lines `start` to `end` (exclusive) with the blocks in it."""
+
+    kind: str
+    start: int
+    end: int
+    inner: "list[Block]" = field(default_factory=list)
+
+
+class Section(NamedTuple):
+    """A heading with what follows it up to the next; the text before the first heading has none."""
+
+    start: int
+    end: int
+    heading: str  # the path of headings
+    blocks: list[Block]
+    body: int  # the first line after the headings
+
+
+class Outline(NamedTuple):
+    """A text's sections, by line, and which lines are code."""
+
+    sections: list[Section]
+    code: list[tuple[int, int]]
+
+
+class _Heading(NamedTuple):
+    line: int
+    end: int
+    level: int
+    title: str
+
+
+def outline(lines: Sequence[str], skip: int = 0) -> Outline:
+    """Return the outline of lines from `skip` on; one section without structure where the parser gives up."""
+    blank = [""] * skip  # the parser counts lines from the top
+    text = "\n".join(blank + [line[:MAX_PARSED_CHARS].replace("\r", " ") for line in lines[skip:]])
+    try:
+        tokens = _parser().parse(text)
+    except (RecursionError, IndexError, ValueError):  # the last two are what its bugs raise
+        return Outline([Section(skip, len(lines), "", [], skip)], [])
+    blocks, headings, code = _tree(tokens)
+    return Outline(_sections(blocks, headings, skip, len(lines)), code)
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])  # what stands inside a paragraph is not needed
+    return parser
+
+
+def _tree(tokens: Sequence[Token]) -> tuple[list[Block], list[_Heading], list[tuple[int, int]]]:
+    root = Block("root", 0, 0)
+    open_blocks, headings, code = [root], list[_Heading](), list[tuple[int, int]]()
+    for at, token in enumerate(tokens):
+        if token.type in _FLAT:
+            continue
+        if token.nesting < 0:
+            open_blocks.pop()
+            continue
+        assert token.map is not None
+        block = Block(token.type.removesuffix("_open"), token.map[0], token.map[1])
+        open_blocks[-1].inner.append(block)
+        if token.nesting:
+            open_blocks.append(block)
+        if token.type == "heading_open" and token.level == 0:
+            headings.append(_Heading(block.start, block.end, int(token.tag[1]), _title(tokens[at + 1].content)))
+        elif token.type in _CODE:
+            code.append((block.start, block.end))
+    return root.inner, headings, code
+
+
+def _title(text: str) -> str:
+    """Return a heading as it reads, without its markup."""
+    text = _IMAGE_OR_LINK.sub(r"\1", _WIKI.sub(r"\1", text[:MAX_PARSED_CHARS]))
+    text = " ".join(_MARKS.sub("", text).split())
+    return text if len(text) <= MAX_TITLE_CHARS else text[: MAX_TITLE_CHARS - 1].rstrip() + "…"
+
+
+def _sections(blocks: list[Block], headings: list[_Heading], start: int, end: int) -> list[Section]:
+    sections, path, inner = list[Section](), list[_Heading](), list[Block]()
+    begin, body, following = start, start, iter(headings)
+    for block in blocks:
+        if block.kind != "heading":
+            inner.append(block)
+            continue
+        heading = next(following)
+        # A heading with nothing below it but a deeper one opens that one's section.
+        if inner or not path or path[-1].level >= heading.level:
+            sections.append(Section(begin, heading.line, _path(path), inner, body))
+            begin, inner = heading.line, []
+        path = [*(higher for higher in path if higher.level < heading.level), heading]
+        body = heading.end
+    return [*sections, Section(begin, end, _path(path), inner, body)]
+
+
+def _path(headings: Sequence[_Heading]) -> str:
+    titles = [heading.title for heading in headings if heading.title]
+    while len(titles) > 1 and len(" > ".join(titles)) > MAX_PATH_CHARS:
+        titles.pop(0)  # the nearest says most
+    return " > ".join(titles)
