@@ -69,6 +69,16 @@ def config_path(given: str | os.PathLike[str] | None = None) -> "Path":
     return _located(None, "", "XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
 
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Return a path as this process means it: from its current directory, `~` as the home folder."""
+    return os.path.abspath(os.path.expanduser(os.fspath(path)))
+
+
+def place(workspace: str) -> str:
+    """Return what a workspace is named by: a path (which begins with `/`, `~` or `.`) made absolute, or a namespace."""
+    return absolute(workspace) if workspace.startswith(("/", "~", ".")) else workspace
+
+
 def _default_socket() -> str:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     folder = f"{runtime}/memoryd" if runtime else f"{os.environ.get('TMPDIR') or '/tmp'}/memoryd-{os.getuid()}"

@@ -29,6 +29,7 @@ from memoryd.daemon.listen import listening_socket
 from memoryd.daemon.server import Server
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.workspaces.watching import Watchers
 from memoryd.models import Floors, ModelError, pull
 from waiting import wait_until
 
@@ -139,9 +140,12 @@ class Daemon:
             self.server = Server(self.core, self._config.server, listener, self._stop.set, self.jobs)
             judge = Judge(self.core)
             judge.start()
+            watchers = Watchers(self.core)
+            watchers.start()
             await self.server.start()
             self._ready.set()
             await self._stop.wait()
+            await asyncio.to_thread(watchers.close)
             judge.close()
             await self.server.stop()
 

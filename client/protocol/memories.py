@@ -43,6 +43,8 @@ class Memory(Struct, kw_only=True):
     start_line: int | None = None
     end_line: int | None = None
     contradicts: list[str] = []
+    links: list[str] = []
+    linked_from: list[str] = []
 
 
 class Page(Struct, kw_only=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.cognition.provider import Cognition
 from memoryd.daemon.config import Config
+from memoryd.daemon.core.workspaces import Workspaces
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
@@ -46,6 +47,7 @@ class Core:
         self.hot, self.recalls = HotBuffer(), Recalls()
         self.cognition = Cognition()
         self.effects = Effects(self.store, self.hot, self.recalls)
+        self.workspaces = Workspaces(config.workspaces)
         self.sources = Sources(
             self.store, self.embedding, config.search, traces, clock, self.active, self.hot, self.effects
         )
@@ -58,6 +60,7 @@ class Core:
 
     def close(self) -> None:
         """Stop the background work, write everything down, close the database."""
+        self.workspaces.close()
         self.effects.close()
         self.embedding.close()
         self.store.close()

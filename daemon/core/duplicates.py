@@ -69,7 +69,7 @@ def equal(core: Core, connection: apsw.Connection, place: Place, memory: NewMemo
     found = rows.select(
         connection,
         # By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
-        f"m.content_hash = ? AND m.namespace = ? AND +m.type = ? AND {ALIVE} LIMIT 1",
+        f"m.content_hash = ? AND m.namespace = ? AND +m.type = ? AND +m.tier <> 'documents' AND {ALIVE} LIMIT 1",
         (key, place.number, memory.type, core.clock()),
     )
     return found[0] if found else None

@@ -18,6 +18,7 @@ from memoryd.client.protocol import (
     Page,
     Stats,
 )
+from memoryd.daemon.core import mentions
 from memoryd.daemon.core.changing import resolve, visible
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import history, namespaces, present, rows
@@ -41,6 +42,7 @@ def get(core: Core, call: Get) -> Memory:
     with core.store.reading() as connection:
         row = resolve(connection, call.id, condition)
         [memory] = present.memories(connection, core.store.namespaces, [row], condition)
+        mentions.show(connection, row, memory, condition)
     return memory
 
 

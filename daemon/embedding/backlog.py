@@ -6,6 +6,7 @@ from typing import Any
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.store import vectors
+from memoryd.daemon.store.rows import EMBEDDED
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
 
@@ -20,7 +21,7 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
     if not rows:
         return False
     with store.reading() as connection:
-        sql = f"SELECT row, text_hash, content FROM memories WHERE row IN ({', '.join(map(str, rows))})"
+        sql = f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({', '.join(map(str, rows))})"
         texts: list[Any] = connection.execute(sql).fetchall()
     made = bulk.embed(generation.embedder, [text for _, _, text in texts])
     outcomes = [(row, key, vector) for (row, key, _), vector in zip(texts, made, strict=True)]

@@ -13,7 +13,7 @@ from memoryd.daemon.store.writer import Transaction
 _DAY_S = 86400.0
 _EXPIRED = (
     "SELECT m.row, m.id, m.expires_at FROM memories m WHERE m.expires_at IS NOT NULL AND m.expires_at <= ?"
-    " AND NOT m.pinned ORDER BY m.expires_at, m.row"
+    " AND NOT m.pinned AND m.tier <> 'documents' ORDER BY m.expires_at, m.row"  # what a file holds stays as long as it
 )
 
 

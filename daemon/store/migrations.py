@@ -292,6 +292,8 @@ CREATE TABLE workspaces (
   namespace TEXT NOT NULL UNIQUE,
   root TEXT NOT NULL UNIQUE,     -- absolute, symlinks resolved
   globs TEXT NOT NULL,           -- a JSON list of patterns, relative to the root
+  device INTEGER NOT NULL,       -- the file system it lay on when it last held files: another one that holds none is
+                                 -- not its disk
   created_at REAL NOT NULL
 ) STRICT;
 CREATE TABLE files (

@@ -8,6 +8,11 @@ import msgspec
 
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 
+# The embedded text of a memory `m`: a part of a file stands under its headings. `embedded_text` says the same.
+EMBEDDED = (
+    "CASE WHEN m.tier = 'documents' THEN coalesce(m.metadata ->> '$.heading' || char(10), '') || m.content"
+    " ELSE m.content END"
+)
 CANDIDATES = 6  # ids looked up for a prefix that may not be unique
 _IN_LIMIT = 500  # values per IN list
 _HEX = frozenset("0123456789abcdef")
@@ -58,6 +63,11 @@ def _row(values: Sequence[Any]) -> Row:
 def select(connection: apsw.Connection, where: str, values: Sequence[Any]) -> list[Row]:
     """Return the rows for a condition (and ORDER BY, LIMIT) on the alias `m`."""
     return [_row(found) for found in connection.execute(f"{_SELECT} WHERE {where}", values)]
+
+
+def embedded_text(content: str, heading: str) -> str:
+    """Return the embedded text of a part of a file under its headings; `EMBEDDED` says the same."""
+    return f"{heading}\n{content}" if heading else content
 
 
 def by_rows(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, Row]:

@@ -87,7 +87,10 @@ def matrix_of(blobs: Sequence[bytes]) -> Vector:
 
 
 def everything(connection: apsw.Connection, model: int) -> Iterator[Any]:
-    """Yield (row, namespace, type, vector blob or None) of every memory: what the RAM index is built from."""
+    """Yield (row, namespace, type, vector blob or None) of every memory: what the RAM index is built from.
+
+    A part of a file has no type there: by type an add looks for duplicates, and it must not be merged into a file.
+    """
     return connection.execute(_PLACES, (model,))
 
 
@@ -97,7 +100,7 @@ def places(connection: apsw.Connection, model: int, numbers: Iterable[int]) -> I
 
 
 _PLACES = (
-    "SELECT m.row, m.namespace, m.type, e.vector FROM memories m"
+    "SELECT m.row, m.namespace, CASE WHEN m.tier = 'documents' THEN '' ELSE m.type END, e.vector FROM memories m"
     " LEFT JOIN vec_embeddings e ON e.model = ? AND e.text_hash = m.text_hash"
 )
 

@@ -62,11 +62,24 @@ def created_at(connection: apsw.Connection, number: int) -> float:
     return float(found or 0.0)
 
 
-def insert(connection: apsw.Connection, namespace: str, root: str, globs: Iterable[str], now: float) -> int:
+def device(connection: apsw.Connection, number: int) -> int | None:
+    """Return the file system that a workspace lay on when it last held files."""
+    found: Any = connection.execute("SELECT device FROM workspaces WHERE id = ?", (number,)).get
+    return None if found is None else int(found)
+
+
+def set_device(connection: apsw.Connection, number: int, value: int) -> None:
+    """Keep the file system that a workspace lies on."""
+    connection.execute("UPDATE workspaces SET device = ? WHERE id = ?", (value, number))
+
+
+def insert(
+    connection: apsw.Connection, namespace: str, root: Path, globs: Iterable[str], device: int, now: float
+) -> int:
     """Insert a workspace and return its number."""
     number = connection.execute(
-        "INSERT INTO workspaces (namespace, root, globs, created_at) VALUES (?, ?, ?, ?) RETURNING id",
-        (namespace, root, json.dumps(list(globs)), now),
+        "INSERT INTO workspaces (namespace, root, globs, device, created_at) VALUES (?, ?, ?, ?, ?) RETURNING id",
+        (namespace, str(root), json.dumps(list(globs)), device, now),
     ).get
     assert isinstance(number, int)
     return number
@@ -142,7 +155,7 @@ def sums(connection: apsw.Connection, workspace: Workspace) -> Sums:
     files, indexed_at = connection.execute(
         "SELECT count(*), max(indexed_at) FROM files WHERE workspace = ?", (workspace.id,)
     ).fetchone() or (0, None)
-    return Sums(files, chunks, indexed_at)  # type: ignore[arg-type]
+    return Sums(files, chunks, indexed_at)
 
 
 def without_vector(connection: apsw.Connection, workspace: Workspace, model: int) -> int:
@@ -155,13 +168,16 @@ def without_vector(connection: apsw.Connection, workspace: Workspace, model: int
     return int(found)
 
 
-def orphans(connection: apsw.Connection) -> list[str]:
-    """Return the paths of chunks whose file belongs to no workspace."""
+def orphans(connection: apsw.Connection, among: Iterable[int] | None = None) -> list[int]:
+    """Return the rows of chunks whose file belongs to no workspace, of all or `among` some rows."""
+    chosen = "TRUE" if among is None else f"m.row IN ({', '.join(map(str, among))})"
     found: Any = connection.execute(
-        "SELECT DISTINCT path FROM memories WHERE path IS NOT NULL AND tier = 'documents'"
-        " EXCEPT SELECT rtrim(w.root, '/') || '/' || f.path FROM files f JOIN workspaces w ON w.id = f.workspace"
+        f"SELECT m.row FROM memories m WHERE m.path IS NOT NULL AND m.tier = 'documents' AND {chosen} AND NOT EXISTS"
+        " (SELECT 1 FROM workspaces w JOIN files f ON f.workspace = w.id"
+        " AND f.path = substr(m.path, length(rtrim(w.root, '/')) + 2)"
+        " WHERE m.path >= rtrim(w.root, '/') || '/' AND m.path < rtrim(w.root, '/') || '0')"
     )
-    return [path for (path,) in found]
+    return [row for (row,) in found]
 
 
 # Mentions ------------------------------------------------------------------------------------------------------------
@@ -177,10 +193,39 @@ def mentioned(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, set
     names: dict[int, set[str]] = {}
     sql = f"SELECT memory, name FROM mentions WHERE memory IN ({', '.join(map(str, rows))})"
     for row, name in connection.execute(sql):
-        names.setdefault(row, set()).add(name)  # type: ignore[arg-type]
+        names.setdefault(row, set()).add(name)
     return names
 
 
 def unmention(connection: apsw.Connection, row: int) -> None:
     """Forget which names a chunk refers to."""
     connection.execute("DELETE FROM mentions WHERE memory = ?", (row,))
+
+
+def holding(connection: apsw.Connection, path: str) -> Workspace | None:
+    """Return the workspace that an absolute path lies in."""
+    return next((found for found in everyone(connection) if path.startswith(below(found.root)[0])), None)
+
+
+def paths(connection: apsw.Connection, workspace: Workspace) -> list[str]:
+    """Return the absolute paths of the files of a workspace."""
+    start = below(workspace.root)[0]
+    found: Any = connection.execute("SELECT path FROM files WHERE workspace = ? ORDER BY path", (workspace.id,))
+    return [start + path for (path,) in found]
+
+
+def seen(connection: apsw.Connection, path: str, reached: str) -> bool:
+    """Tell whether a chunk of a file lies in the `reached` namespaces (an SQL condition on `m`)."""
+    sql = f"SELECT 1 FROM memories m WHERE m.path = ? AND m.tier = 'documents' AND {reached} LIMIT 1"
+    return connection.execute(sql.replace("m.namespace", "+m.namespace"), (path,)).get is not None
+
+
+def mentioning(connection: apsw.Connection, workspace: Workspace, name: str, reached: str, limit: int) -> list[str]:
+    """Return the files of a workspace that refer to a name, as far as the `reached` namespaces show it."""
+    found: Any = connection.execute(
+        # CROSS JOIN: the few mentions first.
+        "SELECT DISTINCT m.path FROM mentions n CROSS JOIN memories m ON m.row = n.memory"
+        f" WHERE n.name = ? AND m.path >= ? AND m.path < ? AND {reached} ORDER BY 1 LIMIT ?",
+        (name, *below(workspace.root), limit),
+    )
+    return [path for (path,) in found]

@@ -1,14 +1,20 @@
 """Which workspaces there are: adding, removing, finding one by its namespace or by a path inside it."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from memoryd.client.errors import NotFound
+from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import workspaces
+from memoryd.daemon.documents.scan import GLOBS
+from memoryd.daemon.store import namespaces, workspaces
 from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.workspaces import indexing
 
-__all__ = ["Workspace", "everyone", "find"]
+__all__ = ["Workspace", "add", "everyone", "find", "remove"]
+
+_SHOWN = 10
 
 
 def everyone(core: Core) -> list[Workspace]:
@@ -18,15 +24,98 @@ def everyone(core: Core) -> list[Workspace]:
 
 
 def find(core: Core, name_or_path: str) -> Workspace:
-    """Return the workspace of a namespace, or the one that a path lies in; raise `NotFound`."""
+    """Return the workspace of a namespace, or the one that an absolute path lies in; raise `NotFound`."""
     known = everyone(core)
-    for workspace in known:
-        if workspace.namespace == name_or_path.strip("/") and not name_or_path.startswith("/"):
-            return workspace
-    if name_or_path.startswith("/"):
-        real = Path(os.path.realpath(name_or_path))
-        for workspace in known:
-            if real.is_relative_to(workspace.root) or Path(name_or_path).is_relative_to(workspace.root):
-                return workspace
-    there = ", ".join(workspace.namespace for workspace in known[:10]) or "none; `memctl workspace add PATH` adds one"
-    raise NotFound(f"There is no workspace {name_or_path[:200]!r}. There are: {there}.", {"workspace": name_or_path})
+    found = _at(known, name_or_path) if name_or_path.startswith("/") else _named(known, name_or_path.strip("/"))
+    if found is None:
+        there = ", ".join(workspace.namespace for workspace in known[:_SHOWN])
+        advice = f"There are: {there}." if there else "There is none; `memctl workspace add PATH` adds one."
+        raise NotFound(f"There is no workspace {name_or_path[:200]!r}. {advice}", {"workspace": name_or_path[:200]})
+    return found
+
+
+def _named(known: Sequence[Workspace], name: str) -> Workspace | None:
+    return next((workspace for workspace in known if workspace.namespace == name), None)
+
+
+def _at(known: Sequence[Workspace], path: str) -> Workspace | None:
+    places = (Path(os.path.normpath(path)), Path(os.path.realpath(path)))
+    return next((w for w in known if any(place.is_relative_to(w.root) for place in places)), None)
+
+
+def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> Workspace:
+    """Make a folder a workspace; raise `Invalid` for a path that cannot be one, `Conflict` for one that is taken."""
+    root, device = _folder(path)
+    name = _namespace(root, namespace)
+    patterns = tuple(globs) or GLOBS
+    _check_globs(patterns)
+
+    def job(transaction: Transaction) -> Workspace:
+        connection = transaction.connection
+        for other in workspaces.everyone(connection):
+            _check_apart(root, name, other)
+        number = workspaces.insert(connection, name, root, patterns, device, core.clock())
+        core.store.namespaces.ensure(transaction, name)
+        return Workspace(number, name, root, patterns)
+
+    added = core.store.write(job).result()
+    core.workspaces.changed()
+    return added
+
+
+def _folder(path: str) -> tuple[Path, int]:
+    if not path.startswith("/") or "\0" in path:
+        raise Invalid(f"The path {path[:200]!r} is not absolute.")
+    try:
+        root = os.path.realpath(path, strict=True)
+        with os.scandir(root):
+            return Path(root), os.stat(root).st_dev
+    except FileNotFoundError:
+        raise Invalid(f"{path} does not exist.") from None
+    except NotADirectoryError:
+        raise Invalid(f"{path} is not a folder.") from None
+    except OSError as error:
+        raise Invalid(f"{path} cannot be looked into: {error.strerror}.") from None
+
+
+def _check_globs(patterns: Sequence[str]) -> None:
+    for pattern in patterns:
+        parts = pattern.split("/")
+        if pattern.startswith("/") or ".." in parts or "\0" in pattern or not pattern.strip("/"):
+            raise Invalid(f"The pattern {pattern[:200]!r} is not one of files inside the folder.")
+
+
+def _namespace(root: Path, given: str | None) -> str:
+    if given is not None:
+        name = namespaces.check(given.strip("/"))
+        if not name:
+            raise Invalid("A workspace needs a namespace of its own, not the root.")
+        return name
+    try:
+        if not root.name:
+            raise Invalid("The root folder has no name.")
+        root.name.encode()
+        return namespaces.check(root.name)
+    except (Invalid, UnicodeEncodeError):
+        raise Invalid(f"The name of {root!s:.200} cannot be a namespace; give one with --namespace.") from None
+
+
+def _check_apart(root: Path, name: str, other: Workspace) -> None:
+    about = {"namespace": other.namespace, "root": str(other.root)}
+    if root == other.root:
+        raise Conflict(f"{root} is a workspace already: {other.namespace}.", about)
+    if root.is_relative_to(other.root):
+        raise Conflict(f"{root} lies inside the workspace {other.namespace} ({other.root}).", about)
+    if other.root.is_relative_to(root):
+        raise Conflict(f"{root} holds the workspace {other.namespace} ({other.root}).", about)
+    if name == other.namespace:
+        raise Conflict(f"The namespace {name} is that of {other.root}; give another one with --namespace.", about)
+
+
+def remove(core: Core, name_or_path: str) -> tuple[Workspace, int]:
+    """Forget a workspace and delete what is indexed of it; return it and how many chunks it had."""
+    workspace = find(core, name_or_path)
+    core.store.write(lambda transaction: workspaces.delete(transaction.connection, workspace.id)).result()
+    core.workspaces.changed()
+    core.workspaces.forget(workspace.id)
+    return workspace, indexing.sweep(core)

@@ -33,6 +33,9 @@ WRITES = {"add", "add_many", "update", "tag", "delete", "undo", "use_model", "ve
     "pause_job",
     "resume_job",
     "import_memories",
+    "add_workspace",
+    "remove_workspace",
+    "index_workspace",
 }
 
 

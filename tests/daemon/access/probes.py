@@ -246,6 +246,11 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.GraphAbstract: _once(protocol.GraphAbstract(dry_run=True)),
     protocol.GraphRegroup: _once(protocol.GraphRegroup(dry_run=True)),
     protocol.ExportMemories: _exports,
+    protocol.Workspaces: _once(protocol.Workspaces()),
+    protocol.GetWorkspace: _once(protocol.GetWorkspace(workspace=BETA), protocol.GetWorkspace(workspace="/")),
+    protocol.AddWorkspace: _once(protocol.AddWorkspace(path="/", namespace=BETA)),
+    protocol.RemoveWorkspace: _once(protocol.RemoveWorkspace(workspace=BETA)),
+    protocol.IndexWorkspace: _once(protocol.IndexWorkspace(), protocol.IndexWorkspace(workspace=BETA, force=True)),
     protocol.ImportMemories: _once(
         protocol.ImportMemories(records=[]), protocol.ImportMemories(records=[], dry_run=True)
     ),

@@ -1,0 +1,106 @@
+"""What RAM holds of workspaces: the readers of their files, their locks, how each is watched, threads at work on them.
+
+Each workspace has a reader, locks and a state of its own, so that one whose disk hangs holds up no other.
+
+Locks: `passing` is held while one looks at all files, `writing` while some files are read and what they hold is
+written; `passing` before `writing`, and nothing else is waited for meanwhile but the reader and the writer.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from memoryd.client.errors import Unavailable
+from memoryd.client.protocol import Watching
+from memoryd.daemon.config import WorkspacesConfig
+from memoryd.daemon.documents.reader import Reader
+from memoryd.daemon.process import be_nice
+
+T = TypeVar("T")
+
+_JOIN_LIMIT_S = 10.0
+
+
+class Live:
+    """One workspace at work."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.passing, self.writing = threading.Lock(), threading.Lock()
+        self.removed = False
+        self.progress: tuple[int, int] | None = None  # files done and to do, while a pass goes on
+        self.problems: dict[str, str] = {}  # what the latest pass could not look at, by relative path
+        self.folders: frozenset[str] = frozenset()  # what the latest pass looked into
+        self.scanned_at: float | None = None
+        self.watching: Watching = "off"
+        self.reason = ""
+        self.since: float | None = None
+        self.watches = 0  # of inotify
+
+
+class Workspaces:
+    """All workspaces of a core. `changed` hears of one that was added or removed."""
+
+    def __init__(self, config: WorkspacesConfig) -> None:
+        self._config = config
+        self._lives: dict[int, Live] = {}
+        self._threads: set[threading.Thread] = set()
+        self._lock = threading.Lock()
+        self.stopping = threading.Event()
+        self.changed: Callable[[], None] = lambda: None
+        self.crowded: Callable[[], bool] = lambda: False
+
+    def live(self, number: int) -> Live:
+        """Return what RAM holds of a workspace."""
+        with self._lock:
+            found = self._lives.get(number)
+            if found is None:
+                config = self._config
+                found = Live(Reader(config.chunk_chars, config.overlap_chars, config.max_file_bytes))
+                self._lives[number] = found
+            return found
+
+    def forget(self, number: int) -> None:
+        """Let go of a workspace that was removed."""
+        with self._lock:
+            found = self._lives.pop(number, None)
+        if found is not None:
+            found.removed = True
+            found.reader.close()
+
+    def check_open(self) -> None:
+        """Raise `Unavailable` once the daemon stops."""
+        if self.stopping.is_set():
+            raise Unavailable("The daemon is stopping; the rest is indexed after its next start.")
+
+    def apart(self, name: str, work: Callable[[], T]) -> "Future[T]":
+        """Run work on a low-priority thread of its own."""
+        self.check_open()
+        future: Future[T] = Future()
+
+        def run() -> None:
+            be_nice()
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+            finally:
+                with self._lock:
+                    self._threads.discard(thread)
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        with self._lock:
+            self._threads.add(thread)
+        thread.start()
+        return future
+
+    def close(self) -> None:
+        """Stop what is at work and end the readers."""
+        self.stopping.set()
+        with self._lock:
+            threads, lives = list(self._threads), list(self._lives.values())
+        for thread in threads:
+            thread.join(_JOIN_LIMIT_S)
+        for live in lives:
+            live.reader.close()

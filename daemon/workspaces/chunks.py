@@ -1,0 +1,187 @@
+"""What the index holds of one file: its chunks as rows of `memories`, put in place of those that are there.
+
+A row that is the same as a chunk stays, with its id and its vector, and gets new lines; so an edit embeds only what it
+changed. Everything about a row comes from its file, so an index built anew is the same, ids included.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from memoryd.daemon.core.checks import check_word, content_hash, metadata_text
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.documents.document import Chunk, Document
+from memoryd.daemon.search.profiles import dated
+from memoryd.daemon.store import namespaces, rows, vectors, workspaces
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.store.writer import Transaction
+
+SOURCE = "file"
+_HEADING, _TAGS = "heading", "tags"
+_MEMORY = "memory"  # the folder whose sub-folders are namespaces
+_FOLLOWS = ("start_line", "end_line", "expires_at", "pinned", "created_at", "updated_at")  # a row that stays gets these
+_Key = tuple[Any, ...]
+
+
+class Wanted(NamedTuple):
+    """A chunk as the row that it is to be, and the names that it refers to."""
+
+    row: Row
+    links: frozenset[str]
+
+
+class File(NamedTuple):
+    """What is to be in the index of one file."""
+
+    path: str  # absolute
+    namespace: str
+    wanted: list[Wanted]
+
+
+class Difference(NamedTuple):
+    """What putting a file into the index did: rows that are new, gone, and how many stayed."""
+
+    new: list[int]
+    gone: list[int]
+    kept: int
+
+
+def namespace_of(workspace: Workspace, relative: str) -> str:
+    """Return the namespace of a file: the workspace's, or one inside it for a sub-folder of `memory`."""
+    parts = relative.split("/")
+    inner = len(parts) > 2 and parts[0] == _MEMORY
+    return f"{workspace.namespace}/{parts[1]}" if inner else workspace.namespace
+
+
+def absolute(workspace: Workspace, relative: str) -> str:
+    """Return the path of a file as the rows of its chunks have it."""
+    return f"{str(workspace.root).rstrip('/')}/{relative}"
+
+
+def file_of(workspace: Workspace, relative: str, document: Document) -> File:
+    """Return what is to be in the index of a file that was read; raise `Invalid` for what cannot be in it."""
+    path = absolute(workspace, relative)
+    namespace = namespaces.check(namespace_of(workspace, relative))
+    front = document.front
+    check_word("type", front.type)
+    changed_at = document.mtime_ns / 1e9
+    date = dated(path)
+    taken: dict[bytes, int] = {}
+    wanted = []
+    for chunk in document.chunks:
+        text_hash = vectors.text_hash(rows.embedded_text(chunk.content, chunk.heading))
+        taken[text_hash] = taken.get(text_hash, 0) + 1
+        row = Row(
+            id=_id(path, text_hash, taken[text_hash]),
+            namespace=0,  # its number is known to the writer
+            type=front.type,
+            source=SOURCE,
+            tier=workspaces.TIER,
+            importance=0.5,
+            created_at=changed_at if date is None else date,
+            updated_at=changed_at,
+            expires_at=front.expires_at,
+            pinned=int(front.pinned),
+            path=path,
+            start_line=chunk.start_line,
+            end_line=chunk.end_line,
+            content_hash=content_hash(chunk.content),
+            text_hash=text_hash,
+            metadata=_metadata(document, chunk),
+            content=chunk.content,
+        )
+        wanted.append(Wanted(row, frozenset(chunk.links)))
+    return File(path, namespace, wanted)
+
+
+def _id(path: str, text_hash: bytes, number: int) -> str:
+    """Return an id that the same text of the same file has again in an index built anew."""
+    return hashlib.sha256(b"%s\0%s\0%d" % (path.encode("utf-8", "surrogateescape"), text_hash, number)).hexdigest()[:32]
+
+
+def _metadata(document: Document, chunk: Chunk) -> str:
+    front = document.front
+    found = {key: value for key, value in front.metadata.items() if key not in (_HEADING, _TAGS)}
+    if front.tags:
+        found[_TAGS] = front.tags
+    if chunk.heading:
+        found[_HEADING] = chunk.heading
+    return metadata_text(found)
+
+
+def _key(row: Row) -> _Key:
+    return row.namespace, row.type, row.text_hash, row.content_hash, row.metadata
+
+
+def put(core: Core, transaction: Transaction, file: File) -> Difference:
+    """Put the chunks of a file in place of those that the index holds, within the writer's transaction."""
+    connection = transaction.connection
+    number = core.store.namespaces.ensure(transaction, file.namespace) if file.wanted else 0
+    there: dict[_Key, list[Row]] = {}
+    present = rows.by_rows(connection, workspaces.rows_of(connection, file.path))
+    for row in sorted(present.values(), key=lambda row: (-(row.start_line or 0), -row.row)):
+        there.setdefault(_key(row), []).append(row)
+    new: list[Wanted] = []
+    kept: list[tuple[Row, Wanted]] = []
+    for wanted in file.wanted:
+        wanted.row.namespace = number
+        same = there.get(_key(wanted.row))
+        if same:
+            kept.append((same.pop(), wanted))
+        else:
+            new.append(wanted)
+    gone = [row.row for rest in there.values() for row in rest]
+    rows.delete(connection, gone)
+    _follow(connection, kept)
+    added = _add(connection, new, {row.id for row, _ in kept})
+    return Difference(added, gone, len(kept))
+
+
+def remove(transaction: Transaction, path: str) -> list[int]:
+    """Delete the chunks of a file; return their rows."""
+    gone = workspaces.rows_of(transaction.connection, path)
+    rows.delete(transaction.connection, gone)
+    return gone
+
+
+def _follow(connection: apsw.Connection, kept: Sequence[tuple[Row, Wanted]]) -> None:
+    """Bring the rows that stay up to date: where they are now, and what else may have changed around them."""
+    assignments = ", ".join(f"{name} = ?" for name in _FOLLOWS)
+    changed = [
+        (*(getattr(wanted.row, name) for name in _FOLLOWS), row.row)
+        for row, wanted in kept
+        if any(getattr(row, name) != getattr(wanted.row, name) for name in _FOLLOWS)
+    ]
+    connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", changed)
+    known = workspaces.mentioned(connection, (row.row for row, _ in kept))
+    for row, wanted in kept:
+        if known.get(row.row, set()) != wanted.links:
+            workspaces.unmention(connection, row.row)
+            workspaces.mention(connection, row.row, wanted.links)
+
+
+def _add(connection: apsw.Connection, new: Iterable[Wanted], taken: set[str]) -> list[int]:
+    added = []
+    for wanted in new:
+        row, again = wanted.row, 0
+        while row.id in taken or rows.by_ids(connection, [row.id]):
+            again += 1  # equal parts of one file that came and went, or an id that an import chose
+            row.id = _id(row.id, row.text_hash, again)
+        taken.add(row.id)
+        number = rows.insert(connection, row)
+        workspaces.mention(connection, number, wanted.links)
+        added.append(number)
+    return added
+
+
+def touched(connection: apsw.Connection, path: str, mtime_ns: int) -> None:
+    """Bring the times of the chunks of a file up to date that was written anew with what it held before."""
+    at = mtime_ns / 1e9
+    created = "created_at" if dated(path) is not None else "?2"
+    connection.execute(
+        f"UPDATE memories SET updated_at = ?2, created_at = {created} WHERE path = ?1 AND tier = 'documents'",
+        (path, at),
+    )

@@ -1,0 +1,232 @@
+"""Watching workspaces: one low-priority thread each, so that one that fails or hangs holds up no other.
+
+Each folder that a pass looks into is watched by itself (inotify, through watchfiles), not whatever lies below it: what
+the patterns do not name costs no watch. Names of known files lead to reading just these; anything else that may matter
+(a new file, a folder, a .gitignore, more than `_MANY` names) leads to a pass, which reads what differs.
+
+Where the system gives no (more) watches, the thread makes a pass every few seconds and says so. While the folder is not
+there, nothing is touched; the thread looks for it and makes a pass once it is back.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Protocol
+
+from watchfiles._rust_notify import RustNotify
+
+from memoryd.client.errors import MemorydError, NotFound, Unavailable
+from memoryd.client.protocol import Watching
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.process import be_nice
+from memoryd.daemon.store import workspaces
+from memoryd.daemon.workspaces import indexing, registry
+from memoryd.daemon.workspaces.indexing import Gone
+from memoryd.daemon.workspaces.registry import Workspace
+
+_DEBOUNCE_MS = 1000  # a burst is taken in parts of so long
+_STEP_MS = 50  # changes that come within so long of each other are one
+_LOOK_MS = 2000  # how often the folder itself is looked at: who watches it does not hear that it was replaced
+_MANY = 200  # names, from which a pass costs less
+_AGAIN_S = 60.0  # until watches are asked for again where there were none
+_SCAN_SHARE = 20  # a folder is scanned for at most one part in so many of the time
+_CLOSE_LIMIT_S = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class Notify(Protocol):
+    """What tells of changes in folders."""
+
+    def watch(
+        self, debounce_ms: int, step_ms: int, timeout_ms: int, stop_event: threading.Event
+    ) -> set[tuple[int, str]] | str: ...
+
+    def close(self) -> None: ...
+
+
+def inotify(folders: Sequence[str]) -> Notify:
+    """Watch folders, not what lies below them; raise `OSError` when the system gives no watch."""
+    try:
+        return RustNotify(list(folders), False, False, 0, False, True)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # the limits of inotify come as different classes
+        raise OSError(str(error)) from None
+
+
+class Watchers:
+    """The threads of all workspaces. `notify` makes what tells of changes."""
+
+    def __init__(self, core: Core, notify: Callable[[Sequence[str]], Notify] = inotify) -> None:
+        self._core, self._notify = core, notify
+        self._threads: dict[int, _Watcher] = {}
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Begin to watch, and to bring the index up to date with what happened while nobody did."""
+        self._core.workspaces.changed = self.follow
+        self._core.workspaces.apart("workspaces", self._begin)
+
+    def _begin(self) -> None:
+        try:
+            gone = indexing.sweep(self._core)
+            if gone:
+                log.info("%d chunks belonged to no workspace and were removed", gone)
+        except Unavailable:
+            return
+        except MemorydError as error:
+            log.warning("chunks of former workspaces could not be removed: %s", error)
+        self.follow()
+
+    def follow(self) -> None:
+        """Watch the workspaces that there are, and no other."""
+        with self._lock:
+            if self._core.workspaces.stopping.is_set():
+                return
+            known = {workspace.id: workspace for workspace in registry.everyone(self._core)}
+            for number in self._threads.keys() - known.keys():
+                self._threads.pop(number).stop.set()
+            for number in known.keys() - self._threads.keys():
+                self._threads[number] = _Watcher(self._core, known[number], self._notify)
+                self._threads[number].start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._core.workspaces.stopping.set()
+        with self._lock:
+            threads = list(self._threads.values())
+        for thread in threads:
+            thread.stop.set()
+        for thread in threads:
+            thread.join(_CLOSE_LIMIT_S)
+
+
+class _Watcher(threading.Thread):
+    def __init__(self, core: Core, workspace: Workspace, notify: Callable[[Sequence[str]], Notify]) -> None:
+        super().__init__(name=f"workspace-{workspace.id}", daemon=True)
+        self.core, self.workspace = core, workspace
+        self.live = core.workspaces.live(workspace.id)
+        self.stop = threading.Event()
+        self._notify = notify
+        self._names = frozenset(pattern.rsplit("/", 1)[-1] for pattern in workspace.globs)
+
+    def run(self) -> None:
+        be_nice()
+        while not self._ended():
+            try:
+                self._watch()
+            except Gone as error:
+                self._say("gone", error.message)
+                self._wait(_LOOK_MS / 1000)
+            except (NotFound, Unavailable):
+                self._wait(0.1)  # removed meanwhile, or stopping
+            except Exception as error:
+                known = isinstance(error, MemorydError)
+                log.warning("workspace %s: %s", self.workspace.namespace, error, exc_info=not known)
+                self._say("scanning", f"It failed and is tried again: {error}")
+                self._wait(self.core.config.workspaces.scan_every_s)
+        if not self.live.removed:
+            self._say("off", "")
+
+    def _ended(self) -> bool:
+        return self.stop.is_set() or self.core.workspaces.stopping.is_set() or self.live.removed
+
+    def _wait(self, seconds: float) -> None:
+        self.stop.wait(seconds)
+
+    def _say(self, watching: Watching, reason: str, watches: int = 0) -> None:
+        """Keep for `status`, and tell the log, how the workspace is watched."""
+        live = self.live
+        if (live.watching, live.reason) != (watching, reason):
+            live.since = self.core.clock()
+            level = logging.WARNING if watching in ("scanning", "gone") else logging.INFO
+            log.log(level, "workspace %s (%s): %s", self.workspace.namespace, watching, reason or self.workspace.root)
+        live.reason, live.watches, live.watching = reason, watches, watching
+
+    # With inotify ----------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Watch until the folders are others, or the folder is gone."""
+        identity = _identity(self.workspace.root)
+        folders = frozenset(indexing.scan(self.core, self.workspace).folders) or self.live.folders
+        try:
+            notify = self._notify([os.path.join(self.workspace.root, folder) for folder in sorted(folders)])
+        except FileNotFoundError:
+            return  # a folder went at this moment
+        except OSError as error:
+            self._scan_for_a_while(f"The system gives no watches ({error}); raise fs.inotify.max_user_watches.")
+            return
+        try:
+            self._say("inotify", "", len(folders))
+            self._pass()
+            while not self._ended() and self.live.folders <= folders and _identity(self.workspace.root) == identity:
+                heard = notify.watch(_DEBOUNCE_MS, _STEP_MS, _LOOK_MS, self.stop)
+                if isinstance(heard, set):
+                    self._heard({path for _, path in heard}, folders)
+        finally:
+            notify.close()
+
+    def _heard(self, paths: Iterable[str], folders: frozenset[str]) -> None:
+        names = [name for path in paths if (name := self._relative(path)) is not None and self._concerns(name, folders)]
+        if not names:
+            return
+        known = len(names) <= _MANY and self._known(names)
+        if known:
+            indexing.reindex(self.core, self.workspace, sorted(names))
+        else:
+            self._pass()
+
+    def _relative(self, path: str) -> str | None:
+        root = str(self.workspace.root).rstrip("/") + "/"
+        return path[len(root) :] if path.startswith(root) else None
+
+    def _concerns(self, name: str, folders: frozenset[str]) -> bool:
+        """Tell whether a name may be one of a file to index, a folder to look into or what decides about these."""
+        last = name.rsplit("/", 1)[-1]
+        if last.startswith("."):
+            return last == ".gitignore"
+        if any(fnmatchcase(last, pattern) for pattern in self._names) or name in folders:
+            return True
+        return os.path.isdir(os.path.join(self.workspace.root, name))
+
+    def _known(self, names: Sequence[str]) -> bool:
+        """Tell whether all names are those of files in the index, so that nothing else has to be asked about them."""
+        with self.core.store.reading() as connection:
+            return all(workspaces.stat(connection, self.workspace.id, name) is not None for name in names)
+
+    def _pass(self) -> None:
+        done = indexing.index(self.core, self.workspace)
+        if done.read or done.removed:
+            log.info(
+                "workspace %s: %d files indexed, %d removed; chunks: %d new, %d kept",
+                self.workspace.namespace,
+                done.indexed,
+                done.removed,
+                done.chunks_new,
+                done.chunks_kept,
+            )
+
+    # Without ---------------------------------------------------------------------------------------------------------
+
+    def _scan_for_a_while(self, reason: str) -> None:
+        """Make passes, until it is time to ask for watches again."""
+        self._say("scanning", reason)
+        until = time.monotonic() + _AGAIN_S
+        while not self._ended() and time.monotonic() < until:
+            began = time.monotonic()
+            self._pass()
+            took_s = time.monotonic() - began
+            self._wait(max(self.core.config.workspaces.scan_every_s, _SCAN_SHARE * took_s))
+
+
+def _identity(root: Path) -> tuple[int, int] | None:
+    try:
+        state = os.stat(root)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino

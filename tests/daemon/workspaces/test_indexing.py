@@ -1,0 +1,267 @@
+"""Indexing: files become chunks, an edit changes what it touched, what is gone from the files leaves the index."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryd.client.errors import Conflict, Invalid, NotFound
+from memoryd.client.protocol import Get, List
+from memoryd.daemon.core import reading
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.workspaces import indexing, registry
+from workbench import CountingEmbedder, found, running, wait_until
+
+
+def write(root: Path, relative: str, text: str) -> Path:
+    path = root / relative
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def sections(count: int, changed: int = -1, word: str = "changed") -> str:
+    """Return a file of so many chunks, one of which may be another."""
+    filler = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu " * 9
+    return "\n".join(
+        f"# Section {n}\n\nNumber {n} {word if n == changed else 'original'}. {filler}\n" for n in range(count)
+    )
+
+
+@pytest.fixture
+def root(folder: Path) -> Path:
+    made = folder / "notes"
+    made.mkdir()
+    return made
+
+
+def chunks(core: Core) -> dict[str, str]:
+    """Return the content of each chunk in the index by path and lines."""
+    page = reading.list_(core, List(tier=["documents"], limit=1000))
+    return {f"{m.path}:{m.start_line}-{m.end_line}": m.content for m in page}
+
+
+def added(core: Core, root: Path, **options: Any) -> Workspace:
+    workspace = registry.add(core, str(root), options.get("namespace"), options.get("globs", ()))
+    indexing.index(core, workspace)
+    return workspace
+
+
+def test_files_that_the_globs_name_are_chunks_with_their_place(core: Core, root: Path) -> None:
+    write(root, "MEMORY.md", "# Birds\n\nHerons stand still.\n")
+    write(root, "memory/2026-03-05.md", "Saw an egret.\n")
+    write(root, "README.md", "Not a memory.\n")
+    workspace = added(core, root)
+    assert workspace.namespace == "notes"
+    page = reading.list_(core, List(sort="created", ascending=True))
+    assert [(m.path, m.start_line, m.end_line) for m in page] == [
+        (str(root / "memory/2026-03-05.md"), 1, 1),
+        (str(root / "MEMORY.md"), 1, 3),
+    ]
+    daily, birds = page
+    assert (daily.tier, daily.source, daily.type, daily.namespace) == ("documents", "file", "note", "notes")
+    assert daily.created_at == 1772668800.0
+    assert birds.created_at == pytest.approx((root / "MEMORY.md").stat().st_mtime, abs=0.001)
+
+
+def test_a_second_pass_reads_nothing(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", "one\n")
+    workspace = added(core, root)
+    counts = indexing.index(core, workspace)
+    assert (counts.scanned, counts.read, counts.unchanged) == (1, 0, 1)
+
+
+def test_force_reads_all_and_keeps_what_is_the_same(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", "one\n")
+    workspace = added(core, root)
+    ids = {memory.id for memory in reading.list_(core, List())}
+    counts = indexing.index(core, workspace, force=True)
+    assert (counts.read, counts.chunks_new, counts.chunks_kept) == (1, 0, 1)
+    assert {memory.id for memory in reading.list_(core, List())} == ids
+
+
+def test_a_touched_file_is_read_and_only_its_times_change(core: Core, root: Path) -> None:
+    path = write(root, "memory/a.md", "one\n")
+    workspace = added(core, root)
+    os.utime(path, (1000, 1000))
+    counts = indexing.index(core, workspace)
+    assert (counts.read, counts.indexed, counts.unchanged) == (1, 0, 1)
+    [memory] = reading.list_(core, List())
+    assert memory.created_at == 1000
+
+
+def test_editing_one_line_of_a_hundred_chunks_embeds_at_most_two(folder: Path, root: Path) -> None:
+    embedder = CountingEmbedder()
+    path = write(root, "memory/long.md", sections(100))
+    with running(folder, embedder) as core:
+        workspace = added(core, root)
+        wait_until(lambda: core.embedding.pending() == 0)
+        assert len(chunks(core)) >= 100
+        embedder.texts.clear()
+        path.write_text(sections(100, changed=50, word="xylophone"))
+        counts = indexing.index(core, workspace)
+        wait_until(lambda: core.embedding.pending() == 0)
+        assert 1 <= len(embedder.texts) <= 2
+        assert counts.chunks_new == len(embedder.texts)
+        assert "xylophone" in found(core, "xylophone")[0]
+        assert not [text for text in chunks(core).values() if "Number 50 original" in text]
+
+
+def test_lines_of_chunks_below_an_inserted_line_follow_and_nothing_else_is_embedded(folder: Path, root: Path) -> None:
+    embedder = CountingEmbedder()
+    path = write(root, "memory/long.md", sections(20))
+    with running(folder, embedder) as core:
+        workspace = added(core, root)
+        wait_until(lambda: core.embedding.pending() == 0)
+        before = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
+        embedder.texts.clear()
+        path.write_text(f"# First\n\nA new beginning.\n\n{sections(20)}")
+        indexing.index(core, workspace)
+        wait_until(lambda: core.embedding.pending() == 0)
+        assert len(embedder.texts) == 1
+        after = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
+        moved = after.keys() & before.keys()
+        assert len(moved) == len(before)
+        assert all(after[text].start_line == (before[text].start_line or 0) + 4 for text in moved)
+        assert all(after[text].id == before[text].id for text in moved)
+
+
+def test_a_renamed_file_costs_no_embedding_and_a_removed_one_leaves(folder: Path, root: Path) -> None:
+    embedder = CountingEmbedder()
+    path = write(root, "memory/a.md", sections(5))
+    with running(folder, embedder) as core:
+        workspace = added(core, root)
+        wait_until(lambda: core.embedding.pending() == 0)
+        embedder.texts.clear()
+        path.rename(root / "memory/b.md")
+        counts = indexing.index(core, workspace)
+        assert (counts.removed, counts.indexed) == (1, 1)
+        assert core.embedding.pending() == 0
+        assert embedder.texts == []
+        assert all(place.startswith(str(root / "memory/b.md")) for place in chunks(core))
+        (root / "memory/b.md").unlink()
+        assert indexing.index(core, workspace).removed == 1
+        assert chunks(core) == {}
+        assert found(core, "Number 3 original") == []
+
+
+def test_the_embedded_text_begins_with_the_headings(folder: Path, root: Path) -> None:
+    embedder = CountingEmbedder()
+    write(root, "memory/a.md", "# Birds\n\n## Herons\n\nThey stand still.\n")
+    with running(folder, embedder) as core:
+        added(core, root)
+        wait_until(lambda: core.embedding.pending() == 0)
+        embedded = [f"{m.metadata['heading']}\n{m.content}" for m in reading.list_(core, List())]
+        assert sorted(embedder.texts) == sorted(embedded)
+        assert any("Birds > Herons" in text for text in embedded)
+
+
+def test_a_folder_that_is_not_there_keeps_its_index(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", "one\n")
+    workspace = added(core, root)
+    root.rename(root.with_name("elsewhere"))
+    with pytest.raises(indexing.Gone, match="cannot be looked into"):
+        indexing.index(core, workspace)
+    with pytest.raises(indexing.Gone):
+        indexing.reindex(core, workspace, ["memory/a.md"])
+    assert len(chunks(core)) == 1
+    root.with_name("elsewhere").rename(root)
+    assert indexing.index(core, workspace).unchanged == 1
+
+
+def test_a_subfolder_of_memory_is_a_namespace_inside(core: Core, root: Path) -> None:
+    write(root, "memory/alpha/a.md", "one\n")
+    write(root, "memory/alpha/deep/b.md", "two\n")
+    write(root, "memory/c.md", "three\n")
+    added(core, root)
+    assert {m.content.strip(): m.namespace for m in reading.list_(core, List())} == {
+        "one": "notes/alpha",
+        "two": "notes/alpha",
+        "three": "notes",
+    }
+
+
+def test_a_removed_workspace_leaves_nothing_but_its_files(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", sections(40))
+    added(core, root)
+    _, removed = registry.remove(core, "notes")
+    assert removed >= 40
+    assert chunks(core) == {}
+    assert (root / "memory/a.md").exists()
+    with pytest.raises(NotFound):
+        registry.find(core, "notes")
+
+
+def test_chunks_of_a_workspace_that_a_crash_left_behind_are_swept(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", "one\n")
+    added(core, root)
+    core.store.write(lambda t: t.connection.execute("DELETE FROM workspaces")).result()
+    assert indexing.sweep(core) == 1
+    assert chunks(core) == {}
+
+
+@pytest.mark.parametrize("prefix", ["", "inner"])
+def test_workspaces_do_not_share_folders_or_namespaces(core: Core, root: Path, prefix: str) -> None:
+    (root / "inner").mkdir()
+    other = root.with_name("other")
+    other.mkdir()
+    registry.add(core, str(root / prefix), "one", ())
+    for path in (root, root / "inner"):
+        with pytest.raises(Conflict, match=r"already|inside|holds"):
+            registry.add(core, str(path), "two", ())
+    with pytest.raises(Conflict, match="is that of"):
+        registry.add(core, str(other), "one", ())
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [("/nowhere/at/all", "does not exist"), ("relative", "not absolute"), ("/etc/passwd", "no.* folder")],
+)
+def test_what_is_no_folder_is_refused(core: Core, path: str, says: str) -> None:
+    with pytest.raises(Invalid, match=says):
+        registry.add(core, path, None, ())
+
+
+@pytest.mark.parametrize("glob", ["/etc/*.md", "../*.md", "a/../../b.md", "/"])
+def test_patterns_that_lead_out_of_the_folder_are_refused(core: Core, root: Path, glob: str) -> None:
+    with pytest.raises(Invalid, match="pattern"):
+        registry.add(core, str(root), None, [glob])
+
+
+def test_an_added_memory_is_never_merged_into_a_file(core: Core, root: Path) -> None:
+    from workbench import add
+
+    write(root, "memory/a.md", "Herons stand still in shallow water.\n")
+    added(core, root)
+    result = add(core, "Herons stand still in shallow water.", "notes", type="note")
+    assert result.outcome == "created"
+    near = add(core, "Herons stand still in the shallow water.", "notes", type="note")
+    assert near.id != next(m.id for m in reading.list_(core, List(tier=["documents"])))
+
+
+def test_a_namespace_and_a_path_inside_find_a_workspace(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", "one\n")
+    workspace = added(core, root, namespace="acme/notes")
+    assert registry.find(core, "acme/notes") == workspace
+    assert registry.find(core, str(root / "memory/a.md")) == workspace
+    with pytest.raises(NotFound, match="acme/notes"):
+        registry.find(core, "notes")
+
+
+def test_get_shows_links_both_ways(core: Core, root: Path) -> None:
+    write(root, "MEMORY.md", "See [[Herons]] and [[nothing]].\n")
+    write(root, "memory/herons.md", "They stand still, as [egrets](egrets.md) do.\n")
+    write(root, "memory/alpha/egrets.md", "Like [[herons]].\n")
+    added(core, root)
+    by_path = {memory.path: memory.id for memory in reading.list_(core, List())}
+    start = reading.get(core, Get(id=by_path[str(root / "MEMORY.md")]))
+    assert start.links == [str(root / "memory/herons.md"), "nothing (not found)"]
+    assert start.linked_from == []
+    herons = reading.get(core, Get(id=by_path[str(root / "memory/herons.md")]))
+    assert herons.links == [str(root / "memory/alpha/egrets.md")]
+    assert herons.linked_from == [str(root / "MEMORY.md"), str(root / "memory/alpha/egrets.md")]
+    bounded = reading.get(core, Get(id=herons.id, namespace="notes"))
+    assert bounded.links == ["egrets (not found)"]
+    assert bounded.linked_from == [str(root / "MEMORY.md")]
