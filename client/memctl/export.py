@@ -10,7 +10,7 @@ from memoryd.client.memctl.arguments import Usage, add_filters, add_reach, filte
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.export_folder import ExportFolder, Report
 from memoryd.client.memctl.link import client_for, namespace_of, placed, reach_of
-from memoryd.client.memctl.output import note, say_bytes, say_json, show
+from memoryd.client.memctl.output import complain, note, say_bytes, say_json, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.record_text import json_line, plain
 from memoryd.client.memctl.table import count
@@ -77,7 +77,7 @@ def _markdown(args: Namespace) -> int:
         report = target.finish()
     report.left_out = first.left_out
     show(args, report, lambda: _text(report))
-    return 1 if report.edited or report.stale else 0
+    return complain(_trouble(report), 1) if report.edited or report.stale else 0
 
 
 def _given(filters: dict[str, Any]) -> dict[str, Any]:
@@ -95,13 +95,19 @@ def _text(report: Report) -> str:
     lines = [f"Exported {count(total, 'memory')} to {report.folder}: {changes}."]
     if said := _left_out(report.left_out):
         lines.append(said)
-    if report.edited:
-        lines.append("Left as they are, since they are not as they were exported (import them, or give --force):")
-        lines += [f"  {path}" for path in report.edited[:SHOWN]]
-        lines += [f"  … and {len(report.edited) - SHOWN:,} more"] if len(report.edited) > SHOWN else []
-    if report.stale:
-        lines.append(f"{count(report.stale, 'file')} of memories that are gone were left: that is most; see --force.")
     return "\n".join(lines)
+
+
+def _trouble(report: Report) -> str:
+    said = []
+    if report.edited:
+        more = f" and {len(report.edited) - SHOWN:,} more" if len(report.edited) > SHOWN else ""
+        names = ", ".join(report.edited[:SHOWN])
+        said.append(f"Not as they were exported and left as they are: {names}{more}. Import them, or give --force.")
+    if report.stale:
+        left = count(report.stale, "file")
+        said.append(f"{left} of memories that are gone were left, being most of the folder; --force removes them.")
+    return " ".join(said)
 
 
 def _left_out(counts: dict[str, int]) -> str:

@@ -55,6 +55,7 @@ class ExportFolder:
         self.folder, self.force = folder, force
         self.report = Report(str(folder))
         self._before = _known(folder, scope, force)
+        self._places = {entry.id: path for path, entry in self._before.items()}
         self._now: dict[str, Entry] = {}
         self._header = Header(FORMAT, scope)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -93,11 +94,14 @@ class ExportFolder:
             self._note(entry)
 
     def _place(self, record: Record) -> str:
-        """Return the path of a record's file: with more digits of its id where another record has the same."""
+        """Return the path of a record's file: the one it has, else with as many digits of its id as tell it apart."""
         folder = folder_name(record.namespace)
+        had = self._places.get(record.id)
+        if had is not None and had.rpartition("/")[0] == folder and had not in self._now:
+            return had  # whatever it says by now: a file that is renamed with each change is hard to follow
         for digits in (8, 32):
             path = f"{folder}/{file_name(record, digits)}".lstrip("/")
-            if path not in self._now:
+            if path not in self._now and self._before.get(path, record).id == record.id:
                 break
         return path
 

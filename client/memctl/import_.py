@@ -6,7 +6,7 @@ import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -73,13 +73,24 @@ def _source(name: str, spool: IO[bytes]) -> Items:
 
 
 def _lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item]:
+    """Yield the records of JSON lines, or of the one JSON list that `export --json` prints."""
     try:
         for number, line in enumerate(file, start=1):
-            if line.strip():
+            if number == 1 and line.lstrip().startswith(b"["):
+                for place, item in enumerate(_list(name, line + file.read()), start=1):
+                    yield Item(f"{name}, entry {place}", _parsed(f"{name}, entry {place}", item, from_json))
+            elif line.strip():
                 yield Item(f"{name}, line {number}", _parsed(f"{name}, line {number}", line, from_json))
     finally:
         if close:
             file.close()
+
+
+def _list(name: str, data: bytes) -> list[msgspec.Raw]:
+    try:
+        return msgspec.json.decode(data, type=list[msgspec.Raw])
+    except msgspec.DecodeError as error:
+        raise Invalid(f"{name}: Not a JSON list: {error}. Nothing was imported.") from None
 
 
 def _folder(folder: Path) -> Iterator[Item]:
@@ -105,7 +116,7 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _parsed(where: str, data: bytes, parse: Callable[[bytes], Record | None]) -> Record | None:
+def _parsed(where: str, data: Any, parse: Callable[[Any], Record | None]) -> Record | None:
     try:
         return parse(data)
     except Invalid as error:

@@ -16,13 +16,15 @@ from memoryd.client.times import exact_iso, seconds
 
 FENCE = "---"
 TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
-ALWAYS = tuple(name for name in Memory.__struct_fields__ if name != "content")
+_OF_FILES = ("links", "linked_from")
+ALWAYS = tuple(name for name in Memory.__struct_fields__ if name not in ("content", *_OF_FILES))
 FIELDS = frozenset(Record.__struct_fields__)
 NAME_BYTES = 60
 # What JSON leaves as it is, and YAML, editors or terminals take for a line end, a byte order mark or an order.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 _WORDS = re.compile(r"[^\w.]+")
-_EXTRAS: dict[str, Any] = {"neighbours": "", "turns": 0, "links": []}  # shown where they are not so
+# Shown only where they are not so.
+_EXTRAS: dict[str, Any] = {"neighbours": "", "turns": 0, "relations": [], "links": [], "linked_from": []}
 
 
 def plain(record: Record) -> dict[str, Any]:
@@ -30,7 +32,7 @@ def plain(record: Record) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(record)
     for name in TIMES:
         fields[name] = exact_iso(fields[name])
-    for link in fields["links"]:
+    for link in fields["relations"]:
         link["created_at"] = exact_iso(link["created_at"])
     return fields
 
@@ -54,7 +56,7 @@ def _value(value: Any) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def from_json(line: bytes) -> Record:
+def from_json(line: bytes | msgspec.Raw) -> Record:
     """Return the record of a line of JSON; raise `Invalid`."""
     try:
         return record_of(msgspec.json.decode(line, type=dict[str, Any]))
@@ -107,7 +109,7 @@ def record_of(fields: dict[str, Any]) -> Record:
         if isinstance(given.get(name), str):
             given[name] = seconds(given[name])
     try:
-        given["links"] = [_link(link) for link in given.get("links", [])]
+        given["relations"] = [_link(link) for link in given.get("relations", [])]
         record = msgspec.convert(given, Record)
         msgspec.msgpack.encode(record)
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:

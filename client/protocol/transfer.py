@@ -23,12 +23,13 @@ class Link(Struct, kw_only=True):
 class Record(Memory, kw_only=True):
     """A memory with all that is stored of it, so that it can be put back exactly.
 
-    `neighbours` are short turns before and after it, `turns` how many observed turns it is made of.
+    `neighbours` are short turns before and after it, `turns` how many observed turns it is made of,
+    `relations` its links to other memories.
     """
 
     neighbours: str = ""
     turns: int = 0
-    links: list[Link] = []
+    relations: list[Link] = []
 
 
 class Exported(Struct, kw_only=True):

@@ -78,7 +78,7 @@ def _records(core: Core, connection: apsw.Connection, found: list[Row], reached:
             **present.fields_of(row, core.store.namespaces, contradicts.get(row.id, [])),
             neighbours=row.neighbours,
             turns=row.turns,
-            links=links.get(row.id, []),
+            relations=links.get(row.id, []),
         )
         for row in found
     ]
@@ -220,8 +220,8 @@ def _carry_out(core: Core, transaction: Transaction, step: _Step, operation: int
 
 def _restore_links(connection: apsw.Connection, record: Record) -> None:
     """Link a memory as it was, as far as the other ends exist; whichever end comes later finds the other one."""
-    links = [(link.origin, link.target, link.kind, link.created_at) for link in record.links]
-    known = {link.origin for link in record.links} | {link.target for link in record.links}
+    links = [(link.origin, link.target, link.kind, link.created_at) for link in record.relations]
+    known = {link.origin for link in record.relations} | {link.target for link in record.relations}
     links += [
         (record.id, other, "contradicts", record.updated_at) for other in record.contradicts if other not in known
     ]
@@ -269,7 +269,7 @@ def check_record(record: Record) -> None:
     if not (0 <= record.access_count < 2**53 and 0 <= record.turns < 2**31):
         raise Invalid("The access count or the number of turns is out of range.")
     times = (record.created_at, record.updated_at, record.last_accessed_at, record.expires_at)
-    for time in [*times, *(link.created_at for link in record.links)]:
+    for time in [*times, *(link.created_at for link in record.relations)]:
         if time is not None and not (math.isfinite(time) and 0.0 <= time <= _LATEST):
             raise Invalid(f"The time {time} is not one of the years 1970 to 9999.")
     if record.start_line is not None and record.start_line < 1:
@@ -282,7 +282,7 @@ def _check_ids(record: Record) -> None:
         checks.check_id(record.superseded_by)
     for other in record.contradicts:
         checks.check_id(other)
-    for link in record.links:
+    for link in record.relations:
         checks.check_id(link.origin)
         checks.check_id(link.target)
         checks.check_word("kind of link", link.kind)

@@ -71,7 +71,7 @@ def test_a_daemon_that_imports_anothers_export_exports_the_same(core: Core, tmp_
     add(core, "Gone already", expires_at=1.0)
     records = exported(core)
     assert len(records) == 4
-    assert sum(bool(one.links) for one in records) == 3
+    assert sum(bool(one.relations) for one in records) == 3
     with running(tmp_path, core.embedding.active.embedder) as other:  # type: ignore[union-attr]
         for one in reversed(records):  # links come with whichever end comes last
             assert put(other, [one]).created == 1
@@ -124,9 +124,9 @@ def test_filters_and_namespace_bound_an_export(core: Core) -> None:
 
 def test_links_to_what_is_out_of_reach_are_left_out(core: Core) -> None:
     link = Link(origin=f"{1:032x}", target=f"{2:032x}", kind="shared_from", created_at=3.5)
-    put(core, [record(1, namespace="acme", links=[link]), record(2, namespace="other", links=[link])])
-    assert [one.links for one in exported(core)] == [[link], [link]]
-    assert [one.links for one in exported(core, namespace="acme", reach="exact")] == [[]]
+    put(core, [record(1, namespace="acme", relations=[link]), record(2, namespace="other", relations=[link])])
+    assert [one.relations for one in exported(core)] == [[link], [link]]
+    assert [one.relations for one in exported(core, namespace="acme", reach="exact")] == [[]]
 
 
 def test_the_same_import_twice_changes_nothing(core: Core) -> None:
@@ -249,7 +249,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"start_line": 3}, "without the path"),
     ({"superseded_by": "3f9a"}, "32 lower-case"),
     ({"contradicts": ["../x"]}, "32 lower-case"),
-    ({"links": [Link(origin="a" * 32, target="b" * 32, kind="x", created_at=1.0)]}, "neither"),
+    ({"relations": [Link(origin="a" * 32, target="b" * 32, kind="x", created_at=1.0)]}, "neither"),
     ({"neighbours": "a\0"}, "NUL"),
 ]
 

@@ -1,0 +1,224 @@
+"""Exported memories as text: whatever a memory holds comes back from JSON lines and from Markdown."""
+
+import string
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.record_text import (
+    FENCE,
+    file_name,
+    folder_name,
+    from_json,
+    from_markdown,
+    json_line,
+    markdown,
+    slug,
+)
+from memoryd.client.protocol import Link, Memory, Record
+from memoryd.client.times import exact_iso, seconds
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
+weird = st.text(
+    st.sampled_from("a-#: \t\n\r\x0b\x0c\x1b\x7f\x85\u2028\u2029\u202e\ufeff\uffff\U0001f9e0\"'\\{}[]&*!|>%@`ü"),
+    max_size=40,
+)
+contents = st.one_of(
+    texts, weird, st.sampled_from(["---", "---\n---\n", "\n", "x\r\n", "\ufeffx", "  x  ", "x\n\n\n", "id: 5"])
+)
+ids = st.text("0123456789abcdef", min_size=32, max_size=32)
+times = st.floats(0.0, 253402300799.0)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts
+    | weird,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def links(draw: st.DrawFn, id: str) -> Link:
+    origin, target = draw(st.sampled_from([(id, "a" * 32), ("b" * 32, id)]))
+    return Link(origin=origin, target=target, kind=draw(texts), created_at=draw(times))
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    id = draw(ids)
+    return Record(
+        id=id,
+        namespace=draw(texts),
+        type=draw(texts | weird),
+        content=draw(contents),
+        summary=draw(contents),
+        metadata=draw(st.dictionaries(texts, values, max_size=4)),
+        importance=draw(st.floats(0.0, 1.0)),
+        source=draw(texts | st.sampled_from(["null", "true", "5", "~", "2026-01-01"])),
+        tier=draw(st.sampled_from(["L1", "L2"])),
+        created_at=draw(times),
+        updated_at=draw(times),
+        last_accessed_at=draw(st.none() | times),
+        access_count=draw(st.integers(0, 2**53)),
+        expires_at=draw(st.none() | times),
+        pinned=draw(st.booleans()),
+        superseded_by=draw(st.none() | ids),
+        path=draw(st.none() | texts),
+        start_line=draw(st.none() | st.integers(1, 10**6)),
+        end_line=draw(st.none() | st.integers(1, 10**6)),
+        contradicts=draw(st.lists(ids, max_size=2)),
+        neighbours=draw(contents),
+        turns=draw(st.integers(0, 5)),
+        relations=draw(st.lists(links(id), max_size=2)),
+    )
+
+
+PLAIN = Record(
+    id="3f9a" + "0" * 28, namespace="acme/api", type="fact", content="A text", created_at=5.0, updated_at=6.5
+)
+
+
+@given(records())
+@example(PLAIN)
+@example(msgspec.structs.replace(PLAIN, content="x" * 1024 * 1024))
+@example(msgspec.structs.replace(PLAIN, content="---\nid: 5\n---\n"))
+@settings(max_examples=150)
+def test_every_field_comes_back_from_markdown_and_from_json(record: Record) -> None:
+    assert from_markdown(markdown(record)) == record
+    assert from_json(json_line(record)) == record
+    assert json_line(record).count(b"\n") == 1
+
+
+@given(records())
+@settings(max_examples=60)
+def test_the_front_matter_is_yaml_with_the_same_values(record: Record) -> None:
+    head = markdown(record).decode().split(f"{FENCE}\n", 2)[1]
+    plain = yaml.safe_load(head)
+    for name in ("id", "namespace", "type", "summary", "source", "superseded_by", "path", "pinned", "access_count"):
+        assert plain[name] == getattr(record, name), name
+    assert plain["created_at"] == exact_iso(record.created_at)
+
+
+def test_the_front_matter_holds_every_field_of_a_memory() -> None:
+    head = markdown(PLAIN).decode().split(f"{FENCE}\n", 2)[1]
+    of_files = {"links", "linked_from"}
+    assert [line.split(":")[0] for line in head.splitlines()] == [
+        name for name in Memory.__struct_fields__ if name not in {"content", *of_files}
+    ]
+
+
+@given(times)
+@example(0.0)
+@example(5e-324)
+@example(1e-7)
+@example(1_800_000_000.1234567)
+@example(253402300799.0)
+def test_a_time_as_text_is_the_same_time(when: float) -> None:
+    text = exact_iso(when)
+    assert text is not None
+    assert seconds(text) == when
+    assert text.endswith("Z")
+
+
+def test_a_time_has_no_more_decimals_than_it_needs() -> None:
+    assert exact_iso(None) is None
+    assert exact_iso(1774967400.0) == "2026-03-31T14:30:00Z"
+    assert exact_iso(1774967400.5) == "2026-03-31T14:30:00.5Z"
+
+
+@given(texts | weird)
+def test_no_text_makes_a_name_that_hides_or_leads_out(text: str) -> None:
+    name = slug(text)
+    assert name
+    assert not name.startswith((".", "-"))
+    assert "/" not in name
+    assert len(name.encode()) <= 60
+    assert name.isprintable()
+
+
+def test_names_are_readable() -> None:
+    record = msgspec.structs.replace(PLAIN, content="We use Valkey 8.1, not Redis!\nMore")
+    assert file_name(record) == "we-use-valkey-8.1-not-redis-more-3f9a0000.md"
+    assert file_name(msgspec.structs.replace(record, summary="Über Caches")) == "über-caches-3f9a0000.md"
+    assert file_name(msgspec.structs.replace(record, content="?!")) == "_-3f9a0000.md"
+    assert folder_name("acme/API of../..") == "acme/api-of/_"
+    assert folder_name("") == ""
+
+
+def edited(**lines: str) -> bytes:
+    """Return the Markdown of a plain memory with some lines of its front matter replaced; empty: left out."""
+    text = markdown(PLAIN).decode()
+    for name, value in lines.items():
+        start = text.index(f"\n{name}:") + 1
+        text = text[:start] + (f"{name}: {value}\n" if value else "") + text[text.index("\n", start) + 1 :]
+    return text.encode()
+
+
+def test_a_person_may_edit_text_and_values() -> None:
+    assert from_markdown(edited(type="lesson")).type == "lesson"  # type: ignore[union-attr]
+    assert from_markdown(edited(created_at="2026-03-31")).created_at == 1774915200.0  # type: ignore[union-attr]
+    assert from_markdown(edited(pinned="true", importance="1")).pinned  # type: ignore[union-attr]
+    assert from_markdown(edited(summary="", metadata="")) == PLAIN
+    data = markdown(PLAIN)
+    assert from_markdown(data.removesuffix(b"\n")) == PLAIN  # an editor that writes no last line end
+    assert from_markdown(data + b"\n").content == "A text\n"  # type: ignore[union-attr]
+    assert from_markdown(data.replace(b"---\nid", b"---\n\n# a remark\nid", 1)) == PLAIN
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"# A note", b"---\n---\n", b"---\ntitle: x\n---\ntext", b"---\nid: x\nno end", b"\xff\xfe", b"id: 5\n---\n"],
+)
+def test_other_markdown_files_are_none_of_ours(data: bytes) -> None:
+    assert from_markdown(data) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (edited(type=""), "type"),
+        (edited(importance="much"), "importance"),
+        (edited(metadata="{broken"), "metadata is not JSON"),
+        (edited(metadata="[1]"), "metadata"),
+        (edited(access_count="1.5"), "access_count"),
+        (edited(tier="L7"), "tier"),
+        (edited(created_at='"yesterday"'), "not a date"),
+        (edited(type="a\ntype: b"), "Line 5"),
+        (edited(type="a\nnonsense"), "Line 5"),
+        (edited(type="a\ncontent: b"), "Line 5"),
+        (edited(type="a\ncolour: red"), "colour"),
+        (edited(source='"\\ud800"'), "source"),
+        (edited(metadata='{"n": 99999999999999999999999}'), "Not a memory"),
+        (edited(contradicts="5"), "contradicts"),
+        (markdown(PLAIN) + b"\xff", "UTF-8"),
+        (edited(contradicts='[]\nrelations: [{"origin": "x"}]'), "Not a memory"),
+        (edited(contradicts="[]\nrelations: [5]"), "Not a memory"),
+        (edited(contradicts="[]\nrelations: 5"), "Not a memory"),
+    ],
+)
+def test_what_cannot_be_read_is_named(data: bytes, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
+        from_markdown(data)
+
+
+@pytest.mark.parametrize(
+    "line", [b"nonsense", b"[1]", b"{}", b'{"id": 5}', b"\xff", b'{"id": "a", "content": "\xff"}', b'{"colour": 1}']
+)
+def test_a_line_that_is_no_memory_is_refused(line: bytes) -> None:
+    with pytest.raises(Invalid):
+        from_json(line)
+
+
+def test_unprintable_text_stays_printable_in_the_front_matter() -> None:
+    record: Any = msgspec.structs.replace(PLAIN, summary="a\x85\u2028\u202eb\x1b[31m\x7f")
+    head = markdown(record).decode().split(f"{FENCE}\n", 2)[1]
+    assert set(head) <= set(string.printable)
+    assert head.replace("\n", "").isprintable()

@@ -1,0 +1,272 @@
+"""export and import: what memctl writes it takes back, into the same daemon or another; what others edited is safe."""
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from fake_daemon import Memctl
+
+from memoryd.client import Client
+from memoryd.client.memctl.export_folder import JOURNAL
+from memoryd.client.protocol import Observe, Record
+
+if TYPE_CHECKING:
+    from conftest import Daemon
+
+
+@pytest.fixture(autouse=True)
+def _at_the_daemon(daemon: "Daemon") -> None:
+    """Every command here speaks to the real server."""
+
+
+def everything(client: Client) -> list[Record]:
+    return client.export_memories(limit=1000).records
+
+
+def fill(client: Client) -> None:
+    client.add("We use Valkey, not Redis", type="decision", metadata={"tags": ["cache"], "n": 1.0})
+    client.add("Deploys take 30 seconds", dedup_threshold=0.5)
+    client.add("Deploys take 60 seconds", dedup_threshold=0.5, pinned=True)
+    client.add("---\n\nA rule \r\n\n", source="session_summary", expires_at=5.0)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != JOURNAL
+    }
+
+
+@pytest.mark.parametrize("way", ["markdown", "jsonl", "json", "stdin"])
+def test_what_is_exported_and_deleted_comes_back_exactly(
+    memctl: Memctl, client: Client, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(client)
+    before = everything(client)
+    assert len(before) == 4
+    source = str(tmp_path / "out")
+    if way == "markdown":
+        assert memctl("export", "--markdown", source).code == 0
+    else:
+        out = memctl("export", *(["--json"] if way == "json" else [])).out
+        assert way == "json" or len(out.splitlines()) == 4
+        Path(source).write_text(out, newline="")
+    client.delete(*(record.id for record in before))
+    assert everything(client) == []
+    if way == "stdin":
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(source).read_bytes())))
+    done = memctl("import", "-" if way == "stdin" else source, "--json").json
+    assert (done["created"], done["replaced"], done["unchanged"]) == (4, 0, 0)
+    assert everything(client) == before
+    assert "4 memories already as imported" in memctl("import", "--dry-run", str(source)).out
+    memctl("undo", str(done["operation"]))
+    assert everything(client) == []
+
+
+def test_an_export_again_writes_only_what_changed(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    fill(client)
+    first = memctl("export", "--markdown", str(folder), "--json").json
+    assert (first["written"], first["unchanged"], first["removed"]) == (4, 0, 0)
+    again = memctl("export", "--markdown", str(folder), "--json").json
+    assert (again["written"], again["unchanged"], again["removed"]) == (0, 4, 0)
+    one, other, *_ = everything(client)
+    client.update(one.id, content="Another text altogether")
+    client.delete(other.id)
+    client.share(everything(client)[-1].id, to="acme", move=True)
+    third = memctl("export", "--markdown", str(folder), "--json").json
+    assert (third["written"], third["unchanged"], third["removed"]) == (2, 1, 2)
+    assert len(files(folder)) == 3
+    assert (folder / "acme").is_dir()
+    client.delete(*(record.id for record in everything(client) if record.namespace))
+    memctl("export", "--markdown", str(folder))
+    assert not (folder / "acme").exists()
+
+
+def test_what_a_person_edited_is_left_until_it_is_imported(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    added = client.add("We use Valkey")
+    memctl("export", "--markdown", str(folder))
+    [name] = files(folder)
+    (folder / name).write_text((folder / name).read_text().replace("Valkey", "Valkey 8"))
+    (folder / "README.md").write_text("mine")
+    out = memctl("export", "--markdown", str(folder))
+    assert (out.code, "Valkey 8" in (folder / name).read_text()) == (1, True)
+    assert name in out.err
+    kept = memctl("import", str(folder))
+    assert "1 memory kept as stored" in kept.out
+    assert "README.md: not a memory of an export" in kept.err
+    assert memctl("import", str(folder), "--overwrite").code == 0
+    assert client.get(added.id).content == "We use Valkey 8"
+    assert memctl("export", "--markdown", str(folder)).code == 0
+    assert (folder / "README.md").read_text() == "mine"
+
+
+def test_an_edited_file_of_a_deleted_memory_is_not_removed(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    added = client.add("We use Valkey")
+    memctl("export", "--markdown", str(folder))
+    [name] = files(folder)
+    (folder / name).write_text("my notes")
+    client.delete(added.id)
+    assert memctl("export", "--markdown", str(folder)).code == 1
+    assert (folder / name).read_text() == "my notes"
+    assert memctl("export", "--markdown", str(folder), "--force").code == 0
+    assert files(folder) == {}
+
+
+def test_a_daemon_that_lost_most_does_not_empty_its_backup(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    for number in range(12):
+        client.add(f"Memory number {number}", dedup=False)
+    memctl("export", "--markdown", str(folder))
+    client.delete(*(record.id for record in everything(client)[1:]))
+    out = memctl("export", "--markdown", str(folder))
+    assert (out.code, len(files(folder))) == (1, 12)
+    assert "11 files of memories that are gone were left" in out.err
+    assert memctl("export", "--markdown", str(folder), "--force").code == 0
+    assert len(files(folder)) == 1
+
+
+def test_a_folder_that_is_no_export_is_refused(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    client.add("We use Valkey")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "notes.md").write_text("mine")
+    refused = memctl("export", "--markdown", str(full))
+    assert (refused.code, files(full)) == (1, {"notes.md": b"mine"})
+    assert "not empty" in refused.err
+    assert memctl("export", "--markdown", str(full), "--force").code == 0
+    assert len(files(full)) == 2
+    assert memctl("export", "--markdown", str(full / "notes.md")).err.endswith("is not a folder.\n")
+    other = memctl("export", "--markdown", str(full), "--namespace", "acme")
+    assert (other.code, "something else" in other.err) == (1, True)
+    (full / JOURNAL).write_text("nonsense")
+    assert "not the journal" in memctl("export", "--markdown", str(full)).err
+    (full / JOURNAL).write_text('{"memoryd_export": 2, "scope": {}}\n')
+    assert "newer memoryd" in memctl("export", "--markdown", str(full)).err
+
+
+def test_an_export_that_was_broken_off_goes_on(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    fill(client)
+    memctl("export", "--markdown", str(folder))
+    whole = files(folder)
+    lines = (folder / JOURNAL).read_bytes().splitlines(keepends=True)
+    (folder / JOURNAL).write_bytes(b"".join(lines[:2]) + lines[2][:20])
+    names = list(whole)
+    (folder / names[0]).unlink()
+    (folder / names[1]).write_bytes(b"")  # as a power failure leaves it
+    assert memctl("export", "--markdown", str(folder)).code == 0
+    assert files(folder) == whole
+
+
+def test_a_journal_does_not_lead_out_of_its_folder(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "out", tmp_path / "outside.md"
+    outside.write_text("mine")
+    memctl("export", "--markdown", str(folder))
+    with (folder / JOURNAL).open("a") as journal:
+        for path in ("../outside.md", str(outside)):
+            journal.write(msgspec.json.encode({"path": path, "id": "a" * 32, "sha256": ""}).decode() + "\n")
+    memctl("export", "--markdown", str(folder), "--force")
+    assert outside.read_text() == "mine"
+
+
+def test_files_are_private_and_no_drafts_stay(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    client.add("We use Valkey")
+    memctl("export", "--markdown", str(folder))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_memories_whose_short_ids_and_words_are_the_same_have_files_of_their_own(
+    memctl: Memctl, client: Client, tmp_path: Path
+) -> None:
+    for last in "12":
+        client.add("The same words", id="3f9a02c4" + "0" * 23 + last, dedup=False)
+    memctl("export", "--markdown", str(tmp_path / "out"))
+    assert len(files(tmp_path / "out")) == 2
+    assert memctl("export", "--markdown", str(tmp_path / "out"), "--json").json["unchanged"] == 2
+
+
+def test_what_is_left_out_is_said(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    client.call(
+        msgspec.convert({"turns": [{"role": "user", "content": "We decided that the cache is Valkey"}]}, Observe)
+    )
+    assert "Left out: 1 turn in L0, not memories yet." in memctl("export").err
+    assert "Left out: 1 turn in L0" in memctl("export", "--markdown", str(tmp_path / "out")).out
+
+
+def test_an_export_of_nothing_is_empty(memctl: Memctl, tmp_path: Path) -> None:
+    assert memctl("export").out == ""
+    assert memctl("export", "--json").json == []
+    assert "Exported 0 memories" in memctl("export", "--markdown", str(tmp_path / "out")).out
+    assert memctl("import", str(tmp_path / "out")).err == "memctl: There are no memories to import.\n"
+
+
+def line(**fields: Any) -> str:
+    given = {"id": "3f9a" + "0" * 28, "namespace": "", "type": "fact", "content": "x", "created_at": 5, "updated_at": 5}
+    return msgspec.json.encode({**given, **fields}).decode() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (line() + "nonsense\n", "line 2: Not a JSON object"),
+        (line() + line(), "line 2 and"),
+        (line(id="3f9a"), "line 1: The id '3f9a' is not"),
+        (line(content=" "), "line 1: The content is empty"),
+        (line(colour="red"), "line 1: A memory has no field colour"),
+        (line(tier="L0"), "line 1: It is a turn of L0"),
+    ],
+)
+def test_an_import_that_is_refused_says_where_and_imports_nothing(
+    memctl: Memctl, client: Client, tmp_path: Path, text: str, reason: str
+) -> None:
+    (tmp_path / "in.jsonl").write_text(text)
+    refused = memctl("import", str(tmp_path / "in.jsonl"))
+    assert refused.code == 1
+    assert reason in refused.err
+    assert everything(client) == []
+
+
+def test_a_file_that_is_not_there_is_one_sentence(memctl: Memctl, tmp_path: Path) -> None:
+    assert memctl("import", str(tmp_path / "none")).err == f"memctl: {tmp_path / 'none'}: No such file or directory.\n"
+    assert memctl("export", "--force").code == 2
+
+
+def test_hidden_and_linked_files_are_not_imported(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    fill(client)
+    memctl("export", "--markdown", str(folder))
+    names = list(files(folder))
+    (folder / names[0]).rename(folder / f".{names[0]}")
+    (folder / names[1]).rename(tmp_path / names[1])
+    os.symlink(tmp_path / names[1], folder / names[1])
+    assert memctl("import", str(folder), "--dry-run", "--json").json["unchanged"] == 2
+
+
+def test_many_memories_go_in_several_calls_and_are_undone_at_once(
+    memctl: Memctl, client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(line(id=f"{n:032x}", content=f"Memory {n}") for n in range(1200)))
+    done = memctl("import", str(tmp_path / "in.jsonl"), "--json").json
+    assert done["created"] == 1200
+    assert memctl("export", "--markdown", str(tmp_path / "out"), "--json").json["written"] == 1200
+    memctl("undo")
+    assert everything(client) == []
+
+
+def test_a_daemon_that_does_not_answer_leaves_no_folder(
+    memctl: Memctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORYD_SOCKET", str(tmp_path / "no"))
+    assert memctl("export", "--markdown", str(tmp_path / "out"), "--no-autostart").code == 3
+    assert not (tmp_path / "out").exists()
