@@ -120,7 +120,7 @@ def _key(value: Any) -> str:
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 
 
-# What memoryd knows ----------------------------------------------------------------------------------------------------
+# What memoryd knows ---------------------------------------------------------------------------------------------------
 
 
 def _word(value: Any) -> str | None:
