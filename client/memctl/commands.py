@@ -41,6 +41,13 @@ GROUPS: dict[str, dict[str, Row]] = {
         "explain": Row("explain", "show stage by stage how a search came to its results"),
         "why-not": Row("explain", "say why a memory is or is not among the results"),
     },
+    "Markdown workspaces": {
+        "workspace list": Row("workspace", "folders of Markdown files that are indexed and watched"),
+        "workspace add": Row("workspace", "index and watch a folder of Markdown files"),
+        "workspace remove": Row("workspace", "forget a workspace; its files stay"),
+        "workspace status": Row("workspace", "what is indexed, what is not and why, how it is watched"),
+        "workspace index": Row("workspace", "bring the index up to date with the files now"),
+    },
     "Export and import": {
         "export": Row("export", "all memories as JSON lines, or as a folder of Markdown files"),
         "import": Row("import_", "take memories of an export back in, exactly"),
@@ -99,7 +106,14 @@ GROUPS: dict[str, dict[str, Row]] = {
 COMMANDS: dict[str, Row] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 # The verb meant where a command of two words is given as one.
-DEFAULT_VERBS = {"graph": "nodes", "model": "list", "jobs": "list", "config": "show", "token": "list"}
+DEFAULT_VERBS = {
+    "graph": "nodes",
+    "model": "list",
+    "jobs": "list",
+    "config": "show",
+    "token": "list",
+    "workspace": "list",
+}
 
 EXAMPLES = """\
 examples:

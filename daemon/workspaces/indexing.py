@@ -4,13 +4,16 @@ A pass looks at all files of a workspace (size and time of change), and gives th
 `reindex`, which reads them and writes what they hold, some at a time: each file is in the index as it was or as it is,
 never half. Whatever moment the daemon dies at, the next pass finds what is left to do.
 
+What cannot be read (no permission, too large, a link instead of the file) is not in the index; `status` says why. Only
+where the whole folder is missing the index stays as it was: an unmounted disk must not empty it.
+
 A file is not read again while its size and time are the same, unless it was written so shortly before it was read that
 a later change may have left both as they were (as git does with its index).
 """
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -63,7 +66,6 @@ class _Change(NamedTuple):
     relative: str
     stat: Stat | None  # None: there is no such file any more
     file: File | None
-    moved: bool = True  # the times of its chunks follow its own
 
     def weight(self) -> int:
         """Return about how many rows are touched."""
@@ -82,7 +84,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
         with core.store.reading() as connection:
             known = workspaces.stats(connection, workspace.id)
         todo = [file.path for file in found.files if force or _differs(file, known.get(file.path))]
-        todo += sorted(_vanished(known, found))
+        todo += sorted(known.keys() - {file.path for file in found.files})
         counts = Counts(scanned=len(found.files), unchanged=len(found.files))
         live.progress = (0, len(todo))
         tell(0, len(todo))
@@ -127,7 +129,7 @@ def scan(core: Core, workspace: Workspace) -> Scan:
             raise Gone(f"{workspace.root} is empty and on another file system than before: its disk is not mounted.")
         core.store.write(lambda t: workspaces.set_device(t.connection, workspace.id, device)).result()
     live.problems = dict(found.problems)
-    live.folders = frozenset(found.folders) or _folders(found.files)
+    live.folders = frozenset(found.folders)
     return found
 
 
@@ -140,25 +142,10 @@ def check_there(workspace: Workspace) -> int:
         raise Gone(f"{workspace.root} cannot be looked into: {error.strerror}.") from None
 
 
-def _folders(files: Iterable[Found]) -> frozenset[str]:
-    found = {""}
-    for file in files:
-        parts = file.path.split("/")[:-1]
-        found.update("/".join(parts[: length + 1]) for length in range(len(parts)))
-    return frozenset(found)
-
-
 def _differs(file: Found, known: Stat | None) -> bool:
-    if known is None or (file.size, file.mtime_ns) != (known.size, known.mtime_ns):
+    if known is None or not known.hash or (file.size, file.mtime_ns) != (known.size, known.mtime_ns):
         return True
     return _RACY_S[0] < file.mtime_ns / 1e9 - known.indexed_at < _RACY_S[1]
-
-
-def _vanished(known: Iterable[str], found: Scan) -> set[str]:
-    """Return the files that are not there any more; what could not be looked into may still hold them."""
-    there = {file.path for file in found.files}
-    closed = tuple(f"{path}/" for path in found.problems)
-    return {path for path in known if path not in there and path not in found.problems and not path.startswith(closed)}
 
 
 def reindex(core: Core, workspace: Workspace, relatives: Sequence[str], force: bool = False) -> Counts:
@@ -170,7 +157,8 @@ def reindex(core: Core, workspace: Workspace, relatives: Sequence[str], force: b
     live = core.workspaces.live(workspace.id)
     with live.writing:
         core.workspaces.check_open()
-        documents = list(live.reader.read(workspace.root, relatives))
+        check_there(workspace)
+        documents = _read(live, workspace, relatives)
         if any(document is None for _, document in documents):
             _check_not_gone(core, workspace)
         with core.store.reading() as connection:
@@ -183,6 +171,13 @@ def reindex(core: Core, workspace: Workspace, relatives: Sequence[str], force: b
         ]
         _write(core, workspace, changes, counts)
     return counts
+
+
+def _read(live: Live, workspace: Workspace, relatives: Sequence[str]) -> list[tuple[str, Document | None]]:
+    try:
+        return list(live.reader.read(workspace.root, relatives))
+    except NotFound as error:
+        raise Gone(error.message) from None
 
 
 def _check_not_gone(core: Core, workspace: Workspace) -> None:
@@ -204,12 +199,9 @@ def _change(
     counts: Counts,
 ) -> _Change | None:
     """Return what is to be written of a file, None for nothing."""
-    if document is None:
-        return _Change(relative, None, None) if known else None
+    if document is None or (not document.sha256 and relative in core.workspaces.live(workspace.id).problems):
+        return _Change(relative, None, None) if known else None  # there is no such file, or none that is read
     stat = Stat(document.size, document.mtime_ns, document.sha256, core.clock(), document.problem)
-    if not document.sha256:  # it could not be read: what is indexed of it stays as it was
-        counts.unchanged += 1
-        return _Change(relative, stat._replace(hash=known.hash if known else b""), None, moved=False)
     if known is not None and known.hash == document.sha256 and known.problem == document.problem and not force:
         counts.unchanged += 1
         return _Change(relative, stat, None)
@@ -273,8 +265,7 @@ def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: _
         return chunks.remove(transaction, path)
     workspaces.put_file(connection, workspace.id, change.relative, change.stat)
     if change.file is None:
-        if change.moved:
-            chunks.touched(connection, path, change.stat.mtime_ns)
+        chunks.touched(connection, path, change.stat.mtime_ns)
         return []
     difference = chunks.put(core, transaction, change.file)
     done.chunks_new += len(difference.new)

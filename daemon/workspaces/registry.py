@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.documents.globs import check_globs
 from memoryd.daemon.documents.scan import GLOBS
 from memoryd.daemon.store import namespaces, workspaces
 from memoryd.daemon.store.workspaces import Workspace
@@ -48,7 +49,7 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> W
     root, device = _folder(path)
     name = _namespace(root, namespace)
     patterns = tuple(globs) or GLOBS
-    _check_globs(patterns)
+    check_globs(patterns)
 
     def job(transaction: Transaction) -> Workspace:
         connection = transaction.connection
@@ -76,13 +77,6 @@ def _folder(path: str) -> tuple[Path, int]:
         raise Invalid(f"{path} is not a folder.") from None
     except OSError as error:
         raise Invalid(f"{path} cannot be looked into: {error.strerror}.") from None
-
-
-def _check_globs(patterns: Sequence[str]) -> None:
-    for pattern in patterns:
-        parts = pattern.split("/")
-        if pattern.startswith("/") or ".." in parts or "\0" in pattern or not pattern.strip("/"):
-            raise Invalid(f"The pattern {pattern[:200]!r} is not one of files inside the folder.")
 
 
 def _namespace(root: Path, given: str | None) -> str:

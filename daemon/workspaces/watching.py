@@ -153,7 +153,7 @@ class _Watcher(threading.Thread):
     def _watch(self) -> None:
         """Watch until the folders are others, or the folder is gone."""
         identity = _identity(self.workspace.root)
-        folders = frozenset(indexing.scan(self.core, self.workspace).folders) or self.live.folders
+        folders = frozenset(indexing.scan(self.core, self.workspace).folders)
         try:
             notify = self._notify([os.path.join(self.workspace.root, folder) for folder in sorted(folders)])
         except FileNotFoundError:
@@ -201,7 +201,7 @@ class _Watcher(threading.Thread):
 
     def _pass(self) -> None:
         done = indexing.index(self.core, self.workspace)
-        if done.read or done.removed:
+        if done.indexed or done.removed:
             log.info(
                 "workspace %s: %d files indexed, %d removed; chunks: %d new, %d kept",
                 self.workspace.namespace,

@@ -8,11 +8,13 @@ import pytest
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Get, List
+from memoryd.daemon.config import Config, WorkspacesConfig
 from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.lifecycle import expiring
 from memoryd.daemon.store.workspaces import Workspace
-from memoryd.daemon.workspaces import indexing, registry
-from workbench import CountingEmbedder, found, running, wait_until
+from memoryd.daemon.workspaces import indexing, registry, reporting
+from workbench import CountingEmbedder, WordEmbedder, found, running, wait_until
 
 
 def write(root: Path, relative: str, text: str) -> Path:
@@ -265,3 +267,64 @@ def test_get_shows_links_both_ways(core: Core, root: Path) -> None:
     bounded = reading.get(core, Get(id=herons.id, namespace="notes"))
     assert bounded.links == ["egrets (not found)"]
     assert bounded.linked_from == [str(root / "MEMORY.md")]
+
+
+def test_what_cannot_be_read_leaves_the_index_and_is_told(core: Core, root: Path) -> None:
+    path = write(root, "memory/a.md", "one\n")
+    write(root, "memory/b.md", "two\n")
+    workspace = added(core, root)
+    secret = write(root.parent, "secret.md", "outside\n")
+    path.unlink()
+    path.symlink_to(secret)
+    indexing.reindex(core, workspace, ["memory/a.md"])  # as the watcher does
+    assert list(chunks(core).values()) == ["two"]
+    for _ in range(2):
+        counts = indexing.index(core, workspace)
+        [problem] = reporting.status(core, workspace).problems
+        assert problem.path == "memory/a.md"
+        assert "link" in problem.problem
+    assert (counts.read, counts.removed) == (0, 0)
+    path.unlink()
+    path.write_text("one again\n")
+    indexing.index(core, workspace)
+    assert sorted(chunks(core).values()) == ["one again", "two"]
+    assert reporting.status(core, workspace).problems == []
+
+
+def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(folder: Path, root: Path) -> None:
+    path = write(root, "memory/a.md", "word " * 100)
+    with running(folder, WordEmbedder(), config=Config(workspaces=WorkspacesConfig(max_file_bytes=100))) as core:
+        workspace = added(core, root)
+        assert chunks(core) == {}
+        assert "more than 100 bytes" in reporting.status(core, workspace).problems[0].problem
+        path.write_text("small\n")
+        indexing.index(core, workspace)
+        assert list(chunks(core).values()) == ["small"]
+        assert reporting.status(core, workspace).problems == []
+
+
+def test_front_matter_says_what_a_file_is(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", "---\ntype: decision\ntags: [db, cache]\npinned: true\nowner: ops\n---\nUse Valkey.\n")
+    added(core, root)
+    [memory] = reading.list_(core, List())
+    assert (memory.type, memory.pinned, memory.start_line) == ("decision", True, 7)
+    assert memory.metadata == {"tags": ["db", "cache"], "owner": "ops"}
+
+
+def test_an_expired_file_leaves_search_and_is_not_deleted_by_the_job(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", "---\nexpires: 2020-01-01\n---\nLong over.\n")
+    workspace = added(core, root)
+    assert found(core, "Long over") == []
+    assert list(expiring.plan(core, core.clock())) == []
+    assert indexing.index(core, workspace, force=True).chunks_kept == 1
+
+
+def test_an_index_built_anew_has_the_same_ids(folder: Path, root: Path) -> None:
+    write(root, "memory/a.md", f"same\n\n{sections(3)}\n{sections(3)}")
+    ids = []
+    for data in ("one", "two"):
+        with running(folder / data, WordEmbedder()) as core:
+            added(core, root)
+            ids.append({(m.start_line, m.id) for m in reading.list_(core, List(limit=1000))})
+    assert ids[0] == ids[1]
+    assert len(ids[0]) >= 6

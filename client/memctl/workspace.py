@@ -1,0 +1,212 @@
+"""workspace …: folders of Markdown files that the daemon indexes and watches."""
+
+import os
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.calls import add_workspace, index_workspace, remove_workspace, workspace_status
+from memoryd.client.calls import workspaces as workspaces_call
+from memoryd.client.memctl.arguments import no_arguments
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for, send
+from memoryd.client.memctl.output import complain, paint, printable, show
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.table import count, fields, table
+from memoryd.client.protocol import Call, Indexed, IndexedWorkspace, Progress, Workspace, WorkspaceList, WorkspaceStatus
+from memoryd.client.times import iso
+
+SHOWN = 50  # problems of one workspace
+_COLOURS = {"inotify": "green", "scanning": "yellow", "gone": "red"}
+_MEANINGS = {
+    "inotify": "changes are heard of at once",
+    "scanning": "looked at every few seconds",
+    "gone": "the folder is not there; what is indexed of it stays",
+    "off": "the daemon is starting or stopping",
+}
+
+
+# add -----------------------------------------------------------------------------------------------------------------
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="a folder; its namespace is its name unless --namespace is given")
+    parser.add_argument(
+        "--glob",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="files to index, relative to the folder; may be repeated (MEMORY.md and memory/**/*.md)",
+    )
+
+
+def _add(args: Namespace) -> int:
+    call = add_workspace(args.path, namespace=args.namespace, globs=args.glob)
+    with client_for(args) as client:
+        added = client.call(call)
+    done = _indexed(args, index_workspace(added.root))
+    show(args, {"workspace": added, "indexed": done.workspaces[0]}, lambda: f"{_added(added)}\n{_index_text(done)}")
+    return _exit_code(done)
+
+
+def _added(added: Workspace) -> str:
+    return (
+        f"Added {paint(printable(added.root), 'cyan')} as {paint(printable(added.namespace), 'cyan')}; it is watched."
+    )
+
+
+# remove --------------------------------------------------------------------------------------------------------------
+
+
+def _workspace_argument(parser: ArgumentParser) -> None:
+    parser.add_argument("workspace", metavar="WORKSPACE", help="its namespace, or a path in it (/…, ~/…, ./…)")
+
+
+def _remove(args: Namespace) -> None:
+    done = send(args, remove_workspace(args.workspace))
+    show(args, done, lambda: f"Removed {printable(done.message)}.")
+
+
+# list ----------------------------------------------------------------------------------------------------------------
+
+
+def _list(args: Namespace) -> None:
+    found = send(args, workspaces_call())
+    show(args, found.workspaces, lambda: _list_text(found))
+
+
+def _list_text(found: WorkspaceList) -> str:
+    if not found.workspaces:
+        return "No workspaces; `memctl workspace add PATH` makes a folder of Markdown files one."
+    rows = [[w.namespace, w.watching, f"{w.files:,}", f"{w.chunks:,}", home(w.root)] for w in found]
+    return table(["NAMESPACE", "WATCHED BY", "FILES", "CHUNKS", "FOLDER"], rows, right=(2, 3))
+
+
+def home(path: str) -> str:
+    """Return a path with the home folder as `~`."""
+    own = os.path.expanduser("~")
+    return f"~{path[len(own) :]}" if own != "/" and (path == own or path.startswith(own + "/")) else path
+
+
+# status --------------------------------------------------------------------------------------------------------------
+
+
+def _maybe_workspace(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "workspace",
+        nargs="?",
+        metavar="WORKSPACE",
+        help="its namespace, or a path in it (/…, ~/…, ./…); all if left out",
+    )
+
+
+def _status(args: Namespace) -> None:
+    with client_for(args) as client:
+        names = [args.workspace] if args.workspace else [w.root for w in client.call(workspaces_call())]
+        found = [client.call(workspace_status(name)) for name in names]
+    show(args, found[0] if args.workspace else found, lambda: _all_status(found))
+
+
+def _all_status(found: list[WorkspaceStatus]) -> str:
+    return "\n\n".join(map(_status_text, found)) or _list_text(WorkspaceList(workspaces=[]))
+
+
+def _status_text(status: WorkspaceStatus) -> str:
+    workspace = status.workspace
+    head = f"{paint(printable(workspace.namespace), 'bold')}  {printable(home(workspace.root))}"
+    pairs = [
+        ("files", printable(", ".join(workspace.globs))),
+        ("indexed", _indexed_text(status)),
+        ("watched by", _watching_text(status)),
+        ("last read", iso(status.indexed_at) or "never"),
+        ("last looked at", iso(status.scanned_at) or "not since the daemon started"),
+    ]
+    return "\n".join([head, fields(pairs), *_problems(status)])
+
+
+def _indexed_text(status: WorkspaceStatus) -> str:
+    workspace = status.workspace
+    text = f"{count(workspace.files, 'file')}, {count(workspace.chunks, 'chunk')}"
+    if status.pending_embeddings:
+        text += f"; {status.pending_embeddings:,} wait for their vector (words find them already)"
+    if status.indexing:
+        text += f"; {count(status.indexing, 'file')} still to read"
+    return text
+
+
+def _watching_text(status: WorkspaceStatus) -> str:
+    watching = status.workspace.watching
+    text = paint(watching, _COLOURS.get(watching, "dim"))
+    if status.watches:
+        text += f", {status.watches:,} watch{'es' if status.watches > 1 else ''}"
+    text += f" ({_MEANINGS[watching]})"
+    since = f" since {iso(status.since)}" if status.since and watching != "inotify" else ""
+    return text + since + (f": {printable(status.reason)}" if status.reason else "")
+
+
+def _problems(status: WorkspaceStatus) -> list[str]:
+    if not status.problems:
+        return []
+    lines = [f"  {paint(count(len(status.problems), 'problem'), 'yellow')}:"]
+    lines += [f"    {printable(p.path)}: {printable(p.problem)}" for p in status.problems[:SHOWN]]
+    if len(status.problems) > SHOWN:
+        lines.append(f"    … and {len(status.problems) - SHOWN:,} more (--json shows all)")
+    return lines
+
+
+# index ---------------------------------------------------------------------------------------------------------------
+
+
+def _index_arguments(parser: ArgumentParser) -> None:
+    _maybe_workspace(parser)
+    parser.add_argument("--force", action="store_true", help="read all files, also those that look unchanged")
+
+
+def _index(args: Namespace) -> int:
+    done = _indexed(args, index_workspace(args.workspace, force=args.force))
+    show(args, done.workspaces, lambda: _index_text(done))
+    return _exit_code(done)
+
+
+def _indexed(args: Namespace, call: Call[Indexed]) -> Indexed:
+    with client_for(args) as client, ProgressBar("index") as progress:
+
+        def on_progress(event: Progress) -> None:
+            progress.update(event.done, event.total, f"index {event.stage}")
+
+        return client.call(call, on_progress)
+
+
+def _index_text(done: Indexed) -> str:
+    return "\n".join(map(_one_text, done)) or "No workspaces; `memctl workspace add PATH` adds one."
+
+
+def _one_text(done: IndexedWorkspace) -> str:
+    name = printable(done.namespace)
+    if done.problem:
+        return f"{name}: {paint(printable(done.problem), 'red')}"
+    parts = [f"{done.indexed:,} indexed", f"{done.unchanged:,} unchanged", f"{done.removed:,} removed"]
+    chunks = f"; {count(done.chunks_new, 'new chunk')}, {done.chunks_kept:,} kept" if done.indexed else ""
+    return f"{name}: {count(done.scanned, 'file')}, {', '.join(parts)}{chunks} ({done.seconds:.2f} s)"
+
+
+def _exit_code(done: Indexed) -> int:
+    failed = [one.namespace for one in done if one.problem]
+    return complain(f"not indexed: {', '.join(failed)}", 1) if failed else 0
+
+
+COMMANDS = {
+    "workspace add": Command(
+        _add_arguments,
+        _add,
+        "  memctl workspace add .\n"
+        "  memctl workspace add ~/notes --namespace acme/notes\n"
+        "  memctl workspace add docs --glob '**/*.md' --glob README.md",
+    ),
+    "workspace remove": Command(_workspace_argument, _remove, "  memctl workspace remove notes"),
+    "workspace list": Command(no_arguments, _list, "  memctl workspace list\n  memctl workspace list --json"),
+    "workspace status": Command(
+        _maybe_workspace, _status, "  memctl workspace status\n  memctl workspace status notes"
+    ),
+    "workspace index": Command(
+        _index_arguments, _index, "  memctl workspace index\n  memctl workspace index . --force"
+    ),
+}
