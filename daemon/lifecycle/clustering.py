@@ -129,10 +129,9 @@ def states(core: Core, generation: Generation) -> list[State]:
         unsettled = _counts(connection, "settled = 0 AND kind = 'cluster'")
         new = _counts(connection, "topic IS NULL AND kind = 'cluster'")
         places = sorted({*waiting, *unsettled, *new})
-        listed = ", ".join(map(str, places))
-        nodes = _counts(connection, f"namespace IN ({listed}) AND kind = 'cluster'")
+        count = core.centroids.counter(connection, generation.model, generation.index.dimensions)
     return [
-        State(place, waiting.get(place, []), unsettled.get(place, 0), new.get(place, 0), nodes.get(place, 0))
+        State(place, waiting.get(place, []), unsettled.get(place, 0), new.get(place, 0), count(place))
         for place in places
     ]
 

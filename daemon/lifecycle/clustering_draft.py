@@ -25,6 +25,7 @@ from memoryd.daemon.tiers.graph_names import LONGEST, Namer, Names, first_words
 _TEXTS = f"SELECT row, substr(content, 1, {LONGEST}) FROM memories WHERE row IN ({{}})"
 CHUNK = 1024  # rows that join before full nodes are split and steps are given
 _NAMED = 64  # nodes whose texts are read at once
+_RENAMED_EVERY = 4  # members that come, after the first few: one more hardly changes what a node is about
 
 
 class Numbers(NamedTuple):
@@ -67,6 +68,7 @@ class Draft:
         self._added: dict[int, list[int]] = {}
         self._merged: dict[int, list[int]] = {}  # places that went into a place
         self._namer: Namer | None = None
+        self._steady: set[int] = set()  # places that have grown, but not by enough to be named anew
         self.heirs: dict[int, int] = {}  # node that is gone → the one it went into
 
     # Nodes that are there ---------------------------------------------------------------------------------------------
@@ -158,6 +160,8 @@ class Draft:
             elif rows or self.clusters.sizes[place] != was[place]:
                 coming = tuple(Coming(row, hashes[row], 0) for row in rows)
                 now = int(self.clusters.sizes[place])
+                if place not in self._whole and _still_fits(was[place], now):
+                    self._steady.add(place)
                 kept.append(Step("join", target(self.ids[place]), growth(was[place], now, len(rows)),
                                  self._put(place, was[place], coming)))  # fmt: skip
         yield from kept
@@ -229,6 +233,7 @@ class Draft:
         self.heirs[self.ids[gone]] = self.ids[into]
         self.changed[into] = None
         self.changed.pop(gone, None)
+        self._steady.discard(into)
         data = Merge(
             self.ids[into],
             self.ids[gone],
@@ -253,9 +258,11 @@ class Draft:
                 yield Step("name", target(self.ids[place]), short(self.labels[place]), name)
 
     def _labels(self, places: Sequence[int]) -> list[str]:
-        rows = self.rows_of(places)
-        texts = self.texts([row for place in places for row in rows[place]])
-        return self._named([[texts[row] for row in rows[place] if row in texts] for place in places])
+        rows = self.rows_of([place for place in places if place not in self._steady])
+        texts = self.texts([row for members in rows.values() for row in members])
+        groups = [[texts[row] for row in members if row in texts] for members in rows.values()]
+        made = dict(zip(rows, self._named(groups), strict=True))
+        return [made.get(place, self.labels[place]) for place in places]
 
     def _named(self, groups: Sequence[Sequence[str]]) -> list[str]:
         with self.setting.store.reading() as connection:
@@ -306,3 +313,8 @@ class Draft:
         with self.setting.store.reading() as connection:
             found, vectors = stored.vectors_of(connection, self.setting.generation.model, rows)
         return [item.row for item in found], vectors
+
+
+def _still_fits(was: int, now: int) -> bool:
+    """Tell whether the name of a node of `was` members serves for `now`."""
+    return was > _RENAMED_EVERY and was // _RENAMED_EVERY == now // _RENAMED_EVERY

@@ -113,6 +113,10 @@ class VectorIndex:
         view = self._view()
         return _nearest(view, query, k, (view.namespaces == namespace) & (view.kinds == self._types.get(kind, -1)))
 
+    def count(self, namespace: int) -> int:
+        """Return how many rows of a namespace there are."""
+        return int(np.count_nonzero(self._view().namespaces == namespace))
+
     def places(self, rows: Sequence[int]) -> list[int]:
         """Return for each row the number of its vector on disk, 0 if it is not known."""
         with self._lock:

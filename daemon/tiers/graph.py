@@ -5,7 +5,7 @@ returns may lie in any namespace: whoever shows memories of a node applies the f
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import apsw
 import numpy as np
@@ -76,6 +76,10 @@ class Centroids:
         found = index.nearest(vector, k + _RESCORED, allowed).rows.tolist()
         exact = similarities(connection, found, vector) if found else {}
         return sorted(exact.items(), key=lambda item: (-item[1], item[0]))[:k]
+
+    def counter(self, connection: apsw.Connection, model: int, dimensions: int) -> Callable[[int], int]:
+        """Return a function that counts the clusters of a namespace."""
+        return self._ready(connection, model, dimensions).count
 
     def put(self, model: int, node: int, namespace: int, mean: Vector) -> None:
         """Take in a node that was written; call it after the commit."""

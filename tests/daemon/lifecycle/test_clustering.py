@@ -50,6 +50,18 @@ def test_a_memory_joins_the_nearest_node_or_founds_one(core: Core) -> None:
     check(core)
 
 
+def test_a_node_is_named_anew_when_it_has_grown_by_some_members(core: Core) -> None:
+    remember(core, [f"heron {number}" for number in range(5)], given=[near(0)] * 5)
+    maintain(core)
+    labels = []
+    for number in range(3):
+        remember(core, [f"stork {number}"], given=[near(0)])
+        maintain(core)
+        labels += [label for (label,) in ask(core, "SELECT label FROM nodes")]
+    assert labels == ["heron", "heron", "stork, heron"]
+    assert ask(core, "SELECT count(*) FROM nodes WHERE settled = 0") == [(0,)]
+
+
 def test_clusters_never_cross_namespaces(core: Core) -> None:
     for place in ("", "acme", "acme/api"):
         remember(core, [f"{place} {text}" for text in texts(30)], place, [near(0)] * 30)
