@@ -32,7 +32,6 @@ from memoryd.daemon.workspaces.chunks import File
 BATCH = 64  # files that are read together
 _FIRST_SLICE, _LARGEST_SLICE = 8, 256  # chunks that are written together
 _RACY_S = (-0.1, 2.0)  # a time of change that close to the time of reading proves nothing
-_MOMENT = 0.1  # share of the time of a slice that a pass rests when nobody else is there
 _BUSY_PAUSE_S = 0.05
 
 T = TypeVar("T")
@@ -66,6 +65,7 @@ class _Change(NamedTuple):
     relative: str
     stat: Stat | None  # None: there is no such file any more
     file: File | None
+    last: Stat | None = None  # how it was known when it was not found; if it was read since, it is there again
 
     def weight(self) -> int:
         """Return about how many rows are touched."""
@@ -80,12 +80,12 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
     live = core.workspaces.live(workspace.id)
     _wait_for(core, live, tell)
     try:
-        found = scan(core, workspace)
         with core.store.reading() as connection:
             known = workspaces.stats(connection, workspace.id)
-        todo = [file.path for file in found.files if force or _differs(file, known.get(file.path))]
-        todo += sorted(known.keys() - {file.path for file in found.files})
+        found = scan(core, workspace)
         counts = Counts(scanned=len(found.files), unchanged=len(found.files))
+        _leave_out(core, workspace, known, found, counts)
+        todo = [file.path for file in found.files if force or _differs(file, known.get(file.path))]
         live.progress = (0, len(todo))
         tell(0, len(todo))
         for start in range(0, len(todo), BATCH):
@@ -100,6 +100,14 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
     finally:
         live.progress = None
         live.passing.release()
+
+
+def _leave_out(core: Core, workspace: Workspace, known: dict[str, Stat], found: Scan, counts: Counts) -> None:
+    """Delete what is indexed of files that are not there any more, or that the patterns or a .gitignore leave out."""
+    there = {file.path for file in found.files}
+    gone = [_Change(path, None, None, last) for path, last in known.items() if path not in there]
+    with core.workspaces.live(workspace.id).writing:
+        _write(core, workspace, gone, counts)
 
 
 def _wait_for(core: Core, live: Live, tell: Tell) -> None:
@@ -199,8 +207,8 @@ def _change(
     counts: Counts,
 ) -> _Change | None:
     """Return what is to be written of a file, None for nothing."""
-    if document is None or (not document.sha256 and relative in core.workspaces.live(workspace.id).problems):
-        return _Change(relative, None, None) if known else None  # there is no such file, or none that is read
+    if document is None:
+        return _Change(relative, None, None) if known else None
     stat = Stat(document.size, document.mtime_ns, document.sha256, core.clock(), document.problem)
     if known is not None and known.hash == document.sha256 and known.problem == document.problem and not force:
         counts.unchanged += 1
@@ -227,7 +235,7 @@ def _write(core: Core, workspace: Workspace, changes: Sequence[_Change], counts:
         took_s = _slice(core, workspace, part, counts)
         weight = sum(change.weight() for change in part)
         budget = _resized(core, weight, budget, took_s)
-        _rest(core, took_s)
+        core.rest(took_s)
 
 
 def _within(waiting: Sequence[_Change], budget: int) -> Iterator[_Change]:
@@ -260,6 +268,8 @@ def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: _
     """Write one change; return the rows whose vectors are to be looked up, or that are gone."""
     connection = transaction.connection
     path = chunks.absolute(workspace, change.relative)
+    if change.last not in (None, workspaces.stat(connection, workspace.id, change.relative)):
+        return []
     if change.stat is None:
         done.removed += workspaces.drop_file(connection, workspace.id, change.relative)
         return chunks.remove(transaction, path)
@@ -294,7 +304,7 @@ def sweep(core: Core) -> int:
         removed, took_s = written(core, partial(_sweep, core, part))
         gone += removed
         size = _resized(core, len(part), size, took_s)
-        _rest(core, took_s)
+        core.rest(took_s)
     return gone
 
 
@@ -310,8 +320,3 @@ def _resized(core: Core, weight: int, size: int, took_s: float) -> int:
     """Return the size of the next slice after one of `weight` rows took `took_s`: at most doubled."""
     fitting = int(weight * core.config.jobs.slice_ms / 1000 / max(took_s, 1e-6))
     return max(1, min(fitting, 2 * size, _LARGEST_SLICE))
-
-
-def _rest(core: Core, took_s: float) -> None:
-    """Let others go first: for as long as the slice took while clients are being served, else for a moment."""
-    time.sleep(took_s * (1.0 if core.workspaces.crowded() else _MOMENT))

@@ -52,11 +52,21 @@ class Notify(Protocol):
 def inotify(folders: Sequence[str]) -> Notify:
     """Watch folders, not what lies below them; raise `OSError` when the system gives no watch."""
     try:
-        return RustNotify(list(folders), False, False, 0, False, True)
+        # The last argument stays False: watchfiles takes a used up limit for a lack of permission, and would be silent.
+        return RustNotify(list(folders), False, False, 0, False, False)
     except FileNotFoundError:
         raise
-    except Exception as error:  # the limits of inotify come as different classes
-        raise OSError(str(error)) from None
+    except Exception as error:
+        raise OSError(_advice(str(error))) from None
+
+
+def _advice(error: str) -> str:
+    """Return a sentence for what the system said."""
+    if "limit reached" in error:
+        return "The watches of inotify are used up; raise fs.inotify.max_user_watches."
+    if "os error 24" in error:
+        return "The instances of inotify are used up; raise fs.inotify.max_user_instances."
+    return f"The system gives no watches: {error}."
 
 
 class Watchers:
@@ -159,7 +169,7 @@ class _Watcher(threading.Thread):
         except FileNotFoundError:
             return  # a folder went at this moment
         except OSError as error:
-            self._scan_for_a_while(f"The system gives no watches ({error}); raise fs.inotify.max_user_watches.")
+            self._scan_for_a_while(str(error))
             return
         try:
             self._say("inotify", "", len(folders))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from notes import sections, write
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Get, List
@@ -15,28 +16,6 @@ from memoryd.daemon.lifecycle import expiring
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import indexing, registry, reporting
 from workbench import CountingEmbedder, WordEmbedder, found, running, wait_until
-
-
-def write(root: Path, relative: str, text: str) -> Path:
-    path = root / relative
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
-
-
-def sections(count: int, changed: int = -1, word: str = "changed") -> str:
-    """Return a file of so many chunks, one of which may be another."""
-    filler = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu " * 9
-    return "\n".join(
-        f"# Section {n}\n\nNumber {n} {word if n == changed else 'original'}. {filler}\n" for n in range(count)
-    )
-
-
-@pytest.fixture
-def root(folder: Path) -> Path:
-    made = folder / "notes"
-    made.mkdir()
-    return made
 
 
 def chunks(core: Core) -> dict[str, str]:
