@@ -47,7 +47,7 @@ class Server:
     ) -> None:
         self.core, self.config, self.jobs = core, config, jobs
         self.served_at = 0.0  # when the latest call began
-        jobs.crowded = core.workspaces.crowded = self._crowded
+        core.crowded = self._crowded
         self.meters = Meters()
         self.connections: set[Connection] = set()
         self.leaving: set[Connection] = set()

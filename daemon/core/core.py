@@ -22,6 +22,8 @@ from memoryd.daemon.tiers.recalls import Recalls
 
 Clock = Callable[[], float]
 
+_MOMENT = 0.1  # share of its time that background work rests when nobody else is there
+
 
 class Core:
     """The memory of one data directory. `clock` gives UTC seconds; tests inject their own."""
@@ -46,6 +48,7 @@ class Core:
             self.active = Active(connection)
         self.hot, self.recalls = HotBuffer(), Recalls()
         self.cognition = Cognition()
+        self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.workspaces = Workspaces(config.workspaces)
         self.sources = Sources(
@@ -57,6 +60,10 @@ class Core:
         self.store.check_soon()
         self.embedding.start()
         self.effects.start()
+
+    def rest(self, took_s: float) -> None:
+        """Give way after so much background work: as long again while clients are being served, else for a moment."""
+        time.sleep(took_s * (1.0 if self.crowded() else _MOMENT))
 
     def close(self) -> None:
         """Stop the background work, write everything down, close the database."""

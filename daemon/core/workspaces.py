@@ -49,7 +49,6 @@ class Workspaces:
         self._lock = threading.Lock()
         self.stopping = threading.Event()
         self.changed: Callable[[], None] = lambda: None
-        self.crowded: Callable[[], bool] = lambda: False
 
     def live(self, number: int) -> Live:
         """Return what RAM holds of a workspace."""

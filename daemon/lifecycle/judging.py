@@ -77,7 +77,7 @@ class Judge:
         while not self._closing.is_set():
             wake.clear()
             try:
-                while step(self._core) and not self._closing.is_set():
+                while self._portion() and not self._closing.is_set():
                     pass
                 limit_s = None if self._core.embedding.active else _NO_MODEL_S
             except Exception as error:
@@ -85,6 +85,13 @@ class Judge:
                 limit_s = _TROUBLE_S
             if not self._closing.is_set():
                 wake.wait(limit_s)
+
+    def _portion(self) -> bool:
+        """Do a portion and give way; tell whether there was any."""
+        began = time.perf_counter()
+        done = step(self._core)
+        self._core.rest(time.perf_counter() - began)
+        return done
 
 
 def step(core: Core, condense: bool = True) -> bool:

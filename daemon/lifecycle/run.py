@@ -25,7 +25,6 @@ MAX_FAILED = 10  # steps that may fail before a run gives up
 MAX_SKIPPED = 1000  # told one by one
 _NOT_DONE = ("skipped", "failed")
 _BUSY_PAUSE_S = 0.05
-_MOMENT = 0.1  # share of the time of a slice that a run rests when nobody else is there
 
 T = TypeVar("T")
 
@@ -43,7 +42,6 @@ class Terms(NamedTuple):
     give_up_at: float  # by `ticks`
     ticks: Callable[[], float]
     stopping: Callable[[], str]  # why the run has to stop, empty while it has not
-    crowded: Callable[[], bool]  # clients are being served
     tell: Callable[[str, int, int], None]  # stage, done, total
 
 
@@ -171,7 +169,7 @@ class Run:
         self._size = resized(len(steps), took_s, self._settings.slice_ms / 1000)
         if took_s > self._settings.slice_limit_s:
             raise Stopped(f"A slice of {len(steps)} steps took {took_s:.1f} s.")
-        time.sleep(took_s * (1.0 if self.terms.crowded() else _MOMENT))
+        self.core.rest(took_s)
 
     def _slice(self, steps: Sequence[Step], plan: Plan | None) -> float:
         """Apply one slice in the writer's transaction; return the seconds that it held the writer."""
@@ -220,7 +218,8 @@ class Run:
             return
         self.check()
         self.terms.tell("plan", planned, 0)
-        time.sleep(took_s if self.terms.crowded() else 0)
+        if self.core.crowded():
+            self.core.rest(took_s)
         self._rested_at = time.perf_counter()
 
     def _failure(self) -> str:

@@ -44,7 +44,7 @@ class _Order(NamedTuple):
 
 
 class Runner:
-    """Carries out jobs. `crowded` tells whether clients are being served, `changed` hears of a job's new next time."""
+    """Carries out jobs. `changed` hears of a job's new next time."""
 
     def __init__(
         self,
@@ -54,7 +54,6 @@ class Runner:
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._core, self._work, self._ticks = core, work, ticks
-        self.crowded: Callable[[], bool] = lambda: False
         self.changed: Callable[[str], None] = lambda name: None
         self._agenda = Agenda(core, table)
         self._plans = Plans()
@@ -205,7 +204,6 @@ class Runner:
             give_up_at=self._ticks() + self._agenda.table[order.call.name].deadline_s,
             ticks=self._ticks,
             stopping=lambda: self._stop,
-            crowded=self.crowded,
             tell=self._tell,
         )
 
