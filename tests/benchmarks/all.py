@@ -20,6 +20,7 @@ BENCHMARKS = (
     "bench_interference",
     "bench_cluster",
     "bench_jobs",
+    "bench_workspace",
     "bench_chroma",
 )
 _WITHOUT_OPTIONS = {"bench_embed"}
