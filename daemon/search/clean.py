@@ -7,6 +7,7 @@ from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.present import contradictions
 
 _LEAST_LIMIT = 5  # hits, below which the graph has no right to one of them
+_SAME_SCORE = 1e-6  # equal vectors may differ by the rounding of float32
 
 
 def clean(retrieval: Retrieval, sources: Sources) -> None:
@@ -15,16 +16,43 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
     seen: set[bytes] = set()
     waiting = list(retrieval.ranked)
     while waiting and len(kept) < retrieval.call.limit:
-        part = waiting[: retrieval.call.limit + 8]
+        part = waiting[: _whole(waiting, retrieval.call.limit + 8)]
         del waiting[: len(part)]
         read(retrieval, part, sources)
-        kept += [candidate for candidate in part if _is_new(candidate, seen)]
+        kept += [candidate for candidate in _by_place(part) if _is_new(candidate, seen)]
     retrieval.contradictions = _contradictions(kept, sources, retrieval.chosen.reached)
     _newer_first(kept, retrieval.contradictions)
     _place_sure(retrieval, sources, kept, waiting, seen)
     for candidate in [*kept[retrieval.call.limit :], *waiting]:
         candidate.lost = f"ranked below the limit of {retrieval.call.limit}"
     retrieval.ranked = kept[: retrieval.call.limit]
+
+
+def _whole(ranked: list[Candidate], count: int) -> int:
+    """Return how many candidates to look at so that those of one score are looked at together."""
+    while 0 < count < len(ranked) and _tied(ranked[count - 1], ranked[count]):
+        count += 1
+    return count
+
+
+def _tied(one: Candidate, other: Candidate) -> bool:
+    return abs(one.score - other.score) <= _SAME_SCORE
+
+
+def _by_place(part: list[Candidate]) -> list[Candidate]:
+    """Put files of one score in the order of their paths, after memories: not in that of their indexing."""
+    runs: list[list[Candidate]] = []
+    for candidate in part:
+        if runs and _tied(runs[-1][0], candidate):
+            runs[-1].append(candidate)
+        else:
+            runs.append([candidate])
+    return [candidate for run in runs for candidate in (sorted(run, key=_place) if len(run) > 1 else run)]
+
+
+def _place(candidate: Candidate) -> tuple[str, int]:
+    row = candidate.record
+    return (row.path or "", row.start_line or 0) if row is not None and row.tier == "documents" else ("", 0)
 
 
 def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
