@@ -22,7 +22,7 @@ from memoryd.daemon.documents.wire import LENGTH, Read, Reply, Walk, frame, requ
 
 NICE = 5
 MEMORY_BYTES = 2 * 1024**3  # of address space
-FILE_LIMIT_S = 30.0
+FILE_LIMIT_S = 60.0
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from memoryd.daemon.documents.cuts import SENTENCE, cuts_of_lines, cuts_of_text, pieces
+from memoryd.daemon.documents.cuts import SENTENCE, Cuts, cuts_of_lines, cuts_of_text, pieces
 from memoryd.daemon.documents.document import Chunk
 from memoryd.daemon.documents.lines import REPLACEMENT, split
 from memoryd.daemon.documents.links import Link, links_in
@@ -38,6 +38,7 @@ class _Chunker:
         self.text = "\n".join(lines)
         self.starts = list(accumulate((len(line) + 1 for line in lines), initial=0))  # of each line, and of the end
         self.links: list[Link] = []
+        self.cut: tuple[Section | None, Sequence[Cuts]] = None, ()  # the cuts of the section that is at hand
 
     def chunks(self, skip: int) -> Iterator[Chunk]:
         """Yield the chunks of all sections."""
@@ -70,14 +71,17 @@ class _Chunker:
             yield start, stop
             return
         before = start
-        for first, last in pieces(
-            start, stop, self.limit, *cuts_of_lines(self.lines, self.starts, section, self.limit)
-        ):
+        for first, last in pieces(start, stop, self.limit, *self._cuts(section)):
             lines = self._trimmed(bisect_left(self.starts, first), bisect_left(self.starts, last))
             if lines[0] < lines[1]:
                 first, last = self.starts[lines[0]], self.starts[lines[1]] - 1
                 yield self._with_tail(before, first, last), last
                 before = first
+
+    def _cuts(self, section: Section) -> Sequence[Cuts]:
+        if self.cut[0] is not section:
+            self.cut = section, cuts_of_lines(self.lines, self.starts, section, self.limit)
+        return self.cut[1]
 
     def _with_tail(self, before: int, first: int, last: int) -> int:
         """Return where a chunk begins that takes along whole lines from the end of the one that began at `before`."""

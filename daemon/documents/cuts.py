@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from memoryd.daemon.documents.outline import Block, Section
+from memoryd.daemon.documents.outline import Section
 
 KEY_CHARS = 48  # of what follows a cut count for its checksum, so that edits further on do not move it
 
@@ -21,18 +21,17 @@ _GAP = re.compile(r"\s(?=\S)|[,;:，、；：](?=\S)")
 _ENDS_SENTENCE = re.compile(r"[.!?…。！？]['\")\]»”*_]{0,3}\s*$")
 
 
-class Cut(NamedTuple):
-    """A place where a text may be cut; the smaller rank and key are better."""
+class Cuts(NamedTuple):
+    """Places where a text may be cut, ascending, and the order of each: the smaller the better."""
 
-    at: int
-    rank: int
-    key: int
+    at: list[int]
+    order: list[int]
 
 
-def pieces(start: int, end: int, limit: int, *grades: Sequence[Cut]) -> Iterator[tuple[int, int]]:
+def pieces(start: int, end: int, limit: int, *grades: Cuts) -> Iterator[tuple[int, int]]:
     """Yield the pieces of `start` to `end`, each at most `limit` long.
 
-    The cuts of a later grade, each sorted by place, are used only where those before leave a piece that is too long.
+    The cuts of a later grade are used only where those before leave a piece that is too long.
     """
     waiting = [(start, end)]
     while waiting:
@@ -46,8 +45,8 @@ def pieces(start: int, end: int, limit: int, *grades: Sequence[Cut]) -> Iterator
         waiting += [(at, end), (start, at)]
 
 
-def _best(start: int, end: int, limit: int, cuts: Sequence[Cut]) -> int | None:
-    low, high = bisect_right(cuts, start, key=_at), bisect_left(cuts, end, key=_at)
+def _best(start: int, end: int, limit: int, cuts: Cuts) -> int | None:
+    low, high = bisect_right(cuts.at, start), bisect_left(cuts.at, end)
     if low >= high:
         return None
     quarter = (end - start) // 4
@@ -55,61 +54,56 @@ def _best(start: int, end: int, limit: int, cuts: Sequence[Cut]) -> int | None:
     if end - start <= 2 * limit:
         windows.append((end - limit, start + limit))  # two pieces suffice
     for first, last in windows:
-        near = cuts[bisect_left(cuts, first, low, high, key=_at) : bisect_right(cuts, last, low, high, key=_at)]
-        if near:
-            return min(near, key=_rank).at
+        a, b = bisect_left(cuts.at, first, low, high), bisect_right(cuts.at, last, low, high)
+        if a < b:
+            return cuts.at[cuts.order.index(min(cuts.order[a:b]), a, b)]
     middle = (start + end) // 2
-    return min(cuts[low:high], key=lambda cut: abs(cut.at - middle)).at
+    after = min(bisect_left(cuts.at, middle, low, high), high - 1)
+    return min(cuts.at[max(after - 1, low)], cuts.at[after], key=lambda at: abs(at - middle))
 
 
-def _at(cut: Cut) -> int:
-    return cut.at
-
-
-def _rank(cut: Cut) -> tuple[int, int]:
-    return cut.rank, cut.key
-
-
-def cuts_of_text(text: str, start: int, end: int) -> tuple[list[Cut], list[Cut]]:
+def cuts_of_text(text: str, start: int, end: int) -> tuple[Cuts, Cuts]:
     """Return the cuts inside a line: between sentences, and between words."""
-    sentences, words = (
-        [Cut(match.end(), 0, _checksum(text[match.end() : match.end() + KEY_CHARS])) for match in matches]
-        for matches in (SENTENCE.finditer(text, start, end), _GAP.finditer(text, start, end))
-    )
-    return sentences, words
+    sentences, words = ([match.end() for match in kind.finditer(text, start, end)] for kind in (SENTENCE, _GAP))
+    return _cuts_at(text, sentences), _cuts_at(text, words)
+
+
+def _cuts_at(text: str, places: list[int]) -> Cuts:
+    return Cuts(places, [_checksum(text[at : at + KEY_CHARS]) for at in places])
 
 
 def _checksum(words: str) -> int:
     return crc32(words.strip().encode("utf-8", "surrogatepass"))
 
 
-def cuts_of_lines(
-    lines: Sequence[str], starts: Sequence[int], section: Section, limit: int
-) -> tuple[list[Cut], list[Cut], list[Cut]]:
-    """Return the cuts of a section: those that leave whole what fits, all others, the one below the heading."""
-    body = next((line for line in range(section.body, section.end) if lines[line].strip()), section.end)
-    ranks, whole = _ranks(section.blocks, starts, limit)
-    apart, every = list[Cut](), list[Cut]()
-    for line in range(body, section.end):
-        if lines[line].strip():
-            cut = Cut(starts[line], _line_rank(lines, line, ranks.get(line)), _checksum(lines[line][:KEY_CHARS]))
-            every.append(cut)
-            if not whole[line]:
-                apart.append(cut)
-    return [cut for cut in apart if cut.at > starts[body]], every[1:], every[:1] if body > section.start else []
+def cuts_of_lines(lines: Sequence[str], starts: Sequence[int], section: Section, limit: int) -> tuple[Cuts, Cuts, Cuts]:
+    """Return the cuts of a section: those that leave whole what fits, all others, those at its headings."""
+    begin, end = section.start, section.end
+    body = next((line for line in range(section.body, end) if lines[line].strip()), end)
+    ranks, whole = _ranks(section, starts, limit)
+    order = {
+        line: _line_rank(lines, line, ranks.get(line)) << 32 | _checksum(lines[line][:KEY_CHARS])
+        for line in range(begin + 1, end)
+        if lines[line].strip()
+    }
+    inner = [line for line in order if line > body]
+    grades = [line for line in inner if not whole[line - begin]], inner, [line for line in order if line <= body]
+    apart, every, heads = (Cuts([starts[line] for line in grade], [order[line] for line in grade]) for grade in grades)
+    return apart, every, heads
 
 
-def _ranks(blocks: Sequence[Block], starts: Sequence[int], limit: int) -> tuple[dict[int, int], bytearray]:
-    """Return the rank of each line that a block begins with or ends before, and those inside one that fits."""
-    ranks, whole = dict[int, int](), bytearray(len(starts))
-    waiting = [(block, 0) for block in reversed(blocks)]
+def _ranks(section: Section, starts: Sequence[int], limit: int) -> tuple[dict[int, int], bytearray]:
+    """Return the rank of each line that a block begins with or ends before, and which lines are in one that fits."""
+    ranks, whole = dict[int, int](), bytearray(section.end - section.start)
+    waiting = [(block, 0) for block in reversed(section.blocks)]
     while waiting:
         block, depth = waiting.pop()
         ranks.setdefault(block.start, 2 * depth)
         if block.kind != "tr":  # what follows the first row of a table is part of its head
             ranks.setdefault(block.end, 2 * depth)
         if starts[block.end] - 1 - starts[block.start] <= limit:
-            whole[block.start + 1 : block.end] = b"\1" * (block.end - block.start - 1)
+            inside = slice(block.start + 1 - section.start, block.end - section.start)
+            whole[inside] = b"\1" * (block.end - block.start - 1)
         waiting += [(inner, depth + 1) for inner in reversed(block.inner)]
     return ranks, whole
 
@@ -117,6 +111,6 @@ def _ranks(blocks: Sequence[Block], starts: Sequence[int], limit: int) -> tuple[
 def _line_rank(lines: Sequence[str], line: int, rank: int | None) -> int:
     before = lines[line - 1].rstrip()
     if rank is None:  # inside a block that has none inside: code, a paragraph
-        rank = 100 if not before else 102 if _ENDS_SENTENCE.search(before) else 104
+        rank = 100 if not before else 102 if _ENDS_SENTENCE.search(before[-8:]) else 104
     above = before or (lines[line - 2].rstrip() if line > 1 else "")
     return rank + above.endswith(":")  # what a colon announces stays with it where it can

@@ -13,9 +13,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 MAX_PARSED_CHARS = 2000  # of a line: the parser looks at each character in Python, and blocks show at a line's begin
+MAX_PARSED_LINES = 50_000  # 0.1 ms each at worst, and some kB while they are parsed
 MAX_TITLE_CHARS = 80
 MAX_PATH_CHARS = 240
 
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _CODE = frozenset({"fence", "code_block"})
 _FLAT = frozenset(  # a table's children are its rows
     ["inline", *(f"{name}_{side}" for name in ("thead", "tbody", "th", "td") for side in ("open", "close"))]
@@ -60,15 +63,31 @@ class _Heading(NamedTuple):
 
 
 def outline(lines: Sequence[str], skip: int = 0) -> Outline:
-    """Return the outline of lines from `skip` on; one section without structure where the parser gives up."""
-    blank = [""] * skip  # the parser counts lines from the top
-    text = "\n".join(blank + [line[:MAX_PARSED_CHARS].replace("\r", " ") for line in lines[skip:]])
-    try:
-        tokens = _parser().parse(text)
-    except (RecursionError, IndexError, ValueError):  # the last two are what its bugs raise
-        return Outline([Section(skip, len(lines), "", [], skip)], [])
-    blocks, headings, code = _tree(tokens)
-    return Outline(_sections(blocks, headings, skip, len(lines)), code)
+    """Return the outline of lines from `skip` on; where the parser would take too long or fails, headings alone."""
+    if len(lines) <= MAX_PARSED_LINES:
+        blank = [""] * skip  # the parser counts lines from the top
+        text = "\n".join(blank + [line[:MAX_PARSED_CHARS].replace("\r", " ") for line in lines[skip:]])
+        try:
+            tokens = _parser().parse(text)
+        except (RecursionError, MemoryError, IndexError, ValueError):  # the last two are what its bugs raise
+            pass
+        else:
+            blocks, headings, code = _tree(tokens)
+            return Outline(_sections(blocks, headings, skip, len(lines)), code)
+    headings = _plain_headings(lines, skip)
+    blocks = [Block("heading", heading.line, heading.end) for heading in headings]
+    return Outline(_sections(blocks, headings, skip, len(lines)), [])
+
+
+def _plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:
+    found, fence = list[_Heading](), ""
+    for number in range(skip, len(lines)):
+        line = lines[number][:MAX_PARSED_CHARS]
+        if mark := _FENCE.match(line):
+            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
+        elif not fence and (match := _ATX.match(line)):
+            found.append(_Heading(number, number + 1, len(match[1]), _title(match[2])))
+    return found
 
 
 def _parser() -> MarkdownIt:

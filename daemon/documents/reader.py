@@ -21,7 +21,7 @@ from memoryd.daemon.documents.files import MAX_BYTES, Limits, check_relative, re
 from memoryd.daemon.documents.wire import LENGTH, Read, Reply, Walk, frame, replies
 
 IDLE_S = 10.0
-REPLY_LIMIT_S = 90.0  # a child that says nothing for so long is ended; it gives a file 30 s itself
+REPLY_LIMIT_S = 120.0  # a child that says nothing for so long is ended; it gives a file half of that
 BATCH = 64  # files asked for at once
 STRIKES = 2  # a file that ended so many children is not tried again
 PIPE_BYTES = 1 << 20
