@@ -157,7 +157,7 @@ def _with_id(connection: apsw.Connection, place: Place, memory: NewMemory, key: 
     if memory.id is None:
         return None
     row = rows.by_ids(connection, [memory.id]).get(memory.id)
-    if row is not None and (row.content_hash, row.namespace) != (key, place.number):
+    if row is not None and ((row.content_hash, row.namespace) != (key, place.number) or row.tier == "documents"):
         raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})
     return row
 
@@ -261,6 +261,8 @@ def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, 
         return  # merged into the very memory that it was to replace
     namespace = core.store.namespaces.name(old.namespace)
     place.caller.check_change(old.id, namespace)
+    if old.tier == "documents":
+        raise Conflict(f"{old.id[:8]} is a part of the file {old.path}; change the file instead.", {"id": old.id})
     history.record(connection, operation, old.id, namespace, old)
     rows.change(connection, old.row, {"superseded_by": successor, "updated_at": core.clock()})
 

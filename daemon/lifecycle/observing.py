@@ -142,7 +142,8 @@ def _known(place: Place, id: str, key: bytes) -> bool:
 def _equal(place: Place, key: bytes) -> list[str]:
     """Return the id of what says the same in this namespace; a memory is bumped."""
     found: Any = place.connection.execute(
-        f"SELECT m.id FROM memories m WHERE m.content_hash = ? AND m.namespace = ? AND {ALIVE} LIMIT 1",
+        "SELECT m.id FROM memories m WHERE m.content_hash = ? AND m.namespace = ? AND +m.tier <> 'documents'"
+        f" AND {ALIVE} LIMIT 1",
         (key, place.number, place.now),
     ).get
     if found is not None:
