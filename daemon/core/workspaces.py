@@ -2,8 +2,8 @@
 
 Each workspace has a reader, locks and a state of its own, so that one whose disk hangs holds up no other.
 
-Locks: `passing` is held while one looks at all files, `writing` while some files are read and what they hold is
-written; `passing` before `writing`, and nothing else is waited for meanwhile but the reader and the writer.
+Locks: `passing` is held while one thread looks at all files of a workspace. Whoever reads single files needs none: what
+is read later wins (see `workspaces/committing.py`).
 """
 
 import threading
@@ -19,6 +19,7 @@ from memoryd.daemon.process import be_nice
 
 T = TypeVar("T")
 
+FIRST_SLICE = 16
 _JOIN_LIMIT_S = 10.0
 
 
@@ -27,8 +28,9 @@ class Live:
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self.passing, self.writing = threading.Lock(), threading.Lock()
+        self.passing = threading.Lock()
         self.removed = False
+        self.slice = FIRST_SLICE  # rows that are written together; follows the time that it takes
         self.progress: tuple[int, int] | None = None  # files done and to do, while a pass goes on
         self.problems: dict[str, str] = {}  # what the latest pass could not look at, by relative path
         self.folders: frozenset[str] = frozenset()  # what the latest pass looked into

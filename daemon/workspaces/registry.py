@@ -11,7 +11,7 @@ from memoryd.daemon.documents.scan import GLOBS
 from memoryd.daemon.store import namespaces, workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.workspaces import indexing
+from memoryd.daemon.workspaces import committing
 
 __all__ = ["Workspace", "add", "everyone", "find", "remove"]
 
@@ -112,4 +112,4 @@ def remove(core: Core, name_or_path: str) -> tuple[Workspace, int]:
     core.store.write(lambda transaction: workspaces.delete(transaction.connection, workspace.id)).result()
     core.workspaces.changed()
     core.workspaces.forget(workspace.id)
-    return workspace, indexing.sweep(core)
+    return workspace, committing.sweep(core)

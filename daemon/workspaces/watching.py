@@ -24,7 +24,7 @@ from memoryd.client.protocol import Watching
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.process import be_nice
 from memoryd.daemon.store import workspaces
-from memoryd.daemon.workspaces import indexing, registry
+from memoryd.daemon.workspaces import committing, indexing, registry
 from memoryd.daemon.workspaces.indexing import Gone
 from memoryd.daemon.workspaces.registry import Workspace
 
@@ -84,7 +84,7 @@ class Watchers:
 
     def _begin(self) -> None:
         try:
-            gone = indexing.sweep(self._core)
+            gone = committing.sweep(self._core)
             if gone:
                 log.info("%d chunks belonged to no workspace and were removed", gone)
         except Unavailable:

@@ -14,7 +14,7 @@ from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import expiring
 from memoryd.daemon.store.workspaces import Workspace
-from memoryd.daemon.workspaces import indexing, registry, reporting
+from memoryd.daemon.workspaces import committing, indexing, registry, reporting
 from workbench import CountingEmbedder, WordEmbedder, found, running, wait_until
 
 
@@ -179,7 +179,7 @@ def test_chunks_of_a_workspace_that_a_crash_left_behind_are_swept(core: Core, ro
     write(root, "memory/a.md", "one\n")
     added(core, root)
     core.store.write(lambda t: t.connection.execute("DELETE FROM workspaces")).result()
-    assert indexing.sweep(core) == 1
+    assert committing.sweep(core) == 1
     assert chunks(core) == {}
 
 

@@ -1,0 +1,162 @@
+"""Writing what files hold: in slices that hold the writer for a few milliseconds, each file whole within one.
+
+A change carries what the index knew of its file when it was read. Where that is not so any more, somebody else has read
+the file since, and the change is not written: what is read later wins, whoever writes first.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from memoryd.client.errors import Busy, NotFound
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.workspaces import FIRST_SLICE
+from memoryd.daemon.store import rows, workspaces
+from memoryd.daemon.store.workspaces import Stat, Workspace
+from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.workspaces import chunks
+from memoryd.daemon.workspaces.chunks import File
+
+_LARGEST_SLICE = 256  # chunks that are written together
+_BUSY_PAUSE_S = 0.05
+
+T = TypeVar("T")
+
+
+class Counts(msgspec.Struct):
+    """What an update of the index did: files looked at, read, of these changed or not, gone; chunks new and kept."""
+
+    scanned: int = 0
+    read: int = 0
+    indexed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    chunks_new: int = 0
+    chunks_kept: int = 0
+
+    def add(self, other: "Counts") -> None:
+        """Count what another update did."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Change(NamedTuple):
+    """What is to be written of one file: that it is gone (no `stat`), its stat alone (no `file`), or what it holds."""
+
+    relative: str
+    known: Stat | None  # what the index knew of it when it was read
+    stat: Stat | None
+    file: File | None = None
+
+    def weight(self) -> int:
+        """Return about how many rows are touched."""
+        return 1 + (len(self.file.wanted) if self.file else 0)
+
+
+def write(core: Core, workspace: Workspace, changes: Sequence[Change], counts: Counts) -> list[str]:
+    """Write changes; return the files whose change is overtaken, so that they are to be read again."""
+    live = core.workspaces.live(workspace.id)
+    waiting, overtaken = list(changes), list[str]()
+    while waiting:
+        part = list(_within(waiting, live.slice))
+        del waiting[: len(part)]
+        late, took_s = _slice(core, workspace, part, counts)
+        overtaken += late
+        weight = sum(change.weight() for change in part)
+        live.slice = _resized(core, weight, live.slice, took_s)
+        core.rest(took_s)
+    return overtaken
+
+
+def _within(waiting: Sequence[Change], budget: int) -> Iterator[Change]:
+    """Yield the first changes that fit into a slice, one at least."""
+    for position, change in enumerate(waiting):
+        budget -= change.weight()
+        if position and budget < 0:
+            return
+        yield change
+
+
+def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Counts) -> tuple[list[str], float]:
+    """Write some changes in one transaction; return the files whose change is overtaken, and how long it took."""
+
+    def job(transaction: Transaction) -> tuple[Counts, list[str], float]:
+        began = time.perf_counter()
+        connection = transaction.connection
+        if workspaces.by_id(connection, workspace.id) is None:
+            raise NotFound(f"The workspace {workspace.namespace} was removed.")
+        done, concerned, overtaken = Counts(), list[int](), list[str]()
+        for change in part:
+            if workspaces.stat(connection, workspace.id, change.relative) == change.known:
+                concerned += _apply(core, transaction, workspace, change, done)
+            else:
+                overtaken.append(change.relative)
+        if concerned:
+            transaction.after_commit(partial(core.embedding.refresh, concerned))
+        return done, overtaken, time.perf_counter() - began
+
+    done, overtaken, took_s = written(core, job, alone=sum(change.weight() for change in part) > _LARGEST_SLICE)
+    counts.add(done)
+    return overtaken, took_s
+
+
+def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: Change, done: Counts) -> list[int]:
+    """Write one change; return the rows whose vectors are to be looked up, or that are gone."""
+    connection = transaction.connection
+    path = chunks.absolute(workspace, change.relative)
+    if change.stat is None:
+        done.removed += workspaces.drop_file(connection, workspace.id, change.relative)
+        return chunks.remove(transaction, path)
+    done.read += 1
+    workspaces.put_file(connection, workspace.id, change.relative, change.stat)
+    if change.file is None:
+        done.unchanged += 1
+        chunks.touched(connection, path, change.stat.mtime_ns)
+        return []
+    difference = chunks.put(core, transaction, change.file)
+    done.indexed += 1
+    done.chunks_new += len(difference.new)
+    done.chunks_kept += difference.kept
+    return difference.new + difference.gone
+
+
+def written(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
+    """Write, however long the queue of the writer is."""
+    while True:
+        try:
+            return core.store.write(job, alone).result()
+        except Busy:
+            core.workspaces.check_open()
+            time.sleep(_BUSY_PAUSE_S)
+
+
+def sweep(core: Core) -> int:
+    """Delete the chunks whose file belongs to no workspace any more; return how many there were."""
+    with core.store.reading() as connection:
+        waiting = workspaces.orphans(connection)
+    gone, size = 0, FIRST_SLICE
+    while waiting:
+        core.workspaces.check_open()
+        part, waiting = waiting[:size], waiting[size:]
+        removed, took_s = written(core, partial(_sweep, core, part))
+        gone += removed
+        size = _resized(core, len(part), size, took_s)
+        core.rest(took_s)
+    return gone
+
+
+def _sweep(core: Core, part: Sequence[int], transaction: Transaction) -> tuple[int, float]:
+    began = time.perf_counter()
+    gone = workspaces.orphans(transaction.connection, part)  # its workspace may have been added again since
+    rows.delete(transaction.connection, gone)
+    transaction.after_commit(partial(core.embedding.refresh, gone))
+    return len(gone), time.perf_counter() - began
+
+
+def _resized(core: Core, weight: int, size: int, took_s: float) -> int:
+    """Return the size of the next slice after one of `weight` rows took `took_s`: at most doubled."""
+    fitting = int(weight * core.config.jobs.slice_ms / 1000 / max(took_s, 1e-6))
+    return max(1, min(fitting, 2 * size, _LARGEST_SLICE))
