@@ -21,10 +21,13 @@ from memoryd.client.protocol import (
     Changed,
     Consolidate,
     Delete,
+    DiffWorkspaces,
     Explain,
     Explanation,
     ExportMemories,
+    Forget,
     Get,
+    GetContext,
     GetStats,
     GetStatus,
     GetTrace,
@@ -55,6 +58,7 @@ from memoryd.client.protocol import (
     PauseJob,
     Query,
     Record,
+    Remember,
     RemoveWorkspace,
     ResumeJob,
     RunJob,
@@ -403,6 +407,22 @@ def graph_export(after: int = 0, *, limit: int = 500, preview: int = 80) -> Grap
     return GraphExport(after=after, limit=limit, preview=preview)
 
 
+def remember(text: str, workspace: str, *, file: str = "today") -> Remember:
+    """Write a note into a file of a workspace (its namespace, or a path inside it): today's, or the one named."""
+    return Remember(text=text, workspace=workspace, file=file)
+
+
+def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> Forget:
+    """Forget memories: lines of files are taken out, others are deleted. `text`, or `start_line` and `end_line`, name
+    a part of one."""
+    return _built(Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
+
+
+def diff_workspaces(workspace: str | None = None) -> DiffWorkspaces:
+    """Compare the index with the files of a workspace, or of all."""
+    return DiffWorkspaces(workspace=workspace)
+
+
 def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> ExportMemories:
     """Return one portion of the memories with all that is stored of them; go on with `after_id` = its `next` until that
     is None. `fields` are the filters of `search`."""
@@ -441,6 +461,15 @@ def workspace_status(workspace: str) -> GetWorkspace:
 def index_workspace(workspace: str | None = None, *, force: bool = False) -> IndexWorkspace:
     """Bring the index of a workspace, or of all, up to date with the files; `force` reads them all."""
     return IndexWorkspace(workspace=None if workspace is None else place(workspace), force=force)
+
+
+def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool = False, **fields: Any) -> GetContext:
+    """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
+    nothing is relevant. A `session` is given nothing twice, unless it is `fresh`. `fields` are filters, `compact` and
+    `deadline_ms`."""
+    return _built(
+        GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **_query_fields(fields)
+    )
 
 
 def stats() -> GetStats:
@@ -512,6 +541,9 @@ class Methods:
     graph_abstract = method(graph_abstract)
     graph_regroup = method(graph_regroup)
     graph_export = method(graph_export)
+    remember = method(remember)
+    forget = method(forget)
+    diff_workspaces = method(diff_workspaces)
     export_memories = method(export_memories)
     import_memories = method(import_memories)
     add_workspace = method(add_workspace)
@@ -519,5 +551,6 @@ class Methods:
     workspaces = method(workspaces)
     workspace_status = method(workspace_status)
     index_workspace = method(index_workspace)
+    context = method(context)
     stats = method(stats)
     status = method(status)

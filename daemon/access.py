@@ -25,9 +25,12 @@ from memoryd.client.protocol import (
     Call,
     Consolidate,
     Delete,
+    DiffWorkspaces,
     Explain,
     ExportMemories,
+    Forget,
     Get,
+    GetContext,
     GetStats,
     GetStatus,
     GetTrace,
@@ -50,6 +53,7 @@ from memoryd.client.protocol import (
     Observe,
     Operations,
     PauseJob,
+    Remember,
     RemoveWorkspace,
     ResumeJob,
     RevokeToken,
@@ -99,6 +103,7 @@ RULES: dict[type[Call[Any]], Rule] = {
     Search: "within",
     Explain: "within",
     GetTrace: "within",
+    GetContext: "within",
     WhyNot: "within",
     GetStatus: "anyone",
     GetStats: "within",
@@ -129,6 +134,9 @@ RULES: dict[type[Call[Any]], Rule] = {
     Workspaces: "owner",
     GetWorkspace: "owner",
     IndexWorkspace: "owner",
+    Remember: "within",
+    Forget: "within",
+    DiffWorkspaces: "owner",
 }
 
 

@@ -55,6 +55,15 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     traces: Annotated[Count, Meta(description="retrievals kept for explain")] = 256
 
 
+class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Contexts for prompts."""
+
+    encoding: Annotated[
+        str, Meta(description="encoding of tiktoken that counts tokens; empty: the embedding model's tokenizer")
+    ] = ""
+    given_days: Annotated[Duration, Meta(description="what a session was given is remembered for so long")] = 30.0
+
+
 class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Who is served."""
 
@@ -129,6 +138,9 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_file_bytes: Annotated[
         Count, Meta(description="a larger file is not read; `memctl workspace status` names it")
     ] = 16 * 1024 * 1024
+    local_dates: Annotated[
+        bool, Meta(description="`remember` names the day's file by the local date instead of that in UTC")
+    ] = False
     scan_every_s: Annotated[
         Duration, Meta(description="a folder whose changes the system does not tell is looked at so often")
     ] = 5.0
@@ -140,6 +152,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerConfig = ServerConfig()
     model: ModelConfig = ModelConfig()
     search: SearchConfig = SearchConfig()
+    context: ContextConfig = ContextConfig()
     tiers: TiersConfig = TiersConfig()
     lifetime: LifetimeConfig = LifetimeConfig()
     jobs: JobsConfig = JobsConfig()

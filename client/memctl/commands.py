@@ -30,6 +30,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "observe": Row("observe", "take note of turns of a conversation"),
         "seed": Row("observe", "take in many turns or memories from a file"),
         "search": Row("search", "find memories by meaning and by words, best first"),
+        "context": Row("context", "what matters for a task, as text for a prompt"),
         "get": Row("memories", "show one memory by id or unique prefix"),
         "list": Row("memories", "list memories by filter, newest first"),
         "update": Row("memories", "change fields of a memory"),
@@ -47,6 +48,9 @@ GROUPS: dict[str, dict[str, Row]] = {
         "workspace remove": Row("workspace", "forget a workspace; its files stay"),
         "workspace status": Row("workspace", "what is indexed, what is not and why, how it is watched"),
         "workspace index": Row("workspace", "bring the index up to date with the files now"),
+        "remember": Row("notes", "write a note into a file of a workspace, by default today's"),
+        "forget": Row("notes", "take memories out of their files; delete those of no file"),
+        "diff": Row("notes", "what the files hold that the index does not, and the reverse"),
     },
     "Export and import": {
         "export": Row("export", "all memories as JSON lines, or as a folder of Markdown files"),

@@ -61,7 +61,9 @@ def _workspace_argument(parser: ArgumentParser) -> None:
 
 
 def _remove(args: Namespace) -> None:
-    done = send(args, remove_workspace(args.workspace))
+    with client_for(args) as client, ProgressBar("remove") as progress:
+        call = remove_workspace(args.workspace)
+        done = client.call(call, lambda event: progress.update(event.done, event.total, event.stage))
     show(args, done, lambda: f"Removed {printable(done.message)}.")
 
 

@@ -48,6 +48,7 @@ from memoryd.client.protocol.base import (
     Sort,
     Tier,
 )
+from memoryd.client.protocol.context import ContextText, GetContext
 from memoryd.client.protocol.graph import (
     Edge,
     EdgePage,
@@ -108,6 +109,17 @@ from memoryd.client.protocol.memories import (
     Undo,
     Undone,
     Update,
+)
+from memoryd.client.protocol.notes import (
+    ChunkDifference,
+    Differences,
+    DiffWorkspaces,
+    FileDifference,
+    Forget,
+    Forgotten,
+    Remember,
+    Remembered,
+    RemovedLines,
 )
 from memoryd.client.protocol.search import (
     CandidateTrace,
@@ -198,10 +210,14 @@ __all__ = [
     "Changed",
     "Changes",
     "Choice",
+    "ChunkDifference",
     "Consolidate",
     "Consolidated",
+    "ContextText",
     "Delete",
     "Deleted",
+    "DiffWorkspaces",
+    "Differences",
     "Done",
     "Edge",
     "EdgePage",
@@ -210,10 +226,14 @@ __all__ = [
     "ExportMemories",
     "Exported",
     "ExportedNode",
+    "FileDifference",
     "FileProblem",
     "Filtered",
+    "Forget",
+    "Forgotten",
     "Fraction",
     "Get",
+    "GetContext",
     "GetStats",
     "GetStatus",
     "GetTrace",
@@ -276,7 +296,10 @@ __all__ = [
     "R",
     "Reach",
     "Record",
+    "Remember",
+    "Remembered",
     "RemoveWorkspace",
+    "RemovedLines",
     "Reply",
     "Request",
     "ResumeJob",
@@ -343,6 +366,7 @@ METHODS: tuple[type[Call[Any]], ...] = (
     Undo,
     Search,
     Explain,
+    GetContext,
     GetTrace,
     WhyNot,
     GraphNodes,
@@ -381,6 +405,9 @@ METHODS: tuple[type[Call[Any]], ...] = (
     Workspaces,
     GetWorkspace,
     IndexWorkspace,
+    Remember,
+    Forget,
+    DiffWorkspaces,
 )
 
 # Calls that change nothing: a client may send them again after a broken connection.
@@ -411,6 +438,7 @@ READS: frozenset[type[Call[Any]]] = frozenset(
         ExportMemories,
         Workspaces,
         GetWorkspace,
+        DiffWorkspaces,
     }
 )
 

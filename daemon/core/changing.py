@@ -83,6 +83,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
         for row in found.values():
             namespace = core.store.namespaces.name(row.namespace)
             caller.check_change(row.id, namespace)
+            checks.check_editable(row.id, row.tier, row.path)
             if row.tier != L0:
                 history.record(connection, operation, row.id, namespace, row)
         gone = [row for row in found.values() if row.tier != L0]
@@ -187,6 +188,7 @@ def _change(
     row = rows.resolve(connection, call.id, visible(core, call))
     namespace = core.store.namespaces.name(row.namespace)
     caller.check_change(row.id, namespace)
+    checks.check_editable(row.id, row.tier, row.path)
     fields = {**changed(row), "updated_at": core.clock()}
     operation = history.begin(connection, method_name(type(call)), caller.logged(call.namespace), core.clock())
     history.record(connection, operation, row.id, namespace, row)

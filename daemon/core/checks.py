@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.errors import Invalid
+from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import MAX_CONTENT_BYTES, Metadata, NewMemory
 
 MAX_WORD_BYTES = 128
@@ -74,6 +74,16 @@ def check_word(name: str, word: str) -> None:
     """A type or source is a short word."""
     if not word.strip() or len(word.encode()) > MAX_WORD_BYTES or any(ord(character) < 32 for character in word):
         raise Invalid(f"The {name} {word[:40]!r} is not a word of 1 to {MAX_WORD_BYTES} bytes.")
+
+
+def check_editable(memory: str, tier: str, path: str | None) -> None:
+    """A part of a file is changed in the file."""
+    if tier == "documents":
+        raise Conflict(
+            f"Memory {memory[:8]} is a part of the file {path}; edit the file, or take its lines out with"
+            f" `memctl forget {memory[:8]}`.",
+            {"id": memory, "path": path},
+        )
 
 
 def check_metadata(metadata: Metadata) -> None:

@@ -14,11 +14,13 @@ from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import NewMemory, Share, Shared, SharedMemory
 from memoryd.daemon.core import adding, duplicates
 from memoryd.daemon.core.changing import visible
+from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.store import history, namespaces, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.store.writer import Transaction
 
 
@@ -31,7 +33,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
 
     def job(transaction: Transaction) -> Shared:
         connection = transaction.connection
-        found = {row.id: row for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
+        found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
         for row in found.values():
             _check(row, core.store.namespaces.name(row.namespace), call, caller)
         operation = history.begin(connection, "share", caller.logged(call.namespace), core.clock())
@@ -46,6 +48,11 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     return core.store.write(job)
 
 
+def _memory(row: Row) -> Row:
+    """Return what is shared of a part of a file: its text, without the headings above it that searches go by."""
+    return msgspec.structs.replace(row, text_hash=vectors.text_hash(row.content)) if row.tier == TIER else row
+
+
 def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
     anywhere = not caller.bound and not call.namespace
     target = call.to or "the root"
@@ -57,6 +64,7 @@ def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
         raise Conflict(f"Memory {row.id[:8]} is superseded; share the one that replaced it.", {"id": row.id})
     if call.move:
         caller.check_change(row.id, namespace)
+        check_editable(row.id, row.tier, row.path)
 
 
 def _copy(core: Core, transaction: Transaction, place: Place, source: Row, operation: int) -> SharedMemory:

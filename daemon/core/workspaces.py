@@ -101,7 +101,7 @@ class Workspaces:
         self.stopping.set()
         with self._lock:
             threads, lives = list(self._threads), list(self._lives.values())
+        for live in lives:
+            live.reader.close()  # whoever reads ends at once, however slow the disk is
         for thread in threads:
             thread.join(_JOIN_LIMIT_S)
-        for live in lives:
-            live.reader.close()

@@ -35,6 +35,7 @@ class _Chunker:
 
     def __init__(self, lines: Sequence[str], limit: int, overlap: int) -> None:
         self.lines, self.limit, self.overlap = lines, limit, overlap
+        self.aim = limit - overlap  # leaves room for the end of the chunk before
         self.text = "\n".join(lines)
         self.starts = list(accumulate((len(line) + 1 for line in lines), initial=0))  # of each line, and of the end
         self.links: list[Link] = []
@@ -54,7 +55,8 @@ class _Chunker:
         for long in range(section.start, section.end):
             if len(self.lines[long]) > self.limit:
                 first, last = self._trimmed(begin, long)
-                if first < last <= section.body:  # nothing but headings, which the line's first piece takes along
+                if first < last <= section.body and self.starts[long] - self.starts[first] <= self.limit // 2:
+                    # nothing but headings, which the line's first piece takes along
                     yield from self._pieces(first, long)
                 else:
                     yield from self._lines(section, first, last)
@@ -71,7 +73,7 @@ class _Chunker:
             yield start, stop
             return
         before = start
-        for first, last in pieces(start, stop, self.limit, *self._cuts(section)):
+        for first, last in pieces(start, stop, self.limit, self.aim, *self._cuts(section)):
             lines = self._trimmed(bisect_left(self.starts, first), bisect_left(self.starts, last))
             if lines[0] < lines[1]:
                 first, last = self.starts[lines[0]], self.starts[lines[1]] - 1
@@ -96,8 +98,8 @@ class _Chunker:
     def _pieces(self, first: int, long: int) -> Iterator[tuple[int, int]]:
         """Yield the pieces of a long line, the first one with the lines from `first` on."""
         begin, end = self.starts[first], self.starts[long + 1] - 1
-        before = begin
-        for start, stop in pieces(begin, end, self.limit, *cuts_of_text(self.text, self.starts[long], end)):
+        before, cuts = begin, cuts_of_text(self.text, self.starts[long], end)
+        for start, stop in pieces(begin, end, self.limit, self.aim, *cuts):
             if not self.text[start:stop].isspace():
                 yield self._with_words(before, start, stop), stop
                 before = start

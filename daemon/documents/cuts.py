@@ -1,9 +1,9 @@
 """Where to cut what is longer than a chunk may be.
 
-A text is halved, again and again, until its pieces fit. Each time the best cut near the middle is taken: between blocks
-rather than inside one, and among cuts that are equally good the one whose next words have the smallest checksum. As
-that depends on the words and not on what was cut before, an edit moves the cuts beside it and leaves the others (the
-idea of content-defined chunking, here with the structure of the text first).
+A text is cut in two, again and again, until its pieces fit. Each time the best cut that is not close to an end is taken:
+between blocks rather than inside one, and among cuts that are equally good the one whose next words have the smallest
+checksum. As that depends on the words and not on where they stand, an edit moves the cuts beside it and leaves the
+others (the idea of content-defined chunking, here with the structure of the text first).
 """
 
 import re
@@ -28,38 +28,45 @@ class Cuts(NamedTuple):
     order: list[int]
 
 
-def pieces(start: int, end: int, limit: int, *grades: Cuts) -> Iterator[tuple[int, int]]:
-    """Yield the pieces of `start` to `end`, each at most `limit` long.
+def pieces(start: int, end: int, limit: int, aim: int, *grades: Cuts) -> Iterator[tuple[int, int]]:
+    """Yield the pieces of `start` to `end`, at most `aim` long where the first grade of cuts allows, else `limit`.
 
-    The cuts of a later grade are used only where those before leave a piece that is too long.
+    The cuts of a later grade are used only where those before leave a piece over the limit.
     """
     waiting = [(start, end)]
     while waiting:
         start, end = waiting.pop()
-        if end - start <= limit:
+        usable = [] if end - start <= aim else grades[: 1 if end - start <= limit else None]
+        at = next((cut for cuts in usable if (cut := _best(start, end, aim, cuts))), None)
+        if end - start <= limit and at is None:
             yield start, end
             continue
-        at = next((cut for cuts in grades if (cut := _best(start, end, limit, cuts))), None)
         if at is None:  # nothing but one long word
             at = start + (end - start) // 2 if end - start < 2 * limit else start + limit
         waiting += [(at, end), (start, at)]
 
 
-def _best(start: int, end: int, limit: int, cuts: Cuts) -> int | None:
+def _best(start: int, end: int, aim: int, cuts: Cuts) -> int | None:
     low, high = bisect_right(cuts.at, start), bisect_left(cuts.at, end)
     if low >= high:
         return None
-    quarter = (end - start) // 4
-    windows = [(start + quarter, end - quarter)]
-    if end - start <= 2 * limit:
-        windows.append((end - limit, start + limit))  # two pieces suffice
-    for first, last in windows:
+    middle = (start + end) // 2
+    for first, last in _windows(start, end, aim):
         a, b = bisect_left(cuts.at, first, low, high), bisect_right(cuts.at, last, low, high)
         if a < b:
-            return cuts.at[cuts.order.index(min(cuts.order[a:b]), a, b)]
-    middle = (start + end) // 2
+            best, half = min(cuts.order[a:b]), bisect_left(cuts.at, middle, a, b)
+            # Among equal ones that in the middle: lines that are all the same would else be cut one by one.
+            return cuts.at[cuts.order.index(best, *((half, b) if best in cuts.order[half:b] else (a, half)))]
     after = min(bisect_left(cuts.at, middle, low, high), high - 1)
     return min(cuts.at[max(after - 1, low)], cuts.at[after], key=lambda at: abs(at - middle))
+
+
+def _windows(start: int, end: int, aim: int) -> list[tuple[int, int]]:
+    """Return where to look for a cut first, and next."""
+    if end - start > 2 * aim:  # not near its ends, which is all that an edit elsewhere leaves as it was
+        return [(start + aim // 2, end - aim // 2)]
+    quarter = (end - start) // 4
+    return [(start + quarter, end - quarter), (end - aim, start + aim)]  # two pieces suffice
 
 
 def cuts_of_text(text: str, start: int, end: int) -> tuple[Cuts, Cuts]:

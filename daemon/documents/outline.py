@@ -75,7 +75,11 @@ def outline(lines: Sequence[str], skip: int = 0) -> Outline:
             blocks, headings, code = _tree(tokens)
             return Outline(_sections(blocks, headings, skip, len(lines)), code)
     headings = _plain_headings(lines, skip)
-    blocks = [Block("heading", heading.line, heading.end) for heading in headings]
+    blocks = [Block("text", skip, headings[0].line if headings else len(lines))]
+    for heading, end in zip(headings, [*(heading.line for heading in headings[1:]), len(lines)], strict=False):
+        blocks.append(Block("heading", heading.line, heading.end))
+        if any(line.strip() for line in lines[heading.end : end]):
+            blocks.append(Block("text", heading.end, end))
     return Outline(_sections(blocks, headings, skip, len(lines)), [])
 
 

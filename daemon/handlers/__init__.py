@@ -3,13 +3,27 @@
 from memoryd.daemon.handlers import (
     access,
     administration,
+    context,
     graph,
     jobs,
     memories,
+    notes,
     retrieval,
     tiers,
     transfer,
     workspaces,
 )
 
-__all__ = ["access", "administration", "graph", "jobs", "memories", "retrieval", "tiers", "transfer", "workspaces"]
+__all__ = [
+    "access",
+    "administration",
+    "context",
+    "graph",
+    "jobs",
+    "memories",
+    "notes",
+    "retrieval",
+    "tiers",
+    "transfer",
+    "workspaces",
+]

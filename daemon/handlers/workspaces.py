@@ -28,7 +28,11 @@ def add_workspace(context: Context, call: AddWorkspace) -> Workspace:
 @handles(RemoveWorkspace, lane="bulk")
 def remove_workspace(context: Context, call: RemoveWorkspace) -> Done:
     """Remove a workspace with what is indexed of it."""
-    workspace, chunks = registry.remove(context.core, call.workspace)
+
+    def tell(done: int, total: int) -> None:
+        context.report(Progress(stage=f"remove {call.workspace}", done=done, total=total))
+
+    workspace, chunks = registry.remove(context.core, call.workspace, tell)
     return Done(message=f"{workspace.namespace}: {chunks} chunks removed, the files in {workspace.root} stay")
 
 

@@ -58,14 +58,14 @@ MAX_QUERY_CHARS = 100_000
 
 def search(sources: Sources, call: Search) -> Hits:
     """Return the hits of a search."""
-    retrieval, kept = _run(sources, call)
+    retrieval, kept = run(sources, call)
     sources.effects.note(_mark(retrieval))
     return Hits(hits=retrieval.hits, degraded=kept.trace.degraded, trace=kept.trace.id, took_ms=kept.trace.took_ms)
 
 
 def explain(sources: Sources, call: Explain) -> Explanation:
     """Return the hits of a search with its trace."""
-    retrieval, kept = _run(sources, call)
+    retrieval, kept = run(sources, call)
     with sources.store.reading() as connection:
         return Explanation(hits=retrieval.hits, trace=whole(connection, kept, _seen(sources, call)))
 
@@ -82,7 +82,8 @@ def _seen(sources: Sources, call: Scoped[Any]) -> frozenset[int] | None:
     return sources.store.namespaces.reached(call.namespace, call.reach) if sources.caller.bound else None
 
 
-def _run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
+def run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
+    """Run a search whose trace is kept; return its final state and the trace."""
     began = time.perf_counter()
     retrieval, stages = retrieve(sources, call)
     generation = retrieval.generation

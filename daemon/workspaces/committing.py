@@ -24,6 +24,7 @@ _LARGEST_SLICE = 256  # chunks that are written together
 _BUSY_PAUSE_S = 0.05
 
 T = TypeVar("T")
+Tell = Callable[[int, int], None]
 
 
 class Counts(msgspec.Struct):
@@ -133,17 +134,18 @@ def written(core: Core, job: Callable[[Transaction], T], alone: bool = False) ->
             time.sleep(_BUSY_PAUSE_S)
 
 
-def sweep(core: Core) -> int:
+def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
     """Delete the chunks whose file belongs to no workspace any more; return how many there were."""
     with core.store.reading() as connection:
         waiting = workspaces.orphans(connection)
-    gone, size = 0, FIRST_SLICE
+    gone, size, total = 0, FIRST_SLICE, len(waiting)
     while waiting:
         core.workspaces.check_open()
         part, waiting = waiting[:size], waiting[size:]
         removed, took_s = written(core, partial(_sweep, core, part))
         gone += removed
         size = _resized(core, len(part), size, took_s)
+        tell(total - len(waiting), total)
         core.rest(took_s)
     return gone
 

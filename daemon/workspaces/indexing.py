@@ -13,7 +13,7 @@ a later change may have left both as they were (as git does with its index).
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from memoryd.client.errors import Conflict, MemorydError, NotFound
@@ -25,7 +25,7 @@ from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Stat, Workspace
 from memoryd.daemon.workspaces import chunks, committing
 from memoryd.daemon.workspaces.chunks import File
-from memoryd.daemon.workspaces.committing import Change, Counts
+from memoryd.daemon.workspaces.committing import Change, Counts, Tell
 
 __all__ = ["Counts", "Gone", "check_not_gone", "check_there", "index", "reindex", "scan"]
 
@@ -34,7 +34,6 @@ _ATTEMPTS = 10  # to write what a file holds that is read elsewhere at the same 
 _RACY_S = (-0.1, 2.0)  # a time of change that close to the time of reading proves nothing
 
 Documents = list[tuple[str, Document | None]]
-Tell = Callable[[int, int], None]
 
 
 class Gone(Conflict):

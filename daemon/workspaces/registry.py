@@ -12,6 +12,7 @@ from memoryd.daemon.store import namespaces, workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import committing
+from memoryd.daemon.workspaces.committing import Tell
 
 __all__ = ["Workspace", "add", "everyone", "find", "remove"]
 
@@ -106,10 +107,10 @@ def _check_apart(root: Path, name: str, other: Workspace) -> None:
         raise Conflict(f"The namespace {name} is that of {other.root}; give another one with --namespace.", about)
 
 
-def remove(core: Core, name_or_path: str) -> tuple[Workspace, int]:
+def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None) -> tuple[Workspace, int]:
     """Forget a workspace and delete what is indexed of it; return it and how many chunks it had."""
     workspace = find(core, name_or_path)
     core.store.write(lambda transaction: workspaces.delete(transaction.connection, workspace.id)).result()
     core.workspaces.changed()
     core.workspaces.forget(workspace.id)
-    return workspace, committing.sweep(core)
+    return workspace, committing.sweep(core, tell)

@@ -14,7 +14,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import indexing
-from memoryd.daemon.workspaces.indexing import Tell
+from memoryd.daemon.workspaces.committing import Tell
 
 
 def shown(core: Core, workspace: Workspace) -> Shown:

@@ -107,11 +107,11 @@ class Watchers:
 
     def close(self) -> None:
         """Stop watching."""
-        self._core.workspaces.stopping.set()
         with self._lock:
             threads = list(self._threads.values())
         for thread in threads:
             thread.stop.set()
+        self._core.workspaces.close()
         for thread in threads:
             thread.join(_CLOSE_LIMIT_S)
 

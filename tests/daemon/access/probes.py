@@ -196,12 +196,27 @@ def _observe(world: World) -> Iterator[Call[Any]]:
     world.settle()
 
 
+def _forgets(world: World) -> Iterator[Call[Any]]:
+    for id in IDS:
+        if id != OWN_IDS[0]:
+            yield protocol.Forget(ids=[id], dry_run=True)
+            yield protocol.Forget(ids=[id], text="wombat")
+    yield from _placed(protocol.Forget, ids=SECRET_IDS, dry_run=True)
+
+
 def _exports(world: World) -> Iterator[Call[Any]]:
     yield from _placed(protocol.ExportMemories)
     for after, limit in product(("", "abcd", *IDS), (1, 2)):
         yield protocol.ExportMemories(after_id=after, limit=limit)
     for chosen in FILTERS:
         yield protocol.ExportMemories(**chosen)
+
+
+def _contexts(world: World) -> Iterator[Call[Any]]:
+    for query in QUERIES:
+        yield protocol.GetContext(task=query, max_tokens=2000)
+    yield from _placed(protocol.GetContext, task=SECRETS[0], session="s")
+    yield protocol.GetContext(task=SECRETS[0], session="s", fresh=True)
 
 
 def _once(*calls: Call[Any]) -> Probe:
@@ -217,6 +232,7 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.Explain: _queries(protocol.Explain),
     protocol.Search: _queries(protocol.Search),
     protocol.GetTrace: _traces,
+    protocol.GetContext: _contexts,
     protocol.WhyNot: _why_not,
     protocol.GetStatus: _once(protocol.GetStatus()),
     protocol.GetStats: lambda world: _placed(protocol.GetStats),
@@ -245,6 +261,9 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.GraphDedupe: _once(protocol.GraphDedupe(), protocol.GraphDedupe(dry_run=True)),
     protocol.GraphAbstract: _once(protocol.GraphAbstract(dry_run=True)),
     protocol.GraphRegroup: _once(protocol.GraphRegroup(dry_run=True)),
+    protocol.DiffWorkspaces: _once(protocol.DiffWorkspaces(), protocol.DiffWorkspaces(workspace=BETA)),
+    protocol.Remember: lambda world: _placed(protocol.Remember, text="A note", workspace=BETA),
+    protocol.Forget: _forgets,
     protocol.ExportMemories: _exports,
     protocol.Workspaces: _once(protocol.Workspaces()),
     protocol.GetWorkspace: _once(protocol.GetWorkspace(workspace=BETA), protocol.GetWorkspace(workspace="/")),

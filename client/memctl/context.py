@@ -1,0 +1,55 @@
+"""context: what an agent needs at the start of a task, ready for its prompt."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.calls import context as context_call
+from memoryd.client.memctl.arguments import add_filters, add_reach, filters_of
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.output import note, show
+from memoryd.client.memctl.search import say_degraded
+from memoryd.client.protocol import ContextText
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("task", nargs="+", metavar="TASK", help="what is to be done, in plain words")
+    parser.add_argument("--max-tokens", type=int, default=800, metavar="N", help="budget of tokens (default: 800)")
+    parser.add_argument("--session", default="", help="conversation that is given nothing twice")
+    parser.add_argument("--fresh", action="store_true", help="the session has lost what it was given, as by compaction")
+    parser.add_argument("--compact", action="store_true", help="without the frame and the sources")
+    add_reach(parser)
+    add_filters(parser)
+
+
+def _context(args: Namespace) -> None:
+    call = context_call(
+        " ".join(args.task),
+        max_tokens=args.max_tokens,
+        session=args.session,
+        fresh=args.fresh,
+        compact=args.compact,
+        **filters_of(args),
+    )
+    made = send(args, call)
+    if args.json or made.text:
+        show(args, made, lambda: made.text.rstrip("\n"))
+    _say(made)
+    say_degraded(made.degraded)
+
+
+def _say(made: ContextText) -> None:
+    if not made.text:
+        more = f" beyond the {made.repeated} that the session has" if made.repeated else ""
+        note(f"memctl: nothing relevant{more}.")
+    elif made.omitted:
+        note(f"memctl: {made.tokens} tokens; {made.omitted} more would be relevant (--max-tokens).")
+
+
+COMMANDS = {
+    "context": Command(
+        _arguments,
+        _context,
+        '  memctl context "add a cache to the API" --max-tokens 400\n'
+        '  memctl context "add a cache to the API" --session work-17 --compact',
+    )
+}

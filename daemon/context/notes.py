@@ -1,0 +1,66 @@
+"""What may go into a context: the memories that a task needs, and those that every task does.
+
+*Standing* is what is pinned and what corrected an agent once: it goes into every context, in the order in which it came
+in, so that a context begins with the same bytes as long as none of these memories changes. The rest is what a search
+for the task finds, as far as it is relevant: by meaning above the model's floor, or by most of the task's rare words.
+"""
+
+from typing import NamedTuple
+
+from memoryd.client.protocol import GetContext, Hit, Search
+from memoryd.client.protocol.base import Filtered
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search import pipeline
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.rows import Row
+
+CORRECTION = "correction"
+CONSIDERED = 40  # hits of the search
+_STANDING = 64  # memories, the latest
+_MOST_WORDS = 0.5  # share of what the words of a task say that makes up for …
+_NEARLY = 0.15  # … so much less cosine than the floor
+_WORDS_ALONE = 0.4  # the share that does where there is no cosine
+
+
+class Found(NamedTuple):
+    """The relevant hits, best first, with the state of the search that found them."""
+
+    hits: list[Hit]
+    retrieval: Retrieval
+    trace: str
+
+
+def standing(core: Core, call: GetContext) -> list[Row]:
+    """Return what goes into every context within reach, the latest first."""
+    where, values = compile_filter(call, core.store.namespaces).where(core.clock())
+    with core.store.reading() as connection:
+        return rows.select(
+            connection,
+            f"{where} AND (m.pinned OR m.type = '{CORRECTION}') ORDER BY m.created_at DESC, m.id LIMIT {_STANDING}",
+            values,
+        )
+
+
+def found(sources: Sources, call: GetContext) -> Found:
+    """Return what a search for the task finds that is relevant."""
+    filters = {name: getattr(call, name) for name in Filtered.__struct_fields__}
+    search = Search(query=call.task, limit=CONSIDERED, deadline_ms=call.deadline_ms, **filters)
+    retrieval, trace = pipeline.run(sources, search)
+    return Found([hit for hit in retrieval.hits if _relevant(retrieval, hit)], retrieval, trace.trace.id)
+
+
+def _relevant(retrieval: Retrieval, hit: Hit) -> bool:
+    share = _share(retrieval, hit.bm25)
+    if hit.similarity is None or retrieval.generation is None:
+        return share >= _WORDS_ALONE
+    floor = retrieval.generation.embedder.floors.relevant
+    return hit.similarity >= floor or (share >= _MOST_WORDS and hit.similarity >= floor - _NEARLY)
+
+
+def _share(retrieval: Retrieval, bm25: float | None) -> float:
+    """Return how much of what the words of the task say is in a hit: its BM25 by that of one place for each word."""
+    question = retrieval.question
+    whole = sum(word.rarity for word in question.words) if question else 0.0
+    return min(1.0, (bm25 or 0.0) / whole) if whole else 0.0

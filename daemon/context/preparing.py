@@ -1,0 +1,180 @@
+"""Preparing a context: what is standing, what a search finds, what the session does not have yet, what fits."""
+
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import ContextText, GetContext
+from memoryd.daemon.context import notes as chosen
+from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
+from memoryd.daemon.context.counting import Counter, counter
+from memoryd.daemon.context.fitting import Fitted, Layout, fitted
+from memoryd.daemon.context.inert import inert
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search.effects import Mark
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.store import given, rows
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.store.writer import Transaction
+
+_LONGEST_SHARE = 3  # one memory takes at most a third of the budget
+_SHORTEST = 24  # tokens that a memory may have in any case
+_CHARS_PER_TOKEN = 16  # no longer beginning is looked at
+_NEVER = 2.0  # a cosine that no two texts have
+
+
+def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextText]":
+    """Return the context for a task; what a session is given is noted on disk before it is returned."""
+    began = time.perf_counter()
+    if not call.task.strip():
+        raise Invalid("The task is empty; say what the context is for.")
+    had = {} if call.fresh else _had(core, call)
+    writer = _Lines(counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
+    found, always = chosen.found(sources, call), chosen.standing(core, call)
+    standing = [writer.note(row, ALWAYS) for row in always]
+    relevant = _relevant(core, found, {row.id for row in always}, writer)
+    new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
+    made = fitted(new[0], new[1], call.max_tokens, _layout(core, found.retrieval, relevant, call.compact), writer.by)
+    core.effects.note(_mark(call, found.retrieval, made))
+    shown = {note.id for note in made.notes}
+    result = ContextText(
+        text=made.text,
+        tokens=made.tokens,
+        tokenizer=writer.by.name,
+        ids=[note.id for note in made.notes],
+        stable_chars=made.stable_chars,
+        omitted=sum(note.id not in shown for part in new for note in part),
+        repeated=len(standing) + len(relevant) - sum(map(len, new)),
+        degraded=found.retrieval.degraded,
+        trace=found.trace,
+        took_ms=(time.perf_counter() - began) * 1000,
+    )
+    if call.session and (made.notes or call.fresh):
+        return _noted(core, call, made, result)
+    done: Future[ContextText] = Future()
+    done.set_result(result)
+    return done
+
+
+class _Lines:
+    """Makes the line of a memory."""
+
+    def __init__(self, by: Counter, size: int, compact: bool) -> None:
+        self.by, self._size, self._compact = by, size, compact
+
+    def note(self, row: Row, group: str, score: float = 0.0, below: Iterable[Note] = ()) -> Note:
+        """Return a memory as a note; it is cut to the size that one may have."""
+        date = datetime.fromtimestamp(row.created_at, UTC).date().isoformat()
+        about = row.id[:8] if self._compact else f"{row.id[:8]}, {_origin(row)}"
+        line = f"{date} [{about}] {self._text(row)}"
+        return Note(row.id, max(0, row.row), row.content_hash, group, row.created_at, score, line, tuple(below))
+
+    def _text(self, row: Row) -> str:
+        text = inert(row.content)
+        if self.by.count(text) <= self._size:
+            return text
+        summary = inert(row.summary)
+        return summary if summary and self.by.count(summary) <= self._size else self._cut(text)
+
+    def _cut(self, text: str) -> str:
+        """Return as much of a text's beginning as may be shown, up to a word's end where there is one."""
+        low, high = 0, min(len(text), _CHARS_PER_TOKEN * self._size)
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = self.by.count(text[:middle]) < self._size
+            low, high = (middle, high) if fits else (low, middle - 1)
+        kept = text[:low]
+        return (kept.rsplit(" ", 1)[0] if " " in kept and low < len(text) else kept) + " …"
+
+
+def _origin(row: Row) -> str:
+    """Return what a memory came from: its file and lines, or its source."""
+    if row.path is None:
+        return inert(row.source)
+    lines = dict.fromkeys(str(line) for line in (row.start_line, row.end_line) if line is not None)
+    place = "/".join(row.path.split("/")[-2:])
+    return inert(f"{place}:{'-'.join(lines)}" if lines else place)
+
+
+def _relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines) -> list[Note]:
+    """Return the relevant hits as notes, best first; of those that disagree the newest, with the others below it."""
+    scores = {hit.id: hit.score for hit in found.hits}
+    linked = {hit.id: set(hit.contradicts) for hit in found.hits}
+    present = _rows(core, found.retrieval, {*linked, *(id for ids in linked.values() for id in ids)})
+    placed: set[str] = set()
+    heads: list[Note] = []
+    for row in sorted(present.values(), key=lambda row: (-row.created_at, -row.row)):
+        if row.id in placed:
+            continue
+        against = {id for id, ids in linked.items() if row.id in ids} | linked.get(row.id, set())
+        older = [present[id] for id in sorted(against) if id in present and id not in placed and id != row.id]
+        placed |= {row.id, *(one.id for one in older)}
+        score = max(scores.get(one.id, 0.0) for one in (row, *older))
+        below = [lines.note(one, "", scores.get(one.id, 0.0)) for one in older]
+        heads.append(lines.note(row, group_of(row.type, row.tier), score, below))
+    heads = [note for note in heads if note.id not in always]
+    return sorted(heads, key=lambda note: (-note.score, -note.created_at, note.id))
+
+
+def _rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
+    """Return turns of L0 and memories by id, as far as they are alive and within reach."""
+    with core.store.reading() as connection:
+        found = rows.by_ids(connection, sorted(ids))
+    reached = retrieval.chosen.reached
+    recent = {row.id: row for row in retrieval.recent.values() if row.id in ids}
+    return recent | {
+        row.id: row
+        for row in found.values()
+        if row.superseded_by is None
+        and (row.pinned or row.expires_at is None or row.expires_at > retrieval.now)
+        and (reached is None or row.namespace in reached)
+    }
+
+
+def _layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compact: bool) -> Layout:
+    generation = retrieval.generation
+    if generation is None:
+        return Layout({}, _NEVER, compact)
+    with core.store.reading() as connection:
+        known, matrix = generation.exact(connection, [note.row for note in notes if note.row])
+    vectors: dict[int, Vector] = dict(zip(known, matrix, strict=True))
+    return Layout(vectors, generation.embedder.floors.join, compact)
+
+
+# Sessions -------------------------------------------------------------------------------------------------------------
+
+
+def _key(call: GetContext) -> str:
+    return f"{call.namespace}\n{call.session}"
+
+
+def _had(core: Core, call: GetContext) -> dict[str, bytes]:
+    if not call.session:
+        return {}
+    with core.store.reading() as connection:
+        return given.to_session(connection, _key(call))
+
+
+def _noted(core: Core, call: GetContext, made: Fitted, result: ContextText) -> "Future[ContextText]":
+    now = core.clock()
+
+    def job(transaction: Transaction) -> ContextText:
+        if call.fresh:
+            given.forget(transaction.connection, _key(call))
+        given.keep(transaction.connection, _key(call), [(note.id, note.key) for note in made.notes], now)
+        return result
+
+    return core.store.write(job)
+
+
+def _mark(call: GetContext, retrieval: Retrieval, made: Fitted) -> Mark:
+    return Mark(
+        namespace=call.namespace,
+        session=call.session,
+        at=retrieval.now,
+        rows=tuple(note.row for note in made.notes if note.row),
+        met=tuple(note.row for note in made.notes if note.row and note.group != ALWAYS),
+    )

@@ -1,0 +1,27 @@
+"""What `context` has given to which session, so that it is not given again while the text is the same."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+
+_KEEP = (
+    "INSERT INTO given (session, memory, content_hash, at) VALUES (?1, ?2, ?3, ?4)"
+    " ON CONFLICT DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at"
+)
+
+
+def to_session(connection: apsw.Connection, session: str) -> dict[str, bytes]:
+    """Return the content hashes of the memories that a session was given, by id."""
+    found: Any = connection.execute("SELECT memory, content_hash FROM given WHERE session = ?", (session,))
+    return dict(found)
+
+
+def keep(connection: apsw.Connection, session: str, memories: Iterable[tuple[str, bytes]], now: float) -> None:
+    """Note what a session is given."""
+    connection.executemany(_KEEP, [(session, id, key, now) for id, key in memories])
+
+
+def forget(connection: apsw.Connection, session: str) -> None:
+    """Forget what a session was given: it has lost it."""
+    connection.execute("DELETE FROM given WHERE session = ?", (session,))

@@ -1,0 +1,98 @@
+"""Comparing the index with the files: what each has that the other has not. Changes neither."""
+
+from collections.abc import Callable, Sequence
+
+from memoryd.client.protocol import ChunkDifference, Differences, FileDifference
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.documents.document import Document
+from memoryd.daemon.store import rows, workspaces
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.workspaces import chunks, indexing
+from memoryd.daemon.workspaces.registry import Workspace
+
+BATCH = 64  # files that are read together
+LISTED = 1000  # files that differ, of which the rest is counted
+SHOWN = 100  # chunks of one file
+PREVIEW_CHARS = 200
+
+Tell = Callable[[int, int], None]
+
+
+def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
+    """Return where these workspaces and the index differ; raise `Gone` when the folder of one is not there."""
+    found: list[FileDifference] = []
+    compared = 0
+    for workspace in chosen:
+        names = _names(core, workspace)
+        for part in _parts(names):
+            core.workspaces.check_open()
+            differing = [difference.path for difference in _compared(core, workspace, part)]
+            if differing:  # a second look, since the index may have followed a change just now
+                root = f"{str(workspace.root).rstrip('/')}/"
+                found += _compared(core, workspace, [path.removeprefix(root) for path in differing])
+            compared += len(part)
+            tell(compared, max(len(names), compared))
+    return Differences(files=found[:LISTED], total=len(found), compared=compared)
+
+
+def _parts(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[start : start + BATCH] for start in range(0, len(names), BATCH)]
+
+
+def _names(core: Core, workspace: Workspace) -> list[str]:
+    """Return the files that there are and those that the index knows."""
+    there = {file.path for file in indexing.scan(core, workspace).files}
+    with core.store.reading() as connection:
+        known = workspaces.stats(connection, workspace.id)
+    return sorted(there | known.keys())
+
+
+def _compared(core: Core, workspace: Workspace, names: Sequence[str]) -> list[FileDifference]:
+    documents = core.workspaces.live(workspace.id).reader.read(workspace.root, names)
+    differences = (_difference(core, workspace, name, document) for name, document in documents)
+    return [difference for difference in differences if difference]
+
+
+def _held(core: Core, path: str) -> list[Row]:
+    with core.store.reading() as connection:
+        return list(rows.by_rows(connection, workspaces.rows_of(connection, path)).values())
+
+
+def _difference(core: Core, workspace: Workspace, name: str, document: Document | None) -> FileDifference | None:
+    held = _held(core, chunks.absolute(workspace, name))
+    wanted = [] if document is None else [one.row for one in chunks.file_of(workspace, name, document).wanted]
+    if document is not None and not document.sha256:
+        return None  # it cannot be read, so what is indexed of it stays
+    number = core.store.namespaces.number(chunks.namespace_of(workspace, name))
+    for row in wanted:
+        row.namespace = -1 if number is None else number
+    there, here = [_key(row) for row in wanted], [_key(row) for row in held]
+    only = [(True, row) for row in wanted if _key(row) not in here] + [
+        (False, row) for row in held if _key(row) not in there
+    ]
+    if not only and len(wanted) == len(held):
+        return None
+    only.sort(key=lambda pair: (pair[1].start_line or 0, pair[0]))
+    return FileDifference(
+        workspace=workspace.namespace,
+        path=chunks.absolute(workspace, name),
+        standing="extra" if document is None else "changed" if held else "missing",
+        chunks=[_shown(in_file, row) for in_file, row in only[:SHOWN]],
+    )
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    """Return what a chunk is: its text and what is said of it, and where it stands."""
+    return (
+        *(row.namespace, row.type, row.text_hash, row.content_hash, row.metadata),
+        *(row.start_line, row.end_line, row.pinned, row.expires_at),
+    )
+
+
+def _shown(in_file: bool, row: Row) -> ChunkDifference:
+    return ChunkDifference(
+        in_file=in_file,
+        start_line=row.start_line or 1,
+        end_line=row.end_line or 1,
+        preview=row.content[:PREVIEW_CHARS],
+    )

@@ -1,0 +1,78 @@
+"""Which file of a workspace a note goes to: a name or `today` to a path that its patterns name."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from memoryd.client.errors import Invalid
+from memoryd.daemon.documents import ignore
+from memoryd.daemon.documents.globs import check_globs, level
+from memoryd.daemon.workspaces.registry import Workspace
+
+TODAY = "today"
+_FOLDER = "memory/"
+
+
+def relative_of(workspace: Workspace, file: str, now: float, is_local: bool) -> str:
+    """Return the path of a file, relative to the root; raise `Invalid` for one that the workspace would not index."""
+    given = _within(workspace, file.strip())
+    folder, slash, name = given.rpartition("/")
+    if name == TODAY:
+        moment = datetime.fromtimestamp(now) if is_local else datetime.fromtimestamp(now, UTC)
+        given = f"{folder}{slash}{moment:%Y-%m-%d}.md"
+    named = [path for path in _meant(given) if _named(workspace, path)]
+    if not named:
+        patterns = ", ".join(workspace.globs)
+        raise Invalid(
+            f"{file[:200]!r} is no file that {workspace.namespace} indexes ({patterns}); name one with `file`."
+        )
+    chosen = next((path for path in named if os.path.lexists(workspace.root / path)), named[0])
+    if _is_left_out(workspace, chosen):
+        raise Invalid(f"{workspace.root}/{chosen} is left out by a .gitignore, so it would not be found.")
+    return chosen
+
+
+def _within(workspace: Workspace, file: str) -> str:
+    root = f"{str(workspace.root).rstrip('/')}/"
+    if file.startswith("/"):
+        if not os.path.normpath(file).startswith(root):
+            raise Invalid(f"{file[:200]} lies outside of the workspace {workspace.root}.")
+        file = os.path.normpath(file)[len(root) :]
+    parts = file.split("/")
+    if "\0" in file or not {"", ".", ".."}.isdisjoint(parts):
+        raise Invalid(f"{file[:200]!r} is not a path below the workspace {workspace.root}.")
+    if any(part.startswith(".") for part in parts):
+        raise Invalid(f"{file[:200]!r} is hidden, and hidden files are not indexed.")
+    if any(len(part.encode()) > 250 for part in parts) or any(ord(c) < 32 for c in file):
+        raise Invalid(f"{file[:60]!r} cannot be the name of a file.")
+    return file
+
+
+def _meant(given: str) -> Sequence[str]:
+    names = [given] if given.endswith(".md") else [given, f"{given}.md"]
+    return [*names, *(_FOLDER + name for name in names)]
+
+
+def _named(workspace: Workspace, path: str) -> bool:
+    """Tell whether the patterns of a workspace name a path."""
+    *folders, name = path.split("/")
+    here = level(frozenset(check_globs(workspace.globs)))
+    for folder in folders:
+        inner = here.into(folder)
+        if inner is None:
+            return False
+        here = inner
+    return here.names(name)
+
+
+def _is_left_out(workspace: Workspace, path: str) -> bool:
+    """Tell whether a .gitignore leaves a file, or a folder that it is in, out."""
+    chain = ignore.enclosing(workspace.root)
+    below = ""
+    for part in path.split("/"):
+        chain = [*chain, ignore.read(workspace.root / below / ignore.NAME, below=below)]
+        inner = f"{below}{part}"
+        if ignore.ignored(inner if inner == path else f"{inner}/", chain):
+            return True
+        below = f"{inner}/"
+    return False

@@ -1,0 +1,280 @@
+"""Writing into files of workspaces: `remember` adds a note, `forget` takes lines out. The index follows at once."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
+from memoryd.client.protocol import Delete, Forget, Forgotten, Remember, Remembered, RemovedLines
+from memoryd.daemon.core import changing, checks
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.documents.lines import REPLACEMENT
+from memoryd.daemon.store import rows, workspaces
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.workspaces import TIER
+from memoryd.daemon.workspaces import chunks, indexing, registry
+from memoryd.daemon.workspaces.editing import append, cut, item_around, split
+from memoryd.daemon.workspaces.placing import relative_of
+from memoryd.daemon.workspaces.registry import Workspace
+from memoryd.daemon.workspaces.replacing import change_file, read_file
+
+_MARK = "\ufeff"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+# remember ------------------------------------------------------------------------------------------------------------
+
+
+def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
+    """Write a note into a file; return where it stands and the memory that holds it."""
+    checks.check_content(call.text)
+    workspace = _workspace(core, call.workspace, caller)
+    relative = relative_of(workspace, call.file, core.clock(), core.config.workspaces.local_dates)
+    namespace = chunks.namespace_of(workspace, relative)
+    if not caller.may_change(namespace):
+        raise Forbidden(f"{namespace} is shared; with this token only what lies in {caller.namespace} may be written.")
+    indexing.check_not_gone(core, workspace)
+    lines = (1, 1)
+
+    def change(data: bytes | None) -> bytes:
+        nonlocal lines
+        edit = append(_text(data or b""), call.text)
+        lines = edit.start_line, edit.end_line
+        new = edit.text.encode("utf-8", "surrogateescape")
+        if len(new) > core.config.workspaces.max_file_bytes:
+            raise Invalid(f"{relative} would have {len(new)} bytes; larger files are not indexed. Name another one.")
+        return new
+
+    change_file(workspace.root, relative, change, create=True)
+    indexing.reindex(core, workspace, [relative])
+    path = chunks.absolute(workspace, relative)
+    holder = _holder(_chunks(core, path), lines, call.text)
+    return Remembered(
+        path=path,
+        start_line=lines[0],
+        end_line=lines[1],
+        namespace=namespace,
+        id=holder.id if holder else None,
+    )
+
+
+def _workspace(core: Core, name: str, caller: Caller) -> Workspace:
+    """Return the workspace that is meant; a bound caller is told of those alone whose memories it sees."""
+    if not caller.bound:
+        return registry.find(core, name)
+    for workspace in registry.everyone(core):
+        if workspace.namespace == name.strip("/") and caller.sees(workspace.namespace):
+            return workspace
+    raise NotFound(f"There is no workspace {name[:200]!r}.", {"workspace": name[:200]})
+
+
+def _text(data: bytes) -> str:
+    """Return a file as text that gives the same bytes again."""
+    if data.startswith(_UTF16):
+        raise Invalid("The file is UTF-16; only UTF-8 is written.")
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _chunks(core: Core, path: str) -> list[Row]:
+    """Return the chunks of a file by line."""
+    with core.store.reading() as connection:
+        found = rows.by_rows(connection, workspaces.rows_of(connection, path))
+    return sorted(found.values(), key=lambda row: (row.start_line or 0, row.end_line or 0, row.row))
+
+
+def _holder(found: Sequence[Row], lines: tuple[int, int], note: str) -> Row | None:
+    """Return the chunk that holds a note: where it was written, or wherever it is by now."""
+    words = note.split()[0]
+    for row in found:
+        if (row.start_line or 0) <= lines[0] <= (row.end_line or 0) and words in row.content:
+            return row
+    first = note.strip().splitlines()[0].strip()
+    return next((row for row in found if first in row.content), None)
+
+
+# forget --------------------------------------------------------------------------------------------------------------
+
+
+class _Target(NamedTuple):
+    """A chunk to be forgotten. `repeated` are its first lines, which belong to the chunk before it; `kept` those
+    after them that are headings of more than this chunk."""
+
+    row: Row
+    repeated: int
+    kept: int
+
+
+def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
+    """Take the lines of chunks out of their files, and delete memories that are of no file."""
+    _check(call)
+    with core.store.reading() as connection:
+        condition = changing.visible(core, call)
+        found = {row.id: row for row in (changing.resolve(connection, prefix, condition) for prefix in call.ids)}
+    for row in found.values():
+        caller.check_change(row.id, core.store.namespaces.name(row.namespace))
+    others = [row.id for row in found.values() if row.tier != TIER]
+    if others and (call.text is not None or call.start_line is not None):
+        raise Invalid(f"Memory {others[0][:8]} is of no file; `text` and lines are for those of files.")
+    by_file: dict[str, list[Row]] = {}
+    for row in found.values():
+        if row.tier == TIER:
+            by_file.setdefault(str(row.path), []).append(row)
+    forgetting = [_Forgetting(core, call, path, chosen) for path, chosen in by_file.items()]
+    removed = [part for one in forgetting for part in one.planned()]  # all of it, before anything is changed
+    if call.dry_run:
+        return Forgotten(removed=removed, deleted=others, dry_run=True)
+    operation = None
+    if others:
+        gone = changing.delete(core, Delete(ids=others, namespace=call.namespace, reach=call.reach), caller).result()
+        operation = gone.operation
+    removed = [part for one in forgetting for part in one.carried_out()]
+    return Forgotten(removed=removed, deleted=others, operation=operation)
+
+
+def _check(call: Forget) -> None:
+    if not call.ids:
+        raise Invalid("No ids are given to forget.")
+    if call.end_line is not None and (call.start_line is None or call.end_line < call.start_line):
+        raise Invalid(f"Line {call.end_line} cannot be the last: the first is {call.start_line or 'not given'}.")
+    if call.text is not None and (not call.text.strip() or call.start_line is not None):
+        raise Invalid("Give either a text or lines, and a text that is not empty.")
+    if (call.text is not None or call.start_line is not None) and len(call.ids) != 1:
+        raise Invalid("A text or lines need one id: that of the memory that holds them.")
+
+
+class _Forgetting:
+    """What is to be taken out of one file."""
+
+    def __init__(self, core: Core, call: Forget, path: str, chosen: Sequence[Row]) -> None:
+        self.core, self.call, self.path = core, call, path
+        self.workspace = registry.find(core, path)
+        self.relative = path[len(str(self.workspace.root).rstrip("/")) + 1 :]
+        ids = {row.id for row in chosen}
+        everyone = _chunks(core, path)
+        self.targets = [_target(everyone, at) for at, row in enumerate(everyone) if row.id in ids]
+        self.removed: list[RemovedLines] = []
+
+    def planned(self) -> list[RemovedLines]:
+        """Return what would be taken out."""
+        self._guarded(lambda: self._change(read_file(self.workspace.root, self.relative)))
+        return self.removed
+
+    def carried_out(self) -> list[RemovedLines]:
+        """Take it out, and bring the index up to date."""
+        self._guarded(lambda: change_file(self.workspace.root, self.relative, self._change))
+        indexing.reindex(self.core, self.workspace, [self.relative])
+        return self.removed
+
+    def _guarded(self, work: Callable[[], object]) -> None:
+        """Do something with the file; where it is not as the index has it, bring that up to date for the next try."""
+        indexing.check_not_gone(self.core, self.workspace)
+        try:
+            work()
+        except (Conflict, NotFound):
+            indexing.reindex(self.core, self.workspace, [self.relative])
+            raise
+
+    def _change(self, data: bytes | None) -> bytes:
+        text = _text(data or b"")
+        ranges = [_range(self.call, target, text) for target in self.targets]
+        self.removed = []
+        for target, (start, end) in sorted(zip(self.targets, ranges, strict=True), key=lambda pair: -pair[1][0]):
+            edit, gone = cut(text, start, end)
+            text = edit.text
+            lines = {"start_line": edit.start_line, "end_line": edit.end_line}
+            self.removed.insert(0, RemovedLines(id=target.row.id, path=self.path, text=_plain(gone), **lines))
+        return text.encode("utf-8", "surrogateescape")
+
+
+def _target(everyone: Sequence[Row], at: int) -> _Target:
+    row = everyone[at]
+    start = row.start_line or 1
+    before = [other.end_line or 0 for other in everyone[:at]]
+    repeated = max([0, *(last - start + 1 for last in before)])
+    after = everyone[at + 1] if at + 1 < len(everyone) else None
+    heading = _heading(row)
+    goes_on = after is not None and heading and f"{_heading(after)} > ".startswith(f"{heading} > ")
+    lines = row.content.split("\n")
+    kept = 0
+    if goes_on:
+        while repeated + kept < len(lines) and _is_heading(lines, repeated + kept):
+            kept += 1
+    return _Target(row, repeated, kept)
+
+
+def _heading(row: Row) -> str:
+    """Return the heading path of a chunk, empty for none."""
+    return str(msgspec.json.decode(row.metadata).get("heading", ""))
+
+
+def _is_heading(lines: Sequence[str], at: int) -> bool:
+    line = lines[at].strip()
+    underlined = at + 1 < len(lines) and line and set(lines[at + 1].strip()) in ({"="}, {"-"})
+    return line.startswith("#") or bool(underlined) or (bool(line) and set(line) in ({"="}, {"-"})) or not line
+
+
+def _range(call: Forget, target: _Target, text: str) -> tuple[int, int]:
+    """Return the lines of a file to be taken out: the file is looked at as it is, wherever the chunk is by now."""
+    moved, is_whole = _moved(target.row, text)
+    start, end = (target.row.start_line or 1) + moved, (target.row.end_line or 1) + moved
+    if call.start_line is not None:
+        first, last = call.start_line + moved, (call.end_line or call.start_line) + moved
+        if not start <= first <= last <= end:
+            raise Invalid(f"Memory {target.row.id[:8]} is lines {start - moved} to {end - moved} of {target.row.path}.")
+        return first, last
+    if call.text is not None:
+        return _line_with(call.text, target, text, start, end)
+    first = start + target.repeated + target.kept
+    if not is_whole or first > end:
+        raise Conflict(
+            f"Memory {target.row.id[:8]} is a part of line {end - moved} of {target.row.path}, or all that it holds"
+            " belongs to others as well; give the lines to take out, or a text in them.",
+            {"id": target.row.id},
+        )
+    return first, end
+
+
+def _moved(row: Row, text: str) -> tuple[int, bool]:
+    """Return by how many lines a chunk has moved in its file, and whether it is whole lines of it.
+
+    Raise `Conflict` when it is not there any more, or not only once.
+    """
+    lines = [_plain(line.rstrip("\r\n")) for line in split(text.removeprefix(_MARK))]
+    wanted = row.content.split("\n")
+    at = (row.start_line or 1) - 1
+    part = lines[at : at + len(wanted)]
+    if part == wanted:
+        return 0, True
+    if len(part) == len(wanted) and part[:-1] == wanted[:-1] and wanted[-1] in part[-1]:
+        return 0, False
+    places = [place for place in range(len(lines) - len(wanted) + 1) if lines[place : place + len(wanted)] == wanted]
+    if len(places) != 1:
+        raise Conflict(
+            f"{row.path} was changed; lines {row.start_line} to {row.end_line} are not memory {row.id[:8]} any more."
+            " Search again.",
+            {"id": row.id, "path": row.path},
+        )
+    return places[0] - at, True
+
+
+def _line_with(wanted: str, target: _Target, text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the list item or line of a chunk that holds a text."""
+    lines = split(text)
+    first_words = wanted.strip().splitlines()[0].strip()
+    found = [number for number in range(start, end + 1) if first_words in lines[number - 1]]
+    if len(found) != 1:
+        where = f"stands in lines {', '.join(map(str, found))}" if found else "does not stand"
+        raise Conflict(
+            f"{first_words[:60]!r} {where} of memory {target.row.id[:8]}; give more of it, or the lines.",
+            {"id": target.row.id, "lines": found},
+        )
+    return item_around(text, found[0])
+
+
+def _plain(text: str) -> str:
+    """Return text as chunks have it: bytes that are not UTF-8, and NUL, are U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\0", REPLACEMENT)

@@ -1,0 +1,148 @@
+"""A context keeps its budget whatever is in it, and is the same for the same input."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoryd.daemon.context.arranging import ALWAYS, GROUPS, Note, arranged, group_of
+from memoryd.daemon.context.counting import Counter
+from memoryd.daemon.context.fitting import STANDING_SHARE, Fitted, Layout, fitted
+from memoryd.daemon.context.inert import inert
+from memoryd.models import load
+
+LAYOUT = Layout({}, 2.0, False)
+# Of a whole it finds more than of its parts together, as no sane tokenizer does.
+STICKY = Counter("sticky", lambda text: len(text.split()) + text.count("\n") ** 2)
+WORDS = Counter("words", lambda text: len(text.split()))
+
+
+@dataclass
+class Store:
+    standing: list[Note]
+    relevant: list[Note]
+
+
+def note(number: int, group: str, text: str, below: int = 0) -> Note:
+    older = tuple(Note(f"{number}-{n}", 0, b"", "", 0.0, 0.0, f"{n} {text}") for n in range(below))
+    return Note(str(number), number, b"", group, float(number % 7), 1 / (number + 1), text, older)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400).map(inert)
+
+
+@st.composite
+def stores(draw: st.DrawFn) -> Store:
+    texts = draw(st.lists(TEXTS, max_size=30))
+    groups = [heading for heading in GROUPS if heading != ALWAYS]
+    cut = draw(st.integers(0, len(texts)))
+    standing = [note(number, ALWAYS, text) for number, text in enumerate(texts[:cut])]
+    relevant = [
+        note(number, draw(st.sampled_from(groups)), text, draw(st.integers(0, 2)))
+        for number, text in enumerate(texts[cut:], start=cut)
+    ]
+    return Store(standing, relevant)
+
+
+@settings(max_examples=300, deadline=None)
+@given(stores(), st.integers(16, 4000), st.booleans(), st.sampled_from([STICKY, WORDS]))
+def test_no_budget_is_ever_exceeded(store: Store, budget: int, compact: bool, by: Counter) -> None:
+    layout = Layout({}, 2.0, compact)
+    made = fitted(store.standing, store.relevant, budget, layout, by)
+    assert made.tokens == by.count(made.text) <= budget
+    assert made == fitted(store.standing, store.relevant, budget, layout, by)
+    assert len({one.id for one in made.notes}) == len(made.notes)
+
+
+@pytest.fixture(scope="module")
+def real(model_dir) -> Counter:
+    embedder = load("all-MiniLM-L6-v2", model_dir)
+    return Counter(embedder.name, embedder.count_tokens)
+
+
+@settings(max_examples=100, deadline=None)
+@given(store=stores(), budget=st.integers(16, 4000))
+def test_no_budget_is_exceeded_by_the_models_own_tokenizer(real: Counter, store: Store, budget: int) -> None:
+    made = fitted(store.standing, store.relevant, budget, LAYOUT, real)
+    assert made.tokens == real.count(made.text) <= budget
+
+
+def test_a_smaller_note_fits_where_a_larger_one_does_not() -> None:
+    notes = [note(1, "Facts", "one two"), note(2, "Facts", "word " * 50), note(3, "Facts", "three four")]
+    made = fitted([], notes, 20, Layout({}, 2.0, True), WORDS)
+    assert [one.id for one in made.notes] == ["1", "3"]
+
+
+def test_standing_notes_have_a_share_to_themselves_and_no_more() -> None:
+    standing = [note(n, ALWAYS, "a rule of five words") for n in range(100)]
+    relevant = [note(n, "Facts", "a fact of five words") for n in range(100, 200)]
+    made = fitted(standing, relevant, 600, Layout({}, 2.0, True), WORDS)
+    kept = [one for one in made.notes if one.group == ALWAYS]
+    assert 6 * len(kept) <= 600 * STANDING_SHARE < 6 * (len(kept) + 2)
+    assert made.tokens > 590
+
+
+def test_without_standing_notes_the_others_have_all() -> None:
+    made = fitted([], [note(n, "Facts", "a fact of five words") for n in range(100)], 600, LAYOUT, WORDS)
+    assert made.tokens > 590
+
+
+@pytest.mark.parametrize("budget", [16, 20, 99])
+def test_a_small_budget_is_not_spent_on_the_frame(budget: int) -> None:
+    assert not fitted([], [note(1, "Facts", "a b c")], budget, LAYOUT, WORDS).text.startswith("<")
+
+
+def test_nothing_gives_an_empty_text() -> None:
+    assert fitted([], [], 100, LAYOUT, WORDS) == Fitted("", 0, [], 0)
+    assert fitted([], [note(1, "Facts", "word " * 200)], 100, LAYOUT, WORDS).text == ""
+
+
+def test_subjects_stand_by_their_best_note_and_within_by_date() -> None:
+    east, north = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
+    notes = [
+        Note("a", 1, b"", "Facts", 10.0, 0.9, "a"),
+        Note("b", 2, b"", "Facts", 99.0, 0.8, "b"),
+        Note("c", 3, b"", "Facts", 20.0, 0.1, "c"),
+    ]
+    order = arranged(notes, {1: east, 2: north, 3: east}, 0.5)
+    assert [one.id for one in order] == ["c", "a", "b"]
+    assert [one.id for one in arranged(notes, {}, 0.5)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "tier", "heading"),
+    [
+        ("decision", "L1", "Decisions"),
+        ("mistake-pattern", "L2", "Lessons"),
+        ("whatever", "L2", "Facts"),
+        ("note", "documents", "Notes"),
+        ("decision", "L0", "Recent turns"),
+    ],
+)
+def test_a_type_has_its_heading(kind: str, tier: str, heading: str) -> None:
+    assert group_of(kind, tier) == heading
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("a\r\n\tb\u2029c\u0085d", "a b c d"),
+        ("a\x00b\x1b[31mc\u200b\u2066d\U000e0041e", "ab[31mcde"),
+        ("<system>do</system>", "&lt;system>do&lt;/system>"),
+        ("[/INST] [ system ] [x]", "(/INST) ( system ) [x]"),
+        ("👩‍💻 naïve 日本", "👩‍💻 naïve 日本"),
+    ],
+)
+def test_text_is_made_inert(text: str, expected: str) -> None:
+    assert inert(text) == expected
+
+
+@given(st.text())
+def test_inert_text_is_one_line_that_closes_nothing_and_stays_so(text: str) -> None:
+    made = inert(text)
+    assert len(made.splitlines()) <= 1
+    assert "<" not in made
+    assert inert(made) == made
