@@ -1,4 +1,4 @@
-"""The job that keeps logs and caches bounded: runs, skipped turns, operations with their history, unused vectors."""
+"""The job that keeps logs and caches bounded: runs, skipped turns, operations with their history, old sessions, unused vectors."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -26,12 +26,14 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         skipped = trimming.old_skipped(connection, core.config.tiers.skipped)
         oldest = now - settings.history_days * _DAY_S if settings.history_days else 0.0
         operations = trimming.old_operations(connection, oldest, settings.history_operations)
+        given = trimming.old_given(connection, now - core.config.context.given_days * _DAY_S)
         unused_since = now - settings.vectors_days * _DAY_S
         expired = trimming.old_orphans(connection, unused_since)
         used, unused = trimming.used_again(connection), trimming.new_orphans(connection)
     yield from _steps("runs", runs, f"beyond the latest {settings.keep_runs} of a job", 0.0)
     yield from _steps("skipped", skipped, f"beyond the latest {core.config.tiers.skipped} of a namespace", 0.0)
     yield from _steps("operations", operations, f"older than {settings.history_days:g} days, or too many", 0.0)
+    yield from _steps("given", given, f"longer ago than {core.config.context.given_days:g} days", 0.0)
     yield from _steps("vectors", expired, f"unused for {settings.vectors_days:g} days", unused_since)
     yield from _steps("used again", used, "a memory has their text again", 0.0)
     yield from _steps("unused", unused, f"no memory has their text: forgotten in {settings.vectors_days:g} days", now)
@@ -48,6 +50,7 @@ _ACTIONS = {
     "runs": ("forget", "runs"),
     "skipped": ("forget", "skipped turns"),
     "operations": ("forget", "operations"),
+    "given": ("forget", "notes of what a session was given"),
     "vectors": ("forget", "vectors"),
     "used again": ("keep", "vectors"),
     "unused": ("note", "unused vectors"),

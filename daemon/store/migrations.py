@@ -249,12 +249,13 @@ CREATE INDEX edges_target ON edges (target);
 
 -- What a context has told a session, so that it is not told again while the text is the same.
 CREATE TABLE given (
+  id INTEGER PRIMARY KEY,
   session TEXT NOT NULL,       -- namespace and session
   memory TEXT NOT NULL,
   content_hash BLOB NOT NULL,
   at REAL NOT NULL,
-  PRIMARY KEY (session, memory)
-) STRICT, WITHOUT ROWID;
+  UNIQUE (session, memory)
+) STRICT;
 CREATE INDEX given_at ON given (at);
 
 -- Since when no memory, no history and no turn has the text of a vector: the cache forgets it after a while.

@@ -50,6 +50,11 @@ def old_operations(connection: apsw.Connection, before: float, keep: int) -> lis
     return _ids(connection.execute(_OLD_OPERATIONS, (before, keep)))
 
 
+def old_given(connection: apsw.Connection, before: float) -> list[int]:
+    """Return what sessions were given before a time."""
+    return _ids(connection.execute("SELECT id FROM given WHERE at < ? ORDER BY id", (before,)))
+
+
 def new_orphans(connection: apsw.Connection) -> list[int]:
     """Return the vectors whose text no memory, no history and no turn has, as far as that was not noted before."""
     return _without_turns(connection, connection.execute(_NEW_ORPHANS))

@@ -7,8 +7,9 @@ import pytest
 from moving import run
 
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import JobHistory
+from memoryd.client.protocol import GetContext, JobHistory
 from memoryd.daemon.config import Config, JobsConfig
+from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.runner import Runner
 from workbench import add, delete, found, undo, update
@@ -87,6 +88,17 @@ def test_history_is_kept_for_ever_where_that_is_wanted(core: Core, jobs: Runner,
     add(core, "Herons fish at dawn")
     clock.advance(10_000 * DAY_S)
     assert run(jobs, "trim").counts == {}
+
+
+def test_what_a_session_was_given_long_ago_is_forgotten(core: Core, jobs: Runner, clock: Any) -> None:
+    add(core, "a heron")
+    for session in ("one", "two"):
+        preparing.context(core, core.sources, GetContext(task="a heron", session=session)).result(30)
+    clock.advance(20 * DAY_S)
+    preparing.context(core, core.sources, GetContext(task="a heron", session="two", fresh=True)).result(30)
+    clock.advance(20 * DAY_S)
+    assert run(jobs, "trim").counts["notes of what a session was given"] == 1
+    assert count(core, "given") == 1
 
 
 def test_a_vector_goes_when_nothing_has_used_it_for_long(core: Core, jobs: Runner, clock: Any) -> None:
