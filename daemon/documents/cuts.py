@@ -1,6 +1,6 @@
 """Where to cut what is longer than a chunk may be.
 
-A text is cut in two, again and again, until its pieces fit. Each time the best cut that is not close to an end is taken:
+A text is cut in two, again and again, until its pieces fit, each time at the best cut that is not close to an end:
 between blocks rather than inside one, and among cuts that are equally good the one whose next words have the smallest
 checksum. As that depends on the words and not on where they stand, an edit moves the cuts beside it and leaves the
 others (the idea of content-defined chunking, here with the structure of the text first).
