@@ -1,6 +1,14 @@
-"""Files that tests of workspaces write."""
+"""Files that tests of workspaces write, and a core that watches them."""
 
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from memoryd.client.protocol import List, WorkspaceStatus
+from memoryd.daemon.core import reading
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.workspaces import registry, reporting
+from workbench import found, wait_until
 
 FILLER = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu " * 9
 
@@ -17,3 +25,29 @@ def sections(count: int, changed: int = -1, word: str = "changed") -> str:
     return "\n".join(
         f"# Section {n}\n\nNumber {n} {word if n == changed else 'original'}. {FILLER}\n" for n in range(count)
     )
+
+
+class Watched(NamedTuple):
+    """A core that watches its workspaces."""
+
+    core: Core
+    embedder: Any
+
+    def add(self, root: Path, **options: Any) -> Workspace:
+        """Add a workspace and wait until it is indexed, embedded and watched."""
+        workspace = registry.add(self.core, str(root), options.get("namespace"), options.get("globs", ()))
+        wait_until(lambda: self.status(workspace).scanned_at is not None)
+        self.settle()
+        return workspace
+
+    def settle(self) -> None:
+        wait_until(lambda: self.core.embedding.pending() == 0)
+
+    def status(self, workspace: Workspace) -> WorkspaceStatus:
+        return reporting.status(self.core, workspace)
+
+    def finds(self, query: str, words: str) -> bool:
+        return any(words in content for content in found(self.core, query))
+
+    def paths(self) -> set[str]:
+        return {str(memory.path) for memory in reading.list_(self.core, List(limit=1000))}

@@ -1,6 +1,9 @@
 """Indexing: files become chunks, an edit changes what it touched, what is gone from the files leaves the index."""
 
 import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -307,3 +310,38 @@ def test_an_index_built_anew_has_the_same_ids(folder: Path, root: Path) -> None:
             ids.append({(m.start_line, m.id) for m in reading.list_(core, List(limit=1000))})
     assert ids[0] == ids[1]
     assert len(ids[0]) >= 6
+
+
+def test_what_is_read_later_wins_however_many_read_at_once(core: Core, root: Path) -> None:
+    path = write(root, "memory/a.md", "version 0\n")
+    workspace = added(core, root)
+    ended = threading.Event()
+
+    def work(step: Callable[[], object]) -> None:
+        while not ended.is_set():
+            step()
+
+    steps = (
+        lambda: indexing.reindex(core, workspace, ["memory/a.md"]),
+        lambda: indexing.reindex(core, workspace, ["memory/a.md"], force=True),
+        lambda: indexing.index(core, workspace),
+    )
+    with ThreadPoolExecutor(3) as pool:
+        working = [pool.submit(work, step) for step in steps]
+        for version in range(1, 40):
+            path.write_text(f"version {version}\n" * version)
+            indexing.reindex(core, workspace, ["memory/a.md"])
+            assert f"version {version}\n" in "".join(chunks(core).values()) + "\n"
+        ended.set()
+    for thread in working:
+        thread.result()
+    assert "".join(chunks(core).values()).count("version 39") == 39
+
+
+def test_removal_tells_how_far_it_is(core: Core, root: Path) -> None:
+    write(root, "memory/a.md", sections(60))
+    added(core, root)
+    told: list[tuple[int, int]] = []
+    _, removed = registry.remove(core, "notes", lambda done, total: told.append((done, total)))
+    assert told[-1] == (removed, removed)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)

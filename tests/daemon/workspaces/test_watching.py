@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notes import sections, write
+from notes import Watched, sections, write
 
-from conftest import Watched
+from memoryd.daemon.config import Config, WorkspacesConfig
 from memoryd.daemon.store.workspaces import Workspace
-from memoryd.daemon.workspaces import indexing
+from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.watching import Watchers
 from workbench import CountingEmbedder, running, wait_until
 
@@ -273,8 +273,6 @@ class Silent:
 
 
 def test_without_watches_the_folder_is_scanned_and_status_says_why(folder: Path, root: Path) -> None:
-    from memoryd.daemon.config import Config, WorkspacesConfig
-
     config = Config(workspaces=WorkspacesConfig(scan_every_s=0.05))
     with running(folder, CountingEmbedder(), config=config) as core:
         watchers = Watchers(core, Exhausted())
@@ -301,8 +299,6 @@ def test_a_workspace_that_fails_does_not_keep_the_others_from_being_watched(
         return index(core, workspace, **options)
 
     monkeypatch.setattr(indexing, "index", fails)
-    from memoryd.daemon.workspaces import registry
-
     broken = registry.add(watched.core, str(other), None, ())
     watched.add(root)
     wait_until(lambda: "broken" in watched.status(broken).reason)
@@ -311,8 +307,6 @@ def test_a_workspace_that_fails_does_not_keep_the_others_from_being_watched(
 
 
 def test_a_removed_workspace_is_not_watched_any_more(watched: Watched, root: Path) -> None:
-    from memoryd.daemon.workspaces import registry
-
     watched.add(root)
     registry.remove(watched.core, "notes")
     name = "workspace-1"
