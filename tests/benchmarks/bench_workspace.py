@@ -55,6 +55,8 @@ def _measured(name: str, config: str, wanted: int) -> dict[str, Any]:
         status = client.workspace_status("notes")
         chunks = status.workspace.chunks
         rate = _embedding_rate(client) if daemon.has_model else 0.0
+        with _searching(daemon) as after:
+            time.sleep(QUIET_S)
         again = [client.index_workspace("notes").workspaces[0].seconds for _ in range(3)]
         edits = [_edit(client, root, number) for number in range(EDITS)]
         return {
@@ -66,16 +68,21 @@ def _measured(name: str, config: str, wanted: int) -> dict[str, Any]:
             "first index s": first_s,
             "files/s": status.workspace.files / first_s,
             "chunks/s": chunks / first_s,
-            "search p50/p95 ms before": f"{percentile(quiet, 50):.2f} / {percentile(quiet, 95):.2f}",
-            "meanwhile": f"{percentile(busy, 50):.2f} / {percentile(busy, 95):.2f}",
+            "search p50/p95 ms before": _both(quiet),
+            "meanwhile": _both(busy),
+            "after": _both(after),
             "vectors/s after": rate,
             "index again s": max(again),
             "edit found p50 ms": percentile(edits, 50),
             "p95": percentile(edits, 95),
             "RSS MB before": before,
-            "after": daemon.rss_mb(),
+            "RSS MB after": daemon.rss_mb(),
             "inotify watches": client.workspace_status("notes").watches,
         }
+
+
+def _both(times: list[float]) -> str:
+    return f"{percentile(times, 50):.2f} / {percentile(times, 95):.2f}"
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
