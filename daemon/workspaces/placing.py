@@ -17,10 +17,13 @@ def relative_of(workspace: Workspace, file: str, now: float, is_local: bool) -> 
     """Return the path of a file, relative to the root; raise `Invalid` for one that the workspace would not index."""
     given = _within(workspace, file.strip())
     folder, slash, name = given.rpartition("/")
+    is_short = not name.endswith(".md")
     if name == TODAY:
         moment = datetime.fromtimestamp(now) if is_local else datetime.fromtimestamp(now, UTC)
-        given = f"{folder}{slash}{moment:%Y-%m-%d}.md"
-    named = [path for path in _meant(given) if _named(workspace, path)]
+        name = f"{moment:%Y-%m-%d}"
+    if is_short and name:
+        given = f"{folder}{slash}{name}.md"
+    named = [path for path in _meant(given, is_short) if _named(workspace, path)]
     if not named:
         patterns = ", ".join(workspace.globs)
         raise Invalid(
@@ -48,9 +51,9 @@ def _within(workspace: Workspace, file: str) -> str:
     return file
 
 
-def _meant(given: str) -> Sequence[str]:
-    names = [given] if given.endswith(".md") else [given, f"{given}.md"]
-    return [*names, *(_FOLDER + name for name in names)]
+def _meant(given: str, is_short: bool) -> Sequence[str]:
+    """Return the paths that a name may stand for; one with .md stands for itself."""
+    return (given, f"{_FOLDER}{given}") if is_short else (given,)
 
 
 def _named(workspace: Workspace, path: str) -> bool:
