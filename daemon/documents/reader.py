@@ -20,6 +20,7 @@ from memoryd.daemon.documents.document import Document, Scan
 from memoryd.daemon.documents.files import MAX_BYTES, Limits, check_relative, refusal
 from memoryd.daemon.documents.wire import LENGTH, Read, Reply, Walk, frame, replies
 
+COMMAND = [sys.executable, "-P", "-m", "memoryd.daemon.documents"]
 IDLE_S = 10.0
 REPLY_LIMIT_S = 120.0  # a child that says nothing for so long is ended; it gives a file half of that
 BATCH = 64  # files asked for at once
@@ -158,11 +159,10 @@ class _Child:
     """One child process; used by one thread at a time."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-P", "-m", "memoryd.daemon.documents"]
         try:
             # Its own session: Ctrl-C in a terminal is for the daemon.
             self._process = subprocess.Popen(
-                command,
+                COMMAND,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
