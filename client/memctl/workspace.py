@@ -11,7 +11,7 @@ from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, fields, table
-from memoryd.client.protocol import Call, Indexed, IndexedWorkspace, Progress, Workspace, WorkspaceList, WorkspaceStatus
+from memoryd.client.protocol import Call, Indexed, IndexedWorkspace, Progress, WorkspaceList, WorkspaceStatus
 from memoryd.client.times import iso
 
 SHOWN = 50  # problems of one workspace
@@ -43,14 +43,18 @@ def _add(args: Namespace) -> int:
     with client_for(args) as client:
         added = client.call(call)
     done = _indexed(args, index_workspace(added.root))
-    show(args, {"workspace": added, "indexed": done.workspaces[0]}, lambda: f"{_added(added)}\n{_index_text(done)}")
+    status = send(args, workspace_status(added.root))
+    show(args, {"workspace": status.workspace, "indexed": done.workspaces[0]}, lambda: _added(status, done))
     return _exit_code(done)
 
 
-def _added(added: Workspace) -> str:
-    return (
+def _added(status: WorkspaceStatus, done: Indexed) -> str:
+    added = status.workspace
+    head = (
         f"Added {paint(printable(added.root), 'cyan')} as {paint(printable(added.namespace), 'cyan')}; it is watched."
     )
+    held = f"{count(added.files, 'file')} as {count(added.chunks, 'chunk')} ({done.workspaces[0].seconds:.2f} s)"
+    return "\n".join([head, f"Indexed {held}.", *_problems(status)])
 
 
 # remove --------------------------------------------------------------------------------------------------------------

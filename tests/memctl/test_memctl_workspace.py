@@ -25,7 +25,7 @@ def test_add_indexes_at_once_and_list_shows_it(daemon: Any, memctl: Memctl, note
     added = memctl("workspace", "add", str(notes))
     assert added.code == 0
     assert f"Added {notes} as notes; it is watched." in added.out
-    assert "2 files" in added.out
+    assert "Indexed 2 files as 2 chunks (" in added.out
     wait_until(lambda: " inotify " in memctl("workspace").out)
     listed = memctl("workspace").out.splitlines()
     assert listed[0].split() == ["NAMESPACE", "WATCHED", "BY", "FILES", "CHUNKS", "FOLDER"]
