@@ -1,7 +1,7 @@
 """Writing a file as a whole, so that it is the old or the new one at any moment and nobody else's save is lost.
 
 The new content is written into a hidden file beside the old one, synced, and exchanged with it in one step
-(renameat2 RENAME_EXCHANGE). What comes out of the exchange is looked at before it is deleted: if somebody saved after
+(renameat2 RENAMEEXCHANGE). What comes out of the exchange is looked at before it is deleted: if somebody saved after
 it was read, the change is made again on what was saved. A lease (fcntl F_SETLEASE) tells whether a program still has
 the old file open for writing; it is waited for. What is left is a program that is inside open() at that very moment,
 and file systems without leases or exchange (network, FAT), where a save within about a millisecond may be lost.
@@ -10,12 +10,10 @@ Folders are walked without following symbolic links. Those who write through her
 folder), whichever process they are in.
 """
 
-import ctypes
 import errno
 import fcntl
 import os
 import secrets
-import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -24,23 +22,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoryd.client.errors import Busy, Conflict, Forbidden, Invalid, NotFound, StorageFailed
+from memoryd.daemon.workspaces import exchange
+from memoryd.daemon.workspaces.exchange import EXCHANGE, NO_REPLACE, PREFIX, READ, STEP_S, WRITE, is_unwritten
 
 MAX_BYTES = 16 * 1024 * 1024
-PREFIX = ".memoryd-"  # of drafts; hidden, so no scan takes them for notes
 _ATTEMPTS = 20
 _LOCK_LIMIT_S = 10.0
-_WRITER_LIMIT_S = 3.0  # until a program that has the file open for writing is given up on
-_STEP_S = 0.005
 _STALE_S = 86400.0  # a draft that a crash left is deleted after a day
-_EXCHANGE, _NO_REPLACE = 2, 1
-_SET_SIGNAL = 10  # F_SETSIG: which signal tells that somebody waits for a lease; the usual one would end the process
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Change = Callable[[bytes | None], bytes]  # None: there is no such file
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Taken(Exception):
@@ -113,7 +104,7 @@ class _Replacing:
     def _create(self, new: bytes) -> bytes:
         draft = _draft(self.folder, new, None)
         try:
-            _rename(self.folder, draft, self.name, _NO_REPLACE)
+            exchange.rename(self.folder, draft, self.name, NO_REPLACE)
         except FileExistsError:
             raise _Taken from None
         finally:
@@ -128,7 +119,7 @@ class _Replacing:
             if now is None or now.data != old.data:
                 raise _Taken
             try:
-                _rename(self.folder, draft, self.name, _EXCHANGE)
+                exchange.rename(self.folder, draft, self.name, EXCHANGE)
             except FileNotFoundError:
                 raise _Taken from None
         except BaseException:
@@ -151,7 +142,7 @@ class _Replacing:
             except BaseException:  # the change cannot be made on what was saved: that wins
                 self._put_back(draft, mine)
                 raise
-            _rename(self.folder, again, self.name, _EXCHANGE)
+            exchange.rename(self.folder, again, self.name, EXCHANGE)
             _drop(self.folder, draft)  # what was saved there is in place, with the change
             expected, mine, draft = mine, merged, again
         self._put_back(draft, mine)
@@ -159,22 +150,22 @@ class _Replacing:
 
     def _came_out(self, draft: str) -> tuple[_File, bool]:
         """Return the file that an exchange took out, and whether nobody can write into it any more."""
-        descriptor = os.open(draft, _READ, dir_fd=self.folder)
+        descriptor = os.open(draft, READ, dir_fd=self.folder)
         try:
-            is_final = _unwritten(descriptor)
+            is_final = is_unwritten(descriptor)
             return _File(_bytes(descriptor), os.fstat(descriptor)), is_final
         finally:
             os.close(descriptor)
 
     def _put_back(self, draft: str, mine: bytes) -> None:
         """Put somebody's save back in place of ours; raise `Conflict` when there was yet another one meanwhile."""
-        _rename(self.folder, draft, self.name, _EXCHANGE)
+        exchange.rename(self.folder, draft, self.name, EXCHANGE)
         out, is_final = self._came_out(draft)
         if is_final and out.data == mine:
             _drop(self.folder, draft)
             return
         kept = f"{self.name}.{secrets.token_hex(4)}.conflict"
-        _rename(self.folder, draft, kept, _NO_REPLACE)
+        exchange.rename(self.folder, draft, kept, NO_REPLACE)
         raise Conflict(f"Two programs wrote {self.shown} at once; one of the versions is now {kept} beside it.")
 
 
@@ -210,7 +201,7 @@ def _locked(folder: int, shown: str) -> Iterator[None]:
         except BlockingIOError:
             if time.monotonic() > give_up_at:
                 raise Busy(f"{shown} is being written by another memoryd.", {"retry_after_ms": 1000}) from None
-            time.sleep(_STEP_S)
+            time.sleep(STEP_S)
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
                 raise
@@ -220,7 +211,7 @@ def _locked(folder: int, shown: str) -> Iterator[None]:
 
 def _read(folder: int, name: str, shown: str) -> _File | None:
     try:
-        descriptor = os.open(name, _READ, dir_fd=folder)
+        descriptor = os.open(name, READ, dir_fd=folder)
     except FileNotFoundError:
         return None
     try:
@@ -247,7 +238,7 @@ def _bytes(descriptor: int) -> bytes:
 def _draft(folder: int, data: bytes, like: os.stat_result | None) -> str:
     """Write a hidden file with the mode and owner of another one, synced, and return its name."""
     name = f"{PREFIX}{secrets.token_hex(8)}.tmp"
-    descriptor = os.open(name, _WRITE, 0o666 if like is None else 0o600, dir_fd=folder)
+    descriptor = os.open(name, WRITE, 0o666 if like is None else 0o600, dir_fd=folder)
     try:
         view = memoryview(data)
         while view:
@@ -279,57 +270,6 @@ def _sweep(folder: int) -> None:
         with suppress(OSError):
             if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ctime < time.time() - _STALE_S:
                 os.unlink(name, dir_fd=folder)
-
-
-def _rename(folder: int, origin: str, target: str, flags: int) -> None:
-    """Rename with `renameat2`; where the file system cannot, as nearly as the plain calls can."""
-    number = errno.ENOSYS
-    if hasattr(_libc, "renameat2"):
-        if _libc.renameat2(folder, os.fsencode(origin), folder, os.fsencode(target), flags) == 0:
-            return
-        number = ctypes.get_errno()
-    if number not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
-        raise OSError(number, os.strerror(number), target)
-    if flags == _NO_REPLACE:
-        _copy(folder, origin, target)
-        return
-    aside = f"{PREFIX}{secrets.token_hex(8)}.tmp"
-    try:
-        os.link(target, aside, src_dir_fd=folder, dst_dir_fd=folder)  # so that what is replaced can be looked at
-    except PermissionError:  # no links here
-        _copy(folder, target, aside)
-    os.rename(origin, target, src_dir_fd=folder, dst_dir_fd=folder)
-    os.rename(aside, origin, src_dir_fd=folder, dst_dir_fd=folder)
-
-
-def _copy(folder: int, origin: str, target: str) -> None:
-    with open(os.open(origin, _READ, dir_fd=folder), "rb") as source:
-        data, mode = source.read(), stat.S_IMODE(os.fstat(source.fileno()).st_mode)
-    with open(os.open(target, _WRITE, mode, dir_fd=folder), "wb") as copy:
-        copy.write(data)
-        copy.flush()
-        os.fsync(copy.fileno())
-
-
-def _unwritten(descriptor: int) -> bool:
-    """Wait until no program has a file open for writing; tell whether that is so, or cannot be known."""
-    give_up_at = time.monotonic() + _WRITER_LIMIT_S
-    while True:
-        try:
-            fcntl.fcntl(descriptor, _SET_SIGNAL, signal.SIGURG)
-            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        except BlockingIOError:
-            if time.monotonic() > give_up_at:
-                return False
-            time.sleep(_STEP_S)
-            continue
-        except OSError:
-            return True  # no leases here, or a file of another user
-        # Somebody who opens it for writing waits from here on, and is seen.
-        is_wanted = fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-        if not is_wanted:
-            return True
 
 
 def _sentence(shown: str, error: OSError) -> Exception:
