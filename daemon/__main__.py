@@ -84,7 +84,6 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
     from memoryd.daemon.fetch import fetch
     from memoryd.daemon.lifecycle import jobs
     from memoryd.daemon.lifecycle.judging import Judge
-    from memoryd.daemon.workspaces.watching import Watchers
 
     dispatch.check()
     jobs.check()
@@ -111,9 +110,6 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
         judge = Judge(core)
         stack.callback(judge.close)
         judge.start()
-        watchers = Watchers(core)
-        stack.callback(watchers.close)
-        watchers.start()
         asyncio.run(_run(core, settings, listener, given.ready_fd))
     logger.info("stopped")
 
@@ -122,6 +118,7 @@ async def _run(core: "Core", settings: config.Config, listener: socket.socket, r
     """Serve until a signal or a Shutdown call, then drain."""
     from memoryd.daemon.lifecycle.runner import Runner
     from memoryd.daemon.server import Server
+    from memoryd.daemon.workspaces.watching import Watchers
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -137,13 +134,17 @@ async def _run(core: "Core", settings: config.Config, listener: socket.socket, r
     # search is not by words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
     notify.starter(ready_fd, "READY")
+    watchers = Watchers(core)
+    watchers.start()
     scheduler = await _scheduled(server, settings.jobs, stopping)
     await stopping.wait()
     logger.info("stopping")
     notify.systemd("STOPPING=1")
     if scheduler:
         await asyncio.to_thread(scheduler.stop)
+    core.workspaces.stopping.set()  # a long pass is interrupted; calls that read single files are still answered
     await server.stop()
+    await asyncio.to_thread(watchers.close)
 
 
 async def _scheduled(server: "Server", settings: config.JobsConfig, stopping: asyncio.Event) -> "Scheduler | None":

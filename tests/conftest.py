@@ -145,9 +145,10 @@ class Daemon:
             await self.server.start()
             self._ready.set()
             await self._stop.wait()
-            await asyncio.to_thread(watchers.close)
             judge.close()
+            self.core.workspaces.stopping.set()
             await self.server.stop()
+            await asyncio.to_thread(watchers.close)
 
     def client(self, namespace: str | Sequence[str] = "", **options: object) -> Client:
         return Client(namespace, socket=self.socket, autostart=False, **options)  # type: ignore[arg-type]

@@ -145,7 +145,6 @@ def reindex(core: Core, workspace: Workspace, relatives: Sequence[str], force: b
     counts, waiting = Counts(scanned=len(relatives)), list(relatives)
     live = core.workspaces.live(workspace.id)
     for _ in range(_ATTEMPTS):
-        core.workspaces.check_open()
         check_there(workspace)
         with core.store.reading() as connection:
             known = {relative: workspaces.stat(connection, workspace.id, relative) for relative in waiting}

@@ -147,7 +147,7 @@ def test_links_that_loop_or_leave_the_folder_are_told_and_never_followed(process
         (memory / "a.md").unlink()
         (memory / "a.md").symlink_to(outside / "private.md")
         wait_until(lambda: "memory/a.md" in problems(client.workspace_status("notes")))
-        assert not finds(client, "walrus")
+        wait_until(lambda: not finds(client, "walrus"))
         assert not finds(client, "okapi")
 
 
