@@ -25,8 +25,8 @@ from memoryd.client.memctl.arguments import (
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, printable, show
-from memoryd.client.memctl.search import place_text
-from memoryd.client.memctl.table import count, fields, table
+from memoryd.client.memctl.place import linked, place_link, short_path
+from memoryd.client.memctl.table import count, fields, one_line, table
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_FRAME_BYTES, Add, Added, Memory, Sort, Tag
 from memoryd.client.times import iso
 
@@ -120,14 +120,24 @@ def memory_text(memory: Memory) -> str:
         ("updated", iso(memory.updated_at) if memory.updated_at != memory.created_at else None),
         ("accessed", f"{count(memory.access_count, 'time')}, last {iso(memory.last_accessed_at) or 'never'}"),
         ("expires", "never (pinned)" if memory.pinned else iso(memory.expires_at)),
-        ("from", place_text(memory)),
         ("replaced by", memory.superseded_by),
         ("disagrees with", ", ".join(id[:8] for id in memory.contradicts)),
         ("metadata", _tags(memory)),
         ("summary", memory.summary),
     ]
-    head = fields([(name, printable(value)) for name, value in rows if value], indent="")
+    named = [(name, printable(value)) for name, value in rows if value]
+    head = fields([*named, *_file_rows(memory)], indent="")
     return f"{head}\n\n{printable(memory.content)}"
+
+
+def _file_rows(memory: Memory) -> list[tuple[str, str]]:
+    """Return where a memory stands in which file, and the files that it is linked with; they open with a click."""
+    rows = [("from", place_link(memory))] if memory.path else []
+    if memory.tier == "documents" and isinstance(heading := memory.metadata.get("heading"), str):
+        rows.append(("heading", one_line(heading)))
+    for name, paths in (("links to", memory.links), ("linked from", memory.linked_from)):
+        rows += [(name if not at else "", linked(one_line(short_path(path)), path)) for at, path in enumerate(paths)]
+    return rows
 
 
 def _list_arguments(parser: ArgumentParser) -> None:
@@ -203,7 +213,8 @@ def _tag(args: Namespace) -> None:
 
 
 def _tags(memory: Memory) -> str:
-    return "  ".join(printable(f"{key}={_value(value)}") for key, value in memory.metadata.items())
+    shown = {key: value for key, value in memory.metadata.items() if key != "heading" or memory.tier != "documents"}
+    return "  ".join(printable(f"{key}={_value(value)}") for key, value in shown.items())
 
 
 def _value(value: Any) -> str:

@@ -7,8 +7,10 @@ from memoryd.client.memctl.arguments import add_query, query_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, note, paint, show
-from memoryd.client.memctl.table import GAP, ms, one_line, wrap
-from memoryd.client.protocol import Hit, Hits, Memory
+from memoryd.client.memctl.place import place_link
+from memoryd.client.memctl.snippet import snippet
+from memoryd.client.memctl.table import GAP, ms, one_line
+from memoryd.client.protocol import Hit, Hits
 from memoryd.client.times import iso
 
 INDENT = " " * 7
@@ -26,8 +28,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _search(args: Namespace) -> None:
-    hits = send(args, search_call(" ".join(args.query), **query_of(args)))
-    show(args, hits.hits, lambda: _text(hits))
+    query = " ".join(args.query)
+    hits = send(args, search_call(query, **query_of(args)))
+    show(args, hits.hits, lambda: _text(hits, query))
     say_degraded(hits.degraded)
 
 
@@ -37,28 +40,24 @@ def say_degraded(degraded: list[str]) -> None:
         note(f"memctl: left out of this search: {', '.join(REASONS.get(name, name) for name in degraded)}.")
 
 
-def _text(hits: Hits) -> str:
+def _text(hits: Hits, query: str) -> str:
     if not hits.hits:
         return "Nothing found."
     took = paint(f"{len(hits)} found in {ms(hits.took_ms)} ms", "dim")
-    return "\n".join([*(hit_text(hit) for hit in hits), took])
+    return "\n".join([*(hit_text(hit, query) for hit in hits), took])
 
 
-def hit_text(hit: Hit) -> str:
-    """Return a hit as one line about it and its content, shortened, below."""
-    where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at), place_text(hit)]
+def hit_text(hit: Hit, query: str) -> str:
+    """Return a hit as one line about it and, below, the part of its content that the query is about."""
+    where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at)]
     disagrees = f"disagrees with {', '.join(id[:8] for id in hit.contradicts)}" if hit.contradicts else ""
-    about = GAP.join(one_line(part) for part in [*where, disagrees] if part)
-    content = f"\n{INDENT}".join(wrap(hit.content, columns() - len(INDENT), LINES))
+    about = GAP.join(filter(None, [*(one_line(part or "") for part in where), place_link(hit), disagrees]))
+    content = f"\n{INDENT}".join(snippet(hit.content, query, columns() - len(INDENT), LINES, _mark))
     return f"{paint(f'{hit.score:.3f}', 'bold')}  {paint(hit.id[:8], 'cyan')}  {paint(about, 'dim')}\n{INDENT}{content}"
 
 
-def place_text(memory: Memory) -> str:
-    """Return the file and the lines that a memory came from, as far as they are known."""
-    if memory.path is None:
-        return ""
-    lines = dict.fromkeys(str(line) for line in (memory.start_line, memory.end_line) if line is not None)
-    return f"{memory.path}:{'-'.join(lines)}" if lines else memory.path
+def _mark(word: str) -> str:
+    return paint(word, "bold", "yellow")
 
 
 COMMANDS = {

@@ -1,9 +1,19 @@
 """What the lines of a search say."""
 
-import pytest
+import os
+import pty
+import re
+import subprocess
+import sys
+import termios
+from contextlib import suppress
+from pathlib import Path
 
-from memoryd.client.memctl.search import place_text
-from memoryd.client.protocol import Memory
+import pytest
+from fake_daemon import FakeDaemon, Memctl
+
+from memoryd.client.memctl.place import place_text, short_path
+from memoryd.client.protocol import Get, Hit, Hits, Memory, Search
 
 
 @pytest.mark.parametrize(
@@ -32,3 +42,118 @@ def test_the_file_of_a_memory_is_named_as_editors_open_it(
         end_line=end,
     )
     assert place_text(memory) == text
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with the current folder in it."""
+    (tmp_path / "home/work/docs").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "home/work")
+    return tmp_path / "home"
+
+
+def test_a_path_is_shown_as_it_is_typed_here(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert short_path(f"{home}/work/docs/a.md") == "docs/a.md"
+    assert short_path(f"{home}/notes/a.md") == "~/notes/a.md"
+    assert short_path("/srv/a.md") == "/srv/a.md"
+    assert short_path("docs/a.md") == "docs/a.md"
+    assert short_path(f"{home}/workshop/a.md") == "~/workshop/a.md"
+    monkeypatch.chdir("/")
+    assert short_path("/srv/a.md") == "/srv/a.md"
+
+
+def test_a_current_folder_that_is_gone_is_no_problem(home: Path) -> None:
+    (home / "work/docs").rmdir()
+    (home / "work").rmdir()
+    assert short_path(f"{home}/work/a.md") == "~/work/a.md"
+
+
+def hit(content: str, path: str | None = None) -> Hit:
+    return Hit(
+        id="ab" * 16,
+        namespace="docs",
+        type="note",
+        content=content,
+        created_at=0.0,
+        updated_at=0.0,
+        tier="documents",
+        path=path,
+        start_line=3 if path else None,
+        end_line=12 if path else None,
+        score=0.5,
+    )
+
+
+def on_a_terminal(words: list[str], folder: Path, **environment: str) -> str:
+    """Run memctl on a terminal of 100 columns and return what it writes there."""
+    parent, child = pty.openpty()
+    termios.tcsetwinsize(child, (24, 100))
+    clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "memoryd.client.memctl", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=child,
+        stderr=child,
+        cwd=folder,
+        env={**clean, "TERM": "xterm", **environment},
+    ) as process:
+        os.close(child)
+        parts = list[bytes]()
+        with suppress(OSError):  # the terminal is gone when its last writer is
+            while part := os.read(parent, 65536):
+                parts.append(part)
+        process.wait()
+    os.close(parent)
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+LINK = re.compile(r"\x1b\]8;;(.*?)\x1b\\(.*?)\x1b\]8;;\x1b\\")
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_on_a_terminal_a_place_is_a_link_and_matching_words_are_marked(home: Path, fake: FakeDaemon) -> None:
+    content = "# Cache\n\n" + "Other words. " * 60 + "The gateway is cached by Valkey."
+    fake.replies[Search] = Hits(hits=[hit(content, f"{home}/work/docs/my note.md")])
+    text = on_a_terminal(["search", "caching", "gateway"], home / "work")
+    (url, shown) = LINK.findall(text)[0]
+    assert shown == "docs/my note.md:3-12"
+    assert url == f"file://{os.uname().nodename}{home}/work/docs/my%20note.md"
+    assert "\x1b[1;33mgateway\x1b[0m is \x1b[1;33mcached\x1b[0m by Valkey." in text
+    assert max(len(line) for line in SGR.sub("", LINK.sub(r"\2", text)).split("\n")) <= 100
+
+
+def test_without_colour_nothing_is_marked_and_on_a_dumb_terminal_nothing_is_linked(
+    home: Path, fake: FakeDaemon
+) -> None:
+    fake.replies[Search] = Hits(hits=[hit("The cache.", f"{home}/work/a.md")])
+    plain = on_a_terminal(["search", "cache"], home / "work", NO_COLOR="1")
+    assert not SGR.search(plain)
+    assert LINK.search(plain)
+    assert "\x1b" not in on_a_terminal(["search", "cache"], home / "work", TERM="dumb")
+
+
+def test_in_a_pipe_a_hit_is_plain_text(home: Path, fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[Search] = Hits(hits=[hit("The cache.", f"{home}/work/a.md"), hit("No cache.")])
+    out = memctl("search", "cache").out
+    assert "\x1b" not in out
+    assert "0.500  abababab  documents  note  docs  1970-01-01T00:00:00Z  a.md:3-12\n       The cache.\n" in out
+    assert memctl("search", "cache", "--json").json[0]["path"] == f"{home}/work/a.md"
+
+
+def test_get_shows_place_heading_and_links_both_ways(home: Path, fake: FakeDaemon, memctl: Memctl) -> None:
+    found = hit("# Cache\n\nsee [[b]]", f"{home}/work/a.md")
+    found.metadata = {"heading": "Ops > Cache", "tags": ["x"]}
+    found.links = [f"{home}/work/b.md", "gone (not found)"]
+    found.linked_from = [f"{home}/notes/c.md"]
+    fake.replies[Get] = found
+    lines = memctl("get", "abab").out.split("\n")
+    for expected in (
+        "from         a.md:3-12",
+        "heading      Ops > Cache",
+        "links to     b.md",
+        "             gone (not found)",
+    ):
+        assert expected in lines
+    assert "linked from  ~/notes/c.md" in lines
+    assert 'metadata     tags=["x"]' in lines

@@ -1,0 +1,53 @@
+"""The file that a memory came from, as a person reads and opens it: short, and on a terminal a link (OSC 8)."""
+
+import os
+import sys
+from pathlib import PurePath
+
+from memoryd.client.memctl.table import one_line
+from memoryd.client.protocol import Memory
+
+
+def place_text(memory: Memory) -> str:
+    """Return the file and the lines that a memory came from, as far as they are known."""
+    if memory.path is None:
+        return ""
+    lines = dict.fromkeys(str(line) for line in (memory.start_line, memory.end_line) if line is not None)
+    path = short_path(memory.path)
+    return f"{path}:{'-'.join(lines)}" if lines else path
+
+
+def place_link(memory: Memory) -> str:
+    """Return the place on one line; on a terminal that opens files, a click on it does."""
+    return linked(one_line(place_text(memory)), memory.path)
+
+
+def short_path(path: str) -> str:
+    """Return an absolute path as it is typed here: relative in the current folder, with `~` in the home folder."""
+    if not path.startswith("/"):
+        return path
+    for folder, sign in ((_current(), ""), (os.path.expanduser("~"), "~/")):
+        for base in {folder, os.path.realpath(folder)} if folder else ():
+            if base != "/" and PurePath(path).is_relative_to(base) and path != base:
+                return sign + str(PurePath(path).relative_to(base))
+    return path
+
+
+def _current() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it is gone
+        return ""
+
+
+def linked(text: str, path: str | None) -> str:
+    """Return text as a link to a file where a terminal shows it, else as it is."""
+    if not path or not path.startswith("/") or not text or not _terminal():
+        return text
+    from urllib.parse import quote
+
+    return f"\x1b]8;;file://{os.uname().nodename}{quote(os.fsencode(path))}\x1b\\{text}\x1b]8;;\x1b\\"
+
+
+def _terminal() -> bool:
+    return bool(sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb")

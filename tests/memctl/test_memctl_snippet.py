@@ -1,0 +1,109 @@
+"""The part of a content that is shown, and which of its words are marked."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.client.memctl.snippet import query_of, snippet, stem
+from memoryd.client.memctl.table import width
+
+FILLER = "Nothing of interest stands in this sentence about other things. " * 40
+
+
+def shown(content: str, query: str, size: int = 90, lines: int = 3) -> str:
+    return "\n".join(snippet(content, query, size, lines, lambda word: f"<{word}>"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "cache caches cached caching",
+        "deploy deploys deployed deploying deployment deployments",
+        "policy policies",
+        "plan plans planned planning",
+        "run running runs",
+        "test tests tested testing tester testers",
+        "address addresses",
+        "decide decided deciding",
+        "naïve Naive NAÏVE",
+        "database databases",
+    ],
+)
+def test_forms_of_a_word_have_one_stem(words: str) -> None:
+    assert len({stem(word) for word in words.split()}) == 1
+
+
+@pytest.mark.parametrize("pair", ["cache case", "test text", "use user", "ring rest", "14 15", "is in", "bus bed"])
+def test_other_words_have_other_stems(pair: str) -> None:
+    one, other = pair.split()
+    assert stem(one) != stem(other)
+
+
+def test_words_of_the_query_are_marked_in_any_form_and_common_ones_are_not() -> None:
+    assert shown("We cached it. The cache is Valkey, and caching pays.", "which is the caching layer") == (
+        "We <cached> it. The <cache> is Valkey, and <caching> pays."
+    )
+
+
+def test_a_query_of_common_words_alone_marks_them() -> None:
+    assert shown("Who is who in the team", "who is") == "<Who> <is> <who> in the team"
+
+
+def test_scripts_without_blanks_are_marked_by_their_part() -> None:
+    assert shown("我们使用本地缓存因为它很快", "缓存") == "我们使用本地<缓存>因为它很快"
+
+
+def test_a_hit_by_meaning_alone_shows_the_beginning_with_nothing_marked() -> None:
+    text = shown(FILLER, "valkey")
+    assert text.startswith("Nothing of interest")
+    assert text.endswith("…")
+    assert "<" not in text
+
+
+@pytest.mark.parametrize("before", [0, 1, 7, 40])
+@pytest.mark.parametrize("after", [0, 1, 40])
+def test_the_match_is_shown_wherever_it_stands(before: int, after: int) -> None:
+    sentence = "The gateway keeps sessions in Valkey. "
+    content = FILLER[: before * 64] + sentence + FILLER[: after * 64]
+    text = shown(content, "where are sessions kept")
+    assert "<sessions>" in text
+    assert "The gateway keeps" in text.replace("\n", " ")
+    assert text.startswith("…") == (before > 1)
+
+
+def test_the_part_with_most_of_the_words_wins() -> None:
+    content = f"The cache is here. {FILLER} The cache of the gateway is Valkey. {FILLER} cache cache cache cache"
+    assert "<cache> of the <gateway> is <Valkey>" in shown(content, "gateway cache valkey").replace("\n", " ")
+
+
+def test_lines_of_markdown_are_beginnings() -> None:
+    content = "\n".join(f"- point {number} of the list says nothing" for number in range(50)) + "\n- use Valkey\n- end"
+    assert "- use <Valkey> - end" in shown(content, "valkey").replace("\n", " ")
+
+
+def test_control_characters_cannot_steer_the_terminal() -> None:
+    assert "\x1b" not in shown("a \x1b[2J cache \x1b]8;;x", "cache")
+
+
+@given(
+    st.text(st.sampled_from("ab cache.\n缓 e\u0301\U0001f642"), max_size=600),
+    st.text(st.sampled_from("ab cache 缓"), max_size=20),
+    st.integers(10, 120),
+    st.integers(1, 4),
+)
+def test_no_line_is_wider_than_asked(content: str, query: str, size: int, lines: int) -> None:
+    found = snippet(content, query, size, lines, lambda word: word)
+    assert len(found) <= lines
+    assert all(width(line) <= size for line in found)
+
+
+@given(st.text(max_size=200), st.text(max_size=40))
+def test_marking_changes_nothing_but_marks(content: str, query: str) -> None:
+    plain = snippet(content, query, 60, 3, lambda word: word)
+    marked = snippet(content, query, 60, 3, lambda word: f"\0{word}\1")
+    assert [line.replace("\0", "").replace("\1", "") for line in marked] == plain
+
+
+def test_a_content_of_a_megabyte_is_no_problem() -> None:
+    assert "<valkey>" in shown("word " * 200 + "valkey " + "word " * 200_000, "valkey")
+    assert query_of("").stems == frozenset()
