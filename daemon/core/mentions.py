@@ -5,6 +5,7 @@ from typing import Any
 import apsw
 
 from memoryd.client.protocol import Memory
+from memoryd.daemon.documents.links import name_of
 from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.workspaces import Workspace
@@ -21,11 +22,6 @@ def show(connection: apsw.Connection, row: Row, memory: Memory, reached: str) ->
     if names:
         memory.links = _resolved(connection, workspace, names, reached)[:SHOWN]
     memory.linked_from = workspaces.mentioning(connection, workspace, name_of(row.path), reached, SHOWN)
-
-
-def name_of(path: str) -> str:
-    """Return the name by which links refer to a file: the last part of its path in lower case, without its ending."""
-    return path.rsplit("/", 1)[-1].lower().removesuffix(".md")
 
 
 def _resolved(connection: apsw.Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
