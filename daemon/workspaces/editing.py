@@ -21,10 +21,11 @@ _NAMES = (
 )
 _TAG = re.compile(rf" {{0,3}}</?(?:{_NAMES.replace(' ', '|')})(?:\s|/?>|$)", re.I)
 _LONE_TAG = re.compile(r" {0,3}(?:<[A-Za-z][\w-]*(?:\s[^<>]*)?/?>|</[A-Za-z][\w-]*\s*>)\s*$")
+_DASHES = re.compile(r" {0,3}(?:- *){3,}$")  # a break, but below a paragraph the underline of a heading
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
 _FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")
-_OTHER = re.compile(r" {0,3}([|>]|<[A-Za-z/!?]|(?:[-*_] *){3,}$|=+\s*$|\[[^\]]+\]:)")  # blocks that are no paragraphs
+_OTHER = re.compile(r" {0,3}([|>]|(?:[-*_] *){3,}$|=+\s*$|\[[^\]]+\]:)")  # blocks that are no paragraphs
 # What begins an HTML block that only its end ends, and that end (CommonMark 4.6, kinds 1 to 5).
 _HTML = [
     (
@@ -142,9 +143,8 @@ def _styled(lines: list[str], blocks: Sequence[_Block]) -> list[str]:
 
 def _is_plain(note: str) -> bool:
     """Tell whether a note begins as plain text, not as a block of its own (list, heading, code, table, quote)."""
-    return not (
-        _ITEM.match(note) or _FENCE.match(note) or _HEADING.match(note) or _OTHER.match(note) or note[:4] == "    "
-    )
+    is_block = _begins_block(note) or _ITEM.match(note) or _OTHER.match(note) or _LONE_TAG.match(note)
+    return not is_block and note[:4] != "    "
 
 
 def _style(blocks: Sequence[_Block]) -> str:
@@ -195,10 +195,8 @@ def _block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[int, 
     for opening, closing in _HTML:
         if opening.match(line):
             return _until(lines, at, at, closing, blank)
-    if _TAG.match(line):
+    if _TAG.match(line) or _LONE_TAG.match(line):
         return _blank_after(lines, at), _Block("other", at, blank)
-    if _LONE_TAG.match(line):
-        return _run_end(lines, at), _Block("other", at, blank)
     if (item := _ITEM.match(line)) and not _OTHER.match(line):
         marker = item[0] if item[5] else item[0] + " "
         # An item without text ends at the next blank line.
@@ -246,7 +244,7 @@ def _item_end(lines: Sequence[str], start: int, width: int) -> int:
 
 def _is_text(line: str) -> bool:
     """Tell whether a line is one of a paragraph, which the next line may go on with whatever its indent."""
-    return not (_is_blank(line) or _FENCE.match(line) or _HEADING.match(line) or _OTHER.match(line))
+    return not (_is_blank(line) or _begins_block(line) or _DASHES.match(line))
 
 
 def _blank_after(lines: Sequence[str], start: int) -> int:
