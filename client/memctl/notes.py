@@ -9,6 +9,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, placed, send
 from memoryd.client.memctl.memories import content_of
 from memoryd.client.memctl.output import paint, printable, show
+from memoryd.client.memctl.place import linked, short_path
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, one_line, shorten
 from memoryd.client.protocol import (
@@ -49,7 +50,11 @@ def _remember(args: Namespace) -> None:
 def _remembered_text(written: Remembered) -> str:
     lines = _lines(written.start_line, written.end_line)
     held = paint(written.id, "cyan") if written.id else "gone from the file again"
-    return f"Written: {printable(written.path)}:{lines} ({held})"
+    return f"Written: {_place(written.path, lines)} ({held})"
+
+
+def _place(path: str, lines: str) -> str:
+    return linked(one_line(f"{short_path(path)}:{lines}"), path)
 
 
 def _lines(start: int, end: int) -> str:
@@ -96,7 +101,7 @@ def _forgotten_text(gone: Forgotten) -> str:
 def _removed_text(part: RemovedLines, is_dry: bool) -> str:
     what = "Would take out of" if is_dry else "Taken out of"
     lines = "".join(f"- {line}\n" for line in printable(part.text).splitlines())
-    return f"{what} {printable(part.path)}:{_lines(part.start_line, part.end_line)}\n{paint(lines.rstrip(), 'red')}"
+    return f"{what} {_place(part.path, _lines(part.start_line, part.end_line))}\n{paint(lines.rstrip(), 'red')}"
 
 
 # diff ----------------------------------------------------------------------------------------------------------------
@@ -120,7 +125,7 @@ def _diff_text(found: Differences) -> str:
     said = {"missing": "not in the index", "extra": "no such file (any more)", "changed": "changed since it was read"}
     lines = []
     for file in found:
-        lines.append(f"{paint(printable(file.path), 'bold')}  {said[file.standing]}")
+        lines.append(f"{linked(paint(one_line(short_path(file.path)), 'bold'), file.path)}  {said[file.standing]}")
         lines += [_chunk_text(chunk) for chunk in file.chunks]
     lines.append(
         f"{found.total:,} of {count(found.compared, 'file')} differ (+ only in the file, - only in the index)."

@@ -119,17 +119,18 @@ class _Step(NamedTuple):
 def import_(core: Core, call: ImportMemories) -> "Future[Imported]":
     """Put memories back exactly as they are given: all of them or none, or with `dry_run` tell what that would do."""
     check(call.records)
+    made = [(record, _row(record)) for record in call.records]  # hashing does not hold up the writer
     if call.dry_run:
         told: Future[Imported] = Future()
         with core.store.reading() as connection:
-            steps = [_step(core, connection, call, record) for record in call.records]
+            steps = _steps(core, connection, call, made)
         told.set_result(_tally(steps, None, dry_run=True))
         return told
 
     def job(transaction: Transaction) -> Imported:
         if call.operation is not None:
             _check_operation(transaction.connection, call.operation)
-        steps = [_step(core, transaction.connection, call, record) for record in call.records]
+        steps = _steps(core, transaction.connection, call, made)
         operation = call.operation
         if operation is None and any(step.what in ("created", "replaced") for step in steps):
             operation = history.begin(transaction.connection, KIND, "", core.clock())
@@ -159,14 +160,23 @@ def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> 
     )
 
 
-def _step(core: Core, connection: apsw.Connection, call: ImportMemories, record: Record) -> _Step:
-    row = _row(core, record)
-    old = rows.by_ids(connection, [record.id]).get(record.id)
+def _steps(
+    core: Core, connection: apsw.Connection, call: ImportMemories, made: list[tuple[Record, Row]]
+) -> list[_Step]:
+    ids = [record.id for record, _ in made]
+    stored, active = rows.by_ids(connection, ids), turns.by_keys(connection, ids)
+    for record, row in made:
+        number = core.store.namespaces.number(record.namespace)  # another transaction may have made it
+        row.namespace = -1 if number is None else number
+    return [_step(call, record, row, stored.get(record.id), record.id in active) for record, row in made]
+
+
+def _step(call: ImportMemories, record: Record, row: Row, old: Row | None, is_active: bool) -> _Step:
     if record.tier == DOCUMENTS:
         return _Step(record, row, old, "skipped")
     if old is None:
         # A turn that is still in L0 would become a memory of the same id.
-        return _Step(record, row, None, "kept" if turns.by_keys(connection, [record.id]) else "created")
+        return _Step(record, row, None, "kept" if is_active else "created")
     compared = [name for name in rows.COLUMNS if name not in _OWN or (call.overwrite and name not in ("row", "id"))]
     if all(getattr(row, name) == getattr(old, name) for name in compared):
         return _Step(record, row, old, "unchanged")
@@ -174,11 +184,10 @@ def _step(core: Core, connection: apsw.Connection, call: ImportMemories, record:
     return _Step(record, row, old, "replaced" if wins else "kept")
 
 
-def _row(core: Core, record: Record) -> Row:
-    number = core.store.namespaces.number(record.namespace)
+def _row(record: Record) -> Row:
     return Row(
         id=record.id,
-        namespace=-1 if number is None else number,
+        namespace=-1,  # its number is asked for when it is compared
         type=record.type,
         source=record.source,
         tier=record.tier,
