@@ -64,6 +64,22 @@ class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
     given_days: Annotated[Duration, Meta(description="what a session was given is remembered for so long")] = 30.0
 
 
+class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """A language model behind the OpenAI-compatible chat API; without one, rules do its work."""
+
+    url: Annotated[str, Meta(description="base address, such as http://127.0.0.1:11434/v1; empty: no model")] = ""
+    model: Annotated[str, Meta(description="name of the model at that address")] = ""
+    key_env: Annotated[str, Meta(description="environment variable that holds the key, if one is needed")] = (
+        "MEMORYD_LLM_KEY"
+    )
+    key_file: Annotated[str, Meta(description="file that holds the key; goes before the variable")] = ""
+    timeout_s: Annotated[Duration, Meta(description="longest wait for one answer")] = 60.0
+    retries: Annotated[int, Meta(ge=0, le=10, description="further attempts where a failure may pass")] = 2
+    concurrency: Annotated[Count, Meta(description="questions under way at once")] = 1
+    tokens_per_day: Annotated[int, Meta(ge=0, description="tokens used in a UTC day at most; 0: no limit")] = 0
+    max_reply_tokens: Annotated[Count, Meta(description="tokens of one answer at most")] = 1024
+
+
 class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Who is served."""
 
@@ -154,6 +170,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     search: SearchConfig = SearchConfig()
     context: ContextConfig = ContextConfig()
     tiers: TiersConfig = TiersConfig()
+    llm: LlmConfig = LlmConfig()
     lifetime: LifetimeConfig = LifetimeConfig()
     jobs: JobsConfig = JobsConfig()
     access: AccessConfig = AccessConfig()

@@ -139,6 +139,7 @@ from memoryd.client.protocol.search import (
 from memoryd.client.protocol.service import (
     GetStats,
     GetStatus,
+    LlmUsage,
     MethodStats,
     ModelState,
     Shutdown,
@@ -267,6 +268,7 @@ __all__ = [
     "Link",
     "List",
     "ListTokens",
+    "LlmUsage",
     "Memory",
     "Metadata",
     "MethodStats",

@@ -47,6 +47,21 @@ class MethodStats(Struct, kw_only=True):
     p99_ms: float
 
 
+class LlmUsage(Struct, kw_only=True):
+    """How the language model was used since the daemon started; `tokens_*` as its server counts them."""
+
+    model: str
+    requests: int = 0
+    answers: int = 0
+    failures: int = 0
+    retries: int = 0
+    repaired: int = 0
+    refused: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    last_error: str = ""
+
+
 class Stats(Struct, kw_only=True):
     """What is stored and how the daemon was used since it started."""
 
@@ -63,6 +78,7 @@ class Stats(Struct, kw_only=True):
     oldest_at: float | None
     newest_at: float | None
     methods: dict[str, MethodStats] = {}
+    llm: LlmUsage | None = None
 
 
 class Verification(Struct, kw_only=True):

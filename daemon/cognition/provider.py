@@ -5,16 +5,23 @@ followed by the rules.
 """
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.client.protocol import LlmUsage
 from memoryd.daemon.cognition import condensing, rating
+
+_BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
 
 # Gives the vectors of sentences, shape (n, dimensions), or None while there is no model.
 Embed = Callable[[Sequence[str]], NDArray[np.float32] | None]
+
+
+Spoken = tuple[str, str]  # role and content of a turn
 
 
 class Provider(Protocol):
@@ -22,11 +29,14 @@ class Provider(Protocol):
 
     name: str
 
-    def rate(self, role: str, content: str) -> float:
-        """Return how much a turn matters, 0 to 1."""
+    def rate(self, turns: Sequence[Spoken]) -> list[float]:
+        """Return how much each turn matters, 0 to 1."""
 
     def condense(self, content: str, embed: Embed) -> str:
         """Return what a text says in one sentence; empty when it is no longer than that itself."""
+
+    def close(self) -> None:
+        """Answer what is under way with a failure, at once."""
 
 
 class Rules:
@@ -34,23 +44,38 @@ class Rules:
 
     name = "rules"
 
-    def rate(self, role: str, content: str) -> float:
-        """Rate by features."""
-        return rating.importance(content)
+    def rate(self, turns: Sequence[Spoken]) -> list[float]:
+        """Rate by features, one turn after the other with a breath between them."""
+        rated = []
+        for _, content in turns:
+            time.sleep(_BREATH_S)
+            rated.append(rating.importance(content))
+        return rated
 
     def condense(self, content: str, embed: Embed) -> str:
         """Choose the most central sentence by embedding; without a model the first that informs."""
+        time.sleep(_BREATH_S)
         found = condensing.sentences(content)
         if len(found) < 2:
             return ""
         vectors = embed(found)
         return condensing.first_informative(found) if vectors is None else condensing.central(found, vectors)
 
+    def close(self) -> None:
+        """Have nothing to end."""
+
+
+RULES = Rules()
+
 
 class Cognition:
-    """The provider in use. `wake` is set when there may be something to think about, `turn` held while one thinks."""
+    """The provider in use. `wake` is set when there may be something to think about."""
 
     def __init__(self, provider: Provider | None = None) -> None:
-        self.provider: Provider = provider or Rules()
+        self.provider: Provider = provider or RULES
         self.wake = threading.Event()
-        self.turn = threading.Lock()
+        self.comparing = threading.Lock()  # held while turns are compared with what is there
+
+    def usage(self) -> LlmUsage | None:
+        """Return how a language model was used, None where there is none."""
+        return getattr(self.provider, "usage", None)

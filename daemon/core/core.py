@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.cognition import choice
+from memoryd.daemon.cognition.ledger import Ledger
 from memoryd.daemon.cognition.provider import Cognition
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.workspaces import Workspaces
@@ -22,6 +25,7 @@ from memoryd.daemon.tiers.recalls import Recalls
 
 Clock = Callable[[], float]
 
+_TOKENS = "llm_tokens"  # setting: what the language model used today
 _MOMENT = 0.1  # share of its time that background work rests when nobody else is there
 
 
@@ -47,7 +51,8 @@ class Core:
         with self.store.reading() as connection:
             self.active = Active(connection)
         self.hot, self.recalls = HotBuffer(), Recalls()
-        self.cognition = Cognition()
+        ledger = Ledger(self.store.setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
+        self.cognition = Cognition(choice.provider(config.llm, ledger.spend, clock))
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.workspaces = Workspaces(config.workspaces)

@@ -132,6 +132,7 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
         database_bytes=core.store.size_bytes(),
         oldest_at=oldest,
         newest_at=newest,
+        llm=None if caller.bound else core.cognition.usage(),
     )
     if caller.bound:
         found.embedded, found.pending_embeddings = total - waiting, waiting

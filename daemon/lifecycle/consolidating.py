@@ -71,7 +71,7 @@ def _judge_all(core: Core, report: Report) -> int:
     portions = judging.portions(core)  # and no more: others may observe faster than is judged
     for portion in range(portions):
         report(Progress(stage="judge", done=portion, total=portions))
-        if not judging.step(core, condense=False):
+        if not judging.step_at_once(core):
             break
     report(Progress(stage="judge", done=portions, total=portions))
     return max(0, total - _unjudged(core))  # without a model some must wait

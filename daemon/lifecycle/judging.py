@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.cognition.provider import Rules
+from memoryd.daemon.cognition.provider import RULES, Provider
 from memoryd.daemon.core.agreement import disagreement
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
@@ -33,11 +33,9 @@ REPEATS = "near-duplicate"
 KIND = f"{history.JOB}judge"
 _RATED, _COMPARED, _CONDENSED = 16, 4, 1  # per portion: a stop waits for one
 _NEIGHBOURS = 8  # near-duplicates looked at
-_BREATH_S = 0.001  # between two turns: rating is Python, which other threads wait for
 _NO_MODEL_S, _TROUBLE_S = 2.0, 1.0
 
 log = logging.getLogger(__name__)
-_rules = Rules()
 
 
 class Thing(NamedTuple):
@@ -67,6 +65,7 @@ class Judge:
     def close(self) -> None:
         """End the thread; what is not judged stays in the queue."""
         self._closing.set()
+        self._core.cognition.provider.close()
         self._core.cognition.wake.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -94,10 +93,14 @@ class Judge:
         return done
 
 
-def step(core: Core, condense: bool = True) -> bool:
+def step(core: Core) -> bool:
     """Do one portion of what can be done now; tell whether there was any."""
-    with core.cognition.turn:
-        return _rate(core) or _compare(core) or (condense and _condense(core))
+    return _rate(core, core.cognition.provider) or _compare(core) or _condense(core)
+
+
+def step_at_once(core: Core) -> bool:
+    """Do one portion of rating and comparing, by rules: somebody waits for it."""
+    return _rate(core, RULES) or _compare(core)
 
 
 def portions(core: Core) -> int:
@@ -116,9 +119,9 @@ def waiting(core: Core) -> dict[str, int]:
 # Rating --------------------------------------------------------------------------------------------------------------
 
 
-def _rate(core: Core) -> bool:
+def _rate(core: Core, provider: Provider) -> bool:
     keys, things = _asked(core, "rate", _RATED)
-    rated = {thing.key: _importance(core, thing) for thing in things}
+    rated = dict(zip((thing.key for thing in things), _importances(provider, things), strict=True))
 
     def job(transaction: Transaction) -> None:
         connection = transaction.connection
@@ -138,14 +141,14 @@ def _rate(core: Core) -> bool:
     return bool(keys)
 
 
-def _importance(core: Core, thing: Thing) -> float:
-    time.sleep(_BREATH_S)
-    provider = core.cognition.provider
+def _importances(provider: Provider, things: Sequence[Thing]) -> list[float]:
+    spoken = [(thing.role, thing.content) for thing in things]
     try:
-        return min(1.0, max(0.0, provider.rate(thing.role, thing.content)))
+        found = provider.rate(spoken) if spoken else []
+        return [min(1.0, max(0.0, one)) for one in found]
     except Exception as error:
-        log.warning("%s could not rate a turn, the rules do: %s", provider.name, error)
-        return _rules.rate(thing.role, thing.content)
+        log.warning("%s could not rate turns, the rules do: %s", provider.name, error)
+        return RULES.rate(spoken)
 
 
 # Comparing -----------------------------------------------------------------------------------------------------------
@@ -155,6 +158,11 @@ def _compare(core: Core) -> bool:
     generation = core.embedding.active
     if generation is None:
         return False
+    with core.cognition.comparing:
+        return _compared(core, generation)
+
+
+def _compared(core: Core, generation: Generation) -> bool:
     keys, things = _asked(core, "compare", _COMPARED)
     if not keys:
         return False
@@ -242,13 +250,12 @@ def _condense(core: Core) -> bool:
 
 
 def _condensed(core: Core, content: str) -> str:
-    time.sleep(_BREATH_S)
     provider, embed = core.cognition.provider, _embedder(core)
     try:
         return provider.condense(content, embed)
     except Exception as error:
         log.warning("%s could not condense a memory, the rules do: %s", provider.name, error)
-        return _rules.condense(content, embed)
+        return RULES.condense(content, embed)
 
 
 def _embedder(core: Core) -> Callable[[Sequence[str]], NDArray[np.float32] | None]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import AddMany, Progress, Seed, Seeded
+from memoryd.daemon.cognition.provider import RULES
 from memoryd.daemon.core import adding
 from memoryd.daemon.core.checks import check_memory
 from memoryd.daemon.core.core import Core
@@ -28,7 +29,9 @@ def seed(core: Core, call: Seed, report: Report, caller: Caller = USER) -> Seede
     _check(call, caller)
     done, total = Seeded(turns=0, created=0, merged=0), len(call.turns) + len(call.memories)
     for portion in _portions(call.turns):
-        taken = [Taken(turn, None, core.cognition.provider.rate(turn.role, turn.content)) for turn in portion]
+        # By the rules whatever the provider: somebody waits.
+        rated = RULES.rate([(turn.role, turn.content) for turn in portion])
+        taken = [Taken(turn, None, importance) for turn, importance in zip(portion, rated, strict=True)]
         observed = observing.take(core, call.namespace, call.session, taken).result()
         done.turns += observed.accepted
         done.skipped += observed.skipped

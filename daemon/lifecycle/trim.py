@@ -1,4 +1,4 @@
-"""The job that keeps logs and caches bounded: runs, skipped turns, history, what sessions were given, unused vectors."""
+"""The job that keeps logs and caches bounded: runs, skipped turns, history, old sessions, unused vectors."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

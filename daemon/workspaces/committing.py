@@ -5,7 +5,7 @@ the file since, and the change is not written: what is read later wins, whoever 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -57,32 +57,26 @@ class Change(NamedTuple):
         return 1 + (len(self.file.wanted) if self.file else 0)
 
 
-def write(core: Core, workspace: Workspace, changes: Sequence[Change], counts: Counts) -> list[str]:
-    """Write changes; return the files whose change is overtaken, so that they are to be read again."""
+def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: Counts) -> list[str]:
+    """Write changes as they come; return the files whose change is overtaken, so that they are to be read again."""
     live = core.workspaces.live(workspace.id)
-    waiting, overtaken = list(changes), list[str]()
-    while waiting:
-        part = list(_within(waiting, live.slice))
-        del waiting[: len(part)]
-        late, took_s = _slice(core, workspace, part, counts)
-        overtaken += late
-        weight = sum(change.weight() for change in part)
-        live.slice = _resized(core, weight, live.slice, took_s)
-        core.rest(took_s)
+    overtaken, part, weight = list[str](), list[Change](), 0
+    began = time.perf_counter()
+    for change in changes:
+        if part and weight + change.weight() > live.slice:
+            overtaken += _slice(core, workspace, part, counts, began)
+            part, weight, began = [], 0, time.perf_counter()
+        part.append(change)
+        weight += change.weight()
+    if part:
+        overtaken += _slice(core, workspace, part, counts, began)
     return overtaken
 
 
-def _within(waiting: Sequence[Change], budget: int) -> Iterator[Change]:
-    """Yield the first changes that fit into a slice, one at least."""
-    for position, change in enumerate(waiting):
-        budget -= change.weight()
-        if position and budget < 0:
-            return
-        yield change
-
-
-def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Counts) -> tuple[list[str], float]:
-    """Write some changes in one transaction; return the files whose change is overtaken, and how long it took."""
+def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Counts, began: float) -> list[str]:
+    """Write some changes in one transaction and rest; return the files whose change is overtaken."""
+    live, weight = core.workspaces.live(workspace.id), sum(change.weight() for change in part)
+    prepared_s = time.perf_counter() - began
 
     def job(transaction: Transaction) -> tuple[Counts, list[str], float]:
         began = time.perf_counter()
@@ -99,9 +93,11 @@ def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Cou
             transaction.after_commit(partial(core.embedding.refresh, concerned))
         return done, overtaken, time.perf_counter() - began
 
-    done, overtaken, took_s = written(core, job, alone=sum(change.weight() for change in part) > _LARGEST_SLICE)
+    done, overtaken, took_s = written(core, job, alone=weight > _LARGEST_SLICE)
     counts.add(done)
-    return overtaken, took_s
+    live.slice = _resized(core, weight, live.slice, took_s)
+    core.rest(prepared_s + took_s)
+    return overtaken
 
 
 def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: Change, done: Counts) -> list[int]:

@@ -52,7 +52,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
             known = workspaces.stats(connection, workspace.id)
         found = scan(core, workspace)
         counts = Counts(scanned=len(found.files), unchanged=len(found.files))
-        committing.write(core, workspace, list(_left_out(known, found)), counts)
+        committing.write(core, workspace, _left_out(known, found), counts)
         todo = [file.path for file in found.files if force or _differs(file, known.get(file.path))]
         counts.unchanged -= len(todo)
         live.progress = (0, len(todo))
@@ -182,9 +182,9 @@ def _write(
     counts: Counts,
 ) -> list[str]:
     """Write what differs from what is `known`; return the files that somebody else has read since."""
-    changes = [_change(core, workspace, known.get(relative), relative, document) for relative, document in documents]
-    changes = [_as_it_is(change) if not force else change for change in changes]
-    return committing.write(core, workspace, [change for change in changes if change.stat or change.known], counts)
+    made = (_change(core, workspace, known.get(relative), relative, document) for relative, document in documents)
+    changes = (change if force else _as_it_is(change) for change in made)
+    return committing.write(core, workspace, (change for change in changes if change.stat or change.known), counts)
 
 
 def _change(core: Core, workspace: Workspace, known: Stat | None, relative: str, document: Document | None) -> Change:

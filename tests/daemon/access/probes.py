@@ -215,8 +215,8 @@ def _exports(world: World) -> Iterator[Call[Any]]:
 def _contexts(world: World) -> Iterator[Call[Any]]:
     for query in QUERIES:
         yield protocol.GetContext(task=query, max_tokens=2000)
-    yield from _placed(protocol.GetContext, task=SECRETS[0], session="s")
-    yield protocol.GetContext(task=SECRETS[0], session="s", fresh=True)
+    yield from _placed(protocol.GetContext, task=SECRETS[0], session="another")
+    yield protocol.GetContext(task=SECRETS[0], session="another", fresh=True)
 
 
 def _once(*calls: Call[Any]) -> Probe:

@@ -1,13 +1,14 @@
 """The judge: importance lands where the turn is, repetitions go, promoted turns get a summary; without a model too."""
 
 from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from conversing import FACTS, contents, everything, flows, judge, memories, observe, problems, ring, skips
 
-from memoryd.daemon.cognition.provider import Embed
+from memoryd.daemon.cognition.provider import RULES, Embed, Spoken
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import judging
 from memoryd.daemon.lifecycle.judging import Judge
@@ -85,8 +86,7 @@ def test_a_near_duplicate_that_was_promoted_first_is_deleted_as_an_operation(cor
     observe(core, "We do not deploy the gateway on Fridays.", *FACTS[:20])
     assert len(memories(core)) == 2
     before = everything(core)
-    with core.cognition.turn:
-        judging._rate(core)
+    judging._rate(core, RULES)
     before = everything(core)
     judge(core)
     assert [row.id for row in memories(core)] == [known]
@@ -183,7 +183,7 @@ class Broken:
 
     name = "broken"
 
-    def rate(self, role: str, content: str) -> float:
+    def rate(self, turns: Sequence[Spoken]) -> list[float]:
         raise TimeoutError("no answer")
 
     def condense(self, content: str, embed: Embed) -> str:
@@ -201,8 +201,8 @@ def test_a_provider_that_fails_is_followed_by_the_rules(core: Core) -> None:
 class Wild:
     name = "wild"
 
-    def rate(self, role: str, content: str) -> float:
-        return 17.0
+    def rate(self, turns: Sequence[Spoken]) -> list[float]:
+        return [17.0] * len(turns)
 
     def condense(self, content: str, embed: Embed) -> str:
         vectors = embed([content])
