@@ -14,8 +14,8 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count, fields, ms, size_text, table
-from memoryd.client.protocol import Done, ModelState, Shutdown, Stats, Status
+from memoryd.client.memctl.table import count, fields, ms, one_line, size_text, table
+from memoryd.client.protocol import Done, LlmUsage, ModelState, Shutdown, Stats, Status
 from memoryd.client.sync import Client
 from memoryd.client.times import iso
 
@@ -199,8 +199,16 @@ def _stats_text(stats: Stats) -> str:
         ("vectors", f"{stats.embedded:,}, {stats.pending_embeddings:,} pending{cached}"),
         ("operations", f"{stats.operations:,}"),
         ("database", size_text(stats.database_bytes) if stats.database_bytes else ""),
+        ("language model", _llm_text(stats.llm) if stats.llm else ""),
     ]
     return fields([row for row in rows if row[1]], indent="") + _methods_text(stats)
+
+
+def _llm_text(usage: LlmUsage) -> str:
+    failed = f", {usage.failures:,} failed (the latest: {one_line(usage.last_error)})" if usage.failures else ""
+    refused = f", {usage.refused:,} not asked" if usage.refused else ""
+    tokens = f"{usage.tokens_in:,} tokens asked, {usage.tokens_out:,} answered"
+    return f"{one_line(usage.model)}: {usage.answers:,} answers, {tokens}{failed}{refused}"
 
 
 def _counts(counts: dict[str, int]) -> str:

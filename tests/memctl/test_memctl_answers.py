@@ -35,6 +35,7 @@ from memoryd.client.protocol import (
     JobRun,
     Jobs,
     List,
+    LlmUsage,
     Memory,
     ModelState,
     Operation,
@@ -372,6 +373,10 @@ def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> Non
     assert memctl("status", "--json").json["model"]["name"] == "mini"
     assert "(root) 2" in memctl("stats").out
     assert memctl("stats", "--json").json["oldest_at"] == "1970-01-01T00:00:00Z"
+    assert "language model" not in memctl("stats").out
+    stats.llm = LlmUsage(model="tiny", answers=3, failures=1, tokens_in=1200, last_error="no answer")
+    shown = memctl("stats").out
+    assert "tiny: 3 answers, 1,200 tokens asked, 0 answered, 1 failed (the latest: no answer)" in shown
 
 
 def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
