@@ -5,10 +5,13 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.documents.document import Document
 from memoryd.daemon.documents.files import Limits, read
+from memoryd.daemon.documents.files import document as from_bytes
 
 
 def document(root: Path, data: bytes, limits: Limits = Limits()) -> Document:  # noqa: B008
@@ -118,3 +121,16 @@ def test_a_file_without_permission_is_a_problem(tmp_path: Path) -> None:
     found = read(tmp_path, "a.md")
     assert found is not None
     assert (found.size, found.problem) == (1, "It cannot be read: Permission denied.")
+
+
+@given(st.one_of(st.binary(max_size=400), st.text(st.sampled_from("-\n:ab[]#é\r\0 "), max_size=200).map(str.encode)))
+def test_no_bytes_are_an_error(data: bytes) -> None:
+    found = from_bytes(data, len(data), 0, Limits(100, 20))
+    assert all(one.content.strip() and len(one.content) <= 100 for one in found.chunks)
+    assert all(one.start_line > found.front.end_line for one in found.chunks)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        assert "is not UTF-8" in str(found.problem)
