@@ -182,25 +182,21 @@ def _write(
     counts: Counts,
 ) -> list[str]:
     """Write what differs from what is `known`; return the files that somebody else has read since."""
-    made = (_change(core, workspace, known.get(relative), relative, document) for relative, document in documents)
-    changes = (change if force else _as_it_is(change) for change in made)
+    changes = (_change(core, workspace, known.get(path), path, document, force) for path, document in documents)
     return committing.write(core, workspace, (change for change in changes if change.stat or change.known), counts)
 
 
-def _change(core: Core, workspace: Workspace, known: Stat | None, relative: str, document: Document | None) -> Change:
-    """Return what is to be written of a file that was read."""
+def _change(
+    core: Core, workspace: Workspace, known: Stat | None, relative: str, document: Document | None, force: bool
+) -> Change:
+    """Return what is to be written of a file that was read: its stat alone if what it holds is in the index already."""
     if document is None:
         return Change(relative, known, None)
     stat = Stat(document.size, document.mtime_ns, document.sha256, core.clock(), document.problem)
+    if known and not force and (known.hash, known.problem) == (stat.hash, stat.problem):
+        return Change(relative, known, stat)
     try:
         return Change(relative, known, stat, chunks.file_of(workspace, relative, document))
     except MemorydError as error:
         nothing = File(chunks.absolute(workspace, relative), workspace.namespace, [])
         return Change(relative, known, stat._replace(problem=error.message), nothing)
-
-
-def _as_it_is(change: Change) -> Change:
-    """Return a change without what the file holds if that is in the index already."""
-    known, stat = change.known, change.stat
-    same = known and stat and (known.hash, known.problem) == (stat.hash, stat.problem)
-    return change._replace(file=None) if same else change
