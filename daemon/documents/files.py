@@ -4,6 +4,7 @@ The path is walked part by part from an open folder and no symbolic link is foll
 between a check and the reading leads nowhere. What is not a regular file is not opened.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from memoryd.daemon.documents.front import front_matter
 MAX_BYTES = 16 * 1024 * 1024
 ATTEMPTS = 3  # to read a file that changes meanwhile
 
+_LINK = "It is a symbolic link, and links are not followed."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -49,7 +51,8 @@ def read(root: Path, relative: str, limits: Limits = Limits()) -> Document | Non
     except _Refused as refused:
         return refusal(root, relative, str(refused))
     except OSError as error:
-        return refusal(root, relative, f"It cannot be read: {error.strerror}.")
+        link = error.errno == errno.ELOOP  # one that was put in place a moment ago
+        return refusal(root, relative, _LINK if link else f"It cannot be read: {error.strerror}.")
 
 
 def check_relative(relative: str) -> None:
@@ -108,7 +111,7 @@ def _inner(folder: int, name: str) -> int:
 def _read(folder: int, name: str, limits: Limits) -> Document:
     state = os.lstat(name, dir_fd=folder)
     if stat.S_ISLNK(state.st_mode):
-        raise _Refused("It is a symbolic link, and links are not followed.")
+        raise _Refused(_LINK)
     if not stat.S_ISREG(state.st_mode):
         raise _Refused("It is not a regular file, so it is not read.")
     for _ in range(ATTEMPTS):

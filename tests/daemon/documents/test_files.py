@@ -3,6 +3,7 @@
 import os
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -103,6 +104,30 @@ def test_no_link_is_followed_not_even_one_that_stays_inside(tmp_path: Path) -> N
         assert found is not None, path
         assert (found.chunks, found.sha256) == ([], b"")
         assert "symbolic link" in str(found.problem)
+
+
+@pytest.mark.parametrize("swapped", ["memory/a.md", "memory"])
+def test_a_link_put_in_place_between_check_and_reading_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder, text in ((root / "memory", "mine"), (outside, "secret")):
+        folder.mkdir(parents=True)
+        (folder / "a.md").write_text(text)
+    real = os.lstat
+
+    def swapping(*given: Any, **named: Any) -> os.stat_result:
+        state = real(*given, **named)
+        if not (root / swapped).is_symlink():
+            (root / swapped).rename(tmp_path / "away")
+            (root / swapped).symlink_to(outside if swapped == "memory" else outside / "a.md")
+        return state
+
+    monkeypatch.setattr(os, "lstat", swapping)
+    found = read(root, "memory/a.md")
+    assert found is not None
+    assert "secret" not in str(found)
+    assert found.problem if swapped == "memory/a.md" else found.chunks[0].content == "mine"
 
 
 def test_pipes_and_folders_are_never_opened(tmp_path: Path) -> None:
