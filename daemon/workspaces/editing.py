@@ -258,7 +258,8 @@ def _run_end(lines: Sequence[str], start: int) -> int:
         if _is_blank(line) or _begins_block(line):
             return at
         if _UNDERLINE.match(line):
-            return at + 1
+            is_item = lines[start].lstrip(" ").startswith(">") and line.strip() == "-"  # it underlines no quote
+            return at if is_item else at + 1
     return len(lines)
 
 

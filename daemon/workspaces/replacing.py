@@ -3,8 +3,9 @@
 The new content is written into a hidden file beside the old one, synced, and exchanged with it in one step
 (renameat2 RENAMEEXCHANGE). What comes out of the exchange is looked at before it is deleted: if somebody saved after
 it was read, the change is made again on what was saved. A lease (fcntl F_SETLEASE) tells whether a program still has
-the old file open for writing; it is waited for. What is left is a program that is inside open() at that very moment,
-and file systems without leases or exchange (network, FAT), where a save within about a millisecond may be lost.
+the old file open for writing; it is waited for. A moment passes before that, for a program that had found the old file
+and not yet opened it. What is left is one that is inside open() for longer than that (50 ms), and file systems without
+leases or exchange (network, FAT), where a save within about a millisecond of ours may be lost.
 
 Folders are walked without following symbolic links. Those who write through here wait for each other (flock on the
 folder), whichever process they are in.
@@ -28,6 +29,7 @@ from memoryd.daemon.workspaces.exchange import EXCHANGE, NO_REPLACE, PREFIX, REA
 MAX_BYTES = 16 * 1024 * 1024
 _ATTEMPTS = 20
 _LOCK_LIMIT_S = 10.0
+_GRACE_S = 0.05  # for a program to open what it found, from the look into the folder to the open file
 _STALE_S = 86400.0  # a draft that a crash left is deleted after a day
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -150,6 +152,7 @@ class _Replacing:
 
     def _came_out(self, draft: str) -> tuple[_File, bool]:
         """Return the file that an exchange took out, and whether nobody can write into it any more."""
+        time.sleep(_GRACE_S)
         descriptor = os.open(draft, READ, dir_fd=self.folder)
         try:
             is_final = is_unwritten(descriptor)
