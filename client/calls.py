@@ -467,9 +467,7 @@ def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool 
     """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
     nothing is relevant. A `session` is given nothing twice, unless it is `fresh`. `fields` are filters, `compact` and
     `deadline_ms`."""
-    return _built(
-        GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **_query_fields(fields)
-    )
+    return _built(GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **_query_fields(fields))
 
 
 def stats() -> GetStats:
