@@ -25,6 +25,7 @@ from memoryd.client.protocol import (
     Explain,
     Explanation,
     ExportMemories,
+    Feedback,
     Forget,
     Get,
     GetContext,
@@ -274,6 +275,11 @@ def delete(*ids: str) -> Delete:
     return Delete(ids=list(ids))
 
 
+def feedback(id: str, useful: bool, note: str = "") -> Feedback:
+    """Say whether a memory was useful; it ranks a little higher or lower from then on."""
+    return Feedback(id=id, useful=useful, note=note)
+
+
 def share(*ids: str, to: str | Sequence[str], move: bool = False) -> Share:
     """Copy memories outward to the namespace `to`, or move them there."""
     return Share(ids=list(ids), to=namespace_text(to), move=move)
@@ -516,6 +522,7 @@ class Methods:
     update = method(update)
     tag = method(tag)
     delete = method(delete)
+    feedback = method(feedback)
     share = method(share)
     history = method(history)
     operations = method(operations)

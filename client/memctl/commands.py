@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "update": Row("memories", "change fields of a memory"),
         "tag": Row("memories", "add tags and metadata values to a memory"),
         "delete": Row("memories", "delete memories"),
+        "feedback": Row("feedback", "say whether a memory was useful, which moves its rank a little"),
         "share": Row("share", "copy or move memories outward, to a namespace that encloses theirs"),
     },
     "Understanding a search": {

@@ -88,13 +88,19 @@ def _candidates_text(candidates: list[CandidateTrace]) -> str:
     if not candidates:
         return "No candidates."
     rows = [
-        [c.id[:8], _number(c.similarity), _number(c.bm25, 2), _number(c.score), c.lost or "kept", c.preview]
+        [c.id[:8], _number(c.similarity), _number(c.bm25, 2), _number(c.score), _outcome(c), c.preview]
         for c in candidates[:MAX_CANDIDATES]
     ]
     headers = ["ID", "SIMILARITY", "BM25", "SCORE", "OUTCOME", "CONTENT"]
     text = table(headers, rows, right=(1, 2, 3))
     more = len(candidates) - MAX_CANDIDATES
     return f"{text}\n{paint(f'… and {more} more (--json has all)', 'dim')}" if more > 0 else text
+
+
+def _outcome(candidate: CandidateTrace) -> str:
+    """Return why it was lost, or that it was kept; and what feedback did to its score."""
+    rated = "" if candidate.usefulness == 1.0 else f" (feedback ×{candidate.usefulness:.3f})"
+    return f"{candidate.lost or 'kept'}{rated}"
 
 
 def _number(value: float | None, digits: int = 3) -> str:

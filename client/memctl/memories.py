@@ -23,6 +23,7 @@ from memoryd.client.memctl.arguments import (
     when,
 )
 from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.feedback import summary
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.place import linked, place_link, short_path
@@ -123,6 +124,8 @@ def memory_text(memory: Memory) -> str:
         ("replaced by", memory.superseded_by),
         ("disagrees with", ", ".join(id[:8] for id in memory.contradicts)),
         ("metadata", _tags(memory)),
+        ("feedback", summary(memory.usefulness) if memory.usefulness else None),
+        ("notes", " / ".join(memory.usefulness.notes) if memory.usefulness else None),
         ("summary", memory.summary),
     ]
     named = [(name, printable(value)) for name, value in rows if value]

@@ -16,15 +16,23 @@ from memoryd.client.times import exact_iso, seconds
 
 FENCE = "---"
 TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
-_OF_FILES = ("links", "linked_from")
-ALWAYS = tuple(name for name in Memory.__struct_fields__ if name not in ("content", *_OF_FILES))
+_DERIVED = ("links", "linked_from", "usefulness")
+ALWAYS = tuple(name for name in Memory.__struct_fields__ if name not in ("content", *_DERIVED))
 FIELDS = frozenset(Record.__struct_fields__)
 NAME_BYTES = 60
 # What JSON leaves as it is, and YAML, editors or terminals take for a line end, a byte order mark or an order.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 _WORDS = re.compile(r"[^\w.]+")
 # Shown only where they are not so.
-_EXTRAS: dict[str, Any] = {"neighbours": "", "turns": 0, "relations": [], "links": [], "linked_from": []}
+_EXTRAS: dict[str, Any] = {
+    "neighbours": "",
+    "turns": 0,
+    "relations": [],
+    "votes": [],
+    "links": [],
+    "linked_from": [],
+    "usefulness": None,
+}
 
 
 def plain(record: Record) -> dict[str, Any]:

@@ -49,6 +49,7 @@ from memoryd.client.protocol.base import (
     Tier,
 )
 from memoryd.client.protocol.context import ContextText, GetContext
+from memoryd.client.protocol.feedback import MAX_NOTE_CHARS, Feedback
 from memoryd.client.protocol.graph import (
     Edge,
     EdgePage,
@@ -109,6 +110,8 @@ from memoryd.client.protocol.memories import (
     Undo,
     Undone,
     Update,
+    Usefulness,
+    Vote,
 )
 from memoryd.client.protocol.notes import (
     ChunkDifference,
@@ -190,6 +193,7 @@ __all__ = [
     "MAX_CONTENT_BYTES",
     "MAX_FRAME_BYTES",
     "MAX_INTEGER",
+    "MAX_NOTE_CHARS",
     "METHODS",
     "PROGRESS",
     "PROTOCOL_VERSION",
@@ -227,6 +231,7 @@ __all__ = [
     "ExportMemories",
     "Exported",
     "ExportedNode",
+    "Feedback",
     "FileDifference",
     "FileProblem",
     "Filtered",
@@ -342,8 +347,10 @@ __all__ = [
     "Undone",
     "Update",
     "UseModel",
+    "Usefulness",
     "Verification",
     "Verify",
+    "Vote",
     "Watching",
     "Why",
     "WhyNot",
@@ -363,6 +370,7 @@ METHODS: tuple[type[Call[Any]], ...] = (
     Update,
     Tag,
     Delete,
+    Feedback,
     History,
     Operations,
     Undo,

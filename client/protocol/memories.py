@@ -20,6 +20,30 @@ from memoryd.client.protocol.base import (
 )
 
 
+class Vote(Struct, kw_only=True):
+    """What one caller (a token or a namespace) said of a memory; `cited` are its sessions that referred to it, as
+    digests. `useful` is null for one that only cited it."""
+
+    by: str
+    useful: bool | None = None
+    note: str = ""
+    at: float
+    cited: list[str] = []
+
+
+class Usefulness(Struct, kw_only=True):
+    """What feedback comes to: the `factor` of its score, how many callers said what, how often it was cited.
+
+    `notes` are the latest reasons given; `get` alone shows them.
+    """
+
+    factor: float
+    useful: int = 0
+    useless: int = 0
+    cited: int = 0
+    notes: list[str] = []
+
+
 class Memory(Struct, kw_only=True):
     """One remembered item."""
 
@@ -45,6 +69,7 @@ class Memory(Struct, kw_only=True):
     contradicts: list[str] = []
     links: list[str] = []
     linked_from: list[str] = []
+    usefulness: Usefulness | None = None
 
 
 class Page(Struct, kw_only=True):

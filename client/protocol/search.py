@@ -50,7 +50,7 @@ class StageTrace(Struct, kw_only=True):
 class CandidateTrace(Struct, kw_only=True):
     """One candidate's way through the stages. `lost` is empty for a hit, else `stage: reason`.
 
-    `origins` says what brought it: `words`, `meaning`, `hot`, `L0`, `graph`.
+    `origins` says what brought it: `words`, `meaning`, `hot`, `L0`, `graph`. `score` contains the factor `usefulness`.
     """
 
     id: str
@@ -58,6 +58,7 @@ class CandidateTrace(Struct, kw_only=True):
     similarity: float | None = None
     bm25: float | None = None
     score: float | None = None
+    usefulness: float = 1.0
     tier: str = ""
     origins: list[str] = []
     lost: str = ""

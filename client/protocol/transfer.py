@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from memoryd.client.protocol.base import MAX_INTEGER, Call, Filtered, Limit
-from memoryd.client.protocol.memories import Memory
+from memoryd.client.protocol.memories import Memory, Vote
 
 MAX_RECORDS = 10_000  # of one call
 
@@ -24,12 +24,13 @@ class Record(Memory, kw_only=True):
     """A memory with all that is stored of it, so that it can be put back exactly.
 
     `neighbours` are short turns before and after it, `turns` how many observed turns it is made of,
-    `relations` its links to other memories.
+    `relations` its links to other memories, `votes` the feedback on it, which `usefulness` sums up.
     """
 
     neighbours: str = ""
     turns: int = 0
     relations: list[Link] = []
+    votes: list[Vote] = []
 
 
 class Exported(Struct, kw_only=True):

@@ -18,6 +18,7 @@ from memoryd.daemon.search.traces import Traces
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import Tokens
 from memoryd.daemon.tiers.active import Active
+from memoryd.daemon.tiers.citations import Citations
 from memoryd.daemon.tiers.graph import Centroids
 from memoryd.daemon.tiers.graph_names import Names
 from memoryd.daemon.tiers.hot import HotBuffer
@@ -50,7 +51,7 @@ class Core:
         traces = Traces(config.search.traces)
         with self.store.reading() as connection:
             self.active = Active(connection)
-        self.hot, self.recalls = HotBuffer(), Recalls()
+        self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(choice.provider(config.llm, ledger.spend, clock))
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so

@@ -21,7 +21,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core import mentions
 from memoryd.daemon.core.changing import resolve, visible
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import history, namespaces, present, rows
+from memoryd.daemon.store import feedback, history, namespaces, present, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
@@ -43,6 +43,7 @@ def get(core: Core, call: Get) -> Memory:
         row = resolve(connection, call.id, condition)
         [memory] = present.memories(connection, core.store.namespaces, [row], condition)
         mentions.show(connection, row, memory, condition)
+    memory.usefulness = feedback.usefulness(row.feedback, notes=True)
     return memory
 
 
@@ -85,8 +86,7 @@ def _difference(
 ) -> Change | None:
     if before is after is None:
         return None
-    old = present.fields_of(before, core.store.namespaces, []) if before else {}
-    new = present.fields_of(after, core.store.namespaces, []) if after else {}
+    old, new = _shown(core, before), _shown(core, after)
     changed = {
         name: (old.get(name), new.get(name))
         for name in {**old, **new}
@@ -94,6 +94,14 @@ def _difference(
     }
     action: Action = "created" if before is None else "deleted" if after is None else "updated"
     return Change(operation=operation, kind=kind, action=action, at=at, changed=changed)
+
+
+def _shown(core: Core, row: Row | None) -> dict[str, Any]:
+    if row is None:
+        return {}
+    usefulness = feedback.usefulness(row.feedback)
+    told = f"{usefulness.useful} useful, {usefulness.useless} useless, {usefulness.cited} cited" if usefulness else None
+    return {**present.fields_of(row, core.store.namespaces, []), "usefulness": told}
 
 
 def operations(core: Core, call: Operations) -> OperationLog:

@@ -80,6 +80,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, source: Row, opera
         namespace=place.number,
         tier="L1",
         turns=0,  # the turns it was made of are the original's
+        feedback="",
         updated_at=core.clock(),
         last_accessed_at=None,
         access_count=0,

@@ -12,10 +12,21 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.protocol import Exported, ExportMemories, Imported, ImportMemories, Link, NewMemory, Record
+from memoryd.client.protocol import (
+    MAX_NOTE_CHARS,
+    Exported,
+    ExportMemories,
+    Imported,
+    ImportMemories,
+    Link,
+    NewMemory,
+    Record,
+)
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import history, namespaces, present, rows, turns, vectors
+from memoryd.daemon.core.feedback import voter
+from memoryd.daemon.store import feedback, history, namespaces, present, rows, turns, vectors
+from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
@@ -26,7 +37,7 @@ PORTION_BYTES = 4 * 1024 * 1024  # of text in one reply: a frame holds 16 MiB
 _LATEST = 253402300799.0  # the year 9999
 _MANY = 100  # records of one call that are written in a transaction of their own
 # What the daemon itself changes without changing the memory, and what follows from other fields.
-_OWN = frozenset({"row", "id", "tier", "access_count", "last_accessed_at", "content_hash", "text_hash"})
+_OWN = frozenset({"row", "id", "tier", "access_count", "last_accessed_at", "content_hash", "text_hash", "feedback"})
 
 What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
 
@@ -34,7 +45,7 @@ What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
 # Export --------------------------------------------------------------------------------------------------------------
 
 
-def export(core: Core, call: ExportMemories) -> Exported:
+def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
     """Return the next portion of the memories that a filter leaves, in the order of their ids."""
     chosen = compile_filter(call, core.store.namespaces)
     where, values = chosen.where(core.clock(), all_states=True)
@@ -43,6 +54,7 @@ def export(core: Core, call: ExportMemories) -> Exported:
         keys, more = _portion(connection, f"{where} AND m.tier <> '{DOCUMENTS}'", values, call)
         found = rows.by_ids(connection, keys)
         records = _records(core, connection, [found[key] for key in keys], reached)
+        _leave_votes(caller, call.namespace, records, found)
         total = _count(connection, f"memories m WHERE {where} AND m.tier <> '{DOCUMENTS}'", values)
         left_out = {
             "documents": _count(connection, f"memories m WHERE {where} AND m.tier = '{DOCUMENTS}'", values),
@@ -82,6 +94,14 @@ def _records(core: Core, connection: apsw.Connection, found: list[Row], reached:
         )
         for row in found
     ]
+
+
+def _leave_votes(caller: Caller, namespace: str, records: list[Record], found: dict[str, Row]) -> None:
+    """Give the records their votes; a bound caller gets its own, as others' tell who they are."""
+    for record in records:
+        given = feedback.votes(found[record.id].feedback)
+        mine = voter(caller, namespace)
+        record.votes = [vote for vote in given if vote.by == mine] if caller.bound else given
 
 
 def _links(connection: apsw.Connection, ids: list[str], reached: str) -> dict[str, list[Link]]:
@@ -203,6 +223,7 @@ def _row(record: Record) -> Row:
         start_line=record.start_line,
         end_line=record.end_line,
         turns=record.turns,
+        feedback=feedback.text(record.votes),
         content_hash=checks.content_hash(record.content),
         text_hash=vectors.text_hash(record.content),
         summary=record.summary,
@@ -277,13 +298,25 @@ def check_record(record: Record) -> None:
         raise Invalid(f"The importance {record.importance} is not between 0 and 1.")
     if not (0 <= record.access_count < 2**53 and 0 <= record.turns < 2**31):
         raise Invalid("The access count or the number of turns is out of range.")
-    times = (record.created_at, record.updated_at, record.last_accessed_at, record.expires_at)
-    for time in [*times, *(link.created_at for link in record.relations)]:
+    times = [record.created_at, record.updated_at, record.last_accessed_at, record.expires_at]
+    times += [link.created_at for link in record.relations] + [vote.at for vote in record.votes]
+    for time in times:
         if time is not None and not (math.isfinite(time) and 0.0 <= time <= _LATEST):
             raise Invalid(f"The time {time} is not one of the years 1970 to 9999.")
+    _check_votes(record)
     if record.start_line is not None and record.start_line < 1:
         raise Invalid(f"Line {record.start_line} is no line: they are counted from 1.")
     _check_ids(record)
+
+
+def _check_votes(record: Record) -> None:
+    if len(record.votes) > feedback.MAX_VOTES or len({vote.by for vote in record.votes}) < len(record.votes):
+        raise Invalid(f"It has more than {feedback.MAX_VOTES} votes, or two by one caller.")
+    for vote in record.votes:
+        checks.check_text("caller of a vote", vote.by)
+        checks.check_text("note of a vote", vote.note)
+        if len(vote.note) > MAX_NOTE_CHARS or len(vote.cited) > feedback.MAX_CITATIONS:
+            raise Invalid(f"A vote has a note of more than {MAX_NOTE_CHARS} characters, or too many citations.")
 
 
 def _check_ids(record: Record) -> None:

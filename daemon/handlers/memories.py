@@ -12,6 +12,7 @@ from memoryd.client.protocol import (
     Changes,
     Delete,
     Deleted,
+    Feedback,
     Get,
     History,
     List,
@@ -25,7 +26,7 @@ from memoryd.client.protocol import (
     Undone,
     Update,
 )
-from memoryd.daemon.core import adding, changing, reading
+from memoryd.daemon.core import adding, changing, feedback, reading
 from memoryd.daemon.core.checks import check_memory, check_metadata
 from memoryd.daemon.core.duplicates import Embedded
 from memoryd.daemon.dispatch import Context, handles
@@ -83,6 +84,12 @@ def update(context: Context, call: Update) -> "Future[Changed]":
 def tag(context: Context, call: Tag) -> "Future[Changed]":
     """Tag a memory."""
     return changing.tag(context.core, call, context.caller)
+
+
+@handles(Feedback)
+def rate(context: Context, call: Feedback) -> "Future[Changed]":
+    """Note whether a memory was useful."""
+    return feedback.give(context.core, call, context.caller)
 
 
 @handles(Delete)

@@ -12,7 +12,7 @@ from memoryd.daemon.dispatch import Context, handles
 def export(context: Context, call: ExportMemories) -> Exported:
     """Read one portion of an export."""
     check_metadata(call.metadata)
-    return transfer.export(context.core, call)
+    return transfer.export(context.core, call, context.caller)
 
 
 @handles(ImportMemories, lane="bulk")

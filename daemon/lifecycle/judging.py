@@ -21,6 +21,7 @@ from memoryd.daemon.cognition.provider import RULES, Provider
 from memoryd.daemon.core.agreement import disagreement
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.lifecycle import citing
 from memoryd.daemon.process import be_nice
 from memoryd.daemon.store import history, rows, turns, vectors
 from memoryd.daemon.store.filters import Filter
@@ -95,7 +96,7 @@ class Judge:
 
 def step(core: Core) -> bool:
     """Do one portion of what can be done now; tell whether there was any."""
-    return _rate(core, core.cognition.provider) or _compare(core) or _condense(core)
+    return _rate(core, core.cognition.provider) or _compare(core) or citing.step(core) or _condense(core)
 
 
 def step_at_once(core: Core) -> bool:

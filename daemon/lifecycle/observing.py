@@ -15,7 +15,7 @@ from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.adding import SHORT_CHARS
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import gate, promoting
+from memoryd.daemon.lifecycle import citing, gate, promoting
 from memoryd.daemon.store import namespaces, rows, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import ALIVE
@@ -67,6 +67,7 @@ class Place(NamedTuple):
 def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observed]":
     """Take in turns; the future is done when they are on disk."""
     check(call.namespace, call.session, call.turns, caller)
+    citing.note(core, call, caller)
     taken = [Taken(turn, gate.verdict(turn.content)) for turn in call.turns]
     return take(core, call.namespace, call.session, taken)
 

@@ -22,7 +22,7 @@ from memoryd.daemon.core.checks import content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.promoting import CONDENSE_CHARS
 from memoryd.daemon.lifecycle.work import Step, Work
-from memoryd.daemon.store import history, namespaces, rows, turns, vectors
+from memoryd.daemon.store import feedback, history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -206,6 +206,7 @@ def pair_fields(question: Row, answer: Row) -> dict[str, Any]:
         "summary": "",
         "metadata": metadata_text(metadata),
         "neighbours": "",  # the one was the other's
+        "feedback": feedback.merged(question.feedback, answer.feedback),
         "importance": max(question.importance, answer.importance),
         "updated_at": max(question.updated_at, answer.updated_at),
         "access_count": question.access_count + answer.access_count,

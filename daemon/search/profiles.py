@@ -150,10 +150,11 @@ class Profile(NamedTuple):
     enough_in_l1: int | None = None  # from so many hits in L1 on, L2 is not shown
     graph: bool = False
     floor: bool = False  # only what the model's floor calls relevant
+    usefulness: bool = False  # feedback counts
 
 
 PROFILES: dict[str, Profile] = {
-    "default": Profile(graph=True),
+    "default": Profile(graph=True, usefulness=True),
     "memweave": Profile("weighted", 0.7, saturated, min_score=0.35, rank=_memweave, rows=True),
     "memori": Profile("rrf", rank=_memori, rows=True, candidates=3, missing_is_last=True),
     "swarm": Profile("similarity", rank=_swarm, rows=True, candidates=3),

@@ -1,6 +1,7 @@
-"""Stage: rank by the profile: age, access and importance on top of the fused score.
+"""Stage: rank by the profile: age, access, importance and feedback on top of the fused score.
 
-The default leaves the fused score alone, because a factor of age ruins recall; among equals the newer row goes first.
+The default leaves the fused score alone, because a factor of age ruins recall, but for what somebody found useful or
+useless (a factor of 0.85 to 1.15, `store/feedback.py`); among equals the newer row goes first.
 """
 
 from memoryd.daemon.search.clean import read
@@ -12,8 +13,24 @@ from memoryd.daemon.search.traces import Candidate
 
 def rank(retrieval: Retrieval, sources: Sources) -> None:
     """Score the candidates as the profile says."""
-    if not (retrieval.profile.rows or retrieval.call.half_life_days):
-        return
+    if retrieval.profile.rows or retrieval.call.half_life_days:
+        _by_profile(retrieval, sources)
+    known = sources.store.facts.usefulness
+    if known and retrieval.profile.usefulness:
+        _by_usefulness(retrieval, known)
+
+
+def _by_usefulness(retrieval: Retrieval, known: dict[int, float]) -> None:
+    rated = [(candidate, factor) for candidate in retrieval.ranked if (factor := known.get(candidate.row))]
+    for candidate, factor in rated:
+        candidate.usefulness = factor
+        candidate.score *= factor
+    if rated:
+        retrieval.notes["usefulness"] = len(rated)
+        retrieval.ranked.sort(key=order)
+
+
+def _by_profile(retrieval: Retrieval, sources: Sources) -> None:
     read(retrieval, retrieval.ranked, sources)
     for candidate in retrieval.ranked:
         if candidate.record is not None:

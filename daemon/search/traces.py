@@ -28,6 +28,7 @@ class Candidate:
     bm25: float | None = None
     bm25_rank: int | None = None
     score: float = 0.0
+    usefulness: float = 1.0  # what feedback made of the score
     origins: list[Origin] = field(default_factory=list)
     sure: bool = False  # of a place among the hits
     record: Row | None = None
@@ -87,6 +88,7 @@ def whole(connection: apsw.Connection, kept: Kept, seen: frozenset[int] | None =
             score=candidate.score,
             tier=found[candidate.row].tier,
             origins=list(dict.fromkeys(candidate.origins)),
+            usefulness=candidate.usefulness,
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
         )
         for candidate in kept.candidates

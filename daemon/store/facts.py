@@ -5,6 +5,8 @@ the memory is alive. Asking SQLite row by row costs more than the ranking; here 
 number, about 0.1 ms for 100,000 rows. 32 bytes a row number; a deleted row keeps its place, as its number is never
 used again.
 
+`usefulness` has the few memories that somebody gave feedback on, with the factor of their score.
+
 Threads: the writer changes it after each commit, before anybody is told; readers take the arrays as they are. A row is
 written with `until`, which makes it alive, last.
 """
@@ -17,6 +19,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.daemon.store.feedback import factor
 from memoryd.daemon.store.filters import Filter
 
 Mask = NDArray[np.bool_]
@@ -30,8 +33,10 @@ _IN_LIMIT = 10_000
 _SELECT = (
     "SELECT m.row, m.namespace, m.type, m.source, m.tier, m.created_at,"
     " CASE WHEN m.superseded_by IS NOT NULL THEN -9e999 WHEN m.pinned OR m.expires_at IS NULL THEN 9e999"
-    " ELSE m.expires_at END FROM memories m"
+    " ELSE m.expires_at END{} FROM memories m"
 )
+_ALL, _FRESH = _SELECT.format(""), _SELECT.format(", m.feedback")
+_RATED = "SELECT m.row, m.feedback FROM memories m WHERE m.feedback <> ''"
 
 
 class _Columns(NamedTuple):
@@ -50,14 +55,16 @@ class Facts:
         self._words: dict[str, int] = {}
         self._used = 0  # row numbers up to here are taken
         self._columns = _empty(_FIRST_CAPACITY)
-        self._put(connection.execute(_SELECT).fetchall())
+        self._put(connection.execute(_ALL).fetchall())
+        rated: Any = connection.execute(_RATED)
+        self.usefulness: dict[int, float] = {row: factor(feedback) for row, feedback in rated}
 
     def refresh(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
         """Take in what a commit left of these rows."""
         numbers = sorted(rows)
         for start in range(0, len(numbers), _IN_LIMIT):
             part = numbers[start : start + _IN_LIMIT]
-            found = connection.execute(f"{_SELECT} WHERE m.row IN ({', '.join(map(str, part))})").fetchall()
+            found = connection.execute(f"{_FRESH} WHERE m.row IN ({', '.join(map(str, part))})").fetchall()
             gone = set(part).difference(row for row, *_ in found)
             self._forget([row for row in gone if row < len(self._columns.until)])
             self._put(found)
@@ -92,7 +99,9 @@ class Facts:
     def _put(self, found: Any) -> None:
         if not found:
             return
-        rows, namespaces, types, sources, tiers, created, until = map(list, zip(*found, strict=True))
+        rows, namespaces, types, sources, tiers, created, until, *feedback = map(list, zip(*found, strict=True))
+        if feedback:
+            self._rate(rows, feedback[0])
         self._make_room(max(rows))
         columns = self._columns
         columns.namespace[rows] = namespaces
@@ -103,9 +112,18 @@ class Facts:
         columns.until[rows] = until
         self._used = max(self._used, max(rows))
 
+    def _rate(self, rows: list[int], feedback: list[str]) -> None:
+        if self.usefulness or any(feedback):
+            for row, text in zip(rows, feedback, strict=True):
+                self.usefulness.pop(row, None)
+                if text:
+                    self.usefulness[row] = factor(text)
+
     def _forget(self, rows: list[int]) -> None:
         self._columns.until[rows] = _GONE
         self._columns.namespace[rows] = _NOWHERE
+        for row in rows if self.usefulness else ():
+            self.usefulness.pop(row, None)
 
     def _numbers(self, words: list[str]) -> list[int]:
         return [self._words.setdefault(word, len(self._words)) for word in words]

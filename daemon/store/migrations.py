@@ -34,6 +34,7 @@ CREATE TABLE memories (
   start_line INTEGER,
   end_line INTEGER,
   turns INTEGER NOT NULL DEFAULT 0,  -- how many observed turns it is made of; 0: it was added
+  feedback TEXT NOT NULL DEFAULT '',  -- who found it useful or not: a JSON list; empty: nobody has said
   content_hash BLOB NOT NULL,  -- SHA-256 of the normalised content: equal texts are duplicates
   text_hash BLOB NOT NULL,     -- SHA-256 of the embedded text: finds its vector, whichever model made it
   summary TEXT NOT NULL,
@@ -50,6 +51,7 @@ CREATE INDEX memories_text ON memories (text_hash);                       -- whi
 CREATE INDEX memories_path ON memories (path) WHERE path IS NOT NULL;     -- path prefixes
 CREATE INDEX memories_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX memories_turns ON memories (namespace, turns) WHERE turns > 0;  -- the count of turns that were kept
+CREATE INDEX memories_rated ON memories (row) WHERE feedback <> '';       -- at the start: the few with feedback
 -- What is in L1 and when it was last used: the sweep and the caps look at nothing else.
 CREATE INDEX memories_recent ON memories (namespace, updated_at, last_accessed_at) WHERE tier = 'L1';
 -- Which turn answers which: they become one memory in L2.

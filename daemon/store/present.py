@@ -7,6 +7,7 @@ import apsw
 import msgspec
 
 from memoryd.client.protocol import Memory
+from memoryd.daemon.store import feedback
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.rows import Row
 
@@ -36,6 +37,7 @@ def fields_of(row: Row, names: Namespaces, contradicts: list[str]) -> dict[str, 
         "start_line": row.start_line,
         "end_line": row.end_line,
         "contradicts": contradicts,
+        "usefulness": feedback.usefulness(row.feedback),
     }
 
 

@@ -39,6 +39,7 @@ class Row(msgspec.Struct, kw_only=True):
     start_line: int | None = None
     end_line: int | None = None
     turns: int = 0
+    feedback: str = ""
     content_hash: bytes
     text_hash: bytes
     summary: str = ""

@@ -14,6 +14,8 @@ from typing import Protocol
 SESSIONS = 256
 MEMORIES = 200  # of each session
 _MAX_CHARS = 16_000
+_LEAST_CHARS = 20  # of a memory's text, so that saying it is no chance
+_ID = re.compile(r"\b[0-9a-f]{8,32}\b")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 _BULLET = re.compile(r"^(?:[-*•>#]+|\d+[.)]|user:|assistant:)\s+")
 
@@ -66,6 +68,25 @@ class Recalls:
         origins = [id for id, said in told.items() if not parts.isdisjoint(said)]
         known = frozenset().union(*(told[id] for id in origins))
         return origins if parts <= known else []
+
+    def told(self, namespace: str, session: str) -> bool:
+        """Tell whether a session was told anything."""
+        return (namespace, session) in self._told
+
+    def cited(self, namespace: str, session: str, text: str) -> list[str]:
+        """Return the ids of the memories told to a session that a text names by 8 or more digits, or says in full."""
+        with self._lock:
+            told = dict(self._told.get((namespace, session), ()))
+        if not told:
+            return []
+        text = text[:_MAX_CHARS]
+        named, parts = set(_ID.findall(text.casefold())), set(sentences(text))
+        return [
+            id
+            for id, said in told.items()
+            if any(id.startswith(prefix) for prefix in named)
+            or (said and said <= parts and sum(map(len, said)) >= _LEAST_CHARS)
+        ]
 
 
 def sentences(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from memoryd.client.memctl.record_text import (
     markdown,
     slug,
 )
-from memoryd.client.protocol import Link, Memory, Record
+from memoryd.client.protocol import Link, Memory, Record, Vote
 from memoryd.client.times import exact_iso, seconds
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
@@ -42,6 +42,11 @@ values = st.recursive(
     | weird,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
+)
+
+
+votes = st.builds(
+    Vote, by=texts, useful=st.none() | st.booleans(), note=texts, at=times, cited=st.lists(ids, max_size=2)
 )
 
 
@@ -78,6 +83,7 @@ def records(draw: st.DrawFn) -> Record:
         neighbours=draw(contents),
         turns=draw(st.integers(0, 5)),
         relations=draw(st.lists(links(id), max_size=2)),
+        votes=draw(st.lists(votes, max_size=2)),
     )
 
 
@@ -109,7 +115,7 @@ def test_the_front_matter_is_yaml_with_the_same_values(record: Record) -> None:
 
 def test_the_front_matter_holds_every_field_of_a_memory() -> None:
     head = markdown(PLAIN).decode().split(f"{FENCE}\n", 2)[1]
-    of_files = {"links", "linked_from"}
+    of_files = {"links", "linked_from", "usefulness"}
     assert [line.split(":")[0] for line in head.splitlines()] == [
         name for name in Memory.__struct_fields__ if name not in {"content", *of_files}
     ]

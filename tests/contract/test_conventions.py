@@ -21,6 +21,7 @@ SOURCES = Path(protocol.__file__).resolve().parent.parent
 
 WRITES = {"add", "add_many", "update", "tag", "delete", "undo", "use_model", "verify", "shutdown"} | {
     "share",
+    "feedback",
     "add_token",
     "revoke_token",
     "observe",

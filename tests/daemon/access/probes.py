@@ -217,6 +217,7 @@ def _contexts(world: World) -> Iterator[Call[Any]]:
         yield protocol.GetContext(task=query, max_tokens=2000)
     yield from _placed(protocol.GetContext, task=SECRETS[0], session="another")
     yield protocol.GetContext(task=SECRETS[0], session="another", fresh=True)
+    world.settle()
 
 
 def _once(*calls: Call[Any]) -> Probe:
@@ -274,6 +275,7 @@ PROBES: dict[type[Call[Any]], Probe] = {
         protocol.ImportMemories(records=[]), protocol.ImportMemories(records=[], dry_run=True)
     ),
     protocol.Update: _by_id(protocol.Update, importance=0.7, content="A changed text"),
+    protocol.Feedback: _by_id(protocol.Feedback, useful=True, note="seen"),
     protocol.Tag: _by_id(protocol.Tag, tags=["seen"]),
     protocol.Undo: _undo,
     protocol.Add: _add,

@@ -1,0 +1,22 @@
+"""Feedback: whether a memory was of use, said by a caller or seen from what its agents cite."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from memoryd.client.protocol.base import Scoped
+from memoryd.client.protocol.memories import Changed
+
+MAX_NOTE_CHARS = 500
+
+
+class Feedback(Scoped[Changed], kw_only=True, frozen=True):
+    """Say whether a memory was useful, and why.
+
+    It moves the memory's score in later searches a little, by a factor of 0.85 to 1.15 in all. Each caller counts once
+    on each memory: what it says later replaces what it said before. A caller is a token, or without one a namespace.
+    """
+
+    id: str
+    useful: bool
+    note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""

@@ -1,0 +1,85 @@
+"""Feedback on a memory: the column `feedback`, a JSON list of one `Vote` for each caller, and what follows from it.
+
+One's own word goes before what one's agents merely cited, and each caller counts once, however often it repeats itself.
+With a = 1 + votes for and b = 1 + votes against, usefulness is the mean of the Beta distribution over its prior's,
+2a / (a + b), as Agent Swarm has it: 1 without feedback, between 0 and 2. The score is multiplied by
+1 + 0.15 (usefulness - 1): never less than 0.85 nor more than 1.15, so that feedback decides between memories that
+answer a query about equally well, and brings up none that does not.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from memoryd.client.protocol import Usefulness, Vote
+
+CITED = 0.5  # what a citation counts beside one's own word
+MAX_CITATIONS = 2  # of one caller that count
+MAX_VOTES = 64  # of one memory; the oldest go
+_SHARE = 0.15
+_NOTES = 5
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Vote]).decode
+
+
+def votes(feedback: str) -> list[Vote]:
+    """Return the votes of a column, oldest first."""
+    return _decode(feedback) if feedback else []
+
+
+def text(given: Iterable[Vote]) -> str:
+    """Return the column of some votes."""
+    kept = sorted(given, key=lambda vote: (vote.at, vote.by))[-MAX_VOTES:]
+    return _encode(kept).decode() if kept else ""
+
+
+def said(feedback: str, by: str, useful: bool, note: str, now: float) -> str:
+    """Return the column after a caller has said whether the memory is useful; what it said before counts no more."""
+    present = {vote.by: vote for vote in votes(feedback)}
+    cited = present[by].cited if by in present else []
+    present[by] = Vote(by=by, useful=useful, note=note, at=now, cited=cited)
+    return text(present.values())
+
+
+def cited(feedback: str, by: str, session: str, now: float) -> str | None:
+    """Return the column after a caller's session cited the memory; None if that counts no more."""
+    present = {vote.by: vote for vote in votes(feedback)}
+    mine = present.get(by) or Vote(by=by, at=now)
+    if session in mine.cited or len(mine.cited) >= MAX_CITATIONS:
+        return None
+    present[by] = msgspec.structs.replace(mine, cited=[*mine.cited, session], at=now)
+    return text(present.values())
+
+
+def merged(one: str, other: str) -> str:
+    """Return the column of a memory that two become: of each caller its latest vote."""
+    if not (one and other):
+        return one or other
+    latest = {vote.by: vote for vote in sorted((*votes(one), *votes(other)), key=lambda vote: vote.at)}
+    return text(latest.values())
+
+
+def usefulness(feedback: str, notes: bool = False) -> Usefulness | None:
+    """Return what some feedback comes to; None without any."""
+    given = votes(feedback)
+    if not given:
+        return None
+    return Usefulness(
+        factor=_factor(given),
+        useful=sum(vote.useful is True for vote in given),
+        useless=sum(vote.useful is False for vote in given),
+        cited=sum(len(vote.cited) for vote in given),
+        notes=[vote.note for vote in reversed(given) if vote.note][:_NOTES] if notes else [],
+    )
+
+
+def factor(feedback: str) -> float:
+    """Return the factor of the score of a memory with some feedback."""
+    return _factor(votes(feedback))
+
+
+def _factor(given: Sequence[Vote]) -> float:
+    a = 1.0 + sum(1.0 if vote.useful else CITED * len(vote.cited) for vote in given if vote.useful is not False)
+    b = 1.0 + sum(vote.useful is False for vote in given)
+    return round(1.0 + _SHARE * (2.0 * a / (a + b) - 1.0), 6)

@@ -1,0 +1,33 @@
+"""What agents have said in sessions that were told something, until the judge looks whether they cite it.
+
+Bounded in RAM, lost at a crash: these are habits, not memories. Threads: `note` by any, `take` by the judge.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+MAX_WAITING = 1000
+
+
+class Said(NamedTuple):
+    """A turn of an agent: where and in which session, as whom the agent counts, the text."""
+
+    namespace: str
+    session: str
+    by: str
+    text: str
+
+
+class Citations:
+    """A queue; past its limit the oldest turns are not looked at."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Said] = deque(maxlen=MAX_WAITING)
+
+    def note(self, said: Said) -> None:
+        """Have a turn looked at later."""
+        self._waiting.append(said)
+
+    def take(self, count: int) -> list[Said]:
+        """Take the oldest turns out."""
+        return [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]
