@@ -19,9 +19,12 @@ from memoryd.client.protocol import (
     AddWorkspace,
     Call,
     Changed,
+    CompleteTask,
     Consolidate,
     Delete,
     DiffWorkspaces,
+    Dream,
+    EndSession,
     Explain,
     Explanation,
     ExportMemories,
@@ -51,6 +54,7 @@ from memoryd.client.protocol import (
     Jobs,
     List,
     Memory,
+    Message,
     NewMemory,
     NewTurn,
     Observe,
@@ -63,10 +67,12 @@ from memoryd.client.protocol import (
     RemoveWorkspace,
     ResumeJob,
     RunJob,
+    RunningSummary,
     Search,
     Seed,
     Share,
     Skipped,
+    Summarize,
     Tag,
     Tiers,
     Turns,
@@ -330,6 +336,16 @@ def observe(turns: Iterable[NewTurn | Mapping[str, Any]], *, session: str = "") 
     return Observe(turns=[new_turn(turn) for turn in turns], session=session)
 
 
+def end_session(session: str) -> EndSession:
+    """Say that a conversation is over: it is summed up, and facts are drawn out of it, at once in the background."""
+    return EndSession(session=session)
+
+
+def complete_task(outcome: str, output: str, *, task: str = "", session: str = "") -> CompleteTask:
+    """Keep what came of a task: `completed`, `failed`, `partial` or `cancelled`, and what it put out or why it failed."""
+    return _built(CompleteTask, outcome=outcome, output=output, task=task, session=session)
+
+
 def new_turn(item: NewTurn | Mapping[str, Any]) -> NewTurn:
     """Return a `NewTurn` for a mapping of its fields; the date may be ISO text or a datetime."""
     if isinstance(item, NewTurn):
@@ -422,6 +438,24 @@ def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: A
     """Forget memories: lines of files are taken out, others are deleted. `text`, or `start_line` and `end_line`, name
     a part of one."""
     return _built(Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
+
+
+def dream(place: str | None = None, *, dry_run: bool = False, force: bool = False, **fields: Any) -> Dream:
+    """Put MEMORY.md of a workspace in order, or the memories of a namespace; `undo` takes back the latest dream."""
+    return _built(Dream, place=place, dry_run=dry_run, force=force, **fields)
+
+
+def summarize(
+    messages: Iterable[Message | Mapping[str, Any]],
+    running_summary: RunningSummary | Mapping[str, Any] | None = None,
+    *,
+    max_tokens: int,
+    **fields: Any,
+) -> Summarize:
+    """Keep a conversation within a budget of tokens: its older part becomes a summary; `wait` asks a language model."""
+    given = msgspec.convert(list(messages), list[Message], from_attributes=True)
+    former = msgspec.convert(running_summary, RunningSummary | None, from_attributes=True)
+    return _built(Summarize, messages=given, running_summary=former, max_tokens=max_tokens, **fields)
 
 
 def diff_workspaces(workspace: str | None = None) -> DiffWorkspaces:
@@ -533,6 +567,8 @@ class Methods:
     resume_job = method(resume_job)
     job_history = method(job_history)
     observe = method(observe)
+    end_session = method(end_session)
+    complete_task = method(complete_task)
     turns = method(turns)
     skipped = method(skipped)
     tiers = method(tiers)
@@ -548,6 +584,8 @@ class Methods:
     graph_export = method(graph_export)
     remember = method(remember)
     forget = method(forget)
+    dream = method(dream)
+    summarize = method(summarize)
     diff_workspaces = method(diff_workspaces)
     export_memories = method(export_memories)
     import_memories = method(import_memories)

@@ -84,6 +84,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
     from memoryd.daemon.fetch import fetch
     from memoryd.daemon.lifecycle import jobs
     from memoryd.daemon.lifecycle.judging import Judge
+    from memoryd.daemon.lifecycle.thinking import Thinker
 
     dispatch.check()
     jobs.check()
@@ -110,6 +111,9 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
         judge = Judge(core)
         stack.callback(judge.close)
         judge.start()
+        thinker = Thinker(core)
+        stack.callback(thinker.close)
+        thinker.start()
         asyncio.run(_run(core, settings, listener, given.ready_fd))
     logger.info("stopped")
 

@@ -23,9 +23,12 @@ from memoryd.client.protocol import (
     AddWorkspace,
     Authenticate,
     Call,
+    CompleteTask,
     Consolidate,
     Delete,
     DiffWorkspaces,
+    Dream,
+    EndSession,
     Explain,
     ExportMemories,
     Feedback,
@@ -65,6 +68,7 @@ from memoryd.client.protocol import (
     Share,
     Shutdown,
     Skipped,
+    Summarize,
     Tag,
     Tiers,
     Turns,
@@ -97,6 +101,8 @@ RULES: dict[type[Call[Any]], Rule] = {
     Operations: "within",
     Undo: "within",
     Observe: "outward",
+    EndSession: "outward",
+    CompleteTask: "outward",
     Turns: "within",
     Skipped: "within",
     Tiers: "within",
@@ -139,6 +145,8 @@ RULES: dict[type[Call[Any]], Rule] = {
     Remember: "within",
     Forget: "within",
     DiffWorkspaces: "owner",
+    Dream: "owner",
+    Summarize: "within",
 }
 
 

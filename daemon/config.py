@@ -80,6 +80,48 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_reply_tokens: Annotated[Count, Meta(description="tokens of one answer at most")] = 1024
 
 
+class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is drawn out of conversations in the background, with a language model or by rules."""
+
+    extract: Annotated[bool, Meta(description="facts are drawn out of what is observed")] = True
+    quiet_s: Annotated[Duration, Meta(description="a conversation is looked at after so long without a turn")] = 30.0
+    longest_s: Annotated[Duration, Meta(description="one that never rests is looked at after so long")] = 600.0
+    min_confidence: Annotated[Fraction, Meta(description="confidence from which a fact is kept")] = 0.7
+    max_facts: Annotated[
+        int, Meta(ge=0, description="extracted facts kept per namespace; the weakest are deleted; 0: no limit")
+    ] = 500
+    summary_after_s: Annotated[
+        Pause, Meta(description="a session is summed up after so long without a turn; 0: only when it is ended")
+    ] = 600.0
+    summary_tokens: Annotated[Count, Meta(description="tokens of a session's summary, about")] = 200
+    dream: Annotated[
+        bool, Meta(description="each night MEMORY.md of workspaces that have daily files is put in order with these")
+    ] = True
+    flush_s: Annotated[Pause, Meta(description="time at a stop for what waits; the rest is done after the start")] = 2.0
+
+
+class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Embedding models behind the OpenAI-compatible API: those named `openai:NAME` in `[model]` or `memctl model use`."""
+
+    url: Annotated[str, Meta(description="base address, such as http://127.0.0.1:11434/v1 for Ollama")] = (
+        "https://api.openai.com/v1"
+    )
+    key_env: Annotated[str, Meta(description="environment variable that holds the key, if one is needed")] = (
+        "OPENAI_API_KEY"
+    )
+    key_file: Annotated[str, Meta(description="file that holds the key; goes before the variable")] = ""
+    dimensions: Annotated[
+        int, Meta(ge=0, le=16384, description="numbers per vector to ask for and to expect; 0: as the server answers")
+    ] = 0
+    timeout_s: Annotated[Duration, Meta(description="longest wait for the vectors of a batch, in the background")] = 30.0
+    wait_s: Annotated[
+        Duration, Meta(description="longest wait of a search or an add for its vector; then words alone, or the queue")
+    ] = 3.0
+    batch: Annotated[int, Meta(ge=1, le=2048, description="texts of one request")] = 32
+    retries: Annotated[int, Meta(ge=0, le=10, description="further attempts in the background")] = 2
+    max_tokens: Annotated[Count, Meta(description="tokens that the model reads of a text; longer ones are cut")] = 8191
+
+
 class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Who is served."""
 
@@ -171,6 +213,8 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     context: ContextConfig = ContextConfig()
     tiers: TiersConfig = TiersConfig()
     llm: LlmConfig = LlmConfig()
+    embedding_api: EmbeddingApiConfig = EmbeddingApiConfig()
+    cognition: CognitionConfig = CognitionConfig()
     lifetime: LifetimeConfig = LifetimeConfig()
     jobs: JobsConfig = JobsConfig()
     access: AccessConfig = AccessConfig()

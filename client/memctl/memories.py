@@ -69,10 +69,11 @@ def _add(args: Namespace) -> None:
     memory = new_memory({"content": content_of(args.content), "metadata": given, **values})
     call = Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
     added = send(args, call)
-    show(args, added, lambda: _added_text(added))
+    show(args, added, lambda: added_text(added))
 
 
-def _added_text(added: Added) -> str:
+def added_text(added: Added) -> str:
+    """Return the outcome of an add for people."""
     what = "Remembered" if added.outcome == "created" else "Merged into what was known"
     lines = [f"{what}: {paint(added.id, 'cyan')}"]
     if added.contradicts:

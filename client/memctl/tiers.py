@@ -117,7 +117,7 @@ def _flows(report: TierReport) -> str:
     ]
     evidence = report.flows.get("evidence", 0)
     told = f"; {count(evidence, 'time')} something recalled was merely repeated" if evidence else ""
-    waiting = _waiting(report.waiting)
+    waiting = _waiting(report.waiting) + _heard(report.heard)
     return f"{paint('TURNS', 'bold')}  {came:,} observed{told}{waiting}\n{fields(shown)}"
 
 
@@ -138,6 +138,11 @@ def _reasons(kinds: dict[str, int]) -> str:
 def _waiting(waiting: dict[str, int]) -> str:
     told = ", ".join(f"{number:,} to {job}" for job, number in waiting.items() if number)
     return f"; the judge has {told}" if told else ""
+
+
+def _heard(heard: dict[str, int]) -> str:
+    most = max(heard.values(), default=0)
+    return f"; {count(most, 'turn')} of conversations that go on" if most else ""
 
 
 def _namespaces(report: TierReport) -> str:

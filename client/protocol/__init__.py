@@ -49,7 +49,9 @@ from memoryd.client.protocol.base import (
     Tier,
 )
 from memoryd.client.protocol.context import ContextText, GetContext
+from memoryd.client.protocol.dreams import Dream, DreamReport, DreamStep, Dreamt
 from memoryd.client.protocol.feedback import MAX_NOTE_CHARS, Feedback
+from memoryd.client.protocol.dreams import Dream, DreamReport, DreamStep, Dreamt
 from memoryd.client.protocol.graph import (
     Edge,
     EdgePage,
@@ -152,6 +154,8 @@ from memoryd.client.protocol.service import (
     Verification,
     Verify,
 )
+from memoryd.client.protocol.sessions import CompleteTask, EndSession, SessionEnded
+from memoryd.client.protocol.summaries import Message, RunningSummary, Summarize, Summarized, ToolCall
 from memoryd.client.protocol.tiers import (
     ActiveTurns,
     Consolidate,
@@ -189,6 +193,15 @@ from memoryd.client.protocol.workspaces import (
 )
 
 __all__ = [
+    "Dream",
+    "DreamReport",
+    "DreamStep",
+    "Dreamt",
+    "Message",
+    "RunningSummary",
+    "Summarize",
+    "Summarized",
+    "ToolCall",
     "ERROR",
     "MAX_CONTENT_BYTES",
     "MAX_FRAME_BYTES",
@@ -216,6 +229,7 @@ __all__ = [
     "Changes",
     "Choice",
     "ChunkDifference",
+    "CompleteTask",
     "Consolidate",
     "Consolidated",
     "ContextText",
@@ -224,8 +238,13 @@ __all__ = [
     "DiffWorkspaces",
     "Differences",
     "Done",
+    "Dream",
+    "DreamReport",
+    "DreamStep",
+    "Dreamt",
     "Edge",
     "EdgePage",
+    "EndSession",
     "Explain",
     "Explanation",
     "ExportMemories",
@@ -275,6 +294,7 @@ __all__ = [
     "ListTokens",
     "LlmUsage",
     "Memory",
+    "Message",
     "Metadata",
     "MethodStats",
     "ModelState",
@@ -314,11 +334,13 @@ __all__ = [
     "Role",
     "RunBy",
     "RunJob",
+    "RunningSummary",
     "Scoped",
     "Search",
     "Seconds",
     "Seed",
     "Seeded",
+    "SessionEnded",
     "Share",
     "Shared",
     "SharedMemory",
@@ -331,6 +353,8 @@ __all__ = [
     "StageTrace",
     "Stats",
     "Status",
+    "Summarize",
+    "Summarized",
     "Tag",
     "Tier",
     "TierReport",
@@ -338,6 +362,7 @@ __all__ = [
     "Tiers",
     "Token",
     "TokenList",
+    "ToolCall",
     "Topic",
     "TopicList",
     "Trace",
@@ -408,6 +433,8 @@ METHODS: tuple[type[Call[Any]], ...] = (
     Tiers,
     Consolidate,
     Seed,
+    EndSession,
+    CompleteTask,
     ExportMemories,
     ImportMemories,
     AddWorkspace,
@@ -418,6 +445,8 @@ METHODS: tuple[type[Call[Any]], ...] = (
     Remember,
     Forget,
     DiffWorkspaces,
+    Dream,
+    Summarize,
 )
 
 # Calls that change nothing: a client may send them again after a broken connection.
@@ -449,6 +478,7 @@ READS: frozenset[type[Call[Any]]] = frozenset(
         Workspaces,
         GetWorkspace,
         DiffWorkspaces,
+        Summarize,
     }
 )
 

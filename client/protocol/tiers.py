@@ -122,12 +122,16 @@ class NamespaceTiers(Struct, kw_only=True):
 
 
 class TierReport(Struct, kw_only=True):
-    """All tiers within reach. `waiting` counts turns that are still to be rated, compared or condensed."""
+    """All tiers within reach. `waiting` counts turns that are still to be rated, compared or condensed.
+
+    `heard` counts those that wait for their conversation to rest or end, for its facts and its summary.
+    """
 
     tiers: list[TierState]
     namespaces: list[NamespaceTiers]
     flows: dict[str, int]
     waiting: dict[str, int] = {}
+    heard: dict[str, int] = {}
     nodes: int = 0
 
 

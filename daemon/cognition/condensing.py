@@ -17,7 +17,7 @@ _LEAD = re.compile(r"^(?:[-*•>#]+|\d+[.)]|User:|Assistant:)\s*")
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St)\.$")
 
 
-def sentences(text: str) -> list[str]:
+def sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:
     """Return the first sentences of a text as written, without bullets and speakers; code lines are left out."""
     found: list[str] = []
     joined = ""
@@ -28,7 +28,7 @@ def sentences(text: str) -> list[str]:
             found.append(piece)
     if joined:
         found.append(joined)
-    return found[:MAX_SENTENCES]
+    return found[:limit]
 
 
 def central(found: Sequence[str], vectors: NDArray[np.float32]) -> str:

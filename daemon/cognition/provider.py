@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.protocol import LlmUsage
-from memoryd.daemon.cognition import condensing, rating
+from memoryd.daemon.cognition import condensing, digesting, dreaming, extracting, rating
+from memoryd.daemon.cognition.dreaming import Fate, Likeness, Note
+from memoryd.daemon.cognition.extracting import Fact
 
 _BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
 
@@ -34,6 +36,15 @@ class Provider(Protocol):
 
     def condense(self, content: str, embed: Embed) -> str:
         """Return what a text says in one sentence; empty when it is no longer than that itself."""
+
+    def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
+        """Return what a conversation says that is worth keeping, each with the turns that say it."""
+
+    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
+        """Return what a session came to, a line for each point; `previous` is what it came to before these turns."""
+
+    def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
+        """Return what becomes of notes about like things, the oldest of which comes first."""
 
     def close(self) -> None:
         """Answer what is under way with a failure, at once."""
@@ -61,6 +72,23 @@ class Rules:
         vectors = embed(found)
         return condensing.first_informative(found) if vectors is None else condensing.central(found, vectors)
 
+    def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
+        """Take the sentences that have a mark of a fact, one turn after the other with a breath between them."""
+        found: list[Fact] = []
+        for index, (role, content) in enumerate(turns):
+            time.sleep(_BREATH_S)
+            found += extracting.of_turn(role, content, index)
+        return extracting.merged(found)
+
+    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
+        """Choose the most central and most important sentences."""
+        time.sleep(_BREATH_S)
+        return digesting.summary(turns, previous, max_tokens, embed)
+
+    def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
+        """Leave out repeats and what a newer note puts out of date."""
+        return dreaming.fates(notes, likeness)
+
     def close(self) -> None:
         """Have nothing to end."""
 
@@ -74,7 +102,14 @@ class Cognition:
     def __init__(self, provider: Provider | None = None) -> None:
         self.provider: Provider = provider or RULES
         self.wake = threading.Event()
+        self.thoughts = threading.Event()  # set when a conversation may be due
+        self.expecting = False  # whether one is known to be due some time, and looked at then
         self.comparing = threading.Lock()  # held while turns are compared with what is there
+
+    def heard(self) -> None:
+        """Tell that a conversation will be due, where that is not known."""
+        if not self.expecting:
+            self.thoughts.set()
 
     def usage(self) -> LlmUsage | None:
         """Return how a language model was used, None where there is none."""

@@ -172,6 +172,11 @@ def importance(text: str) -> float:
     return round(min(1.0, start + (gained / 2 if asked else gained)), 3)
 
 
+def asks(sentence: str) -> bool:
+    """Tell whether a sentence is a question or a request to the listener."""
+    return sentence.rstrip().endswith(("?", "？")) or bool(_REQUEST.match(sentence))
+
+
 def features(text: str) -> list[str]:
     """Return the names of the features that a text has, for people who wonder about its importance."""
     return [feature.name for feature in FEATURES if feature.pattern.search(text[:READ_CHARS])]
@@ -181,9 +186,7 @@ def _only_asks(text: str) -> bool:
     """Tell whether each sentence that is more than courtesy is a question or a request to the listener."""
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)]
     telling = [sentence for sentence in sentences if sentence and not _courteous(sentence)]
-    return bool(telling) and all(
-        sentence.endswith(("?", "？")) or bool(_REQUEST.match(sentence)) for sentence in telling
-    )
+    return bool(telling) and all(asks(sentence) for sentence in telling)
 
 
 def _courteous(sentence: str) -> bool:

@@ -112,7 +112,7 @@ def _add_one(
     verdict = Verdict(same, 1.0, []) if same else duplicates.judge(core, connection, place, memory, embedded)
     if verdict.same is not None:
         return merge(core, transaction, place, verdict, memory, embedded, operation)
-    row = _new_row(core, place, memory, key)
+    row = new_row(core, place, memory, key)
     insert(core, transaction, place, row, verdict, embedded, operation)
     if memory.supersedes is not None:
         _supersede(core, transaction, place, memory.supersedes, row.id, operation)
@@ -162,7 +162,8 @@ def _with_id(connection: apsw.Connection, place: Place, memory: NewMemory, key: 
     return row
 
 
-def _new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
+def new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
+    """Return a memory as a row that is not inserted yet."""
     now = core.clock()
     created_at = now if memory.created_at is None else memory.created_at
     return Row(

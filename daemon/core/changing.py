@@ -23,7 +23,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.store import history, namespaces, present, rows, turns, vectors
+from memoryd.daemon.store import history, namespaces, present, rows, thoughts, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
@@ -88,6 +88,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
                 history.record(connection, operation, row.id, namespace, row)
         gone = [row for row in found.values() if row.tier != L0]
         rows.delete(connection, [row.row for row in gone])
+        thoughts.forget(connection, [key for row in found.values() for key in _said(row)])
         _delete_turns(core, transaction, [row.id for row in found.values() if row.tier == L0], operation)
         transaction.after_commit(lambda: _forget(core, gone))
         return Deleted(ids=list(found), operation=operation)
@@ -104,6 +105,12 @@ def resolve(connection: apsw.Connection, prefix: str, condition: str) -> Row:
         if turn is None:
             raise
         return turns.as_row(turn)
+
+
+def _said(row: Row) -> list[str]:
+    """Return the keys of the turns that a memory is made of, its own among them."""
+    parts = msgspec.json.decode(row.metadata).get("turns") if row.turns > 1 else None
+    return [row.id, *(part for part in parts or () if isinstance(part, str))]
 
 
 def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operation: int) -> None:

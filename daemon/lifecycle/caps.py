@@ -1,7 +1,7 @@
 """Caps: L1 over its limit passes its least recent memories on to L2; L2 over its limit loses its weakest.
 
-Both limits are per namespace. L1 goes by (last use, importance); L2 by confidence x recency, where confidence is the
-metadata's number of that name, else the importance. Pinned memories count, but never go.
+The limits are per namespace; extracted facts have one of their own, in whatever tier they are. L1 goes by (last use, importance); L2 by confidence x recency, where confidence is the
+metadata's number of that name, else the importance; so do facts, corrections last. Pinned memories count, but never go.
 """
 
 from collections import Counter
@@ -10,8 +10,10 @@ from typing import Any
 
 import apsw
 
+from memoryd.daemon.cognition.extracting import CORRECTION
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import sweeping
+from memoryd.daemon.lifecycle.learning import SOURCE
 from memoryd.daemon.lifecycle.removing import remove
 from memoryd.daemon.lifecycle.sweeping import DAY_S, Leaf
 from memoryd.daemon.lifecycle.work import Step, Work
@@ -33,6 +35,13 @@ _WEAKEST = (
     f"SELECT m.row, m.id, {_CONFIDENCE} * pow(0.5, max(0, ?2 - {_USED}) / ?3) AS worth FROM memories m"
     f" WHERE m.tier = 'L2' AND m.namespace = ?1 AND NOT m.pinned ORDER BY worth, {_USED}, m.row LIMIT ?4"
 )
+_MANY_FACTS = f"SELECT m.namespace, count(*) FROM memories m WHERE m.source = '{SOURCE}' GROUP BY 1 HAVING count(*) > ? ORDER BY 1"
+# What corrected an agent goes last.
+_WEAKEST_FACTS = (
+    f"SELECT m.row, m.id, {_CONFIDENCE} * pow(0.5, max(0, ?2 - {_USED}) / ?3) AS worth FROM memories m"
+    f" WHERE m.source = '{SOURCE}' AND m.namespace = ?1 AND NOT m.pinned"
+    f" ORDER BY m.type = '{CORRECTION}', worth, {_USED}, m.row LIMIT ?4"
+)
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
@@ -44,6 +53,9 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         if settings.max_facts:
             for namespace, count in _over(connection, "L2", settings.max_facts):
                 yield from _weakest(core, connection, namespace, count, now)
+        if limit := core.config.cognition.max_facts:
+            for namespace, count in _facts(connection, limit):
+                yield from _least_facts(core, connection, namespace, count, now)
 
 
 def _over(connection: apsw.Connection, tier: str, limit: int) -> list[tuple[int, int]]:
@@ -68,12 +80,26 @@ def _weakest(core: Core, connection: apsw.Connection, namespace: int, count: int
         yield Step("delete", id, f"{why}; confidence x recency {worth:.3f}", row)
 
 
+def _facts(connection: apsw.Connection, limit: int) -> list[tuple[int, int]]:
+    found: Any = connection.execute(_MANY_FACTS, (limit,)).fetchall()
+    return list(found)
+
+
+def _least_facts(core: Core, connection: apsw.Connection, namespace: int, count: int, now: float) -> Iterator[Step]:
+    limit = core.config.cognition.max_facts
+    why = f"{core.store.namespaces.name(namespace) or 'the root'} has {count} extracted facts, its limit is {limit}"
+    values = (namespace, now, core.config.tiers.registry_half_life_days * DAY_S, count - limit)
+    found: Any = connection.execute(_WEAKEST_FACTS, values)
+    for row, id, worth in found:
+        yield Step("delete", id, f"{why}; confidence x recency {worth:.3f}", row)
+
+
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
     """Carry out one slice."""
     counts = sweeping.apply(core, transaction, [step for step in planned if step.action != "delete"], operation)
     weak = [step.data for step in planned if step.action == "delete"]
     present = rows.by_rows(transaction.connection, weak)
-    going = [row for row in present.values() if row.tier == "L2" and not row.pinned]
+    going = [row for row in present.values() if (row.tier == "L2" or row.source == SOURCE) and not row.pinned]
     remove(core, transaction, going, operation)
     counts.update(deleted=len(going), skipped=len(weak) - len(going))
     return +counts

@@ -251,7 +251,7 @@ def _condense(core: Core) -> bool:
 
 
 def _condensed(core: Core, content: str) -> str:
-    provider, embed = core.cognition.provider, _embedder(core)
+    provider, embed = core.cognition.provider, embedder(core)
     try:
         return provider.condense(content, embed)
     except Exception as error:
@@ -259,7 +259,9 @@ def _condensed(core: Core, content: str) -> str:
         return RULES.condense(content, embed)
 
 
-def _embedder(core: Core) -> Callable[[Sequence[str]], NDArray[np.float32] | None]:
+def embedder(core: Core) -> Callable[[Sequence[str]], NDArray[np.float32] | None]:
+    """Return what gives the vectors of sentences, as the active model makes them."""
+
     def embed(texts: Sequence[str]) -> NDArray[np.float32] | None:
         found = core.embedding.text_vectors(texts)
         made = [given[1] for given in found if given is not None]
@@ -278,5 +280,9 @@ def _asked(core: Core, job: str, limit: int) -> tuple[list[str], list[Thing]]:
         active = turns.by_keys(connection, keys) if keys else {}
         present = rows.by_ids(connection, [key for key in keys if key not in active]) if keys else {}
     things = [Thing(key, turn.namespace, turn.role, turn.content, turn, None) for key, turn in active.items()]
-    things += [Thing(key, row.namespace, "", row.content, None, row) for key, row in present.items() if row.turns]
+    things += [
+        Thing(key, row.namespace, "", row.content, None, row)
+        for key, row in present.items()
+        if row.turns or job == "condense"
+    ]
     return keys, things

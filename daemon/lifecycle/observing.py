@@ -15,10 +15,11 @@ from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.adding import SHORT_CHARS
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import citing, gate, promoting
-from memoryd.daemon.store import namespaces, rows, turns
+from memoryd.daemon.lifecycle import citing, gate, promoting, thinking
+from memoryd.daemon.store import namespaces, rows, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import ALIVE
+from memoryd.daemon.store.thoughts import Heard
 from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.writer import Transaction
 
@@ -105,12 +106,27 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
                 place = place._replace(heard=results[-1].outcome == "accepted")
         turns.count(place.connection, number, "observed", len(results))
         accepted = sum(result.outcome == "accepted" for result in results)
+        _pass_on(place, taken, results)
         _make_room(place)
         core.active.follow(transaction, [number])
         transaction.after_commit(core.cognition.wake.set)
         return Observed(turns=results, accepted=accepted, skipped=len(results) - accepted)
 
     return core.store.write(job)
+
+
+def _pass_on(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
+    """Queue what was accepted to be thought about; what was seeded has no conversation that goes on."""
+    said = [
+        Heard(0, result.id, one.turn.role, _at(place, one.turn), one.turn.content)
+        for one, result in zip(taken, results, strict=True)
+        if result.outcome == "accepted" and result.id and one.importance is None
+    ]
+    cognition = place.core.config.cognition
+    thoughts.hear(
+        place.connection, (place.number, place.session), said, thinking.rests(cognition, place.session), place.now
+    )
+    place.transaction.after_commit(place.core.cognition.heard)
 
 
 def _one(place: Place, taken: Taken) -> ObservedTurn:

@@ -16,7 +16,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import turns
+from memoryd.daemon.store import thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.namespaces import check
 
@@ -84,6 +84,7 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
         ).fetchall()
         account = turns.flows(connection, condition)
         waiting = turns.waiting(connection, condition)
+        heard = thoughts.waiting(connection, condition)
         nodes: Any = connection.execute(f"SELECT count(*) FROM nodes m WHERE {condition}").get
     active = core.active.of(reached)
     hot = {
@@ -96,6 +97,7 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
         namespaces=_namespaces(core, stored, active, account),
         flows=_summed(account),
         waiting=waiting,
+        heard=heard,
         nodes=nodes,
     )
 

@@ -149,6 +149,31 @@ CREATE TABLE cognition (
   job TEXT NOT NULL,
   PRIMARY KEY (job, id)
 ) STRICT, WITHOUT ROWID;
+-- Conversations that are to be thought about as a whole once they rest: one row for each kind of thought, so that a
+-- conversation is thought about once however often it was touched.
+CREATE TABLE thoughts (
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  session TEXT NOT NULL,
+  kind TEXT NOT NULL,          -- extract, summary
+  first_at REAL NOT NULL,      -- when the first turn came that it is about
+  due_at REAL NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,  -- failures in a row
+  PRIMARY KEY (namespace, session, kind)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX thoughts_due ON thoughts (due_at);
+-- The turns that they are about: L0 may have dropped them by then. Bounded, the oldest go first.
+CREATE TABLE heard (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  session TEXT NOT NULL,
+  kind TEXT NOT NULL,          -- the thought that it is for
+  key TEXT NOT NULL,           -- of the turn
+  role TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  content TEXT NOT NULL        -- its beginning
+) STRICT;
+CREATE INDEX heard_order ON heard (namespace, session, kind, id);
+CREATE INDEX heard_key ON heard (key);  -- a turn that is deleted is not thought about
 -- Observed turns that were not kept, with the reason; bounded, the oldest go first.
 CREATE TABLE skipped (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -327,6 +352,29 @@ CREATE TABLE mentions (
   PRIMARY KEY (name, memory)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mentions_memory ON mentions (memory);
+
+-- What was dreamt of: equal inputs are not dreamt of again. What a workspace's dreams have seen, by note.
+CREATE TABLE dreams (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  subject TEXT NOT NULL,         -- "workspace 3", "namespace acme/api"
+  workspace INTEGER REFERENCES workspaces (id) ON DELETE CASCADE,
+  at REAL NOT NULL,
+  inputs BLOB NOT NULL,          -- SHA-256 of all that was read
+  result BLOB NOT NULL,          -- of the same with what was made of it
+  state TEXT NOT NULL,           -- begun, done, unchanged, undone
+  before BLOB,                   -- SHA-256 of MEMORY.md; null: there was none
+  "after" BLOB,
+  backup TEXT,                   -- where the old MEMORY.md is, relative to the root; null: it did not change
+  diary TEXT
+) STRICT;
+CREATE INDEX dreams_subject ON dreams (subject);
+CREATE INDEX dreams_workspace ON dreams (workspace);
+CREATE TABLE dreamt (
+  workspace INTEGER NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+  note BLOB NOT NULL,            -- of SHA-256 of its normalised text
+  date TEXT NOT NULL,            -- YYYY-MM-DD; empty: before the first dream
+  PRIMARY KEY (workspace, note)
+) STRICT, WITHOUT ROWID;
 """
 
 MIGRATIONS: tuple[str, ...] = (_FIRST,)

@@ -196,6 +196,13 @@ def _observe(world: World) -> Iterator[Call[Any]]:
     world.settle()
 
 
+def _complete(world: World) -> Iterator[Call[Any]]:
+    for text in (*SECRETS, *OWN):
+        yield protocol.CompleteTask(outcome="failed", output=text)
+    yield from _placed(protocol.CompleteTask, outcome="completed", output="The release branch is cut", task="release")
+    world.settle()
+
+
 def _forgets(world: World) -> Iterator[Call[Any]]:
     for id in IDS:
         if id != OWN_IDS[0]:
@@ -253,6 +260,7 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.Tiers: lambda world: _placed(protocol.Tiers),
     protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
     protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
+    protocol.EndSession: lambda world: _placed(protocol.EndSession, session="talk"),
     protocol.Observe: _observe,
     protocol.GraphNodes: _nodes,
     protocol.GraphEdges: _edges,
@@ -265,6 +273,10 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.DiffWorkspaces: _once(protocol.DiffWorkspaces(), protocol.DiffWorkspaces(workspace=BETA)),
     protocol.Remember: lambda world: _placed(protocol.Remember, text="A note", workspace=BETA),
     protocol.Forget: _forgets,
+    protocol.Dream: _once(protocol.Dream(place=BETA, dry_run=True), protocol.Dream(place=BETA, facts=True, dry_run=True)),
+    protocol.Summarize: _once(
+        protocol.Summarize(messages=[protocol.Message(id="1", role="user", content=SECRETS[0])], max_tokens=100)
+    ),
     protocol.ExportMemories: _exports,
     protocol.Workspaces: _once(protocol.Workspaces()),
     protocol.GetWorkspace: _once(protocol.GetWorkspace(workspace=BETA), protocol.GetWorkspace(workspace="/")),
@@ -278,6 +290,7 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.Feedback: _by_id(protocol.Feedback, useful=True, note="seen"),
     protocol.Tag: _by_id(protocol.Tag, tags=["seen"]),
     protocol.Undo: _undo,
+    protocol.CompleteTask: _complete,
     protocol.Add: _add,
     protocol.AddMany: _add_many,
     protocol.Share: _shares,

@@ -1,0 +1,61 @@
+"""task done, task failed, session end: what came of tasks and sessions."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.calls import complete_task, end_session
+from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.memories import added_text, content_of
+from memoryd.client.memctl.output import show
+from memoryd.client.protocol import SessionEnded
+
+_NAMES = {"extract": "facts are drawn out of it", "summary": "it is summed up"}
+
+
+def _task_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("output", metavar="OUTPUT", help="what came of it; `-` reads standard input")
+    parser.add_argument("--task", default="", metavar="TEXT", help="what was to be done")
+    parser.add_argument("--session", default="", help="the conversation that it belongs to")
+    add_reach(parser)
+
+
+def _done(args: Namespace) -> None:
+    _completed(args, "completed")
+
+
+def _failed(args: Namespace) -> None:
+    _completed(args, "failed")
+
+
+def _completed(args: Namespace, outcome: str) -> None:
+    call = complete_task(outcome, content_of(args.output), task=args.task, session=args.session)
+    added = send(args, call)
+    show(args, added, lambda: added_text(added))
+
+
+def _end_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION", help="the conversation that is over")
+    add_reach(parser)
+
+
+def _end(args: Namespace) -> None:
+    ended = send(args, end_session(args.session))
+    show(args, ended, lambda: _ended_text(ended))
+
+
+def _ended_text(ended: SessionEnded) -> str:
+    if not ended.waiting:
+        return "Nothing new was observed in this session."
+    return f"In the background: {', '.join(_NAMES.get(kind, kind) for kind in ended.waiting)}."
+
+
+COMMANDS = {
+    "task done": Command(_task_arguments, _done, '  memctl task done "Valkey 8 runs in staging" --task "add a cache"'),
+    "task failed": Command(
+        _task_arguments,
+        _failed,
+        '  memctl task failed "The driver has no cluster mode; use version 6" --task "add a cache"',
+    ),
+    "session end": Command(_end_arguments, _end, "  memctl session end work-17 --namespace acme/api"),
+}

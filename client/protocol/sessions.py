@@ -1,0 +1,35 @@
+"""Sessions and tasks: what came of them."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from memoryd.client.protocol.base import Scoped
+from memoryd.client.protocol.memories import Added
+
+
+class SessionEnded(Struct, kw_only=True):
+    """What is thought about an ended session now: `extract` (facts), `summary`; empty when nothing new was observed."""
+
+    waiting: list[str]
+
+
+class EndSession(Scoped[SessionEnded], kw_only=True, frozen=True):
+    """Say that a conversation is over: facts are drawn out of it and it is summed up at once, in the background.
+
+    Without this it happens when the conversation rests. A later summary of the same session replaces this one.
+    """
+
+    session: str
+
+
+class CompleteTask(Scoped[Added], kw_only=True, frozen=True):
+    """Keep what came of a task for the next sessions: a note, or a lesson where it failed.
+
+    It lives as long as its source `task_completion` says, and a long output is condensed in the background.
+    """
+
+    outcome: Literal["completed", "failed", "partial", "cancelled"]
+    output: str
+    task: str = ""
+    session: str = ""

@@ -1,0 +1,193 @@
+"""Thinking about whole conversations once they rest: facts are drawn out of them, sessions are summed up.
+
+The queue is on disk (`store/thoughts.py`). A thought is finished by one transaction that writes its outcome and takes its
+turns out of the queue, so a crash loses nothing and repeats nothing; a failure puts it off, and after several it is given
+up and counted. At a stop the rules work off what facts wait, within a limit; the rest is there after the start.
+
+Threads: one of its own at low priority. `step` may be called where that is not running.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from memoryd.client.protocol import EndSession, SessionEnded
+from memoryd.daemon.cognition.provider import RULES, Provider
+from memoryd.daemon.config import CognitionConfig
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.lifecycle import learning, summarising
+from memoryd.daemon.lifecycle.learning import Finish
+from memoryd.daemon.process import be_nice
+from memoryd.daemon.store import namespaces, thoughts
+from memoryd.daemon.store.thoughts import Heard, Key, Rest, Thought
+from memoryd.daemon.store.writer import Transaction
+
+_ATTEMPTS = 5
+_BACK_OFF_S = 60.0  # doubled with each failure
+_LOOK_EVERY_S = 5.0  # at most: the clock may be set
+_TROUBLE_S = 1.0
+_NEVER_S = 10 * 365 * 86_400.0
+_LONGEST_SUMMARY_S = 3_600.0
+
+log = logging.getLogger(__name__)
+
+
+class Kind(NamedTuple):
+    """A kind of thought: what does it, and how many characters of turns it is given at once."""
+
+    think: Callable[[Core, Provider, Key, Sequence[Heard]], Finish]
+    max_chars: int
+
+
+KINDS: dict[str, Kind] = {
+    learning.KIND: Kind(learning.think, 12_000),
+    summarising.KIND: Kind(summarising.think, 48_000),
+}
+
+
+def rests(config: CognitionConfig, session: str) -> list[Rest]:
+    """Return what a conversation is thought about, and when; one without a name is no session to sum up."""
+    found = []
+    if config.extract:
+        found.append(Rest(learning.KIND, config.quiet_s, max(config.longest_s, config.quiet_s)))
+    if session:
+        after = config.summary_after_s or _NEVER_S
+        found.append(Rest(summarising.KIND, after, max(_LONGEST_SUMMARY_S, after)))
+    return found
+
+
+def end(core: Core, call: EndSession) -> "Future[SessionEnded]":
+    """Think about a session at once; the future says what that is."""
+    place = namespaces.check(call.namespace)
+
+    def job(transaction: Transaction) -> SessionEnded:
+        number = core.store.namespaces.number(place)
+        if number is None:
+            return SessionEnded(waiting=[])
+        transaction.after_commit(core.cognition.thoughts.set)
+        return SessionEnded(waiting=thoughts.hurry(transaction.connection, number, call.session, core.clock()))
+
+    return core.store.write(job)
+
+
+def step(core: Core) -> bool:
+    """Think one thought that is due; tell whether there was one."""
+    if core.embedding.active is None and core.embedding.state().state in ("loading", "fetching"):
+        return False  # it will be there soon, and repetitions are known by it
+    with core.store.reading() as connection:
+        thought = thoughts.next_due(connection)
+    if thought is None or thought.due_at > core.clock():
+        return False
+    think(core, thought, core.cognition.provider)
+    return True
+
+
+def think(core: Core, thought: Thought, provider: Provider) -> None:
+    """Think about the oldest turns of a conversation and write what comes of it."""
+    key, kind = thought.key, KINDS[thought.key.kind]
+    with core.store.reading() as connection:
+        heard = thoughts.about(connection, key, kind.max_chars)
+    try:
+        finish = kind.think(core, provider, key, heard)
+    except Exception as error:
+        _put_off(core, thought, error)
+        return
+
+    def job(transaction: Transaction) -> None:
+        connection = transaction.connection
+        finish(transaction, thoughts.still(connection, heard))
+        thoughts.done(connection, key, heard, core.clock())
+
+    try:
+        core.store.write(job).result()
+    except Exception as error:
+        _put_off(core, thought, error)
+
+
+def _put_off(core: Core, thought: Thought, error: Exception) -> None:
+    attempts = thought.attempts + 1
+    log.warning("thinking (%s) failed, attempt %d of %d: %s", thought.key.kind, attempts, _ATTEMPTS, error)
+    not_before = core.clock() + _BACK_OFF_S * 2**thought.attempts
+
+    def job(transaction: Transaction) -> None:
+        if attempts >= _ATTEMPTS:
+            thoughts.give_up(transaction.connection, thought.key)
+        else:
+            thoughts.failed(transaction.connection, thought, not_before)
+
+    core.store.write(job).result()
+
+
+def flush(core: Core, limit_s: float) -> None:
+    """Draw out the facts that wait, by rules, for so long at most."""
+    end_at = time.monotonic() + limit_s
+    with core.store.reading() as connection:
+        waiting = thoughts.everything(connection, learning.KIND)
+    for thought in waiting:
+        for _ in range(thoughts.MAX_TURNS):  # a long conversation takes several portions
+            if time.monotonic() >= end_at:
+                return
+            with core.store.reading() as connection:
+                if not thoughts.about(connection, thought.key, 1):
+                    break
+            think(core, thought, RULES)
+
+
+class Thinker:
+    """The thread."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="thinker", daemon=True)
+
+    def start(self) -> None:
+        """Begin; what is overdue is done first."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and write down what can be within the limit; the rest stays in the queue."""
+        self._closing.set()
+        self._core.cognition.provider.close()
+        self._core.cognition.thoughts.set()
+        if self._thread.is_alive():
+            self._thread.join()
+            try:
+                flush(self._core, self._core.config.cognition.flush_s)
+            except Exception as error:
+                log.warning("what waits is thought about after the next start: %s", error)
+
+    def _run(self) -> None:
+        be_nice()
+        cognition = self._core.cognition
+        while not self._closing.is_set():
+            cognition.thoughts.clear()
+            cognition.expecting = False  # before the queue is read: what comes later sets the event
+            try:
+                while not self._closing.is_set() and self._step():
+                    pass
+                limit_s = self._until_due()
+            except Exception as error:
+                log.warning("thinking failed, it is tried again: %s", error)
+                limit_s = _TROUBLE_S
+            if not self._closing.is_set():
+                cognition.thoughts.wait(limit_s)
+
+    def _step(self) -> bool:
+        began = time.perf_counter()
+        done = step(self._core)
+        if done:
+            self._core.rest(time.perf_counter() - began)
+        return done
+
+    def _until_due(self) -> float | None:
+        """Return how long to wait, None for until something comes."""
+        with self._core.store.reading() as connection:
+            thought = thoughts.next_due(connection)
+        if thought is None:
+            return None
+        self._core.cognition.expecting = True
+        return min(_LOOK_EVERY_S, max(_TROUBLE_S / 10, thought.due_at - self._core.clock()))

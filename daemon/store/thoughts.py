@@ -1,0 +1,182 @@
+"""The queue of what is to be thought about whole conversations, on disk, and the turns that it is about.
+
+A conversation is a namespace and a session. Each kind of thought has one row for it, due some time after its last turn
+and no later than `longest_s` after its first, and its own copies of the turns. Who has thought takes away, in the
+transaction that writes the outcome, the turns that he was given and no others: so nothing is lost and nothing is done
+twice, whatever crashes, and turns that came meanwhile are thought about next.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from memoryd.daemon.store import turns
+
+MAX_TURNS = 200  # of a conversation, for each kind
+MAX_HEARD = 20_000  # in all
+KEPT_CHARS = 8_000  # of a turn
+GIVEN_UP = "not thought about"  # in the account, with the kind before it
+
+_UPSERT = (
+    "INSERT INTO thoughts (namespace, session, kind, first_at, due_at) VALUES (?1, ?2, ?3, ?4, ?4 + min(?5, ?6))"
+    " ON CONFLICT DO UPDATE SET due_at = max(min(excluded.first_at + ?5, first_at + ?6), due_at * (attempts > 0))"
+)
+_TAKE = "SELECT id, key, role, created_at, content FROM heard WHERE namespace = ? AND session = ? AND kind = ?"
+_TRIM = (
+    "DELETE FROM heard WHERE namespace = ?1 AND session = ?2 AND kind = ?3 AND id <= (SELECT id FROM heard"
+    " WHERE namespace = ?1 AND session = ?2 AND kind = ?3 ORDER BY id DESC LIMIT 1 OFFSET ?4) RETURNING 1"
+)
+_TRIM_ALL = (
+    "DELETE FROM heard WHERE id <= (SELECT id FROM heard ORDER BY id DESC LIMIT 1 OFFSET ?) RETURNING namespace, kind"
+)
+_EMPTY = (
+    "DELETE FROM thoughts WHERE NOT EXISTS (SELECT 1 FROM heard h WHERE h.namespace = thoughts.namespace"
+    " AND h.session = thoughts.session AND h.kind = thoughts.kind)"
+)
+
+
+class Rest(NamedTuple):
+    """When a kind of thought is due: so long after the last turn, at most so long after the first."""
+
+    kind: str
+    quiet_s: float
+    longest_s: float
+
+
+Place = tuple[int, str]  # a conversation: namespace and session
+
+
+class Key(NamedTuple):
+    """One row of the queue."""
+
+    namespace: int
+    session: str
+    kind: str
+
+
+class Thought(NamedTuple):
+    """What is to be thought about, since when it is due, and how often that failed."""
+
+    key: Key
+    due_at: float
+    attempts: int
+
+
+class Heard(NamedTuple):
+    """One turn of a conversation; `id` gives the order."""
+
+    id: int
+    key: str
+    role: str
+    created_at: float
+    content: str
+
+
+def hear(connection: apsw.Connection, place: Place, said: Sequence[Heard], rests: Iterable[Rest], now: float) -> None:
+    """Queue turns of one conversation for each kind of thought; the oldest go where there are too many."""
+    for rest in rests if said else ():
+        key = Key(*place, rest.kind)
+        connection.execute(_UPSERT, (*key, now, rest.quiet_s, rest.longest_s))
+        connection.executemany(
+            "INSERT INTO heard (namespace, session, kind, key, role, created_at, content) VALUES (?,?,?,?,?,?,?)",
+            ((*key, one.key, one.role, one.created_at, one.content[:KEPT_CHARS]) for one in said),
+        )
+        gone = len(connection.execute(_TRIM, (*key, MAX_TURNS)).fetchall())
+        turns.count(connection, key.namespace, f"{rest.kind}: {GIVEN_UP}", gone)
+    if said:
+        _bound(connection)
+
+
+def _bound(connection: apsw.Connection) -> None:
+    # Numbers are given in order, so their span is never less than how many there are: the count is seldom needed.
+    span: Any = connection.execute("SELECT max(id) - min(id) FROM heard").get
+    if (span or 0) < MAX_HEARD:
+        return
+    gone: list[Any] = connection.execute(_TRIM_ALL, (MAX_HEARD,)).fetchall()
+    for namespace, kind in gone:
+        turns.count(connection, namespace, f"{kind}: {GIVEN_UP}")
+    if gone:
+        connection.execute(_EMPTY)
+
+
+def hurry(connection: apsw.Connection, namespace: int, session: str, now: float) -> list[str]:
+    """Make everything of a conversation due now; return the kinds."""
+    found: Any = connection.execute(
+        "UPDATE thoughts SET due_at = min(due_at, ?3) WHERE namespace = ?1 AND session = ?2 RETURNING kind",
+        (namespace, session, now),
+    )
+    return sorted(kind for (kind,) in found)
+
+
+def next_due(connection: apsw.Connection) -> Thought | None:
+    """Return what is due first, whether it is already or not."""
+    sql = "SELECT namespace, session, kind, due_at, attempts FROM thoughts ORDER BY due_at LIMIT 1"
+    found: Any = connection.execute(sql).fetchone()
+    return None if found is None else Thought(Key(*found[:3]), *found[3:])
+
+
+def everything(connection: apsw.Connection, kind: str) -> list[Thought]:
+    """Return all of a kind, the first due first."""
+    sql = "SELECT namespace, session, kind, due_at, attempts FROM thoughts WHERE kind = ? ORDER BY due_at"
+    found: Any = connection.execute(sql, (kind,))
+    return [Thought(Key(*values[:3]), *values[3:]) for values in found]
+
+
+def about(connection: apsw.Connection, key: Key, max_chars: int) -> list[Heard]:
+    """Return the oldest turns of a thought, as many as have so many characters, at least one."""
+    found: Any = connection.execute(f"{_TAKE} ORDER BY id", key)
+    taken: list[Heard] = []
+    for values in found:
+        max_chars -= len(values[-1])
+        if taken and max_chars < 0:
+            break
+        taken.append(Heard(*values))
+    return taken
+
+
+def done(connection: apsw.Connection, key: Key, taken: Sequence[Heard], now: float) -> None:
+    """Take away what was thought about; what came meanwhile stays, with the time of its own."""
+    connection.executemany("DELETE FROM heard WHERE id = ?", ((one.id,) for one in taken))
+    rest: Any = connection.execute(f"{_TAKE} ORDER BY id LIMIT 1", key).fetchone()
+    if rest is None:
+        connection.execute("DELETE FROM thoughts WHERE namespace = ? AND session = ? AND kind = ?", key)
+        return
+    sql = "UPDATE thoughts SET attempts = 0, first_at = ?4 WHERE namespace = ?1 AND session = ?2 AND kind = ?3"
+    connection.execute(sql, (*key, now))
+
+
+def failed(connection: apsw.Connection, thought: Thought, not_before: float) -> None:
+    """Put a thought off; its turns stay."""
+    connection.execute(
+        "UPDATE thoughts SET attempts = attempts + 1, due_at = ?4 WHERE namespace = ?1 AND session = ?2 AND kind = ?3",
+        (*thought.key, not_before),
+    )
+
+
+def give_up(connection: apsw.Connection, key: Key) -> None:
+    """Drop a thought with its turns, and count them."""
+    where = "WHERE namespace = ? AND session = ? AND kind = ?"
+    gone = len(connection.execute(f"DELETE FROM heard {where} RETURNING 1", key).fetchall())
+    connection.execute(f"DELETE FROM thoughts {where}", key)
+    turns.count(connection, key.namespace, f"{key.kind}: {GIVEN_UP}", gone)
+
+
+def forget(connection: apsw.Connection, keys: Iterable[str]) -> None:
+    """Take out turns that were deleted: nothing of them is to be kept."""
+    connection.executemany("DELETE FROM heard WHERE key = ?", ((key,) for key in keys))
+
+
+def waiting(connection: apsw.Connection, condition: str) -> dict[str, int]:
+    """Return for each kind how many turns in the namespaces of `condition` (alias `m`) wait."""
+    sql = f"SELECT m.kind, count(*) FROM heard m WHERE {condition} GROUP BY 1 ORDER BY 1"
+    found: Any = connection.execute(sql)
+    return dict(found)
+
+
+def still(connection: apsw.Connection, heard: Sequence[Heard]) -> list[Heard]:
+    """Return those of some turns that are still in the queue."""
+    marks = ", ".join("?" * len(heard))
+    found: Any = connection.execute(f"SELECT id FROM heard WHERE id IN ({marks})", [one.id for one in heard])
+    left = {id for (id,) in found}
+    return [one for one in heard if one.id in left]
