@@ -17,6 +17,7 @@ from memoryd.daemon.documents.globs import Level, check_globs, level
 from memoryd.daemon.documents.ignore import Rules
 
 GLOBS = ("MEMORY.md", "memory/**/*.md")
+DREAMS = "memory/dreams"  # diaries say what holds no longer, so they are not for searches
 
 
 class _Folder(NamedTuple):
@@ -78,7 +79,8 @@ class _Walk:
         name, path = entry.name, folder.path + entry.name
         if entry.is_dir(follow_symlinks=False):
             inner = folder.level.into(name)
-            if inner and name != ".git" and self._wanted(f"{path}/", folder.chain) and self._named(path):
+            is_meant = inner and name != ".git" and path != DREAMS
+            if inner and is_meant and self._wanted(f"{path}/", folder.chain) and self._named(path):
                 yield _Folder(f"{path}/", inner, folder.chain)
         elif entry.is_symlink():
             if (folder.level.names(name) or (_leads_to_folder(entry) and folder.level.into(name))) and self._wanted(

@@ -5,7 +5,7 @@ To add a job: its module beside this one, a row here, a row in `JOBS`. A differe
 
 from collections.abc import Iterable
 
-from memoryd.daemon.lifecycle import caps, clustering, expiring, promoting, scanning, sweeping, trim, upkeep
+from memoryd.daemon.lifecycle import caps, clustering, dream_job, expiring, promoting, scanning, sweeping, trim, upkeep
 from memoryd.daemon.lifecycle.work import Work
 from memoryd.scheduler.jobs import JOBS
 
@@ -17,6 +17,7 @@ WORK: dict[str, Work] = {
     "cluster": clustering.CLUSTER,
     "embed": upkeep.EMBED,
     "workspaces": scanning.SCAN,
+    "dream": dream_job.DREAM,
     "checkpoint": upkeep.CHECKPOINT,
     "optimize": upkeep.OPTIMIZE,
     "trim": trim.TRIM,

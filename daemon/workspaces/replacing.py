@@ -62,6 +62,17 @@ def change_file(root: Path, relative: str, change: Change, *, create: bool = Fal
         raise _sentence(shown, error) from None
 
 
+def remove_file(root: Path, relative: str, check: Change) -> None:
+    """Delete a file below `root` if `check`, which is given what is in it, raises nothing; nobody's save is lost."""
+    *folders, name = relative.split("/")
+    shown = f"{root}/{relative}"
+    try:
+        with _folder(root, folders, create=False) as folder, _locked(folder, shown):
+            _Replacing(folder, name, shown, check, create=False).remove()
+    except OSError as error:
+        raise _sentence(shown, error) from None
+
+
 def read_file(root: Path, relative: str) -> bytes:
     """Return the bytes of a file below `root`; raise a sentence for whatever is in the way."""
     *folders, name = relative.split("/")
@@ -98,6 +109,22 @@ class _Replacing:
                 continue
             os.fsync(self.folder)
             return written
+        raise self._busy()
+
+    def remove(self) -> None:
+        """Take the file out, and put it back if it is not the one that was checked or somebody is writing it."""
+        old = _read(self.folder, self.name, self.shown)
+        self.change(old.data if old else None)
+        if old is None:
+            return
+        aside = f"{PREFIX}{secrets.token_hex(8)}.tmp"
+        exchange.rename(self.folder, self.name, aside, NO_REPLACE)
+        out, is_final = self._came_out(aside)
+        if is_final and out.data == old.data:
+            _drop(self.folder, aside)
+            os.fsync(self.folder)
+            return
+        exchange.rename(self.folder, aside, self.name, NO_REPLACE)
         raise self._busy()
 
     def _busy(self) -> Busy:

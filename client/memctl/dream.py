@@ -1,0 +1,103 @@
+"""dream: MEMORY.md of workspaces, or the memories of a namespace, put in order."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.memctl.arguments import Usage
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.notes import place_of
+from memoryd.client.memctl.output import columns, complain, paint, show
+from memoryd.client.memctl.place import short_path
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.table import count, one_line, shorten
+from memoryd.client.protocol import Dream, DreamReport, DreamStep, Dreamt, Progress
+
+_TIMEOUT_S = 600.0  # without a sign of life: a language model takes its time
+_STYLES = {"take": "green", "outdated": "red", "repeat": "yellow"}
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "place",
+        nargs="?",
+        metavar="PLACE",
+        help="a workspace (its namespace or a path inside) or a namespace; left out: all workspaces with daily files",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show what would become of what; change nothing")
+    parser.add_argument("--force", action="store_true", help="also what was dreamt of, and if MEMORY.md halves")
+    parser.add_argument("--facts", action="store_true", help="the memories of a namespace, if a workspace has its name")
+    parser.add_argument(
+        "--undo", nargs="?", const="", metavar="DATE", help="put back MEMORY.md as before the latest dream (of a day)"
+    )
+
+
+def _run(args: Namespace) -> int:
+    if args.undo is not None and args.place is None:
+        raise Usage("--undo needs the workspace that is meant.")
+    call = Dream(
+        place=None if args.place is None else place_of(args.place),
+        facts=args.facts,
+        dry_run=args.dry_run,
+        force=args.force,
+        undo=args.undo is not None,
+        date=args.undo or None,
+    )
+    with client_for(args) as client, ProgressBar("dream") as progress:
+        client.timeout_s = max(client.timeout_s, _TIMEOUT_S)
+
+        def on_progress(event: Progress) -> None:
+            progress.update(event.done, event.total, f"dream: {event.stage}")
+
+        done = client.call(call, on_progress)
+    show(args, done.dreams, lambda: _text(done))
+    refused = [report for report in done.dreams if report.outcome == "refused"]
+    return complain(f"{refused[0].place}: {refused[0].problem}", 1) if refused else 0
+
+
+def _text(done: Dreamt) -> str:
+    if not done.dreams:
+        return "No workspace has daily files (memory/YYYY-MM-DD.md)."
+    return "\n\n".join(_report(report) for report in done.dreams)
+
+
+def _report(report: DreamReport) -> str:
+    lines = [f"{paint(report.place or 'the root', 'bold')}: {_outcome(report)}"]
+    lines += [_step(step) for step in report.steps]
+    if report.passing:
+        lines.append(f"  {count(report.passing, 'note')} of a day only left in the daily files.")
+    if report.diary:
+        lines.append(f"Diary: {short_path(report.diary)}")
+    return "\n".join(lines)
+
+
+def _outcome(report: DreamReport) -> str:
+    sizes = f"{report.chars_before:,} → {report.chars_after:,} characters, by {report.by}"
+    where = short_path(report.path) if report.path else "its memories"
+    match report.outcome:
+        case "written":
+            back = f"`memctl undo {report.operation}`" if report.operation else f"`memctl dream {report.place} --undo`"
+            return f"{where} put in order ({sizes}). {back} takes it back."
+        case "planned":
+            return f"{where} would be put in order ({sizes}). Nothing was changed."
+        case "undone":
+            return f"{where} is as it was before the dream."
+        case "unchanged":
+            return report.problem or "It is in order; nothing was changed."
+        case _:
+            return report.problem
+
+
+def _step(step: DreamStep) -> str:
+    origin = step.source if "." in step.source else step.source[:8]
+    kept = f" → {step.kept}" if step.kept else ""
+    told = f"{step.text}{kept} ({origin}{f'; {step.reason}' if step.action == 'outdated' and step.reason else ''})"
+    return paint(f"  {step.action:8} ", _STYLES[step.action]) + shorten(one_line(told), max(60, columns() - 12))
+
+
+COMMANDS = {
+    "dream": Command(
+        _arguments,
+        _run,
+        "  memctl dream notes --dry-run\n  memctl dream\n  memctl dream notes --undo\n  memctl dream acme/api --facts",
+    )
+}

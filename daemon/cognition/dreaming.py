@@ -1,0 +1,110 @@
+"""What becomes of notes that speak of like things, by rules. The oldest comes first, the newest is looked at first.
+
+A note stays unless a newer one that stays says the same or puts it out of date. Where two say the same, the one that
+stands already is kept. A note of a day that states nothing lasting is passing. Nothing is written anew: what is kept
+is an input, word by word.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.daemon.cognition import subjects
+
+_BREATH_S = 0.0005  # after each note: rules are Python, which other threads wait for
+
+Judgement = Literal["keep", "passing", "repeats", "outdated"]
+
+
+class Note(NamedTuple):
+    """A statement. `stands`: it is in MEMORY.md, or a memory, already; otherwise it is from a daily file."""
+
+    text: str
+    date: str
+    stands: bool
+
+
+class Fate(NamedTuple):
+    """What becomes of a note; `by` is the note that is kept for it."""
+
+    judgement: Judgement
+    by: int | None = None
+    reason: str = ""
+
+
+class Likeness(NamedTuple):
+    """How alike notes are: cosines, shape (n, n); from which they are of one subject, say the same; who checks that."""
+
+    cosines: NDArray[np.float32]
+    subject: float
+    same: float
+    disagree: Callable[[str, str], str | None]
+
+
+def fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
+    """Return what becomes of each note."""
+    found = [Fate("keep")] * len(notes)
+    newer: list[int] = []  # those that are not passing, the newest first
+    for number in range(len(notes) - 1, -1, -1):
+        time.sleep(_BREATH_S)
+        found[number] = fate = _fate(notes, number, newer, likeness)
+        if fate.judgement != "passing":
+            newer.append(number)
+        # What says the same as something outdated is outdated as well; what is kept stands at the end of the chain.
+        while fate.by is not None and found[fate.by].by is not None:
+            behind = found[fate.by]
+            is_repeat = fate.judgement == behind.judgement == "repeats"
+            fate = Fate("repeats" if is_repeat else "outdated", behind.by, behind.reason or fate.reason)
+        found[number] = fate
+    return _settled(notes, found)
+
+
+def _fate(notes: Sequence[Note], number: int, newer: Sequence[int], likeness: Likeness) -> Fate:
+    note = notes[number]
+    if not note.stands and not subjects.is_durable(note.text):
+        return Fate("passing")
+    near = [(other, float(likeness.cosines[number, other])) for other in newer]
+    for other, cosine in near:
+        if _same(note.text, notes[other].text, cosine, likeness):
+            return Fate("repeats", other)
+    for other, cosine in near:
+        if cosine >= likeness.subject and (reason := subjects.outdated(note.text, notes[other].text)):
+            return Fate("outdated", other, reason)
+    return Fate("keep")
+
+
+def _same(older: str, newer: str, cosine: float, likeness: Likeness) -> bool:
+    if " ".join(older.split()).casefold().rstrip(".") == " ".join(newer.split()).casefold().rstrip("."):
+        return True
+    return cosine >= likeness.same and likeness.disagree(older, newer) is None
+
+
+def _settled(notes: Sequence[Note], found: list[Fate]) -> list[Fate]:
+    """Keep the note that stands where a new one merely repeats it."""
+    for number, fate in enumerate(found):
+        if fate.judgement != "repeats" or fate.by is None or not notes[number].stands or notes[fate.by].stands:
+            continue
+        new = fate.by
+        if found[new].judgement == "keep":
+            found = [Fate(f.judgement, number, f.reason) if f.by == new else f for f in found]
+            found[number], found[new] = Fate("keep"), Fate("repeats", number)
+    return found
+
+
+def groups(cosines: NDArray[np.float32], floor: float) -> Iterator[list[int]]:
+    """Yield the notes that hang together by cosines of at least `floor`, in their order."""
+    waiting = np.ones(len(cosines), bool)
+    for first in range(len(cosines)):
+        if not waiting[first]:
+            continue
+        waiting[first] = False
+        group, edge = [first], [first]
+        while edge:
+            near = np.flatnonzero(waiting & (cosines[edge.pop()] >= floor)).tolist()
+            waiting[near] = False
+            group += near
+            edge += near
+        yield sorted(group)

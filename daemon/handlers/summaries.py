@@ -1,0 +1,16 @@
+"""Handler of running summaries; who waits for a language model has a thread of its own."""
+
+from concurrent.futures import Future
+
+from memoryd.client.protocol import Summarize, Summarized
+from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.lifecycle import running_summary
+
+
+@handles(Summarize, lane="bulk")
+def summarize(context: Context, call: Summarize) -> "Summarized | Future[Summarized]":
+    """Sum up the older part of a conversation."""
+    core = context.core
+    if call.wait:
+        return core.workspaces.apart("summarize", lambda: running_summary.summarize(core, call))
+    return running_summary.summarize(core, call)

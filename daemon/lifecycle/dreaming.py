@@ -1,0 +1,269 @@
+"""A dream of a workspace: MEMORY.md is put in order with what the daily files `memory/YYYY-MM-DD.md` say.
+
+Notes that no dream has seen are compared with the items of MEMORY.md (`cognition/dreaming.py`); what becomes of them
+is a draft, which `keeping` writes. Daily files are only read. Those in sub-folders of `memory/` belong to namespaces of
+their own and are left alone. What is dreamt of is noted by hash, so no restart makes a dream come twice. An item of
+MEMORY.md without a date of its own is older than all notes in the first dream, and from then on as old as it was when a
+dream first saw it.
+"""
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from memoryd.client.errors import Invalid, ModelUnavailable, NotFound
+from memoryd.client.protocol import DreamStep
+from memoryd.daemon.cognition.condensing import sentences
+from memoryd.daemon.cognition.dreaming import Fate, Likeness, Note, groups
+from memoryd.daemon.cognition.provider import RULES, Provider
+from memoryd.daemon.core.agreement import disagreement
+from memoryd.daemon.core.checks import content_hash
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import dreams, workspaces
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, changed, items, without_time
+from memoryd.daemon.workspaces.replacing import read_file
+
+MEMORY = "MEMORY.md"
+HEADING = "## Learned"  # what is taken over stands here when MEMORY.md has nothing like it
+DAILY = re.compile(r"memory/(\d{4}-\d\d-\d\d)\.md")
+MAX_FILES = 90  # the latest daily files
+MAX_NOTES = 3000
+_EMBEDDED = 16  # at once, then others go first
+_ASKED = 40  # notes in one question to a model; a larger group is for the rules
+_KEY_BYTES = 12
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_NEVER = "9999-99-99"
+
+log = logging.getLogger(__name__)
+
+
+class Terms(NamedTuple):
+    """How to dream: again what was dreamt of, daily files before which date, what hears of steps and may stop it."""
+
+    force: bool = False
+    before: str = _NEVER
+    tell: Callable[[str, int, int], None] = lambda stage, done, total: None
+
+
+class Reading(NamedTuple):
+    """What a dream reads: MEMORY.md (None: there is none) and the daily files (path, date, bytes), oldest first."""
+
+    memory: bytes | None
+    dailies: list[tuple[str, str, bytes]]
+
+    def digest(self, memory: bytes | None) -> bytes:
+        """Return a hash of all that is read, with MEMORY.md as given."""
+        parts = [(MEMORY, memory or b""), *((path, data) for path, _, data in self.dailies)]
+        listed = b"".join(path.encode() + b"\0" + hashlib.sha256(data).digest() for path, data in parts)
+        return hashlib.sha256(listed).digest()
+
+
+class Source(NamedTuple):
+    """A note and where it is from: a daily file, or an item of MEMORY.md."""
+
+    note: Note
+    path: str
+    item: Item | None
+
+
+class Draft(NamedTuple):
+    """What a dream makes of MEMORY.md, step by step, and the notes that it has seen."""
+
+    new: bytes
+    steps: list[DreamStep]
+    passing: int
+    by: str
+    seen: dict[bytes, str]
+
+
+def daily_files(core: Core, workspace: Workspace, before: str = _NEVER) -> list[tuple[str, str]]:
+    """Return the paths and dates of the daily files that the index knows, oldest first."""
+    with core.store.reading() as connection:
+        known = workspaces.stats(connection, workspace.id)
+    found = [(path, day[1]) for path in known if (day := DAILY.fullmatch(path)) and day[1] < before]
+    return sorted(found, key=lambda entry: entry[1])[-MAX_FILES:]
+
+
+def read(core: Core, workspace: Workspace, before: str = _NEVER) -> Reading:
+    """Read what a dream is about."""
+    dailies = []
+    for path, day in daily_files(core, workspace, before):
+        if (data := _read(workspace, path)) is not None:
+            dailies.append((path, day, data))
+    return Reading(_read(workspace, MEMORY), dailies)
+
+
+def _read(workspace: Workspace, path: str) -> bytes | None:
+    try:
+        return read_file(workspace.root, path)
+    except NotFound:
+        return None
+
+
+def is_dreamt(core: Core, workspace: Workspace, reading: Reading) -> bool:
+    """Tell whether a dream was about exactly this, or left it so."""
+    with core.store.reading() as connection:
+        return dreams.is_known(connection, subject_of(workspace), reading.digest(reading.memory))
+
+
+def subject_of(workspace: Workspace) -> str:
+    """Return the name under which dreams of a workspace are kept."""
+    return f"workspace {workspace.id}"
+
+
+def day_of(core: Core, now: float) -> datetime:
+    """Return the moment as the names of daily files have it."""
+    return datetime.fromtimestamp(now) if core.config.workspaces.local_dates else datetime.fromtimestamp(now, UTC)
+
+
+# Drafting ------------------------------------------------------------------------------------------------------------
+
+
+def drafted(core: Core, workspace: Workspace, reading: Reading, terms: Terms) -> Draft:
+    """Return what is to become of MEMORY.md; raise `ModelUnavailable` while nothing can be compared."""
+    text = _text(reading.memory or b"")
+    with core.store.reading() as connection:
+        seen = dreams.seen(connection, workspace.id)
+    today = f"{day_of(core, core.clock()):%Y-%m-%d}"
+    found = _sources(text, reading, None if terms.force else seen, seen or {}, today)
+    marked = {_key(source.note.text): source.note.date for source in found}
+    is_new = any(source.item is None for source in found) or not (seen or {}).keys() >= marked.keys()
+    if not is_new and not terms.force:
+        return Draft(reading.memory or b"", [], 0, "rules", {})
+    fates, likeness, by = _fates(core, found, terms)
+    new = _written(text, found, fates, likeness)
+    passing = sum(fate.judgement == "passing" for fate in fates)
+    return Draft(new.encode("utf-8", "surrogateescape"), _steps(found, fates), passing, by, marked)
+
+
+def _text(data: bytes) -> str:
+    if data.startswith(_UTF16):
+        raise Invalid(f"{MEMORY} is UTF-16; only UTF-8 is written.")
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _sources(
+    text: str, reading: Reading, skip: dict[bytes, str] | None, seen: dict[bytes, str], today: str
+) -> list[Source]:
+    """Return the notes, oldest first: all items of MEMORY.md, and of the daily files what is not to be skipped."""
+    undated = today if seen else ""  # what came into MEMORY.md since the first dream is news
+    found = [
+        Source(Note(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
+        for item in items(text)
+    ]
+    daily = list[Source]()
+    for path, day, data in reading.dailies:
+        for told in _notes(data.decode("utf-8", "replace")):
+            if skip is None or _key(told) not in skip:
+                daily.append(Source(Note(told, day, False), path, None))
+    # Of one day what stands already comes first. The sort is stable.
+    return sorted([*found, *daily[-MAX_NOTES:]], key=lambda source: source.note.date)
+
+
+def _notes(text: str) -> list[str]:
+    """Return the statements of a daily file: its list items, and the sentences of what is longer."""
+    found = list[str]()
+    for item in items(text):
+        told = without_time(item.text)
+        found += [told] if item.marker and len(told) <= MAX_CHARS else sentences(told)
+    return [told for told in found if len(told) <= MAX_CHARS]
+
+
+def _key(text: str) -> bytes:
+    return content_hash(text)[:_KEY_BYTES]
+
+
+def _fates(core: Core, found: Sequence[Source], terms: Terms) -> tuple[list[Fate], Likeness, str]:
+    """Ask the provider, group by group, what becomes of the notes."""
+    notes = [source.note for source in found]
+    likeness = likeness_of(core, [note.text for note in notes], terms)
+    fates, by, done = [Fate("keep")] * len(notes), set[str](), 0
+    for group in groups(likeness.cosines, likeness.subject):
+        done += len(group)
+        if len(group) == 1 and notes[group[0]].stands:
+            continue
+        terms.tell("compare", done, len(notes))
+        part = likeness._replace(cosines=likeness.cosines[np.ix_(group, group)])
+        made, name = asked(core.cognition.provider, [notes[number] for number in group], part)
+        by.add(name)
+        for number, fate in zip(group, made, strict=True):
+            fates[number] = fate if fate.by is None else fate._replace(by=group[fate.by])
+    # What cannot be taken out stays, whatever was said of it.
+    held = [source.item is not None and not source.item.is_free for source in found]
+    fates = [Fate("keep") if is_held else fate for fate, is_held in zip(fates, held, strict=True)]
+    return fates, likeness, " and ".join(sorted(by)) or RULES.name
+
+
+def asked(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[list[Fate], str]:
+    """Return what a provider says of notes, or the rules where it fails or there are too many, and who said it."""
+    if provider is not RULES and len(notes) <= _ASKED:
+        try:
+            return provider.dream(notes, likeness), provider.name
+        except Exception as error:
+            log.warning("%s could not dream, the rules do: %s", provider.name, error)
+    return RULES.dream(notes, likeness), RULES.name
+
+
+def likeness_of(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
+    """Return how alike texts are; raise `ModelUnavailable` without a model."""
+    generation = core.embedding.active
+    if generation is None:
+        raise ModelUnavailable("Dreaming compares notes by meaning, and no model is loaded (yet).")
+    made = np.zeros((len(texts), generation.embedder.dimensions), np.float32)
+    for start in range(0, len(texts), _EMBEDDED):
+        terms.tell("embed", start, len(texts))
+        part = core.embedding.text_vectors(texts[start : start + _EMBEDDED])
+        for row, given in enumerate(part, start):
+            if given is not None and given[0] is generation:
+                made[row] = given[1]  # one that has none is like no other
+        core.rest(0.002)
+    floors = generation.embedder.floors
+    return Likeness(made @ made.T, floors.join, floors.duplicate, disagreement)
+
+
+# What is written -----------------------------------------------------------------------------------------------------
+
+
+def _written(text: str, found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness) -> str:
+    gone = [s.item for s, fate in zip(found, fates, strict=True) if s.item and fate.judgement != "keep"]
+    added = []
+    for number, (source, fate) in enumerate(zip(found, fates, strict=True)):
+        if source.item is None and fate.judgement == "keep":
+            beside = _place(number, found, fates, likeness)
+            place = None if beside is None else (beside.start if beside in gone else beside.end - 1)
+            told = f"{source.note.text} ({source.note.date})"
+            added.append((place, "" if beside is None else beside.marker, told))
+    return changed(text, Change(gone, added), HEADING) if gone or added else text
+
+
+def _place(number: int, found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness) -> Item | None:
+    """Return the item beside which a note goes: the first one that it replaces, else the nearest of its subject."""
+    for source, fate in zip(found, fates, strict=True):
+        if fate.by == number and source.item is not None:
+            return source.item
+    near = [
+        (float(likeness.cosines[number, other]), -other)
+        for other, source in enumerate(found)
+        if source.item is not None and source.item.is_free and likeness.cosines[number, other] >= likeness.subject
+    ]
+    return found[-max(near)[1]].item if near else None
+
+
+def _steps(found: Sequence[Source], fates: Sequence[Fate]) -> list[DreamStep]:
+    steps = []
+    for source, fate in zip(found, fates, strict=True):
+        kept = "" if fate.by is None else found[fate.by].note.text
+        told = {"text": source.note.text, "source": source.path, "date": source.note.date, "kept": kept}
+        if fate.judgement == "keep" and source.item is None:
+            steps.append(DreamStep(action="take", **told))
+        elif fate.judgement == "repeats":
+            steps.append(DreamStep(action="repeat", reason=fate.reason or "it says the same", **told))
+        elif fate.judgement == "outdated":
+            steps.append(DreamStep(action="outdated", reason=fate.reason, **told))
+    return steps

@@ -1,0 +1,80 @@
+"""Rows of `dreams` (what was dreamt of, what undoes it) and `dreamt` (the notes that dreams of a workspace saw)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import apsw
+
+_SETTLED = "('done', 'unchanged', 'undone')"
+
+
+class Dream(NamedTuple):
+    """One dream. `before` is None where there was no MEMORY.md; hashes are SHA-256."""
+
+    id: int
+    at: float
+    before: bytes | None
+    after: bytes
+    backup: str
+    diary: str
+
+
+def is_known(connection: apsw.Connection, subject: str, digest: bytes) -> bool:
+    """Tell whether these inputs were dreamt of, or are what a dream made of its inputs."""
+    found: Any = connection.execute(
+        f"SELECT 1 FROM dreams WHERE subject = ?1 AND (inputs = ?2 OR result = ?2) AND state IN {_SETTLED}",
+        (subject, digest),
+    ).get
+    return found is not None
+
+
+def begin(
+    connection: apsw.Connection, subject: str, workspace: int | None, at: float, hashes: tuple[bytes, bytes]
+) -> int:
+    """Note inputs and result of a dream; return its number."""
+    number = connection.execute(
+        "INSERT INTO dreams (subject, workspace, at, inputs, result, state)"
+        " VALUES (?, ?, ?, ?, ?, 'begun') RETURNING id",
+        (subject, workspace, at, *hashes),
+    ).get
+    assert isinstance(number, int)
+    return number
+
+
+def keep_files(
+    connection: apsw.Connection, number: int, before: bytes | None, after: bytes, names: tuple[str, str]
+) -> None:
+    """Keep what is needed to undo a dream: hashes of MEMORY.md, names of its copy and of the diary."""
+    connection.execute(
+        'UPDATE dreams SET before = ?, "after" = ?, backup = ?, diary = ? WHERE id = ?', (before, after, *names, number)
+    )
+
+
+def end(connection: apsw.Connection, number: int, state: str) -> None:
+    """Say how a dream ended: done, unchanged, undone."""
+    connection.execute("UPDATE dreams SET state = ? WHERE id = ?", (state, number))
+
+
+def latest(connection: apsw.Connection, workspace: int, day: tuple[float, float]) -> Dream | None:
+    """Return the latest dream of a workspace, between two times, that changed MEMORY.md and is not undone."""
+    found: Any = connection.execute(
+        'SELECT id, at, before, "after", backup, diary FROM dreams WHERE workspace = ? AND at >= ? AND at < ?'
+        " AND state IN ('done', 'begun') AND backup IS NOT NULL ORDER BY id DESC LIMIT 1",
+        (workspace, *day),
+    ).fetchone()
+    return Dream(*found) if found else None
+
+
+def seen(connection: apsw.Connection, workspace: int) -> dict[bytes, str] | None:
+    """Return the notes that dreams of a workspace have seen, with their dates; None before the first dream."""
+    found: Any = connection.execute("SELECT note, date FROM dreamt WHERE workspace = ?", (workspace,)).fetchall()
+    return dict(found) or None
+
+
+def keep_seen(connection: apsw.Connection, workspace: int, notes: Mapping[bytes, str]) -> None:
+    """Keep that notes were seen."""
+    connection.executemany(
+        "INSERT INTO dreamt (workspace, note, date) VALUES (?, ?, ?)"
+        " ON CONFLICT (workspace, note) DO UPDATE SET date = excluded.date",
+        [(workspace, note, date) for note, date in notes.items()],
+    )

@@ -1,0 +1,122 @@
+"""The items of a Markdown text: list items and short paragraphs, with their lines; and a text with some exchanged.
+
+Whatever else a text holds (headings, tables, code, quotes, comments, tasks, items with a list of their own) is no item
+and stays as it is, byte by byte. Lines count from 0 here. Pure functions.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from memoryd.daemon.documents import lines as plain
+from memoryd.daemon.documents.front import front_matter
+from memoryd.daemon.documents.outline import Block, outline
+from memoryd.daemon.workspaces.editing import split
+
+MAX_CHARS = 400  # of an item; longer ones say several things
+_MARKER = re.compile(r"(\s*(?:[-*+]|\d{1,9}[.)])[ \t]+)")
+_TASK = re.compile(r"\[[ xX]\](?:\s|$)")
+_DATED = re.compile(r"\s*\((\d{4}-\d\d-\d\d)\)$")
+_TIME = re.compile(r"^\(?\d{1,2}:\d\d(?::\d\d)?\)?(?:\s*(?:UTC|Z|h))?\s*(?:[-–—:|]\s*)?(?=\S)")
+_LISTS = frozenset({"bullet_list", "ordered_list"})
+
+
+class Item(NamedTuple):
+    """A list item or paragraph: its text as one line, its lines, its marker (empty for a paragraph), its own date."""
+
+    text: str
+    start: int
+    end: int
+    marker: str
+    date: str
+    is_free: bool  # may be taken out: it says one thing and nothing hangs on it
+
+
+class Change(NamedTuple):
+    """What becomes of a text: items that go, and new ones: text to be put after line `place` (None: at the end)."""
+
+    gone: Sequence[Item]
+    added: Sequence[tuple[int | None, str, str]]  # place, marker, text
+
+
+def items(text: str) -> list[Item]:
+    """Return the items of a text in order."""
+    readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    written = plain.split(readable.removeprefix("\ufeff").replace("\0", plain.REPLACEMENT))
+    skip = front_matter(written)[0].end_line
+    blocks = [block for section in outline(written, skip).sections for block in section.blocks]
+    return list(_items(written, blocks))
+
+
+def _items(written: Sequence[str], blocks: Sequence[Block]) -> Iterator[Item]:
+    for block in blocks:
+        if block.kind == "paragraph":
+            yield from _item(written, block, block, True)
+        elif block.kind in _LISTS:
+            for entry in block.inner:
+                own = [inner for inner in entry.inner if inner.kind == "paragraph"]
+                if own:
+                    yield from _item(written, entry, own[0], len(entry.inner) == 1)
+                yield from _items(written, [inner for inner in entry.inner if inner.kind in _LISTS])
+
+
+def _item(written: Sequence[str], block: Block, body: Block, is_leaf: bool) -> Iterator[Item]:
+    whole = written[block.start : block.end]
+    marker = (_MARKER.match(whole[0]) if block is not body else None) or re.match("", "")
+    assert marker is not None
+    text = " ".join(" ".join(written[body.start : body.end])[len(marker[0]) :].split())
+    if not text or _TASK.match(text):
+        return
+    end = block.start + max(number for number, line in enumerate(whole, 1) if line.strip())
+    dated = _DATED.search(text)
+    told = text[: dated.start()] if dated else text
+    is_free = is_leaf and len(text) <= MAX_CHARS and not any(mark in text for mark in ("<", "|", plain.REPLACEMENT))
+    yield Item(told, block.start, end, marker[0], dated[1] if dated else "", is_free)
+
+
+def without_time(text: str) -> str:
+    """Return a note without the time of day that it begins with."""
+    return _TIME.sub("", text, count=1)
+
+
+def changed(text: str, change: Change, heading: str) -> str:
+    """Return a text with items taken out and others put in; what has no place goes below a heading at the end."""
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    written = split(text[len(mark) :])
+    ending = "\r\n" if written and written[0].endswith("\r\n") else "\n"
+    gone = {number: item for item in change.gone for number in range(item.start, item.end)}
+    after: dict[int, list[str]] = {}
+    for place, marker, told in change.added:
+        if place is not None:
+            after.setdefault(place, []).extend(([] if marker else [ending]) + [f"{marker}{told}{ending}"])
+    if len(written) - 1 in after and not written[-1].endswith("\n"):
+        written[-1] += ending
+    made = _joined(written, gone, after)
+    last = [f"{marker or '- '}{told}{ending}" for place, marker, told in change.added if place is None]
+    if last:
+        made = _at_end(made, last, heading, ending)
+    return mark + "".join(made)
+
+
+def _joined(written: Sequence[str], gone: Mapping[int, Item], after: Mapping[int, Sequence[str]]) -> list[str]:
+    made = list[str]()
+    for number, line in enumerate(written):
+        # Of two blank lines between which everything went, one stays.
+        is_left_over = number - 1 in gone and not line.strip() and (not made or not made[-1].strip())
+        if number not in gone and not is_left_over:
+            made.append(line)
+        made += after.get(number, ())
+    while made and not made[-1].strip() and (len(written) - 1) in gone:
+        made.pop()
+    return made
+
+
+def _at_end(made: list[str], last: Sequence[str], heading: str, ending: str) -> list[str]:
+    while made and not made[-1].strip():
+        made.pop()
+    if made and not made[-1].endswith("\n"):
+        made[-1] += ending
+    below = max((n for n, line in enumerate(made) if line.startswith("#")), default=-1)
+    if below >= 0 and made[below].strip() == heading:
+        return [*made, *last]
+    return [*made, *([ending] if made else []), f"{heading}{ending}", ending, *last]
