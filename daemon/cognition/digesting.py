@@ -33,6 +33,8 @@ def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int, em
 
 def _telling(role: str, content: str) -> Iterator[str]:
     for sentence in condensing.sentences(content, MAX_SENTENCES):
+        if len(sentence) > extracting.MAX_CHARS:
+            continue
         said = extracting.lasts(role, sentence) and not rating.asks(sentence)
         if said and rating.importance(sentence) >= _MIN_IMPORTANCE:
             yield sentence

@@ -191,6 +191,9 @@ def of_turn(role: str, content: str, index: int) -> list[Fact]:
     made: list[Fact] = []
     before = ""
     for sentence in condensing.sentences(_FENCE.sub("\n", content), MAX_SENTENCES):
+        if len(sentence) > MAX_CHARS:  # no fact, and patterns would take their time on it
+            before = ""
+            continue
         text, resolved = _self_contained(sentence, before)
         before = sentence
         kind = _kind_of(role, sentence)

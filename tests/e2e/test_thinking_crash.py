@@ -1,0 +1,125 @@
+"""`kill -9` while conversations are thought about: no turn is lost to thinking, none is thought about twice."""
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memoryd.client import MemorydError
+from memoryd.client.protocol import NewTurn, Verify
+from workbench import Process, wait_until
+
+CONFIG = """
+[model]
+name = "none"
+fetch = false
+[cognition]
+quiet_s = 0.05
+longest_s = 0.2
+summary_after_s = 0.1
+[jobs]
+enabled = false
+"""
+LIVES = int(os.environ.get("MEMORYD_TEST_KILLS", "10"))
+
+
+class Account:
+    """The turns that were acknowledged: id → content."""
+
+    def __init__(self) -> None:
+        self.accepted: dict[str, str] = {}
+        self.calls = 0
+        self._lock = threading.Lock()
+
+    def note(self, ids: list[str], said: list[NewTurn]) -> None:
+        with self._lock:
+            self.calls += 1
+            self.accepted.update({id: turn.content for id, turn in zip(ids, said, strict=True)})
+
+
+def observe_until_killed(process: Any, account: Account, name: str, seed: str) -> None:
+    dice = random.Random(seed)
+    try:
+        with process.client(f"talk/{name}", timeout_s=20) as client:
+            while True:
+                said = [
+                    NewTurn(role="user", content=f"We decided that item {dice.getrandbits(40)} gets the number {number}.")
+                    for number in range(dice.randrange(1, 5))
+                ]
+                account.note(client.observe(said, session=seed).ids, said)
+                if dice.random() < 0.1:
+                    client.end_session(seed)
+                time.sleep(dice.random() * 0.03)  # people pause: a conversation may rest
+    except (MemorydError, OSError):
+        return
+
+
+def check(process: Any, account: Account) -> tuple[int, int]:
+    """Each acknowledged turn waits or is a fact, once; return how many there are of each."""
+    connection = apsw.Connection(str(process.data / "memoryd.sqlite"), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.pragma("query_only", True)
+    connection.execute("BEGIN")  # one snapshot: the daemon goes on
+    waiting = Counter(key for (key,) in connection.execute("SELECT key FROM heard WHERE kind = 'extract'"))
+    facts: Any = connection.execute(
+        "SELECT v.value, m.content FROM memories m, json_each(m.metadata, '$.turns') v WHERE m.source = 'extraction'"
+    ).fetchall()
+    connection.close()
+    done = Counter(key for key, _ in facts)
+    assert [key for key, count in (waiting + done).items() if count > 1] == []
+    assert [key for key in account.accepted if key not in waiting and key not in done] == []
+    assert [key for key, content in facts if account.accepted.get(key, content) != content] == []
+    with process.client() as client:
+        assert client.call(Verify()).problems == []
+    return len(waiting), len(done)
+
+
+@pytest.fixture
+def process(folder: Path) -> Iterator[Any]:
+    running = Process(folder, CONFIG)
+    yield running
+    if running.child is not None:
+        running.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_queue_of_thoughts_loses_nothing_and_does_nothing_twice(process: Any) -> None:
+    dice, account = random.Random(11), Account()
+    met = Counter[str]()
+    for life in range(LIVES):
+        process.start()
+        waiting, done = check(process, account)
+        met.update(waiting=waiting > 0, done=done > 0)
+        aim = account.calls + dice.randrange(5, 60)
+        threads = [
+            threading.Thread(target=observe_until_killed, args=(process, account, name, f"{life} {name}"))
+            for name in "abc"
+        ]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda aim=aim: account.calls >= aim)  # type: ignore[misc]
+        time.sleep(dice.random() * 0.1)  # not to wait for anything: at any moment of a thought
+        process.kill()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+    process.start()
+    with process.client() as client:
+        wait_until(lambda: not client.tiers().heard)
+        summaries = Counter(
+            (one.namespace, one.metadata["session"]) for one in client.list(source="session_summary", limit=500)
+        )
+    left, thought = check(process, account)
+    assert left == 0
+    assert thought >= len(account.accepted)  # more: a kill between the commit and its acknowledgement
+    assert set(summaries.values()) == {1}
+    assert process.stop() == 0
+    assert met["waiting"] > 0
+    assert met["done"] > 0
