@@ -8,9 +8,11 @@ from memoryd.daemon.lifecycle import running_summary
 
 
 @handles(Summarize, lane="bulk")
-def summarize(context: Context, call: Summarize) -> "Summarized | Future[Summarized]":
+def summarize(context: Context, call: Summarize) -> "Future[Summarized]":
     """Sum up the older part of a conversation."""
     core = context.core
     if call.wait:
         return core.workspaces.apart("summarize", lambda: running_summary.summarize(core, call))
-    return running_summary.summarize(core, call)
+    done: Future[Summarized] = Future()
+    done.set_result(running_summary.summarize(core, call))
+    return done

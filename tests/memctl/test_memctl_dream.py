@@ -1,0 +1,80 @@
+"""memctl dream: what it prints for people and programs, with a real daemon; the clients' dream and summarize."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_daemon import Memctl
+
+from memoryd.client import AsyncClient, Client, errors
+from memoryd.client.protocol import Message
+
+NOTE = "The API listens on port 8443"
+
+
+@pytest.fixture
+def notes(daemon: Any, memctl: Memctl, folder: Path) -> Path:
+    root = folder / "notes"
+    (root / "memory").mkdir(parents=True)
+    (root / "memory" / "2027-01-05.md").write_text(f"- {NOTE}\n- Had lunch with Anna\n")
+    (root / "MEMORY.md").write_text("# Memory\n")
+    assert memctl("workspace", "add", str(root)).code == 0
+    assert memctl("workspace", "index").code == 0
+    return root
+
+
+def test_a_dream_is_shown_dry_carried_out_and_taken_back(memctl: Memctl, notes: Path) -> None:
+    dry = memctl("dream", "notes", "--dry-run").out
+    assert "Nothing was changed." in dry
+    assert f"take     {NOTE}" in dry
+    assert "1 note of a day only" in dry
+    assert (notes / "MEMORY.md").read_text() == "# Memory\n"
+    done = memctl("dream", "notes").out
+    assert "`memctl dream notes --undo` takes it back" in done
+    assert NOTE in (notes / "MEMORY.md").read_text()
+    assert "2027-01-15.md" in done
+    assert "Nothing is new" in memctl("dream", str(notes)).out
+    assert "as it was before" in memctl("dream", "notes", "--undo").out
+    assert (notes / "MEMORY.md").read_text() == "# Memory\n"
+
+
+def test_programs_get_one_document(memctl: Memctl, notes: Path) -> None:
+    [report] = memctl("dream", "--json").json
+    assert (report["place"], report["outcome"], report["passing"]) == ("notes", "written", 1)
+    assert report["steps"][0]["text"] == NOTE
+    [report] = memctl("dream", "notes", "--undo", "2027-01-15", "--json").json
+    assert report["outcome"] == "undone"
+
+
+def test_what_cannot_be_done_is_said_in_a_sentence(memctl: Memctl, notes: Path) -> None:
+    assert memctl("dream", "--undo", "notes").code == 2  # the place was taken for a date
+    failed = memctl("dream", "notes", "--undo")
+    assert (failed.code, failed.err.count("\n")) == (1, 1)
+    (notes / "MEMORY.md").write_text("- The same\n" * 20)
+    refused = memctl("dream", "notes")
+    assert refused.code == 1
+    assert "by more than half" in refused.err
+
+
+def test_without_daily_files_there_is_nothing_to_dream_of(daemon: Any, memctl: Memctl) -> None:
+    assert "No workspace has daily files" in memctl("dream").out
+    assert "There are no memories here" in memctl("dream", "acme/api").out
+
+
+def test_clients_dream_and_sum_up(daemon: Any, notes: Path) -> None:
+    messages = [{"id": str(n), "role": "user", "content": f"{NOTE} and {n}"} for n in range(40)]
+    with Client(socket=daemon.socket) as client:
+        assert client.dream("notes", dry_run=True).dreams[0].outcome == "planned"
+        done = client.summarize(messages, max_tokens=200, max_summary_tokens=50)
+        assert done.tokens <= 200
+        assert (done.by, done.messages[-1].id) == ("rules", "39")
+        again = client.summarize(done.messages, done.running_summary, max_tokens=200, max_summary_tokens=50, wait=True)
+        assert again.messages == done.messages
+        with pytest.raises(errors.Invalid, match="id"):
+            client.summarize([Message(role="user", content="x")], max_tokens=200, max_summary_tokens=50)
+
+
+async def test_the_client_that_awaits_has_them_too(daemon: Any, notes: Path) -> None:
+    async with AsyncClient(socket=daemon.socket) as client:
+        assert (await client.dream(dry_run=True)).dreams[0].outcome == "planned"
+        assert (await client.summarize([], max_tokens=200, max_summary_tokens=50)).messages == []
