@@ -81,6 +81,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
     from memoryd.daemon import dispatch, handlers  # noqa: F401
     from memoryd.daemon.clock import clock_of
     from memoryd.daemon.core.core import Core, make_private
+    from memoryd.daemon.embedding.api import Models
     from memoryd.daemon.fetch import fetch
     from memoryd.daemon.lifecycle import jobs
     from memoryd.daemon.lifecycle.judging import Judge
@@ -100,8 +101,10 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
         wait_s = _PREDECESSOR_LIMIT_S if given.ready_fd is not None else 0.0
         stack.callback(os.close, listen.lock(socket_lock, f"the socket {socket_path}", wait_s))
         stack.callback(os.close, listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s))
-        core = Core(folder, settings, models_folder, models.load, fetch, clock_of(given.clock) if given.clock else time)
+        choice = Models(settings.embedding_api, models.load)
+        core = Core(folder, settings, models_folder, choice.load, fetch, clock_of(given.clock) if given.clock else time)
         stack.callback(core.close)
+        stack.callback(choice.close)
         listener = listen.passed_socket()
         if listener is None:
             listener = listen.listening_socket(socket_path)

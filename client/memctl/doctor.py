@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -20,6 +21,7 @@ from memoryd.client.memctl.arguments import no_arguments
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import MISSING, installed, output_of
+from memoryd.client.memctl.model import API
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.table import count, fields, one_line, shorten, size_text
@@ -146,12 +148,37 @@ def _model(patient: Patient) -> Finding | None:
     if not patient.status:
         return None
     model = patient.status.model
+    if model.state == "ready" and model.error and model.name.startswith(API):
+        return Finding("warn", model_text(model), "look at [embedding_api]: memctl config show")
     if model.state == "ready":
         return Finding("ok", model_text(model))
     if model.state in ("fetching", "loading"):
         return Finding("warn", f"{model_text(model)}: searches go by words until it is ready", "memctl up --wait")
     fix = f"memctl model pull {model.name}" if model.name else "memctl model list"
+    if model.name.startswith(API):
+        fix = "look at [embedding_api]: memctl config show"
     return Finding("fail", f"{model_text(model)}: searches go by words only", fix)
+
+
+def _embedding_key(patient: Patient) -> Finding | None:
+    """Look for the key of a model behind an API; one on this machine needs none."""
+    if not installed() or (patient.status and not patient.status.model.name.startswith(API)):
+        return None
+    settings = msgspec.json.decode(output_of("memoryd.daemon", ["--print-config"]))
+    name = patient.status.model.name if patient.status else settings["model"]["name"]
+    api = settings["embedding_api"]
+    if not name.startswith(API) or urlsplit(api["url"]).hostname in ("127.0.0.1", "localhost", "::1"):
+        return None
+    if api["key_file"]:
+        readable = os.access(Path(api["key_file"]).expanduser(), os.R_OK)
+        told = f"the key is in {api['key_file']}"
+        return (
+            Finding("ok", told) if readable else Finding("fail", f"{told}, which cannot be read", "memctl config show")
+        )
+    if os.environ.get(api["key_env"]):
+        return Finding("ok", f"the key is in ${api['key_env']}; the daemon must have been started with it")
+    told = f"there is no key for {api['url']}: neither `key_file` in [embedding_api] nor ${api['key_env']} here"
+    return Finding("warn", told, f"set `key_file` in {paths.config_path()}, then: memctl down; memctl up")
 
 
 def _embeddings(patient: Patient) -> Finding | None:
@@ -228,6 +255,7 @@ CHECKS: dict[str, Callable[[Patient], Finding | None]] = {
     "data": _data,
     "disk": _disk,
     "model": _model,
+    "embedding key": _embedding_key,
     "embeddings": _embeddings,
     "database": _database,
     "jobs": _jobs,

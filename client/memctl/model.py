@@ -3,11 +3,12 @@ memoryd.models`, which prints JSON); switching is a call to the daemon."""
 
 import time
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from memoryd.client.errors import ModelUnavailable, TimedOut
+from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import output_of
@@ -19,6 +20,7 @@ from memoryd.client.protocol import ModelState, UseModel
 from memoryd.client.sync import Client
 
 POLL_S = 0.2
+API = "openai:"  # begins the names of models behind [embedding_api]
 
 
 def run_models(*arguments: str) -> Any:
@@ -31,13 +33,41 @@ def _list_arguments(parser: ArgumentParser) -> None:
 
 
 def _list(args: Namespace) -> None:
-    models = run_models("list", "--json", *_folder(args))
+    models = run_models("list", "--json", *_folder(args)) + _behind_api(args)
     show(args, models, lambda: _list_text(models))
+
+
+def _behind_api(args: Namespace) -> list[dict[str, Any]]:
+    """Return the models behind an API that the settings name or the daemon uses."""
+    settings = msgspec.json.decode(output_of("memoryd.daemon", ["--print-config"]))
+    used: dict[str, int | None] = {settings["model"]["name"]: settings["embedding_api"]["dimensions"] or None}
+    with suppress(MemorydError), client_for(args, autostart=False) as client:
+        model = client.status().model
+        used[model.name] = model.dimensions or used.get(model.name)
+    return [
+        {
+            "name": name,
+            "installed": False,
+            "default": False,
+            "dimensions": dimensions,
+            "size_mb": 0,
+            "licence": "",
+            "description": f"behind {settings['embedding_api']['url']}",
+        }
+        for name, dimensions in used.items()
+        if name.startswith(API)
+    ]
 
 
 def _list_text(models: list[dict[str, Any]]) -> str:
     rows = [
-        [m["name"], "yes" if m["installed"] else "", f"{m['dimensions']}", f"{m['size_mb']:.0f}", m["description"]]
+        [
+            m["name"],
+            "API" if m["name"].startswith(API) else "yes" if m["installed"] else "",
+            f"{m['dimensions'] or '?'}",
+            f"{m['size_mb']:.0f}",
+            m["description"],
+        ]
         for m in models
     ]
     return table(["NAME", "INSTALLED", "DIM", "MB", "DESCRIPTION"], rows, right=(2, 3))
@@ -96,7 +126,7 @@ def _bench_text(rows: list[dict[str, Any]]) -> str:
 
 
 def _use_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="an installed model")
+    parser.add_argument("name", metavar="NAME", help="an installed model, or openai:NAME of one behind [embedding_api]")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until all vectors are made anew")
 
 
@@ -133,6 +163,10 @@ COMMANDS = {
     "model list": Command(_list_arguments, _list, "  memctl model list"),
     "model pull": Command(_pull_arguments, _pull, "  memctl model pull bge-small-en-v1.5"),
     "model import": Command(_import_arguments, _import, "  memctl model import ~/models/my-model --name my-model"),
-    "model use": Command(_use_arguments, _use, "  memctl model use bge-small-en-v1.5"),
+    "model use": Command(
+        _use_arguments,
+        _use,
+        "  memctl model use bge-small-en-v1.5\n  memctl model use openai:text-embedding-3-small",
+    ),
     "model bench": Command(_bench_arguments, _bench, "  memctl model bench\n  memctl model bench static"),
 }

@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from memoryd.daemon.embedding.api import is_trouble
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.store import vectors
@@ -17,13 +18,19 @@ log = logging.getLogger(__name__)
 
 def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
     """Embed one batch of what is pending; tell whether there was any. Texts that fail are set aside."""
-    rows = generation.next_pending(BATCH)
+    rows = generation.next_pending(max(BATCH, getattr(generation.embedder, "batch", 1)))
     if not rows:
+        if not generation.failing:
+            generation.trouble = ""
         return False
     with store.reading() as connection:
         sql = f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({', '.join(map(str, rows))})"
         texts: list[Any] = connection.execute(sql).fetchall()
-    made = bulk.embed(generation.embedder, [text for _, _, text in texts])
+    made = bulk.embed(generation.embedder, [text for _, _, text in texts], patient=True)
+    if made and all(map(is_trouble, made)):
+        _wait(generation, str(made[0]))
+        return False
+    generation.trouble = ""
     outcomes = [(row, key, vector) for (row, key, _), vector in zip(texts, made, strict=True)]
     failed = {row: error for row, _, error in outcomes if isinstance(error, Exception)}
 
@@ -40,3 +47,11 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
         generation.set_aside(failed)
         log.warning("%d memories could not be embedded, the first: %s", len(failed), next(iter(failed.values())))
     return True
+
+
+def _wait(generation: Generation, reason: str) -> None:
+    """Set everything aside until the server answers again: it is not asked about each text."""
+    waiting = generation.next_pending(len(generation.pending))
+    generation.set_aside(waiting)
+    generation.trouble = reason
+    log.warning("%d memories wait for their vectors: %s", len(waiting), reason)

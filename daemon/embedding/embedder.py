@@ -24,6 +24,7 @@ import msgspec
 from memoryd.client.errors import ModelUnavailable
 from memoryd.client.protocol import ModelState, Progress
 from memoryd.daemon.config import ModelConfig
+from memoryd.daemon.embedding.api import is_api
 from memoryd.daemon.embedding.backlog import work_off
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
@@ -142,6 +143,9 @@ class Embedding:
     def state(self) -> ModelState:
         """Return the state of the model, with progress while another one is being prepared."""
         state, generation = self._state, self._next
+        trouble = next((one.trouble for one in (generation, self.active) if one and one.trouble), "")
+        if trouble and not state.error:
+            state = msgspec.structs.replace(state, error=trouble)
         if generation is None:
             return state
         total = len(generation.index) + generation.waiting()
@@ -154,8 +158,8 @@ class Embedding:
         return generation.waiting() if generation else None
 
     def use(self, name: str) -> None:
-        """Switch to another installed model in the background; raise `ModelUnavailable` when it is not installed."""
-        if name not in installed(self._folder):
+        """Switch to another model in the background; raise `ModelUnavailable` when it is not installed."""
+        if not is_api(name) and name not in installed(self._folder):
             raise ModelUnavailable(f"The model {name} is not installed; run: memctl model pull {name}")
         if self._state.state in ("missing", "failed", "fetching"):  # there are no vectors to go on with
             self._store.set_setting("model", name).result()

@@ -28,6 +28,7 @@ class Generation:
         self.embedder = embedder
         self.index = VectorIndex(embedder.dimensions)
         self.pending: dict[int, None] = {}  # in the order they came
+        self.trouble = ""  # why nothing can be embedded now
         self.failing: dict[int, None] = {}  # set aside, so that they hold up neither others nor a change of model
         self._touched: set[int] | None = set()  # rows written or removed while the index is being filled
         self._lock = threading.Lock()

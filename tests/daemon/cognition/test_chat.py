@@ -163,7 +163,7 @@ def test_a_dead_server_is_left_alone_after_some_failures(server: ModelServer) ->
         ask(model)
     assert (model.usage.requests, model.usage.refused) == (3, 1)
     now[0] += 31.0
-    model.config = msgspec.structs.replace(config, url=server.url)
+    model.remote.address = model.remote.address._replace(url=server.url)
     server.will(GOOD)
     assert ask(model) == ["a", "b"]
     assert model.usage.failures == 3

@@ -1,0 +1,185 @@
+"""Embedding models behind the OpenAI-compatible API (`POST /embeddings`: OpenAI, Ollama, llama.cpp, vLLM …).
+
+The same interface as a local model. Whoever a client waits for makes one attempt of at most `wait_s`; the queue sends
+batches, waits longer and tries again. A server that fails several times in a row is left alone for a moment, so that a
+dead one costs searches nothing. Vectors are checked (how many, how long, finite) and made unit vectors here. What a
+model's cosines mean is not known beforehand, so its floors are estimates.
+"""
+
+import hashlib
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from memoryd.daemon.config import EmbeddingApiConfig
+from memoryd.daemon.remote import Address, Breaker, Passing, Refused, Remote, RemoteFailed
+from memoryd.daemon.store.vectors import Vector
+from memoryd.models import Embedder, Floors, ModelUnavailable
+
+PREFIX = "openai:"
+ABOUT_TEXT = frozenset({400, 413, 422})  # answers to a text that is too long or otherwise not to the server's taste
+MAX_REPLY_BYTES = 256 * 1024 * 1024
+BYTES_PER_TOKEN = 2  # fewer than real tokens have, so that a budget counted by them holds
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 20.0
+_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 5.0, 60.0
+_PROBE = "dimensions"
+_USUAL = Floors(duplicate=0.92, relevant=0.35, join=0.50, merge=0.85, calibrated=False)
+_CROWDED = Floors(duplicate=0.97, relevant=0.78, join=0.84, merge=0.96, calibrated=False)
+_FLOORS = {"text-embedding-ada-002": _CROWDED}  # unlike texts have cosines of about 0.7 there
+
+
+class _Item(Struct):
+    embedding: list[float]
+    index: int
+
+
+class _Reply(Struct):
+    data: list[_Item]
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """A model that takes many texts at once, and has time for them."""
+
+    batch: int
+
+    def embed_batch(self, texts: Sequence[str]) -> Vector:
+        """Return the unit vectors of at most `batch` texts, shape (texts, dimensions)."""
+
+
+def is_api(name: str) -> bool:
+    """Tell whether a name is that of a model behind the API."""
+    return name.startswith(PREFIX)
+
+
+def is_trouble(error: object) -> bool:
+    """Tell whether an embedding failed for a reason that every text would fail for now."""
+    return isinstance(error, RemoteFailed) and not (isinstance(error, Refused) and error.status in ABOUT_TEXT)
+
+
+class Models:
+    """Loads models by name: those behind the API, and by `local` all others."""
+
+    def __init__(self, config: EmbeddingApiConfig, local: Callable[[str, Path], Embedder]) -> None:
+        self._config, self._local = config, local
+        self._closing = threading.Event()
+        self._remote = Remote(Address(config.url, config.key_env, config.key_file, "The embedding model"))
+
+    def load(self, name: str, folder: Path) -> Embedder:
+        """Return a model; raise `ModelError`."""
+        if not is_api(name):
+            return self._local(name, folder)
+        return open_model(name, self._config, self._remote, self._closing)
+
+    def close(self) -> None:
+        """End the requests under way; no more are made."""
+        self._closing.set()
+        self._remote.close()
+
+
+def open_model(name: str, config: EmbeddingApiConfig, remote: Remote, closing: threading.Event) -> "ApiEmbedder":
+    """Return a model whose dimensions are known: by the settings, else by asking; raise `ModelUnavailable`."""
+    made = ApiEmbedder(name, config, remote, closing)
+    try:
+        made.learn(made.embed([_PROBE], config.wait_s).shape[1])
+    except Passing as error:
+        if not config.dimensions:
+            raise ModelUnavailable(str(error)) from None
+    except RemoteFailed as error:
+        raise ModelUnavailable(str(error)) from None
+    return made
+
+
+class ApiEmbedder:
+    """One model of one server."""
+
+    def __init__(self, name: str, config: EmbeddingApiConfig, remote: Remote, closing: threading.Event) -> None:
+        self.name, self.model = name, name.removeprefix(PREFIX)
+        self.batch, self.max_tokens = config.batch, config.max_tokens
+        self.floors = _FLOORS.get(self.model, _USUAL)
+        self._config, self._remote, self._closing = config, remote, closing
+        self._breaker = Breaker(_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S, time.monotonic)
+        self.learn(config.dimensions)
+
+    def learn(self, dimensions: int) -> None:
+        """Take the length of the vectors for known."""
+        self.dimensions = dimensions
+        digest = hashlib.sha256(f"{self._config.url}\0{self.model}\0{dimensions}".encode()).hexdigest()
+        self.fingerprint = f"{self.name}:{digest[:16]}"
+
+    def count_tokens(self, text: str) -> int:
+        """Estimate how many tokens a text has; real ones are fewer."""
+        return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+
+    def embed_query(self, text: str) -> Vector:
+        """Return the unit vector of a search query; one attempt, since somebody waits."""
+        vector: Vector = self.embed([text], self._config.wait_s)[0]
+        return vector
+
+    def embed_texts(self, texts: Sequence[str]) -> Vector:
+        """Return the unit vectors of texts that somebody waits for; one attempt."""
+        return self.embed(texts, self._config.wait_s)
+
+    def embed_batch(self, texts: Sequence[str]) -> Vector:
+        """Return the unit vectors of at most `batch` texts, with time and further attempts."""
+        for attempt in range(self._config.retries + 1):
+            try:
+                return self.embed(texts, self._config.timeout_s)
+            except Passing as error:
+                if attempt == self._config.retries or self._breaker.open():
+                    raise
+                pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt) * random.uniform(0.5, 1.5)
+                if self._closing.wait(max(pause_s, min(error.after_s, _LONGEST_PAUSE_S))):
+                    raise
+        raise AssertionError("unreachable")
+
+    def embed(self, texts: Sequence[str], timeout_s: float) -> Vector:
+        """Return the unit vectors of texts in one request; raise `RemoteFailed`."""
+        if self._closing.is_set():
+            raise Passing("The daemon is stopping.")
+        if self._breaker.open():
+            raise Passing(f"The embedding model failed {self._breaker.failed} times and is left alone for a moment.")
+        try:
+            reply = self._remote.post("/embeddings", self._body(texts), timeout_s, MAX_REPLY_BYTES)
+        except Refused:
+            self._breaker.note(worked=True)  # it answers; this request is what it does not like
+            raise
+        except RemoteFailed:
+            self._breaker.note(worked=False)
+            raise
+        self._breaker.note(worked=True)
+        return self._vectors(reply, len(texts))
+
+    def _body(self, texts: Sequence[str]) -> bytes:
+        limit = BYTES_PER_TOKEN * self.max_tokens
+        cut = [text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore") for text in texts]
+        asked = {"dimensions": self._config.dimensions} if self._config.dimensions else {}
+        return msgspec.json.encode({"model": self.model, "input": cut, "encoding_format": "float", **asked})
+
+    def _vectors(self, reply: bytes, count: int) -> Vector:
+        try:
+            items = sorted(msgspec.json.decode(reply, type=_Reply).data, key=lambda item: item.index)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Passing("The embedding server's reply is not one of the embeddings API.") from None
+        if [item.index for item in items] != list(range(count)):
+            raise Passing(f"The embedding server answered {len(items)} vectors for {count} texts.")
+        lengths = {len(item.embedding) for item in items}
+        wanted = self.dimensions or min(lengths)
+        if lengths != {wanted} or not wanted:
+            told = ", ".join(map(str, sorted(lengths)))
+            advice = "set `dimensions` in [embedding_api] to what the model gives"
+            raise RemoteFailed(f"The embedding server answers vectors of {told} numbers instead of {wanted}; {advice}.")
+        matrix = np.array([item.embedding for item in items])
+        with np.errstate(over="ignore"):
+            sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
+        if not (np.isfinite(sizes).all() and (sizes > 0).all()):
+            raise RemoteFailed("The embedding server answered a vector that is no direction.")
+        made: Vector = (matrix / sizes).astype(np.float32)
+        return made

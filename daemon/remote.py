@@ -1,0 +1,173 @@
+"""A server that speaks an OpenAI-compatible API: one POST of JSON at a time, over HTTP or HTTPS.
+
+What may be over soon (no connection, time-out, 408, 429, 5xx) is told apart from what will not. A time limit holds for
+a request as a whole. The key is read anew for each request. Threads: any, each on a connection of its own.
+"""
+
+import http.client
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+_BLOCK = 64 * 1024
+_CONNECT_S = 10.0  # at most, whatever a request may take
+
+
+class RemoteFailed(Exception):
+    """The server did not answer; the message says why in one sentence."""
+
+
+class Passing(RemoteFailed):
+    """A failure that may be over soon. `after_s`: what the server asked to wait."""
+
+    def __init__(self, message: str, after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.after_s = after_s
+
+
+class Refused(RemoteFailed):
+    """The server refuses this request."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Address(NamedTuple):
+    """Where the server is, where its key is found, and what it is called in messages."""
+
+    url: str
+    key_env: str
+    key_file: str
+    name: str = "The model"
+
+
+class Remote:
+    """One server."""
+
+    def __init__(self, address: Address, ticks: Callable[[], float] = time.monotonic) -> None:
+        self.address, self._ticks = address, ticks
+        self._lock = threading.Lock()
+        self._open: set[http.client.HTTPConnection] = set()
+
+    def close(self) -> None:
+        """End the requests under way."""
+        with self._lock:
+            connections = list(self._open)
+        for connection in connections:
+            if connection.sock is not None:
+                with suppress(OSError):
+                    connection.sock.shutdown(2)
+
+    def post(self, path: str, body: bytes, timeout_s: float, max_bytes: int) -> bytes:
+        """Return the body of the answer to a request; raise `RemoteFailed`."""
+        name, give_up_at = self.address.name, self._ticks() + timeout_s
+        try:
+            with self._connected(timeout_s) as (connection, base):
+                connection.connect()
+                self._limit(connection, give_up_at)
+                connection.request("POST", base + path, body, self._headers())
+                with connection.getresponse() as reply:
+                    data = self._read(reply, connection, give_up_at, max_bytes)
+                    status, after = reply.status, reply.getheader("Retry-After", "")
+        except TimeoutError:
+            raise Passing(f"{name} did not answer within {timeout_s:g} s.") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise Passing(f"{name} cannot be reached: {error or type(error).__name__}.") from None
+        if status == 200:
+            return data
+        told = data[:200].decode("utf-8", "replace").strip()
+        if status in _PASSING:
+            raise Passing(f"{name}'s server answered {status}.", float(after) if after.isdecimal() else 0.0)
+        raise Refused(f"{name}'s server answered {status}: {told}", status)
+
+    def _read(
+        self,
+        reply: http.client.HTTPResponse,
+        connection: http.client.HTTPConnection,
+        give_up_at: float,
+        max_bytes: int,
+    ) -> bytes:
+        """Return the body; a server that sends it drop by drop has no longer than one that sends it at once."""
+        data = bytearray()
+        while block := reply.read1(_BLOCK):
+            data += block
+            if len(data) > max_bytes:
+                raise RemoteFailed(f"{self.address.name}'s reply is too large.")
+            self._limit(connection, give_up_at)
+        return bytes(data)
+
+    def _limit(self, connection: http.client.HTTPConnection, give_up_at: float) -> None:
+        remaining_s = give_up_at - self._ticks()
+        if remaining_s <= 0:
+            raise TimeoutError
+        if connection.sock is not None:
+            connection.sock.settimeout(remaining_s)
+
+    @contextmanager
+    def _connected(self, timeout_s: float) -> Iterator[tuple[http.client.HTTPConnection, str]]:
+        """Give a connection to the server, through the proxy of the environment if there is one, and the base path."""
+        url = urlsplit(self.address.url)
+        host, timeout_s = url.hostname or "", min(timeout_s, _CONNECT_S)
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        proxy = None if proxy_bypass(host) else getproxies().get(url.scheme)
+        if proxy is None:
+            connection = kind(host, url.port, timeout=timeout_s)
+        else:
+            via = urlsplit(proxy)
+            connection = kind(via.hostname or "", via.port, timeout=timeout_s)
+            connection.set_tunnel(host, url.port)
+        with self._lock:
+            self._open.add(connection)
+        try:
+            yield connection, url.path.rstrip("/")
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+            connection.close()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "User-Agent": "memoryd"}
+        if key := self._key():
+            headers["Authorization"] = f"Bearer {key}"
+        return headers
+
+    def _key(self) -> str:
+        """Return the key from the file or the environment, empty if there is none."""
+        if self.address.key_file:
+            try:
+                return Path(self.address.key_file).expanduser().read_text().strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise RemoteFailed(f"The key file {self.address.key_file} cannot be read: {error}.") from None
+        return os.environ.get(self.address.key_env, "")
+
+
+class Breaker:
+    """Leaves a server alone that failed several times in a row: for `first_s`, then twice as long each time."""
+
+    def __init__(self, failures: int, first_s: float, longest_s: float, ticks: Callable[[], float]) -> None:
+        self._failures, self._first_s, self._longest_s, self._ticks = failures, first_s, longest_s, ticks
+        self._lock = threading.Lock()
+        self._again_at = 0.0
+        self.failed = 0  # in a row
+
+    def open(self) -> bool:
+        """Tell whether the server is left alone now."""
+        return self._ticks() < self._again_at
+
+    def note(self, worked: bool) -> None:
+        """Note how an attempt ended."""
+        with self._lock:
+            self.failed = 0 if worked else self.failed + 1
+            if worked:
+                self._again_at = 0.0
+            elif self.failed >= self._failures:
+                alone_s = min(self._longest_s, self._first_s * 2.0 ** min(30, self.failed - self._failures))
+                self._again_at = self._ticks() + alone_s

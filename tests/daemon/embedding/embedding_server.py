@@ -1,0 +1,53 @@
+"""A loopback server that speaks the embeddings API: the vectors of the word embedder, and behaviours to spoil them."""
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench import WordEmbedder
+
+_path = Path(__file__).parent.parent / "cognition" / "model_server.py"
+_spec = importlib.util.spec_from_file_location("embedding_model_server", _path)
+assert _spec is not None
+assert _spec.loader is not None
+_server = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_server)
+ModelServer, after, fails, model_server = _server.ModelServer, _server.after, _server.fails, _server.model_server
+
+Behaviour = Callable[[Any], None]
+WORDS = WordEmbedder()
+
+
+def replies(data: Any) -> Behaviour:
+    return lambda request: request.answer(200, json.dumps(data).encode())
+
+
+def embeds(request: Any) -> None:
+    """Answer as a good server does: not in order, not of length 1."""
+    items = [
+        {"object": "embedding", "index": index, "embedding": (3.0 * WORDS.embed_query(text)).tolist()}
+        for index, text in enumerate(request.body["input"])
+    ]
+    replies({"object": "list", "data": items[::-1], "usage": {"prompt_tokens": 5}})(request)
+
+
+def of_length(length: int) -> Behaviour:
+    def answer(request: Any) -> None:
+        items = [{"index": index, "embedding": [1.0] * length} for index, _ in enumerate(request.body["input"])]
+        replies({"data": items})(request)
+
+    return answer
+
+
+def refuses(word: str) -> Behaviour:
+    """Refuse a request with a text that has a word."""
+
+    def answer(request: Any) -> None:
+        if any(word in text for text in request.body["input"]):
+            request.answer(400, b"too long")
+        else:
+            embeds(request)
+
+    return answer

@@ -1,0 +1,110 @@
+"""memctl with an embedding model behind an API: switching, listing, what doctor says of its key."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_daemon import FakeDaemon, Memctl
+
+from memoryd.client.protocol import GetStatus, JobList, Jobs, ModelState, Status, Verification, Verify
+from workbench import Process, WordEmbedder
+
+NAME = "openai:tiny-embed"
+WORDS = WordEmbedder()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers with the vectors of the word embedder."""
+
+    def do_POST(self) -> None:
+        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+        items = [{"index": at, "embedding": WORDS.embed_query(text).tolist()} for at, text in enumerate(texts)]
+        data = json.dumps({"data": items}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_daemon_works_with_a_model_behind_an_api(folder: Path, url: str, memctl: Memctl) -> None:
+    running = Process(folder, f'[model]\nname = "{NAME}"\nfetch = false\n[embedding_api]\nurl = "{url}"\n').start()
+    try:
+        memctl("add", "We use Valkey as the cache")
+        memctl("up", "--wait")
+        [hit] = memctl("search", "Valkey as the cache we use", "--json").json
+        assert hit["similarity"] == pytest.approx(1.0, abs=1e-4)
+        assert memctl("status", "--json").json["model"]["dimensions"] == WORDS.dimensions
+        [row] = [row for row in memctl("model", "list", "--json").json if row["name"] == NAME]
+        assert (row["dimensions"], row["description"]) == (WORDS.dimensions, f"behind {url}")
+        assert f"{NAME}" in memctl("model", "list").out
+        used = memctl("model", "use", "openai:another")
+        assert used.out == f"Model in use: openai:another, ready, {WORDS.dimensions} dimensions.\n"
+        assert memctl("search", "Valkey", "--json").json[0]["content"] == "We use Valkey as the cache"
+        findings = {found["name"]: found for found in memctl("doctor", "--json").json}
+        assert "embedding key" not in findings, "one on this machine needs none"
+        assert findings["model"]["state"] == "ok"
+    finally:
+        assert running.stop() == 0
+
+
+@pytest.fixture
+def api_status(fake: FakeDaemon, folder: Path) -> Status:
+    status = Status(
+        version="1",
+        protocol=1,
+        pid=1,
+        socket=str(folder / "s"),
+        data_dir=str(folder),
+        uptime_s=1.0,
+        memories=0,
+        pending_embeddings=0,
+        model=ModelState(name=NAME, state="ready", dimensions=8),
+    )
+    healthy = Verification(memories=0, pending_embeddings=0)
+    fake.replies |= {GetStatus: status, Verify: healthy, Jobs: JobList(jobs=[], at=0.0)}
+    return status
+
+
+def key_finding(memctl: Memctl) -> Any:
+    findings = {found["name"]: found for found in memctl("doctor", "--json").json}
+    return findings.get("embedding key")
+
+
+def test_doctor_mentions_a_missing_key(
+    memctl: Memctl, api_status: Status, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    found = key_finding(memctl)
+    assert found["state"] == "warn"
+    assert "no key for https://api.openai.com/v1" in found["message"]
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    assert key_finding(memctl)["state"] == "ok"
+    (folder / "config.toml").write_text(f'[embedding_api]\nkey_file = "{folder}/key"\n')
+    assert key_finding(memctl)["state"] == "fail"
+    (folder / "key").write_text("x")
+    assert key_finding(memctl)["state"] == "ok"
+
+
+def test_doctor_shows_what_the_api_says(memctl: Memctl, fake: FakeDaemon, api_status: Status) -> None:
+    api_status.model.error = "The embedding model's server answered 401: no key"
+    found = {found["name"]: found for found in memctl("doctor", "--json").json}["model"]
+    assert (found["state"], "401" in found["message"]) == ("warn", True)
+    assert "[embedding_api]" in found["fix"]
