@@ -23,10 +23,8 @@ JOBS: dict[str, Row] = {
     "expire": Row(_HOUR_S, 5 * _MINUTE_S, "Delete memories whose time was over long ago."),
     "cluster": Row(5 * _MINUTE_S, 10 * _MINUTE_S, "Put memories of L2 into nodes; split, merge, name these."),
     "embed": Row(5 * _MINUTE_S, _MINUTE_S, "Try again to embed memories that have no vector."),
-    "workspaces": Row(
-        10 * _MINUTE_S, 5 * _MINUTE_S, "Look at all files of the workspaces, as a safety net."
-    ),
-    "dream": Row(_DAY_S, 30 * _MINUTE_S, "Put MEMORY.md of workspaces in order with their daily files."),
+    "workspaces": Row(10 * _MINUTE_S, 5 * _MINUTE_S, "Look at all files of the workspaces, as a safety net."),
+    "dream": Row(_DAY_S, 10 * _MINUTE_S, "Put MEMORY.md of workspaces in order with their daily files."),
     "checkpoint": Row(5 * _MINUTE_S, _MINUTE_S, "Fold the write-ahead log into the database file."),
     "optimize": Row(_HOUR_S, 2 * _MINUTE_S, "Merge the segments of the full-text index."),
     "trim": Row(_DAY_S, 5 * _MINUTE_S, "Forget old runs, skipped turns, undone history and unused vectors."),

@@ -6,7 +6,7 @@ is an input, word by word.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -59,7 +59,7 @@ def fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
             is_repeat = fate.judgement == behind.judgement == "repeats"
             fate = Fate("repeats" if is_repeat else "outdated", behind.by, behind.reason or fate.reason)
         found[number] = fate
-    return _settled(notes, found)
+    return settled(notes, found)
 
 
 def _fate(notes: Sequence[Note], number: int, newer: Sequence[int], likeness: Likeness) -> Fate:
@@ -77,12 +77,32 @@ def _fate(notes: Sequence[Note], number: int, newer: Sequence[int], likeness: Li
 
 
 def _same(older: str, newer: str, cosine: float, likeness: Likeness) -> bool:
-    if " ".join(older.split()).casefold().rstrip(".") == " ".join(newer.split()).casefold().rstrip("."):
-        return True
-    return cosine >= likeness.same and likeness.disagree(older, newer) is None
+    return plain(older) == plain(newer) or (cosine >= likeness.same and likeness.disagree(older, newer) is None)
 
 
-def _settled(notes: Sequence[Note], found: list[Fate]) -> list[Fate]:
+def plain(text: str) -> str:
+    """Return what is compared of a text before its meaning is."""
+    return " ".join(text.split()).casefold().rstrip(".")
+
+
+def distinct(notes: Sequence[Note]) -> list[int]:
+    """Return the newest note of each text, oldest first: the others need no thought."""
+    return sorted({plain(note.text): number for number, note in enumerate(notes)}.values())
+
+
+def spread(notes: Sequence[Note], found: Mapping[int, Fate]) -> list[Fate]:
+    """Return what becomes of all notes, given what becomes of the newest of each text."""
+    newest = {plain(notes[number].text): number for number in found}
+    fates = list[Fate]()
+    for number, note in enumerate(notes):
+        fate = found[newest[plain(note.text)]]
+        if number not in found and fate.judgement == "keep":
+            fate = Fate("repeats", newest[plain(note.text)])
+        fates.append(fate)
+    return settled(notes, fates)
+
+
+def settled(notes: Sequence[Note], found: list[Fate]) -> list[Fate]:
     """Keep the note that stands where a new one merely repeats it."""
     for number, fate in enumerate(found):
         if fate.judgement != "repeats" or fate.by is None or not notes[number].stands or notes[fate.by].stands:

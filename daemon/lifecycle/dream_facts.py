@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 import msgspec
-import numpy as np
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import DreamReport, DreamStep
-from memoryd.daemon.cognition.dreaming import Fate, Note, groups
+from memoryd.daemon.cognition.dreaming import Fate, Note
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle.dreaming import MAX_NOTES, Terms, asked, likeness_of
+from memoryd.daemon.lifecycle.dreaming import MAX_NOTES, Terms, judged
 from memoryd.daemon.store import dreams, history, rows
 from memoryd.daemon.store.filters import ALIVE
 from memoryd.daemon.store.rows import Row
@@ -76,24 +75,12 @@ def _day(row: Row) -> str:
 
 
 def _fates(core: Core, found: Sequence[Row], terms: Terms) -> tuple[list[Fate], str]:
-    notes = [Note(row.content, _day(row), True) for row in found]
-    likeness = likeness_of(core, [note.text for note in notes], terms)
-    fates, by, done = [Fate("keep")] * len(notes), set[str](), 0
-    for group in groups(likeness.cosines, likeness.subject):
-        done += len(group)
-        if len(group) == 1:
-            continue
-        terms.tell("compare", done, len(notes))
-        part = likeness._replace(cosines=likeness.cosines[np.ix_(group, group)])
-        made, name = asked(core.cognition.provider, [notes[at] for at in group], part)
-        by.add(name)
-        for at, fate in zip(group, made, strict=True):
-            fates[at] = fate if fate.by is None else fate._replace(by=group[fate.by])
+    fates, _, by = judged(core, [Note(row.content, _day(row), True) for row in found], terms)
     # As with `add`, memories of unlike types do not repeat each other.
     for at, fate in enumerate(fates):
         if fate.judgement == "repeats" and fate.by is not None and found[fate.by].type != found[at].type:
             fates[at] = Fate("keep")
-    return fates, " and ".join(sorted(by)) or "rules"
+    return fates, by
 
 
 def _steps(found: Sequence[Row], fates: Sequence[Fate]) -> list[DreamStep]:

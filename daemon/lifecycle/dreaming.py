@@ -10,7 +10,8 @@ dream first saw it.
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 from memoryd.client.errors import Invalid, ModelUnavailable, NotFound
 from memoryd.client.protocol import DreamStep
 from memoryd.daemon.cognition.condensing import sentences
-from memoryd.daemon.cognition.dreaming import Fate, Likeness, Note, groups
+from memoryd.daemon.cognition.dreaming import Fate, Likeness, Note, distinct, groups, plain, spread
 from memoryd.daemon.cognition.provider import RULES, Provider
 from memoryd.daemon.core.agreement import disagreement
 from memoryd.daemon.core.checks import content_hash
@@ -36,6 +37,7 @@ MAX_FILES = 90  # the latest daily files
 MAX_NOTES = 3000
 _EMBEDDED = 16  # at once, then others go first
 _ASKED = 40  # notes in one question to a model; a larger group is for the rules
+_MODEL_S = 300.0  # for questions to a model in one dream; the rest is for the rules
 _KEY_BYTES = 12
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _NEVER = "9999-99-99"
@@ -136,7 +138,10 @@ def drafted(core: Core, workspace: Workspace, reading: Reading, terms: Terms) ->
     is_new = any(source.item is None for source in found) or not (seen or {}).keys() >= marked.keys()
     if not is_new and not terms.force:
         return Draft(reading.memory or b"", [], 0, "rules", {})
-    fates, likeness, by = _fates(core, found, terms)
+    fates, likeness, by = judged(core, [source.note for source in found], terms)
+    # What cannot be taken out stays, whatever was said of it.
+    held = [source.item is not None and not source.item.is_free for source in found]
+    fates = [Fate("keep") if is_held else fate for fate, is_held in zip(fates, held, strict=True)]
     new = _written(text, found, fates, likeness)
     passing = sum(fate.judgement == "passing" for fate in fates)
     return Draft(new.encode("utf-8", "surrogateescape"), _steps(found, fates), passing, by, marked)
@@ -179,28 +184,48 @@ def _key(text: str) -> bytes:
     return content_hash(text)[:_KEY_BYTES]
 
 
-def _fates(core: Core, found: Sequence[Source], terms: Terms) -> tuple[list[Fate], Likeness, str]:
-    """Ask the provider, group by group, what becomes of the notes."""
-    notes = [source.note for source in found]
-    likeness = likeness_of(core, [note.text for note in notes], terms)
-    fates, by, done = [Fate("keep")] * len(notes), set[str](), 0
-    for group in groups(likeness.cosines, likeness.subject):
+def judged(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], Likeness, str]:
+    """Ask the provider what becomes of notes, oldest first: those about like things together, no text twice."""
+    chosen = distinct(notes)
+    standing = {plain(note.text) for note in notes if note.stands}
+    asked = [note._replace(stands=plain(note.text) in standing) for note in notes]
+    likeness = likeness_of(core, [notes[number].text for number in chosen], terms)
+    found, by, done = {number: Fate("keep") for number in chosen}, set[str](), 0
+    give_up_at = time.monotonic() + _MODEL_S
+    for group in _questions(core, asked, chosen, likeness):
+        terms.tell("compare", done, len(chosen))
         done += len(group)
-        if len(group) == 1 and notes[group[0]].stands:
-            continue
-        terms.tell("compare", done, len(notes))
+        provider = core.cognition.provider if time.monotonic() < give_up_at else RULES
+        numbers = [chosen[at] for at in group]
         part = likeness._replace(cosines=likeness.cosines[np.ix_(group, group)])
-        made, name = asked(core.cognition.provider, [notes[number] for number in group], part)
+        made, name = _asked(provider, [asked[number] for number in numbers], part)
         by.add(name)
-        for number, fate in zip(group, made, strict=True):
-            fates[number] = fate if fate.by is None else fate._replace(by=group[fate.by])
-    # What cannot be taken out stays, whatever was said of it.
-    held = [source.item is not None and not source.item.is_free for source in found]
-    fates = [Fate("keep") if is_held else fate for fate, is_held in zip(fates, held, strict=True)]
-    return fates, likeness, " and ".join(sorted(by)) or RULES.name
+        for number, fate in zip(numbers, made, strict=True):
+            found[number] = fate if fate.by is None else fate._replace(by=numbers[fate.by])
+    place = {plain(notes[number].text): at for at, number in enumerate(chosen)}
+    whole = [place[plain(note.text)] for note in notes]
+    everywhere = likeness._replace(cosines=likeness.cosines[np.ix_(whole, whole)])
+    return spread(notes, found), everywhere, " and ".join(sorted(by)) or RULES.name
 
 
-def asked(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[list[Fate], str]:
+def _questions(core: Core, notes: Sequence[Note], chosen: Sequence[int], likeness: Likeness) -> Iterator[list[int]]:
+    """Yield what is asked together, as places in `chosen`: small groups share a question to a model."""
+    together = list[int]()
+    for group in groups(likeness.cosines, likeness.subject):
+        if len(group) == 1 and notes[chosen[group[0]]].stands:
+            continue  # it stays: nothing is like it
+        if core.cognition.provider is RULES or len(group) > _ASKED:
+            yield group
+            continue
+        if len(together) + len(group) > _ASKED:
+            yield sorted(together)
+            together = []
+        together += group
+    if together:
+        yield sorted(together)
+
+
+def _asked(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[list[Fate], str]:
     """Return what a provider says of notes, or the rules where it fails or there are too many, and who said it."""
     if provider is not RULES and len(notes) <= _ASKED:
         try:
