@@ -25,19 +25,32 @@ _STOP = _words(
     "a an the this that these those of for in on at to by with from as and or but is are was were be been being it its"
     " we our us i my me you your they their them he she his her there here has have had do does did will would shall"
     " can could may so than then too very just all any some each both via per into about after before since until"
-    " over under up out off when where which who whom whose what how if because while also only again please team"
+    " over under up out off through within between against among during above below inside behind down around away"
+    " when where which who whom whose what how if because while also only again please team"
 )
 _GENERIC = _words(
     "use run keep set live make take get work go decide agree choose chose switch move change replace plan now"
     " decision correction update note reminder instead longer anymore not no never rather back new old become became"
     " stay remain happen say said need want start begin today currently moved switched changed decided agreed replaced"
 )
-_NEGATIONS = re.compile(r"\b(?:not|no|never|none|without|cannot|stop(?:s|ped)?|forbidden)\b|n't\b", re.I)
+_OPPOSITES = {  # what says the same of a subject, denied
+    "forbidden": "allow",
+    "prohibited": "allow",
+    "banned": "allow",
+    "disabled": "enabl",
+    "optional": "requir",
+    "closed": "open",
+    "inactive": "activ",
+}
+_ALIKE = {"permitt": "allow", "permit": "allow", "mandatory": "requir", "obligatory": "requir"}
+_RULED = re.compile(rf"\b(?:is|are) (?:not )?(?:allowed|permitted|{'|'.join(_OPPOSITES)})\b", re.I)
+_NEGATIONS = re.compile(rf"\b(?:not|no|never|none|without|cannot|stop(?:s|ped)?|{'|'.join(_OPPOSITES)})\b|n't\b", re.I)
 _CHANGE = re.compile(
     r"\b(?:now|instead of|rather than|no longer|any ?more|mov(?:es?|ed|ing)|switch(?:es|ed|ing)?|chang(?:es?|ed|ing)"
     r"|replac(?:es?|ed|ing)|migrat(?:es?|ed|ing)|renamed|correction|updated?|from now on|back to"
     r"|postponed|brought forward|rescheduled|extended|rais(?:es?|ed)|lowered|increased|reduced|bumped|upgraded"
-    r"|retired|deprecated|took over|takes over|handed over|shifted|pushed|became|turns out)\b",
+    r"|retired|deprecated|resigned|grew|shrank|rose|fell|swapped|took over"
+    r"|takes over|handed over|shifted|pushed|became|turns out)\b",
     re.I,
 )
 _GONE = re.compile(  # what follows these words held before
@@ -45,6 +58,7 @@ _GONE = re.compile(  # what follows these words held before
     r"|takes over) (?:\w+ ){0,4}?from|retired|deprecated|, not|and not)\s+((?:[\w.:/'-]+\s*){1,3})",
     re.I,
 )
+_LEFT = re.compile(r"\b([A-Z][\w-]+) (?:has )?(?:retired|left|resigned|quit|stepped down)\b")
 _TOKEN = re.compile(r"[^\W_](?:[\w.:/'@+-]*\w)?|\d")
 _DAYS = _words("monday tuesday wednesday thursday friday saturday sunday noon midnight weekday weekend")
 _MONTHS = _words(
@@ -107,6 +121,7 @@ def said(text: str) -> Said:
         else:
             topics.add(key)
     gone = {key for part in _GONE.findall(text) for key in _first_phrase(part)}
+    gone |= {name.casefold() for name in _LEFT.findall(text)}
     return Said(
         topics=frozenset(topics),
         values=values,
@@ -137,7 +152,8 @@ def _key(word: str, is_first: bool) -> tuple[str, str]:
         return plain, "number"
     if _CODE.search(word) or (word[0].isupper() and not is_first) or (word.isupper() and len(word) > 1):
         return plain, "name"
-    stem = _stem(plain)
+    stem = _OPPOSITES.get(plain) or _stem(plain)
+    stem = _ALIKE.get(stem, stem)
     return ("", "") if stem in _GENERIC else (stem, "")
 
 
@@ -198,7 +214,7 @@ def is_durable(text: str) -> bool:
     """Tell whether a note of a day states something that holds beyond it."""
     if _GUESS.search(text) or _DANGLING.match(text):
         return False
-    if _ROLE.match(text):
+    if _ROLE.match(text) or _RULED.search(text):
         return True
     if rating.importance(text) < DURABLE:
         return False

@@ -89,6 +89,39 @@ GARDEN = Story(  # not looked at while the rules were made
     ],
 )
 
+SHIP = Story(  # the same; three of its changes showed what the rules lacked
+    subjects=[
+        ["The ferry leaves at 6:45.", "The ferry departs at 7:10 now."],
+        ["Our supplier for rope is Lankhorst.", "We changed the rope supplier from Lankhorst to Marlow."],
+        ["The crew is 6 people.", "The crew grew to 8 people."],
+        ["Captain of the Aurora is Elsa.", "Elsa retired; Piet is captain of the Aurora now."],
+        ["The dry dock appointment is on October 3.", "The dry dock appointment was rescheduled to October 17."],
+        ["Radio channel for the harbour is 12.", "The harbour uses radio channel 14 from now on."],
+        ["Smoking on deck is permitted.", "Smoking on deck is forbidden."],
+        ["Berth fees are 120 euros per week.", "Berth fees are 135 euros per week."],
+        ["The logbook is kept in Excel.", "The logbook is no longer kept in Excel, it lives in Notion."],
+        ["Fuel is bought in Emden.", "Fuel is bought in Delfzijl."],
+    ],
+    lasting=[
+        "Never leave the bilge pump unattended.",
+        "The spare key hangs behind the chart table.",
+        "Guests prefer vegetarian food.",
+        "The engine overheats when the intake is blocked by weed.",
+        "The GPS password is harbour-22.",
+        "Marta handles the insurance.",
+    ],
+    chatter=[
+        "Calm sea all day.",
+        "Repaired a torn flag.",
+        "Dolphins near the bow this morning.",
+        "Paul told stories again.",
+        "Maybe we need new fenders.",
+        "Washed the deck.",
+        "Who took the binoculars?",
+        "Drank too much coffee.",
+    ],
+)
+
 
 class Planted(NamedTuple):
     """What a MEMORY.md is to hold afterwards, and what not."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dream_notes import GARDEN, TEAM, Story, plant
+from dream_notes import GARDEN, SHIP, TEAM, Story, plant
 from moving import run
 
 from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound
@@ -81,7 +81,7 @@ def memory(root: Path) -> str:
 # The whole -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("story", [TEAM, GARDEN], ids=["team", "garden"])
+@pytest.mark.parametrize("story", [TEAM, GARDEN, SHIP], ids=["team", "garden", "ship"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_sixty_days_leave_what_holds_and_nothing_that_held(core: Core, root: Path, story: Story, seed: int) -> None:
     planted = plant(root, story, seed)
