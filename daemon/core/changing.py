@@ -46,10 +46,13 @@ def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]"
     embedded = core.embedding.text_vector(fields["content"]) if "content" in fields else None
 
     def changed(row: Row) -> dict[str, Any]:
+        own = dict(fields)
+        if "content" in own:
+            own["text_hash"] = vectors.text_hash(rows.embedded_text(own["content"], turns=row.turns))
         if call.metadata is UNSET:
-            return fields
+            return own
         base = {} if call.replace_metadata else msgspec.json.decode(row.metadata)
-        return {**fields, "metadata": _metadata_text({**base, **metadata})}
+        return {**own, "metadata": _metadata_text({**base, **metadata})}
 
     return core.store.write(lambda transaction: _change(core, transaction, call, caller, changed, embedded))
 
@@ -168,7 +171,6 @@ def _checked_fields(call: Update) -> dict[str, Any]:
     if "content" in given:
         checks.check_content(given["content"])
         given["content_hash"] = checks.content_hash(given["content"])
-        given["text_hash"] = vectors.text_hash(given["content"])
     if "summary" in given:
         checks.check_text("summary", given["summary"])
     if "type" in given:
@@ -201,7 +203,7 @@ def _change(
     history.record(connection, operation, row.id, namespace, row)
     rows.change(connection, row.row, fields)
     after = msgspec.structs.replace(row, **fields)
-    if embedded is not None:
+    if embedded is not None and after.text_hash == vectors.text_hash(after.content):
         vectors.put(connection, embedded[0].model, after.text_hash, embedded[1])
     if after.text_hash != row.text_hash or after.type != row.type:
         transaction.after_commit(lambda: core.embedding.refresh([row.row]))

@@ -225,7 +225,7 @@ def _row(record: Record) -> Row:
         turns=record.turns,
         feedback=feedback.text(record.votes),
         content_hash=checks.content_hash(record.content),
-        text_hash=vectors.text_hash(record.content),
+        text_hash=vectors.text_hash(rows.embedded_text(record.content, turns=record.turns)),
         summary=record.summary,
         metadata=checks.metadata_text(record.metadata),
         neighbours=record.neighbours,

@@ -191,7 +191,8 @@ def _pair(core: Core, transaction: Transaction, question: Row, answer: Row, oper
 
 def pair_fields(question: Row, answer: Row) -> dict[str, Any]:
     """Return the columns of the one memory that a question and its answer become."""
-    content = f"User: {question.content}\nAssistant: {answer.content}"
+    content = f"{rows.ASKED}{question.content}{rows.ANSWERED}{answer.content}"
+    count = question.turns + answer.turns
     asked, told = msgspec.json.decode(question.metadata), msgspec.json.decode(answer.metadata)
     metadata = {**told, **asked, "turns": [question.id, answer.id]}
     metadata = {name: value for name, value in metadata.items() if name not in ("role", "answers")}
@@ -199,10 +200,10 @@ def pair_fields(question: Row, answer: Row) -> dict[str, Any]:
     expiries = (question.expires_at, answer.expires_at)
     return {
         "tier": "L2",
-        "turns": question.turns + answer.turns,
+        "turns": count,
         "content": content,
         "content_hash": content_hash(content),
-        "text_hash": vectors.text_hash(content),
+        "text_hash": vectors.text_hash(rows.embedded_text(content, turns=count)),
         "summary": "",
         "metadata": metadata_text(metadata),
         "neighbours": "",  # the one was the other's

@@ -8,9 +8,13 @@ import msgspec
 
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 
-# The embedded text of a memory `m`: a part of a file stands under its headings. `embedded_text` says the same.
+# A question and its answer as one memory: how its content begins, and what stands between the two.
+ASKED, ANSWERED = "User: ", "\nAssistant: "
+# The embedded text of a memory `m`; `embedded_text` says the same.
 EMBEDDED = (
     "CASE WHEN m.tier = 'documents' THEN coalesce(m.metadata ->> '$.heading' || char(10), '') || m.content"
+    " WHEN m.turns > 1 AND substr(m.content, 1, 6) = 'User: ' AND instr(m.content, char(10) || 'Assistant: ') > 7"
+    " THEN substr(m.content, 7, instr(m.content, char(10) || 'Assistant: ') - 7)"
     " ELSE m.content END"
 )
 CANDIDATES = 6  # ids looked up for a prefix that may not be unique
@@ -66,8 +70,13 @@ def select(connection: apsw.Connection, where: str, values: Sequence[Any]) -> li
     return [_row(found) for found in connection.execute(f"{_SELECT} WHERE {where}", values)]
 
 
-def embedded_text(content: str, heading: str) -> str:
-    """Return the embedded text of a part of a file under its headings; `EMBEDDED` says the same."""
+def embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
+    """Return what of a memory is embedded: a part of a file under its headings, the question of a question and answer.
+
+    A long answer would drown what was asked and said; what it tells is found by its words. `EMBEDDED` says the same.
+    """
+    if turns > 1 and content.startswith(ASKED) and content.find(ANSWERED) > len(ASKED):
+        return content[len(ASKED) : content.index(ANSWERED)]
     return f"{heading}\n{content}" if heading else content
 
 

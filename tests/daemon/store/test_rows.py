@@ -111,3 +111,25 @@ def test_the_number_of_a_deleted_row_is_not_used_again(store: Store) -> None:
     gone = insert(store, "first")
     store.write(lambda transaction: rows.delete(transaction.connection, [gone.row])).result()
     assert insert(store, "second").row > gone.row
+
+
+@pytest.mark.parametrize(
+    ("content", "turns", "expected"),
+    [
+        ("User: what?\nAssistant: that", 2, "what?"),
+        ("User: what?\nAssistant: that\nAssistant: more", 2, "what?"),
+        ("User: two\nlines\nAssistant: that", 2, "two\nlines"),
+        ("User: ü😀\nAssistant: ß", 2, "ü😀"),
+        ("User: \nAssistant: that", 2, "User: \nAssistant: that"),
+        ("User: what?\nAssistant: that", 1, "User: what?\nAssistant: that"),
+        ("User: what?", 2, "User: what?"),
+        ("What?\nAssistant: that", 2, "What?\nAssistant: that"),
+    ],
+)
+def test_of_a_question_and_its_answer_the_question_is_embedded(
+    store: Store, content: str, turns: int, expected: str
+) -> None:
+    row = insert(store, content, turns=turns)
+    with store.reading() as connection:
+        told = connection.execute(f"SELECT {rows.EMBEDDED} FROM memories m WHERE m.row = ?", (row.row,)).get
+    assert told == rows.embedded_text(content, turns=turns) == expected
