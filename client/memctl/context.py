@@ -6,8 +6,7 @@ from memoryd.client.calls import context as context_call
 from memoryd.client.memctl.arguments import add_filters, add_reach, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import note, show
-from memoryd.client.memctl.search import say_degraded
+from memoryd.client.memctl.output import note, say_degraded, show
 from memoryd.client.protocol import ContextText
 
 

@@ -12,6 +12,11 @@ from memoryd.client.protocol import Change
 from memoryd.client.times import iso
 
 DEFAULT_COLUMNS = 100
+REASONS = {
+    "vector": "by meaning (the embedding model is not ready)",
+    "fulltext": "by words (the full-text index is not ready)",
+    "deadline": "whatever did not finish before the deadline",
+}
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 TIMES = frozenset(
     "created_at updated_at last_accessed_at last_used_at expires_at at oldest_at newest_at started_at last_run_at"
@@ -58,6 +63,12 @@ def note(text: str) -> None:
     """Print one line to stderr."""
     if sys.stderr:
         print(printable(text), file=sys.stderr)
+
+
+def say_degraded(degraded: list[str]) -> None:
+    """Say on stderr what the results lack."""
+    if degraded:
+        note(f"memctl: left out of this search: {', '.join(REASONS.get(name, name) for name in degraded)}.")
 
 
 def complain(text: str, code: int) -> int:

@@ -6,7 +6,7 @@ from memoryd.client.calls import search as search_call
 from memoryd.client.memctl.arguments import add_query, query_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import columns, note, paint, show
+from memoryd.client.memctl.output import columns, paint, say_degraded, show
 from memoryd.client.memctl.place import place_link
 from memoryd.client.memctl.snippet import snippet
 from memoryd.client.memctl.table import GAP, ms, one_line
@@ -15,11 +15,6 @@ from memoryd.client.times import iso
 
 INDENT = " " * 7
 LINES = 3  # of content shown for each hit
-REASONS = {
-    "vector": "by meaning (the embedding model is not ready)",
-    "fulltext": "by words (the full-text index is not ready)",
-    "deadline": "whatever did not finish before the deadline",
-}
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -32,12 +27,6 @@ def _search(args: Namespace) -> None:
     hits = send(args, search_call(query, **query_of(args)))
     show(args, hits.hits, lambda: _text(hits, query))
     say_degraded(hits.degraded)
-
-
-def say_degraded(degraded: list[str]) -> None:
-    """Say on stderr what the results lack."""
-    if degraded:
-        note(f"memctl: left out of this search: {', '.join(REASONS.get(name, name) for name in degraded)}.")
 
 
 def _text(hits: Hits, query: str) -> str:

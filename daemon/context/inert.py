@@ -12,8 +12,9 @@ def inert(text: str) -> str:
 
     Control, direction and invisible characters go; `<` becomes `&lt;`, which no tag and no special token survives.
     """
-    shown = "".join(character for character in text if character.isspace() or _visible(character))
-    line = " ".join(shown.split())
+    line = " ".join(text.split())
+    if not line.isprintable():  # rare, and slow to mend
+        line = " ".join("".join(filter(_visible, line)).split())
     return _ROLE_MARK.sub(r"(\1)", line.replace("<", "&lt;"))
 
 

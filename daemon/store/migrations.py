@@ -51,6 +51,7 @@ CREATE INDEX memories_text ON memories (text_hash);                       -- whi
 CREATE INDEX memories_path ON memories (path) WHERE path IS NOT NULL;     -- path prefixes
 CREATE INDEX memories_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX memories_turns ON memories (namespace, turns) WHERE turns > 0;  -- the count of turns that were kept
+CREATE INDEX memories_standing ON memories (created_at) WHERE pinned OR type = 'correction';  -- in every context
 CREATE INDEX memories_rated ON memories (row) WHERE feedback <> '';       -- at the start: the few with feedback
 -- What is in L1 and when it was last used: the sweep and the caps look at nothing else.
 CREATE INDEX memories_recent ON memories (namespace, updated_at, last_accessed_at) WHERE tier = 'L1';

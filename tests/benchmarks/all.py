@@ -17,6 +17,7 @@ BENCHMARKS = (
     "bench_start",
     "bench_search",
     "bench_add",
+    "bench_context",
     "bench_interference",
     "bench_cluster",
     "bench_jobs",
