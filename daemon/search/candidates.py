@@ -102,15 +102,13 @@ def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vec
     It is exact for those that can become hits; the others keep that of the index, which is exact to about 0.001.
     """
     found = generation.index.nearest(vector, max(RESCORE, retrieval.depth + RESCORE // 4), retrieval.allowed)
-    coarse = dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True))
+    coarse: dict[int, float] = dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True))
     first = dict.fromkeys(list(coarse)[: max(_EXACT, 3 * retrieval.call.limit)])
     with sources.store.reading() as connection:
         rows, matrix = generation.exact(connection, list({**first, **retrieval.candidates}))
     exact: dict[int, float] = dict(zip(rows, (matrix @ vector).tolist(), strict=True)) if rows else {}
     gone = first.keys() - exact.keys()
-    near: dict[int, float] = {
-        row: exact[row] if row in exact else similarity for row, similarity in coarse.items() if row not in gone
-    }
+    near = {row: exact.get(row, similarity) for row, similarity in coarse.items() if row not in gone}
     ranked = sorted(near, key=lambda row: -near[row])
     for rank, row in enumerate(ranked[: retrieval.depth], start=1):
         retrieval.candidate(row, "meaning").similarity_rank = rank
