@@ -342,7 +342,7 @@ def end_session(session: str) -> EndSession:
 
 
 def complete_task(outcome: str, output: str, *, task: str = "", session: str = "") -> CompleteTask:
-    """Keep what came of a task: `completed`, `failed`, `partial` or `cancelled`, and what it put out or why it failed."""
+    """Keep what came of a task: `completed`, `failed`, `partial` or `cancelled`, and its output or why it failed."""
     return _built(CompleteTask, outcome=outcome, output=output, task=task, session=session)
 
 

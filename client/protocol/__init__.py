@@ -51,7 +51,6 @@ from memoryd.client.protocol.base import (
 from memoryd.client.protocol.context import ContextText, GetContext
 from memoryd.client.protocol.dreams import Dream, DreamReport, DreamStep, Dreamt
 from memoryd.client.protocol.feedback import MAX_NOTE_CHARS, Feedback
-from memoryd.client.protocol.dreams import Dream, DreamReport, DreamStep, Dreamt
 from memoryd.client.protocol.graph import (
     Edge,
     EdgePage,
@@ -193,15 +192,6 @@ from memoryd.client.protocol.workspaces import (
 )
 
 __all__ = [
-    "Dream",
-    "DreamReport",
-    "DreamStep",
-    "Dreamt",
-    "Message",
-    "RunningSummary",
-    "Summarize",
-    "Summarized",
-    "ToolCall",
     "ERROR",
     "MAX_CONTENT_BYTES",
     "MAX_FRAME_BYTES",

@@ -1,4 +1,4 @@
-"""What a conversation came to, by rules: its most central and most important sentences, in their order. Pure functions."""
+"""What a conversation came to, by rules: its most central and important sentences, in their order. Pure functions."""
 
 from collections.abc import Callable, Iterator, Sequence
 

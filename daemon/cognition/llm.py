@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from memoryd.daemon.cognition.chat import Chat
 from memoryd.daemon.cognition.dreaming import Fate, Judgement, Likeness, Note
-from memoryd.daemon.cognition.extracting import CORRECTION, FACT, TYPES, USER, Fact
+from memoryd.daemon.cognition.extracting import Fact
+from memoryd.daemon.cognition.marks import CORRECTION, FACT, TYPES, USER
 from memoryd.daemon.cognition.provider import Embed, Spoken
 
 _LONGEST = 4000  # characters of one text that are sent
@@ -23,9 +24,9 @@ _CONDENSE = (
 _EXTRACT = (
     "You draw out of a conversation what will matter in later sessions: decisions, rules, preferences, deadlines, "
     "corrections, lessons and lasting facts. No small talk, no questions, nothing that is over soon, nothing that was "
-    "not said. Each fact is one sentence that can be understood alone, in the language of the conversation, with names, "
-    "numbers and dates. Give its type (decision, rule, preference, deadline, correction, lesson or fact; a correction "
-    "is what the user corrects), how sure you are that it will matter and holds, from 0 to 1, and the numbers of the "
+    "not said. Each fact is one sentence that can be understood alone, in the language of the conversation, with "
+    "names, numbers and dates. Give its type (decision, rule, preference, deadline, correction, lesson or fact; a "
+    "correction is what the user corrects), how sure you are that it will matter and holds, from 0 to 1, and the numbers of the "
     f"turns that say it. Where a later turn corrects an earlier one, give the later. {_DATA}"
 )
 _DIGEST = (
@@ -109,8 +110,9 @@ class Llm:
         del embed
         return " ".join(self.chat.ask(_CONDENSE, _block(content), Sentence).sentence.split())
 
-    def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
+    def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Ask for facts; an answer without a single usable one among several is rejected."""
+        del embed
         found = self.chat.ask(_EXTRACT, _listed(turns), Facts).facts
         made = [
             Fact(" ".join(one.text.split()), _type(one, at, turns), min(1.0, max(0.0, one.confidence)), at)

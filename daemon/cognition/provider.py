@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from memoryd.client.protocol import LlmUsage
 from memoryd.daemon.cognition import condensing, digesting, dreaming, extracting, rating
 from memoryd.daemon.cognition.dreaming import Fate, Likeness, Note
-from memoryd.daemon.cognition.extracting import Fact
+from memoryd.daemon.cognition.examples import LASTING, PASSING
+from memoryd.daemon.cognition.extracting import Fact, Statement
+from memoryd.daemon.cognition.likeness import Examples
 
+_PORTION = 8
 _BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
 
 # Gives the vectors of sentences, shape (n, dimensions), or None while there is no model.
@@ -37,7 +40,7 @@ class Provider(Protocol):
     def condense(self, content: str, embed: Embed) -> str:
         """Return what a text says in one sentence; empty when it is no longer than that itself."""
 
-    def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
+    def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Return what a conversation says that is worth keeping, each with the turns that say it."""
 
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
@@ -54,6 +57,9 @@ class Rules:
     """Features and central sentences: no model of language, no network."""
 
     name = "rules"
+
+    def __init__(self) -> None:
+        self._known: tuple[bytes, Examples] | None = None
 
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
         """Rate by features, one turn after the other with a breath between them."""
@@ -72,13 +78,30 @@ class Rules:
         vectors = embed(found)
         return condensing.first_informative(found) if vectors is None else condensing.central(found, vectors)
 
-    def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
-        """Take the sentences that have a mark of a fact, one turn after the other with a breath between them."""
-        found: list[Fact] = []
+    def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
+        """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
+        found: list[Statement] = []
         for index, (role, content) in enumerate(turns):
             time.sleep(_BREATH_S)
             found += extracting.of_turn(role, content, index)
-        return extracting.merged(found)
+        examples = self._examples(embed) if found else None
+        vectors = _in_portions([one.text for one in found], embed) if examples else None
+        if examples is None or vectors is None:
+            return extracting.merged(extracting.by_marks(found))
+        return extracting.merged(extracting.by_meaning(found, vectors, examples))
+
+    def _examples(self, embed: Embed) -> Examples | None:
+        """Return the examples in the space of the present model; they are embedded once for each."""
+        probe = embed(LASTING[:1])
+        if probe is None:
+            return None
+        key = probe.tobytes()
+        if self._known is None or self._known[0] != key:
+            lasting, passing = _in_portions(LASTING, embed), _in_portions(PASSING, embed)
+            if lasting is None or passing is None or lasting.shape[1] != passing.shape[1]:
+                return None
+            self._known = key, Examples(lasting, passing)
+        return self._known[1]
 
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
         """Choose the most central and most important sentences."""
@@ -91,6 +114,18 @@ class Rules:
 
     def close(self) -> None:
         """Have nothing to end."""
+
+
+def _in_portions(texts: Sequence[str], embed: Embed) -> NDArray[np.float32] | None:
+    """Embed texts a few at a time, so that nobody waits for long."""
+    parts = []
+    for start in range(0, len(texts), _PORTION):
+        part = embed(texts[start : start + _PORTION])
+        if part is None:
+            return None
+        parts.append(part)
+        time.sleep(_BREATH_S)
+    return np.concatenate(parts)
 
 
 RULES = Rules()

@@ -1,7 +1,8 @@
 """Caps: L1 over its limit passes its least recent memories on to L2; L2 over its limit loses its weakest.
 
-The limits are per namespace; extracted facts have one of their own, in whatever tier they are. L1 goes by (last use, importance); L2 by confidence x recency, where confidence is the
-metadata's number of that name, else the importance; so do facts, corrections last. Pinned memories count, but never go.
+The limits are per namespace; extracted facts have one of their own, in whatever tier they are. L1 goes by (last use,
+importance); L2 by confidence x recency, where confidence is the metadata's number of that name, else the importance; so
+do facts, corrections last. Pinned memories count, but never go.
 """
 
 from collections import Counter
@@ -10,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from memoryd.daemon.cognition.extracting import CORRECTION
+from memoryd.daemon.cognition.marks import CORRECTION
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import sweeping
 from memoryd.daemon.lifecycle.learning import SOURCE
@@ -35,7 +36,10 @@ _WEAKEST = (
     f"SELECT m.row, m.id, {_CONFIDENCE} * pow(0.5, max(0, ?2 - {_USED}) / ?3) AS worth FROM memories m"
     f" WHERE m.tier = 'L2' AND m.namespace = ?1 AND NOT m.pinned ORDER BY worth, {_USED}, m.row LIMIT ?4"
 )
-_MANY_FACTS = f"SELECT m.namespace, count(*) FROM memories m WHERE m.source = '{SOURCE}' GROUP BY 1 HAVING count(*) > ? ORDER BY 1"
+_MANY_FACTS = (
+    f"SELECT m.namespace, count(*) FROM memories m WHERE m.source = '{SOURCE}' GROUP BY 1 HAVING count(*) > ?"
+    " ORDER BY 1"
+)
 # What corrected an agent goes last.
 _WEAKEST_FACTS = (
     f"SELECT m.row, m.id, {_CONFIDENCE} * pow(0.5, max(0, ?2 - {_USED}) / ?3) AS worth FROM memories m"

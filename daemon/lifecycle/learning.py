@@ -16,13 +16,15 @@ import numpy as np
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Metadata, NewMemory
 from memoryd.daemon.cognition import extracting
-from memoryd.daemon.cognition.extracting import CORRECTION, Fact
+from memoryd.daemon.cognition.extracting import Fact
+from memoryd.daemon.cognition.marks import CORRECTION
 from memoryd.daemon.cognition.provider import RULES, Provider
 from memoryd.daemon.core import adding
 from memoryd.daemon.core.agreement import disagreement
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
+from memoryd.daemon.lifecycle.judging import embedder
 from memoryd.daemon.lifecycle.removing import remove
 from memoryd.daemon.store import history, rows, turns
 from memoryd.daemon.store.caller import USER
@@ -61,7 +63,7 @@ class _Kept(NamedTuple):
 
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Draw the facts out of turns; return what writes them."""
-    by, found = facts(provider, heard)
+    by, found = facts(core, provider, heard)
     place = core.store.namespaces.name(key.namespace)
     worth = [fact for fact in found if _worth(core, fact)]
     told = {fact.text: core.recalls.repeated(place, key.session, fact.text) for fact in worth}
@@ -74,14 +76,14 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
     return finish
 
 
-def facts(provider: Provider, heard: Sequence[Heard]) -> tuple[str, list[Fact]]:
+def facts(core: Core, provider: Provider, heard: Sequence[Heard]) -> tuple[str, list[Fact]]:
     """Return who found the facts of turns, and the facts; the rules where the provider fails."""
-    spoken = [(one.role, one.content) for one in heard]
+    spoken, embed = [(one.role, one.content) for one in heard], embedder(core)
     try:
-        return provider.name, provider.extract(spoken)
+        return provider.name, provider.extract(spoken, embed)
     except Exception as error:
         log.warning("%s could not extract facts, the rules do: %s", provider.name, error)
-        return RULES.name, RULES.extract(spoken)
+        return RULES.name, RULES.extract(spoken, embed)
 
 
 def _worth(core: Core, fact: Fact) -> bool:

@@ -1,8 +1,8 @@
 """Thinking about whole conversations once they rest: facts are drawn out of them, sessions are summed up.
 
-The queue is on disk (`store/thoughts.py`). A thought is finished by one transaction that writes its outcome and takes its
-turns out of the queue, so a crash loses nothing and repeats nothing; a failure puts it off, and after several it is given
-up and counted. At a stop the rules work off what facts wait, within a limit; the rest is there after the start.
+The queue is on disk (`store/thoughts.py`). A thought is finished by one transaction that writes its outcome and takes
+its turns out of the queue, so a crash loses nothing and repeats nothing; a failure puts it off, and after several it is
+given up and counted. At a stop the rules work off what facts wait, within a limit; the rest is there after the start.
 
 Threads: one of its own at low priority. `step` may be called where that is not running.
 """

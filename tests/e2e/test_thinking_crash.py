@@ -50,7 +50,9 @@ def observe_until_killed(process: Any, account: Account, name: str, seed: str) -
         with process.client(f"talk/{name}", timeout_s=20) as client:
             while True:
                 said = [
-                    NewTurn(role="user", content=f"We decided that item {dice.getrandbits(40)} gets the number {number}.")
+                    NewTurn(
+                        role="user", content=f"We decided that item {dice.getrandbits(40)} gets the number {number}."
+                    )
                     for number in range(dice.randrange(1, 5))
                 ]
                 account.note(client.observe(said, session=seed).ids, said)

@@ -273,7 +273,9 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.DiffWorkspaces: _once(protocol.DiffWorkspaces(), protocol.DiffWorkspaces(workspace=BETA)),
     protocol.Remember: lambda world: _placed(protocol.Remember, text="A note", workspace=BETA),
     protocol.Forget: _forgets,
-    protocol.Dream: _once(protocol.Dream(place=BETA, dry_run=True), protocol.Dream(place=BETA, facts=True, dry_run=True)),
+    protocol.Dream: _once(
+        protocol.Dream(place=BETA, dry_run=True), protocol.Dream(place=BETA, facts=True, dry_run=True)
+    ),
     protocol.Summarize: _once(
         protocol.Summarize(messages=[protocol.Message(id="1", role="user", content=SECRETS[0])], max_tokens=100)
     ),

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.cognition import extracting
-from memoryd.daemon.cognition.extracting import Fact, covered, facts, merged, of_turn
+from memoryd.daemon.cognition import extracting, marks
+from memoryd.daemon.cognition.extracting import Fact, by_marks, covered, facts, merged, of_turn
 
 KEPT = 0.7
 
 
 def kept(text: str, role: str = "user") -> list[tuple[str, str]]:
-    return [(fact.type, fact.text) for fact in of_turn(role, text, 0) if fact.confidence >= KEPT]
+    return [(fact.type, fact.text) for fact in by_marks(of_turn(role, text, 0)) if fact.confidence >= KEPT]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,9 @@ def test_nothing_is_taken_from_tools(role: str) -> None:
 
 
 def test_a_fact_stands_alone() -> None:
-    assert kept("Okay, so, by the way, we decided to use Postgres 16.") == [("decision", "We decided to use Postgres 16.")]
+    assert kept("Okay, so, by the way, we decided to use Postgres 16.") == [
+        ("decision", "We decided to use Postgres 16.")
+    ]
     said = "The new scanner stands in room 3. It must never be switched off."
     assert kept(said)[-1] == ("rule", said)
     assert kept("It must never be.") == []
@@ -103,7 +105,7 @@ def test_a_turn_is_covered_by_facts_that_say_all_of_it() -> None:
 def test_any_text_gives_facts_of_its_turns_within_bounds(turns: list[tuple[str, str]]) -> None:
     for fact in facts(turns):
         assert 0 <= fact.confidence <= 1
-        assert fact.type in extracting.TYPES
+        assert fact.type in marks.TYPES
         assert 0 < len(fact.text) <= extracting.MAX_CHARS
         assert fact.turns
         assert all(turns[index][0] != "tool" for index in fact.turns)

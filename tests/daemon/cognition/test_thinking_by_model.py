@@ -1,4 +1,4 @@
-"""Facts and summaries with a language model: better ones, the rules where it fails, nothing asked twice, no stop held."""
+"""Facts and summaries by a language model: the rules where it fails, nothing asked twice, no stop held up."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,7 +161,7 @@ def test_only_a_users_word_corrects_and_types_are_known_ones(server: ModelServer
         {**FACT, "text": "  "},
     ]
     server.will(says({"facts": given}))
-    found = llm.extract([("assistant", "a"), ("user", "b")])
+    found = llm.extract([("assistant", "a"), ("user", "b")], lambda texts: None)
     assert [(fact.type, fact.confidence) for fact in found] == [
         ("fact", 0.9),
         ("correction", 0.9),

@@ -38,7 +38,7 @@ class Saying:
     def __init__(self, *facts: Fact) -> None:
         self.facts = list(facts)
 
-    def extract(self, turns: Any) -> Any:
+    def extract(self, turns: Any, embed: Any) -> Any:
         return self.facts
 
     def rate(self, turns: Any) -> Any:
@@ -233,5 +233,5 @@ def test_old_facts_fade_before_new_ones_of_the_same_confidence(folder: Path, clo
 
 
 def test_the_rules_are_the_twin_of_every_provider() -> None:
-    assert [fact.text for fact in RULES.extract([("user", DECIDED)])] == [DECIDED]
+    assert [fact.text for fact in RULES.extract([("user", DECIDED)], lambda texts: None)] == [DECIDED]
     assert Verify is not None

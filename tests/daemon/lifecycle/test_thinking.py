@@ -45,13 +45,13 @@ class Recorder:
         self.asked = threading.Event()
         self.closed = False
 
-    def extract(self, turns: Sequence[tuple[str, str]]) -> Any:
+    def extract(self, turns: Sequence[tuple[str, str]], embed: Any) -> Any:
         self.given.append([content for _, content in turns])
         self.asked.set()
         assert self.gate.wait(LIMIT_S)
         if self.closed:
             raise RuntimeError("it is closed")
-        return RULES.extract(turns)
+        return RULES.extract(turns, embed)
 
     def digest(self, *args: Any) -> str:
         return RULES.digest(*args)
@@ -110,7 +110,7 @@ def test_one_that_never_rests_is_thought_about_after_ten_minutes(core: Core, clo
     observe(core, DECIDED)
     for number in range(29):
         clock.advance(20)
-        observe(core, f"This is the remark number {number} about it")
+        observe(core, f"This is the remark number {number} about it", role="assistant")
         assert think(core) == 0
     clock.advance(20)
     assert think(core) == 1
