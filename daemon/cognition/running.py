@@ -8,6 +8,7 @@ Where what has to stay is too long, the middle of its longest texts goes. A mess
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
@@ -100,8 +101,9 @@ def _cut(ends: Sequence[int], before: int, room: int, costs: Sequence[int]) -> i
     The last unit stays in any case, so there may be no such place; then all before it goes.
     """
     places = list(ends[:-1])
+    upto = [0, *accumulate(costs)]
     for place in places:
-        if sum(costs[:place]) >= before and sum(costs[place:]) <= room:
+        if upto[place] >= before and upto[-1] - upto[place] <= room:
             return place
     return places[-1] if places else 0
 

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -34,7 +34,8 @@ MEMORY = "MEMORY.md"
 HEADING = "## Learned"  # what is taken over stands here when MEMORY.md has nothing like it
 DAILY = re.compile(r"memory/(\d{4}-\d\d-\d\d)\.md")
 MAX_FILES = 90  # the latest daily files
-MAX_NOTES = 3000
+MAX_NOTES = 3000  # of daily files, the latest
+MAX_BYTES = 1024 * 1024  # of a file: parsing is Python
 _EMBEDDED = 16  # at once, then others go first
 _ASKED = 40  # notes in one question to a model; a larger group is for the rules
 _MODEL_S = 300.0  # for questions to a model in one dream; the rest is for the rules
@@ -96,9 +97,12 @@ def read(core: Core, workspace: Workspace, before: str = _NEVER) -> Reading:
     """Read what a dream is about."""
     dailies = []
     for path, day in daily_files(core, workspace, before):
-        if (data := _read(workspace, path)) is not None:
+        if (data := _read(workspace, path)) is not None and len(data) <= MAX_BYTES:
             dailies.append((path, day, data))
-    return Reading(_read(workspace, MEMORY), dailies)
+    memory = _read(workspace, MEMORY)
+    if memory is not None and len(memory) > MAX_BYTES:
+        raise Invalid(f"{workspace.root}/{MEMORY} has {len(memory)} bytes; one of more than {MAX_BYTES} is left alone.")
+    return Reading(memory, dailies)
 
 
 def _read(workspace: Workspace, path: str) -> bytes | None:
@@ -133,7 +137,8 @@ def drafted(core: Core, workspace: Workspace, reading: Reading, terms: Terms) ->
     with core.store.reading() as connection:
         seen = dreams.seen(connection, workspace.id)
     today = f"{day_of(core, core.clock()):%Y-%m-%d}"
-    found = _sources(text, reading, None if terms.force else seen, seen or {}, today)
+    daily = _daily(core, reading, () if terms.force else seen or ())
+    found = _sources(text, daily, seen or {}, today)
     marked = {_key(source.note.text): source.note.date for source in found}
     is_new = any(source.item is None for source in found) or not (seen or {}).keys() >= marked.keys()
     if not is_new and not terms.force:
@@ -153,22 +158,26 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _sources(
-    text: str, reading: Reading, skip: dict[bytes, str] | None, seen: dict[bytes, str], today: str
-) -> list[Source]:
-    """Return the notes, oldest first: all items of MEMORY.md, and of the daily files what is not to be skipped."""
+def _sources(text: str, daily: Sequence[Source], seen: dict[bytes, str], today: str) -> list[Source]:
+    """Return the notes, oldest first: all items of MEMORY.md, and those of daily files."""
     undated = today if seen else ""  # what came into MEMORY.md since the first dream is news
     found = [
         Source(Note(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
         for item in items(text)
     ]
-    daily = list[Source]()
-    for path, day, data in reading.dailies:
-        for told in _notes(data.decode("utf-8", "replace")):
-            if skip is None or _key(told) not in skip:
-                daily.append(Source(Note(told, day, False), path, None))
     # Of one day what stands already comes first. The sort is stable.
-    return sorted([*found, *daily[-MAX_NOTES:]], key=lambda source: source.note.date)
+    return sorted([*found, *daily], key=lambda source: source.note.date)
+
+
+def _daily(core: Core, reading: Reading, skip: Container[bytes]) -> list[Source]:
+    """Return the notes of the daily files, apart from those to be skipped."""
+    found = list[Source]()
+    for path, day, data in reading.dailies:
+        began = time.perf_counter()
+        notes = [told for told in _notes(data.decode("utf-8", "replace")) if _key(told) not in skip]
+        found += [Source(Note(told, day, False), path, None) for told in notes]
+        core.rest(time.perf_counter() - began)
+    return found[-MAX_NOTES:]
 
 
 def _notes(text: str) -> list[str]:

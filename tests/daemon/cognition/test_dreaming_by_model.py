@@ -116,3 +116,22 @@ def test_a_summary_of_the_model_that_is_too_long_is_cut(core: Core, server: Mode
     done = running_summary.summarize(core, conversation(wait=True))
     assert done.by == "tiny"
     assert done.tokens <= 200
+
+
+def test_many_notes_share_a_question_and_no_text_is_asked_about_twice(
+    core: Core, server: ModelServer, root: Path
+) -> None:
+    (root / "MEMORY.md").write_text("# Memory\n")
+    for day in range(1, 31):
+        text = f"- The API listens on port 8443\n- Bird {day} of {day * 37} sings\n"
+        (root / "memory" / f"2027-01-{day:02}.md").write_text(text)
+
+    def keep_all(request: Any) -> None:
+        asked = request.body["messages"][-1]["content"].count("-----") // 2
+        request.say({"notes": [{"number": number, "fate": "keep"} for number in range(1, asked + 1)]})
+
+    server.will(keep_all)
+    assert dream(core).by == "tiny"
+    assert len(server.requests) == 1
+    questions = "".join(request["messages"][-1]["content"] for request in server.requests)
+    assert questions.count("8443") == 1
