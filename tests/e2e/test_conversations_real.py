@@ -1,6 +1,7 @@
 """Conversations with planted facts, no language model, the real embedding model: what is kept, what a context holds.
 
-The examples that the rules compare with are sentences of the first six; `game` and `allotment` are none of them.
+The examples that the rules compare with are sentences of the first six. `game` and `allotment` were looked at when
+their weight was chosen; `school` and `server` were written afterwards.
 """
 
 from typing import Any
@@ -12,7 +13,7 @@ from memoryd.client.protocol import Memory
 from workbench import wait_until
 
 TOKENS = 400
-NAMES = ["ledger", "festival", "laboratory", "removal", "podcast", "clinic", "game", "allotment"]
+NAMES = ["ledger", "festival", "laboratory", "removal", "podcast", "clinic", "game", "allotment", "school", "server"]
 
 
 def holds(text: str, words: list[str]) -> bool:

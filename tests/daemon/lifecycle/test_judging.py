@@ -1,7 +1,7 @@
 """The judge: importance lands where the turn is, repetitions go, promoted turns get a summary; without a model too."""
 
-from pathlib import Path
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
