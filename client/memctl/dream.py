@@ -1,6 +1,7 @@
 """dream: MEMORY.md of workspaces, or the memories of a namespace, put in order."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.commands import Command
@@ -62,7 +63,10 @@ def _text(done: Dreamt) -> str:
 
 def _report(report: DreamReport) -> str:
     lines = [f"{paint(report.place or 'the root', 'bold')}: {_outcome(report)}"]
-    lines += [_step(step) for step in report.steps]
+    alike: dict[tuple[str, str, str], list[DreamStep]] = {}
+    for step in report.steps:
+        alike.setdefault((step.action, step.text, step.kept), []).append(step)
+    lines += [_step(steps) for steps in alike.values()]
     if report.passing:
         lines.append(f"  {count(report.passing, 'note')} of a day only left in the daily files.")
     if report.diary:
@@ -87,11 +91,15 @@ def _outcome(report: DreamReport) -> str:
             return report.problem
 
 
-def _step(step: DreamStep) -> str:
+def _step(steps: Sequence[DreamStep]) -> str:
+    step = steps[0]
     origin = step.source if "." in step.source else step.source[:8]
-    kept = f" → {step.kept}" if step.kept else ""
-    told = f"{step.text}{kept} ({origin}{f'; {step.reason}' if step.action == 'outdated' and step.reason else ''})"
-    return paint(f"  {step.action:8} ", _STYLES[step.action]) + shorten(one_line(told), max(60, columns() - 12))
+    more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
+    kept = f" → {step.kept}" if step.kept not in ("", step.text) else ""
+    why = f"; {step.reason}" if step.action == "outdated" and step.reason else ""
+    told = f"({origin}{more}{why})"
+    room = max(30, columns() - len(told) - 12)
+    return f"{paint(f'  {step.action:8} ', _STYLES[step.action])}{shorten(one_line(step.text + kept), room)} {told}"
 
 
 COMMANDS = {

@@ -88,7 +88,7 @@ def _write(core: Core, workspace: Workspace, reading: Reading, draft: Draft, rep
         return draft.new
 
     change_file(workspace.root, MEMORY, change, create=reading.memory is None)
-    core.store.write(lambda t: dreams.end(t.connection, number, "done")).result()
+    core.store.write(lambda t: _end(t, number, "done", workspace, draft)).result()
     indexing.reindex(core, workspace, [MEMORY])
     report.outcome, report.diary = "written", f"{workspace.root}/{names.diary}"
     report.backup = None if reading.memory is None else f"{workspace.root}/{names.backup}"
@@ -97,21 +97,26 @@ def _write(core: Core, workspace: Workspace, reading: Reading, draft: Draft, rep
 
 
 def _note(core: Core, workspace: Workspace, reading: Reading, draft: Draft, names: _Names | None) -> int:
-    """Note a dream, and the notes that it has seen."""
+    """Note a dream that is to be written, or that changes nothing."""
     hashes = reading.digest(reading.memory), reading.digest(draft.new)
     before = None if reading.memory is None else hashlib.sha256(reading.memory).digest()
 
     def job(transaction: Transaction) -> int:
         connection = transaction.connection
         number = dreams.begin(connection, subject_of(workspace), workspace.id, core.clock(), hashes)
-        dreams.keep_seen(connection, workspace.id, draft.seen)
         if names is None:
-            dreams.end(connection, number, "unchanged")
+            _end(transaction, number, "unchanged", workspace, draft)
         else:
             dreams.keep_files(connection, number, before, hashlib.sha256(draft.new).digest(), names)
         return number
 
     return core.store.write(job).result()
+
+
+def _end(transaction: Transaction, number: int, state: str, workspace: Workspace, draft: Draft) -> None:
+    """Note that a dream is done, and the notes that it has seen: not before, or a failure would lose them."""
+    dreams.keep_seen(transaction.connection, workspace.id, draft.seen)
+    dreams.end(transaction.connection, number, state)
 
 
 # The diary -----------------------------------------------------------------------------------------------------------
@@ -130,16 +135,25 @@ def _entry(moment: datetime, report: DreamReport, names: _Names) -> str:
     for action, title in _TITLES.items():
         steps = [step for step in report.steps if step.action == action]
         if steps:
-            parts.append(f"### {title} ({len(steps)})\n\n{''.join(_line(step) for step in steps)}")
+            parts.append(f"### {title} ({len(steps)})\n\n{_lines(steps)}")
     if report.passing:
         parts.append(f"{report.passing} notes are of their day only and stay in the daily files.\n")
     return "\n".join(parts)
 
 
-def _line(step: DreamStep) -> str:
-    origin = f"{step.source}{f', {step.date}' if step.date and step.source == MEMORY else ''}"
-    why = f" → {step.kept}" if step.kept else ""
-    return f"- {step.text} ({origin}){why}{f' ({step.reason})' if step.reason else ''}\n"
+def _lines(steps: Sequence[DreamStep]) -> str:
+    """Return a line for each statement, with all places where it stands."""
+    alike: dict[tuple[str, str], list[DreamStep]] = {}
+    for step in steps:
+        alike.setdefault((step.text, step.kept), []).append(step)
+    return "".join(_line(text, kept, found) for (text, kept), found in alike.items())
+
+
+def _line(text: str, kept: str, found: Sequence[DreamStep]) -> str:
+    origins = ", ".join(dict.fromkeys(step.source for step in found))
+    why = f" → {kept}" if kept not in ("", text) else ""
+    reason = f" ({found[0].reason})" if found[0].reason and why else ""
+    return f"- {text} ({origins}){why}{reason}\n"
 
 
 # Undo ----------------------------------------------------------------------------------------------------------------

@@ -9,16 +9,17 @@ import pytest
 from dream_notes import GARDEN, SHIP, TEAM, Story, plant
 from moving import run
 
-from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound
+from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound, StorageFailed
 from memoryd.client.protocol import Dream, DreamReport, List
 from memoryd.daemon.cognition.dreaming import Fate
-from memoryd.daemon.cognition.provider import Rules
+from memoryd.daemon.cognition.provider import RULES, Rules
 from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import dream_job
 from memoryd.daemon.lifecycle.dreaming import Terms
 from memoryd.daemon.lifecycle.runner import Runner
+from memoryd.daemon.store import dreams
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.models import ModelMissing, load
@@ -242,6 +243,9 @@ def test_a_file_that_is_saved_meanwhile_is_not_overwritten(core: Core, root: Pat
     with pytest.raises(Conflict, match="changed while"):
         dream(core)
     assert memory(root) == "saved meanwhile\n"
+    core.cognition.provider = RULES
+    assert dream(core).outcome == "written"
+    assert "8443" in memory(root)
 
 
 def test_a_file_does_not_lose_more_than_half_unless_forced(core: Core, root: Path) -> None:
@@ -342,3 +346,22 @@ def test_one_workspace_that_cannot_be_dreamt_of_does_not_keep_the_others_from_it
     assert "8443" in (folder / "two" / "MEMORY.md").read_text()
     reports = dream_job.dream(core, Dream(dry_run=True), Terms()).dreams
     assert [report.outcome for report in reports] == ["refused", "unchanged"]
+
+
+def test_a_dream_that_a_crash_cut_off_can_be_undone_and_is_not_written_twice(
+    core: Core, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root, "- The standup is at 9:30\n", d05="- We moved the standup to 10:00\n")
+    added(core, root)
+
+    def crash(*_: Any) -> None:
+        raise StorageFailed("the power is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dreams, "end", crash)  # MEMORY.md is written by then
+        with pytest.raises(StorageFailed):
+            dream(core)
+    assert "10:00" in memory(root)
+    assert dream(core).outcome == "unchanged"
+    dream(core, undo=True)
+    assert memory(root) == "- The standup is at 9:30\n"
