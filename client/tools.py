@@ -30,8 +30,8 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
     {
         "name": "manage_memory",
         "description": "Remember something for later sessions, or correct or remove what is remembered. Use it when "
-        "the user states a preference, a decision, a correction or a fact that will matter again. One thing per call, in "
-        "a sentence that is understood without this conversation.",
+        "the user states a preference, a decision, a correction or a fact that will matter again. One thing per call, "
+        "in a sentence that is understood without this conversation.",
         "parameters": {
             "type": "object",
             "properties": {

@@ -101,7 +101,7 @@ class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Embedding models behind the OpenAI-compatible API: those named `openai:NAME` in `[model]` or `memctl model use`."""
+    """Embedding models behind the OpenAI-compatible API: those whose names begin with `openai:`."""
 
     url: Annotated[str, Meta(description="base address, such as http://127.0.0.1:11434/v1 for Ollama")] = (
         "https://api.openai.com/v1"
@@ -113,7 +113,9 @@ class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
     dimensions: Annotated[
         int, Meta(ge=0, le=16384, description="numbers per vector to ask for and to expect; 0: as the server answers")
     ] = 0
-    timeout_s: Annotated[Duration, Meta(description="longest wait for the vectors of a batch, in the background")] = 30.0
+    timeout_s: Annotated[Duration, Meta(description="longest wait for the vectors of a batch, in the background")] = (
+        30.0
+    )
     wait_s: Annotated[
         Duration, Meta(description="longest wait of a search or an add for its vector; then words alone, or the queue")
     ] = 3.0

@@ -39,7 +39,7 @@ def summary(usefulness: Usefulness | None) -> str:
         f"useless to {usefulness.useless}" if usefulness.useless else "",
         f"cited {count(usefulness.cited, 'time')}" if usefulness.cited else "",
     ]
-    return f"{', '.join(part for part in parts if part)}: scores count {usefulness.factor:.3f}-fold"
+    return f"{', '.join(part for part in parts if part)} (score ×{usefulness.factor:.3f})"
 
 
 COMMANDS = {

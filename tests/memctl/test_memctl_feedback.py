@@ -1,0 +1,49 @@
+"""memctl feedback: say it, see it in get, explain, history and export, take it back."""
+
+import json
+
+import pytest
+from fake_daemon import Memctl
+
+from memoryd.client.memctl.feedback import summary
+from memoryd.client.protocol import Usefulness
+from workbench import Process
+
+
+@pytest.fixture(autouse=True)
+def _process(process: Process) -> None:
+    """Have a real daemon at the usual place."""
+
+
+def test_feedback_is_noted_shown_and_taken_back(memctl: Memctl) -> None:
+    added = memctl("add", "The market has plums on Monday", "--json").json["id"]
+    noted = memctl("feedback", added[:6], "--useless", "--note", "it moved to Friday")
+    assert noted.out.startswith(f"Noted: {added[:8]} is useless to 1 (score ×0.950); `memctl undo")
+    shown = memctl("get", added[:6]).out
+    assert "useless to 1 (score ×0.950)" in shown
+    assert "it moved to Friday" in shown
+    assert "kept (feedback ×0.950)" in memctl("explain", "plums").out
+    assert "0 useful, 1 useless, 0 cited" in memctl("history", added[:6]).out
+    [line] = memctl("export").out.splitlines()
+    assert [vote["note"] for vote in json.loads(line)["votes"]] == ["it moved to Friday"]
+    memctl("undo")
+    assert "feedback" not in memctl("get", added[:6]).out
+    assert memctl("get", added[:6], "--json").json["usefulness"] is None
+
+
+def test_one_of_the_two_must_be_said(memctl: Memctl) -> None:
+    for words in ([], ["--useful", "--useless"]):
+        assert memctl("feedback", "abcd", *words).code == 2
+    assert memctl("feedback", "abcd", "--useful").code == 1
+
+
+def test_json_is_the_whole_change(memctl: Memctl) -> None:
+    added = memctl("add", "The market has plums on Monday", "--json").json["id"]
+    changed = memctl("feedback", added, "--useful", "--json").json
+    assert changed["memory"]["usefulness"] == {"factor": 1.05, "useful": 1, "useless": 0, "cited": 0, "notes": []}
+
+
+def test_a_phrase_for_every_sum() -> None:
+    assert summary(None) == "not rated"
+    made = Usefulness(factor=1.1, useful=2, useless=1, cited=3)
+    assert summary(made) == "useful to 2, useless to 1, cited 3 times (score ×1.100)"
