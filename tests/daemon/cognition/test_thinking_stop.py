@@ -1,0 +1,43 @@
+"""A stop of the real daemon while a language model hangs: it is prompt, and what waited is kept."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from model_server import ModelServer, after, model_server
+
+from workbench import Process, wait_until
+
+CONFIG = """
+[model]
+name = "none"
+fetch = false
+[llm]
+url = "{url}"
+model = "tiny"
+[cognition]
+quiet_s = {quiet_s}
+"""
+SAID = "We decided to use Postgres 16 for the ledger."
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with model_server() as made:
+        made.will(after(60, lambda request: None))
+        yield made
+
+
+@pytest.mark.parametrize("quiet_s", [0.05, 30.0])
+def test_a_stop_is_prompt_and_keeps_what_waited(folder: Path, server: ModelServer, quiet_s: float) -> None:
+    process: Any = Process(folder, CONFIG.format(url=server.url, quiet_s=quiet_s)).start()
+    with process.client() as client:
+        client.observe([{"role": "user", "content": SAID}], session="s")
+        wait_until(lambda: len(server.requests) > 0)  # one is asked at a time: to rate the turn, or for its facts
+    assert process.stop() == 0  # within the fixture's limit of 30 s; the model would take a minute
+    process.start()
+    with process.client() as client:
+        assert [memory.content for memory in client.list(source="extraction")] == [SAID]
+        assert client.tiers().heard == {"summary": 1}
+    assert process.stop() == 0
