@@ -1,4 +1,4 @@
-"""Counting tokens: by the encoding that the settings name, else by the embedding model's own tokenizer."""
+"""Counting tokens: by the encoding that the settings name, else by the tokenizer of an embedding model that is here."""
 
 import logging
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.embedding.api import is_api
 
 _BYTES_PER_TOKEN = 2  # without any tokenizer: more than real ones need, so that the budget holds with them
 
@@ -24,7 +25,7 @@ def counter(core: Core) -> Counter:
     encoding = core.config.context.encoding
     if encoding and (found := _encoding(encoding)) is not None:
         return Counter(encoding, found)
-    if (generation := core.embedding.active) is not None:
+    if (generation := core.embedding.active) is not None and not is_api(generation.name):
         return Counter(generation.name, generation.embedder.count_tokens)
     return Counter("bytes", _by_bytes)
 

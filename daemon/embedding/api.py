@@ -106,6 +106,7 @@ class ApiEmbedder:
         self.floors = _FLOORS.get(self.model, _USUAL)
         self._config, self._remote, self._closing = config, remote, closing
         self._breaker = Breaker(_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S, time.monotonic)
+        self._reason = ""  # of the latest failure
         self.learn(config.dimensions)
 
     def learn(self, dimensions: int) -> None:
@@ -145,13 +146,14 @@ class ApiEmbedder:
         if self._closing.is_set():
             raise Passing("The daemon is stopping.")
         if self._breaker.open():
-            raise Passing(f"The embedding model failed {self._breaker.failed} times and is left alone for a moment.")
+            raise Passing(f"{self._reason} It failed {self._breaker.failed} times and is left alone for a moment.")
         try:
             reply = self._remote.post("/embeddings", self._body(texts), timeout_s, MAX_REPLY_BYTES)
         except Refused:
             self._breaker.note(worked=True)  # it answers; this request is what it does not like
             raise
-        except RemoteFailed:
+        except RemoteFailed as error:
+            self._reason = str(error)
             self._breaker.note(worked=False)
             raise
         self._breaker.note(worked=True)

@@ -11,8 +11,9 @@ import pytest
 from embedding_server import WORDS, ModelServer, after, embeds, fails, model_server, of_length, refuses, replies
 
 from memoryd.client.errors import ModelUnavailable as NotThere
-from memoryd.client.protocol import Get
+from memoryd.client.protocol import Get, GetContext
 from memoryd.daemon.config import Config, EmbeddingApiConfig, ModelConfig, SearchConfig
+from memoryd.daemon.context import preparing
 from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding import api
@@ -163,7 +164,7 @@ def test_a_failing_server_is_left_alone_for_a_moment(server: ModelServer, monkey
     for _ in range(3):
         with pytest.raises(Passing, match="500"):
             model.embed_query("a")
-    with pytest.raises(Passing, match="left alone"):
+    with pytest.raises(Passing, match=r"answered 500\. It failed 3 times and is left alone"):
         model.embed_query("a")
     assert len(server.requests) == asked + 3
 
@@ -307,6 +308,15 @@ def test_a_switch_to_an_api_model_and_back_goes_on_answering(folder: Path, serve
         assert max(len(request["input"]) for request in server.requests) == 32
         with pytest.raises(NotThere, match="not installed"):
             core.embedding.use("local")
+
+
+def test_a_context_keeps_its_budget_by_an_estimate_that_says_so(folder: Path, server: ModelServer) -> None:
+    with running_on(folder, server) as core:
+        add(core, "We use Valkey as the cache of the api")
+        call = GetContext(task="We use Valkey as the cache of the api", max_tokens=64)
+        made = preparing.context(core, core.sources, call).result(30)
+        assert (made.tokenizer, len(made.ids)) == ("bytes", 1)
+        assert made.tokens <= 64
 
 
 def test_a_switch_to_a_dead_server_keeps_the_present_model(folder: Path, server: ModelServer) -> None:
