@@ -36,7 +36,7 @@ DAILY = re.compile(r"memory/(\d{4}-\d\d-\d\d)\.md")
 MAX_FILES = 90  # the latest daily files
 MAX_NOTES = 3000  # of daily files, the latest
 MAX_BYTES = 1024 * 1024  # of a file: parsing is Python
-_EMBEDDED = 16  # at once, then others go first
+_EMBEDDED = 8  # at once, then others go first
 _ASKED = 40  # notes in one question to a model; a larger group is for the rules
 _MODEL_S = 300.0  # for questions to a model in one dream; the rest is for the rules
 _KEY_BYTES = 12
@@ -252,11 +252,12 @@ def likeness_of(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
     made = np.zeros((len(texts), generation.embedder.dimensions), np.float32)
     for start in range(0, len(texts), _EMBEDDED):
         terms.tell("embed", start, len(texts))
+        began = time.perf_counter()
         part = core.embedding.text_vectors(texts[start : start + _EMBEDDED])
         for row, given in enumerate(part, start):
             if given is not None and given[0] is generation:
                 made[row] = given[1]  # one that has none is like no other
-        core.rest(0.002)
+        core.rest(time.perf_counter() - began)
     floors = generation.embedder.floors
     return Likeness(made @ made.T, floors.join, floors.duplicate, disagreement)
 
