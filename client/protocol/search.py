@@ -12,7 +12,10 @@ ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
 
 
 class Hit(Memory, kw_only=True):
-    """A memory found by a search: `score` 0..1 as ranked; `similarity` (cosine) and `bm25` where that arm found it."""
+    """A memory found by a search: `score` as ranked, 0..1 times what feedback makes of it (`usefulness`).
+
+    `similarity` (cosine) and `bm25` where that arm found it.
+    """
 
     score: float
     similarity: float | None = None
