@@ -37,8 +37,8 @@ _DIGEST = (
 _DREAM = (
     "You put the notes of an assistant in order. The numbered notes are about like things, the oldest first; those "
     "marked * stand in its memory already. Say for each what becomes of it: `keep` what holds and lasts, `repeats` "
-    "with `by` the number of a kept note that says the same or more, `outdated` with `by` the number of a newer kept note "
-    "that makes it untrue, `passing` what matters for its day only (never for one marked *). In doubt keep. "
+    "with `by` the number of a kept note that says the same or more, `outdated` with `by` the number of a newer kept "
+    "note that makes it untrue, `passing` what matters for its day only (never for one marked *). In doubt keep. "
     f"{_DATA}"
 )
 
