@@ -17,7 +17,7 @@ from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
-from memoryd.daemon.store import history, namespaces, rows, vectors
+from memoryd.daemon.store import feedback, history, namespaces, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.workspaces import TIER
@@ -97,6 +97,8 @@ def _move(core: Core, transaction: Transaction, place: Place, source: Row, opera
     if verdict.same is not None:
         adding.merge(core, transaction, place, verdict, memory, embedded, operation)
         rows.change(connection, source.row, {"superseded_by": verdict.same.id, "updated_at": core.clock()})
+        both = feedback.merged(verdict.same.feedback, source.feedback)
+        rows.change(connection, verdict.same.row, {"feedback": both})
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
     for other in verdict.contradicted:
         adding.link(connection, source.id, other.id, "contradicts", core.clock())
