@@ -26,8 +26,8 @@ _EXTRACT = (
     "corrections, lessons and lasting facts. No small talk, no questions, nothing that is over soon, nothing that was "
     "not said. Each fact is one sentence that can be understood alone, in the language of the conversation, with "
     "names, numbers and dates. Give its type (decision, rule, preference, deadline, correction, lesson or fact; a "
-    "correction is what the user corrects), how sure you are that it will matter and holds, from 0 to 1, and the numbers of the "
-    f"turns that say it. Where a later turn corrects an earlier one, give the later. {_DATA}"
+    "correction is what the user corrects), how sure you are that it will matter and holds, from 0 to 1, and the "
+    f"numbers of the turns that say it. Where a later turn corrects an earlier one, give the later. {_DATA}"
 )
 _DIGEST = (
     "Sum up a working session for whoever goes on with it: what was done and decided, what was learned, and which "
