@@ -47,37 +47,45 @@ class Likeness(NamedTuple):
 def fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
     """Return what becomes of each note."""
     found = [Fate("keep")] * len(notes)
-    newer: list[int] = []  # those that are not passing, the newest first
+    comparable = np.zeros(len(notes), bool)  # newer ones that are not passing
+    newest: dict[str, int] = {}
     for number in range(len(notes) - 1, -1, -1):
         time.sleep(_BREATH_S)
-        found[number] = fate = _fate(notes, number, newer, likeness)
-        if fate.judgement != "passing":
-            newer.append(number)
-        # What says the same as something outdated is outdated as well; what is kept stands at the end of the chain.
-        while fate.by is not None and found[fate.by].by is not None:
-            behind = found[fate.by]
-            is_repeat = fate.judgement == behind.judgement == "repeats"
-            fate = Fate("repeats" if is_repeat else "outdated", behind.by, behind.reason or fate.reason)
-        found[number] = fate
+        note = notes[number]
+        if not note.stands and not subjects.is_durable(note.text):
+            found[number] = Fate("passing")
+            continue
+        if (same := newest.get(plain(note.text))) is not None:
+            fate = Fate("repeats", same)
+        else:
+            newest[plain(note.text)] = number
+            near = np.flatnonzero(comparable & (likeness.cosines[number] >= likeness.subject))[::-1]
+            fate = _fate(notes, number, near.tolist(), likeness)
+        comparable[number] = True
+        found[number] = _at_the_end(fate, found)
     return settled(notes, found)
 
 
-def _fate(notes: Sequence[Note], number: int, newer: Sequence[int], likeness: Likeness) -> Fate:
-    note = notes[number]
-    if not note.stands and not subjects.is_durable(note.text):
-        return Fate("passing")
-    near = [(other, float(likeness.cosines[number, other])) for other in newer]
-    for other, cosine in near:
-        if _same(note.text, notes[other].text, cosine, likeness):
+def _fate(notes: Sequence[Note], number: int, near: Sequence[int], likeness: Likeness) -> Fate:
+    """Compare a note with newer ones that are like it, the newest first."""
+    text = notes[number].text
+    for other in near:
+        is_near = likeness.cosines[number, other] >= likeness.same
+        if is_near and likeness.disagree(text, notes[other].text) is None:
             return Fate("repeats", other)
-    for other, cosine in near:
-        if cosine >= likeness.subject and (reason := subjects.outdated(note.text, notes[other].text)):
+    for other in near:
+        if reason := subjects.outdated(text, notes[other].text):
             return Fate("outdated", other, reason)
     return Fate("keep")
 
 
-def _same(older: str, newer: str, cosine: float, likeness: Likeness) -> bool:
-    return plain(older) == plain(newer) or (cosine >= likeness.same and likeness.disagree(older, newer) is None)
+def _at_the_end(fate: Fate, found: Sequence[Fate]) -> Fate:
+    """Follow a chain to the note that is kept; what says the same as something outdated is outdated as well."""
+    while fate.by is not None and found[fate.by].by is not None:
+        behind = found[fate.by]
+        is_repeat = fate.judgement == behind.judgement == "repeats"
+        fate = Fate("repeats" if is_repeat else "outdated", behind.by, behind.reason or fate.reason)
+    return fate
 
 
 def plain(text: str) -> str:

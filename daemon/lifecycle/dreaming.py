@@ -267,27 +267,34 @@ def likeness_of(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
 
 def _written(text: str, found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness) -> str:
     gone = [s.item for s, fate in zip(found, fates, strict=True) if s.item and fate.judgement != "keep"]
+    standing = [at for at, source in enumerate(found) if source.item is not None]
     added = []
     for number, (source, fate) in enumerate(zip(found, fates, strict=True)):
         if source.item is None and fate.judgement == "keep":
-            beside = _place(number, found, fates, likeness)
+            beside = _place(number, standing, found, fates, likeness)
             place = None if beside is None else (beside.start if beside in gone else beside.end - 1)
             told = f"{source.note.text} ({source.note.date})"
             added.append((place, "" if beside is None else beside.marker, told))
     return changed(text, Change(gone, added), HEADING) if gone or added else text
 
 
-def _place(number: int, found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness) -> Item | None:
+def _place(
+    number: int, standing: Sequence[int], found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness
+) -> Item | None:
     """Return the item beside which a note goes: the first one that it replaces, else the nearest of its subject."""
-    for source, fate in zip(found, fates, strict=True):
-        if fate.by == number and source.item is not None:
-            return source.item
+    replaced = next((at for at in standing if fates[at].by == number), None)
+    if replaced is not None:
+        return found[replaced].item
     near = [
-        (float(likeness.cosines[number, other]), -other)
-        for other, source in enumerate(found)
-        if source.item is not None and source.item.is_free and likeness.cosines[number, other] >= likeness.subject
+        (float(likeness.cosines[number, at]), -at)
+        for at in standing
+        if likeness.cosines[number, at] >= likeness.subject and _is_free(found[at])
     ]
     return found[-max(near)[1]].item if near else None
+
+
+def _is_free(source: Source) -> bool:
+    return source.item is not None and source.item.is_free
 
 
 def _steps(found: Sequence[Source], fates: Sequence[Fate]) -> list[DreamStep]:
