@@ -24,6 +24,8 @@ max_recent = 30
 recent_half_life_days = 0.000001
 cold_after_s = 0.01
 quiet_h = 0.00003
+[cognition]
+extract = false
 [jobs]
 enabled = false
 """
