@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from memoryd.client.errors import Conflict
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.cognition.provider import RULES, Provider
 from memoryd.daemon.core import adding
@@ -44,13 +45,9 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
         if text and len(there) == len(heard):
             _write(core, transaction, key, _note(core, key, text, by, heard))
         elif text:  # a turn was deleted meanwhile: the rest is summed up anew
-            raise _Changed
+            raise Conflict("Turns of the session were deleted meanwhile.")
 
     return finish
-
-
-class _Changed(Exception):
-    """The turns are not those any more that were summed up."""
 
 
 def _digest(core: Core, provider: Provider, heard: Sequence[Heard], previous: str) -> tuple[str, str]:

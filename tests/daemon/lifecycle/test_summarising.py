@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from memoryd.client.errors import Conflict
 from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Operations
 from memoryd.daemon.cognition import digesting
 from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import observing, thinking
+from memoryd.daemon.lifecycle import observing, summarising, thinking
+from memoryd.daemon.store import thoughts
 from workbench import LIMIT_S, Clock, CountingEmbedder, found, running, undo
 
 SAID = [
@@ -120,6 +122,17 @@ def test_without_a_time_only_an_ended_session_is_summed_up(folder: Path, clock: 
         thinking.end(core, EndSession(session="work-1")).result(LIMIT_S)
         think(core)
         assert len(notes(core)) == 1
+
+
+def test_what_was_deleted_while_it_was_summed_up_is_in_no_summary(core: Core, clock: Any) -> None:
+    observe(core, *SAID)
+    with core.store.reading() as connection:
+        [thought] = thoughts.everything(connection, "summary")
+        heard = thoughts.about(connection, thought.key, 10_000)
+    finish = summarising.think(core, core.cognition.provider, thought.key, heard)
+    with pytest.raises(Conflict):
+        core.store.write(lambda transaction: finish(transaction, heard[1:])).result(LIMIT_S)
+    assert notes(core) == []
 
 
 def test_a_summary_is_found(core: Core) -> None:
