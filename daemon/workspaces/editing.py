@@ -223,7 +223,7 @@ def _until(lines: Sequence[str], start: int, first: int, closing: re.Pattern[str
 def _item_end(lines: Sequence[str], start: int, width: int) -> int:
     """Return where an item ends: what is indented belongs to it, and text that goes on without a blank line."""
     end, blank, code = start + 1, False, ""
-    goes_on = _is_text(lines[start].expandtabs(4)[width:])
+    goes_on = _is_text(_innermost(lines[start].expandtabs(4)[width:]))
     for at in range(start + 1, len(lines)):
         line = lines[at].expandtabs(4).rstrip("\r\n")
         if _is_blank(line):
@@ -237,9 +237,16 @@ def _item_end(lines: Sequence[str], start: int, width: int) -> int:
             code = found[2]
         elif found and found[2].startswith(code):
             code = ""
-        goes_on = not code and _is_text(line.lstrip(" "))
+        goes_on = not code and _is_text(_innermost(line.lstrip(" ")))
         end, blank = at + 1, False
     return end
+
+
+def _innermost(line: str) -> str:
+    """Return what stands in a line after the markers of the items that it begins."""
+    while (item := _ANY_ITEM.match(line)) and item.end() < len(line) and not _DASHES.match(line):
+        line = line[item.end() :]
+    return line
 
 
 def _is_text(line: str) -> bool:
