@@ -8,10 +8,11 @@ import logging
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
+
+import numpy as np
 
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.retrieval import Near, Retrieval, Sources
 from memoryd.daemon.store import fulltext
 from memoryd.daemon.store.index import RESCORE
 from memoryd.daemon.store.store import Damaged, Interrupted
@@ -20,37 +21,49 @@ from memoryd.daemon.store.vectors import Vector
 _WORDS_DEPTH = 4
 _EXACT = 40  # of the nearest: the ten best by their codes' order lie well within
 
-# For the query's vector before full text is read, which takes a fraction of that: beside each other the two are slower
-# than one after the other, unless there are processors to spare. When embedding takes long, words are read meanwhile.
-_PATIENCE_S = 0.02
+Stored = tuple[list[int], Vector]  # rows and their vectors, shape (rows, dimensions)
+_NONE: Stored = ([], np.zeros((0, 0), np.float32))
 
 log = logging.getLogger(__name__)
 
 
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
+    _nearest_when_embedded(retrieval, sources)
     began = time.perf_counter()
-    _wait_a_moment(retrieval)
-    waited_ms, began = _ms_since(began), time.perf_counter()
     _words(retrieval, sources)
-    retrieval.notes["fulltext_ms"], began = _ms_since(began), time.perf_counter()
+    retrieval.notes["fulltext_ms"] = _ms_since(began)
+    generation = retrieval.generation
+    # Read while the query is still being embedded.
+    by_words = _stored(sources, generation, list(retrieval.candidates)) if generation else _NONE
+    began = time.perf_counter()
     retrieval.vector = vector = _vector(retrieval, sources)
-    retrieval.notes["embed_wait_ms"] = round(waited_ms + _ms_since(began), 3)
-    if vector is not None and retrieval.generation is not None:
+    retrieval.notes["embed_wait_ms"] = _ms_since(began)
+    if vector is not None and generation is not None:
         began = time.perf_counter()
-        _meaning(retrieval, sources, retrieval.generation, vector)
+        _meaning(retrieval, sources, generation, vector, by_words)
         retrieval.notes["vector_ms"] = _ms_since(began)
     for candidate in retrieval.candidates.values():
         candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
 
 
-def _wait_a_moment(retrieval: Retrieval) -> None:
-    """Wait for the query's vector, but not for one that takes long; who needs it meets its failure."""
-    if isinstance(retrieval.vector, Future):
-        remaining_s = retrieval.remaining_s()
-        patience_s = _PATIENCE_S if remaining_s is None else min(_PATIENCE_S, remaining_s / 2)
-        with suppress(Exception):
-            retrieval.vector = retrieval.vector.result(patience_s)
+def _nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
+    """Have the embedding thread go on to the index as soon as it has the vector, beside the full-text search."""
+    generation, embedding = retrieval.generation, retrieval.vector
+    if generation is None or not isinstance(embedding, Future):
+        return
+    near: Future[Near] = Future()
+    retrieval.near = near
+
+    def search(done: "Future[Vector]") -> None:
+        if done.cancelled() or done.exception():
+            return  # who waits for the vector meets this there, and never asks for what is near it
+        try:
+            near.set_result(nearest(retrieval, sources, generation, done.result()))
+        except Exception as error:
+            near.set_exception(error)
+
+    embedding.add_done_callback(search)
 
 
 def _words(retrieval: Retrieval, sources: Sources) -> None:
@@ -79,6 +92,11 @@ def _words(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes["fulltext"] = len(found)
 
 
+def _stored(sources: Sources, generation: Generation, rows: list[int]) -> Stored:
+    with sources.store.reading() as connection:
+        return generation.exact(connection, rows) if rows else _NONE
+
+
 def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
     """Return the query's vector, waiting for it no longer than the deadline allows."""
     if not isinstance(retrieval.vector, Future):
@@ -96,25 +114,35 @@ def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
     return None
 
 
-def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> None:
-    """Make candidates of the nearest rows that pass the filters, and give every candidate its cosine.
-
-    It is exact for those that can become hits; the others keep that of the index, which is exact to about 0.001.
-    """
-    found = generation.index.nearest(vector, max(RESCORE, retrieval.depth + RESCORE // 4), retrieval.allowed)
-    coarse: dict[int, float] = dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True))
-    first = dict.fromkeys(list(coarse)[: max(_EXACT, 3 * retrieval.call.limit)])
-    with sources.store.reading() as connection:
-        rows, matrix = generation.exact(connection, list({**first, **retrieval.candidates}))
-    exact: dict[int, float] = dict(zip(rows, (matrix @ vector).tolist(), strict=True)) if rows else {}
-    gone = first.keys() - exact.keys()
-    near = {row: exact.get(row, similarity) for row, similarity in coarse.items() if row not in gone}
-    ranked = sorted(near, key=lambda row: -near[row])
-    for rank, row in enumerate(ranked[: retrieval.depth], start=1):
+def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, by_words: Stored) -> None:
+    """Make candidates of the nearest rows, and give every candidate its exact cosine."""
+    near = retrieval.near.result() if retrieval.near else nearest(retrieval, sources, generation, vector)
+    for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
         retrieval.candidate(row, "meaning").similarity_rank = rank
+    similarities = {**near.similarities, **_cosines(by_words, vector)}
     for candidate in retrieval.candidates.values():
-        candidate.similarity = exact.get(candidate.row, near.get(candidate.row))
-    retrieval.notes["vectors"] = len(near)
+        candidate.similarity = similarities.get(candidate.row)
+    retrieval.notes["vectors"] = len(near.rows)
+
+
+def nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:
+    """Return the rows nearest to the query that pass the filters.
+
+    Those that can become hits get their exact cosine, the others keep that of the index, which is exact to about 0.001.
+    """
+    wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
+    found = generation.index.nearest(vector, wanted, retrieval.allowed)
+    coarse = dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True))
+    first = list(coarse)[: max(_EXACT, 3 * retrieval.call.limit)]
+    exact = _cosines(_stored(sources, generation, first), vector)
+    gone = set(first).difference(exact)
+    near = {row: similarity for row, similarity in {**coarse, **exact}.items() if row not in gone}
+    return Near(sorted(near, key=lambda row: -near[row]), near)
+
+
+def _cosines(stored: Stored, vector: Vector) -> dict[int, float]:
+    rows, matrix = stored
+    return dict(zip(rows, (matrix @ vector).tolist(), strict=True)) if rows else {}
 
 
 def _ms_since(began: float) -> float:

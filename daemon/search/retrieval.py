@@ -43,6 +43,13 @@ class Sources(NamedTuple):
     caller: Caller = USER
 
 
+class Near(NamedTuple):
+    """The rows nearest to the query, nearest first, with their exact cosines."""
+
+    rows: list[int]
+    similarities: dict[int, float]
+
+
 @dataclass(slots=True)
 class Retrieval:
     """One search: what is asked, what was found so far, what was left out."""
@@ -58,6 +65,7 @@ class Retrieval:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
     vector: "Vector | Future[Vector] | None" = None
+    near: "Future[Near] | None" = None  # begun as soon as the vector is there
     method: str = ""  # of fusion
     weight: float = 0.0  # of the cosine in the fused score
     best_bm25: float = 0.0
