@@ -179,6 +179,12 @@ def _cost(posting: Posting) -> int:
     return len(posting.rows) + 40  # the objects around the arrays take as much as so many postings
 
 
+def common_stems(connection: apsw.Connection, limit: int) -> list[str]:
+    """Return the stems that most memories hold, the commonest first."""
+    found: Any = connection.execute("SELECT term FROM memories_terms ORDER BY doc DESC LIMIT ?", (limit,))
+    return [stem for (stem,) in found]
+
+
 def among(posting: Posting, reached: Mask | None) -> tuple[Rows, Counts]:
     """Return the part of a posting that lies in a mask by row number."""
     if reached is None:

@@ -23,12 +23,15 @@ from memoryd.daemon.store.facts import Facts, Mask, only
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
-from memoryd.daemon.store.postings import Postings
+from memoryd.daemon.store.postings import Postings, common_stems
 from memoryd.daemon.store.writer import Transaction, Writer
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+_WARMED = 1_000  # stems
+_BREATH_S = 0.001  # between two of them
 
 FILE_NAME = "memoryd.sqlite"
 
@@ -63,6 +66,7 @@ class Store:
         self._readers_lock = threading.Lock()
         self._repairing = False
         self._checking: threading.Thread | None = None
+        self._closing = threading.Event()
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -163,7 +167,7 @@ class Store:
         return self.write(job)
 
     def check_soon(self) -> None:
-        """Check the full-text index in the background and rebuild it if it is damaged."""
+        """Check the full-text index in the background and rebuild it if it is damaged; warm it if it is not."""
         self._checking = threading.Thread(target=self._check, name="check", daemon=True)
         self._checking.start()
 
@@ -171,6 +175,21 @@ class Store:
         if damaged := self._integrity("PRAGMA integrity_check(memories_fts)"):
             log.error("the full-text index is damaged: %s", "; ".join(damaged))
             self.repair_soon()
+            return
+        try:
+            self._warm()
+        except apsw.Error as error:
+            log.warning("full text could not be warmed: %s", error)
+
+    def _warm(self) -> None:
+        """Read the postings that searches will ask for, the commonest first; each is a read of its own."""
+        with self.reading() as connection:
+            stems = common_stems(connection, _WARMED)
+        for stem in stems:
+            if self._closing.wait(_BREATH_S):
+                break
+            with self.reading() as connection:
+                self.postings.find(connection, stem)
 
     def _integrity(self, pragma: str) -> list[str]:
         """Return what is wrong. On a connection of its own: FTS5 checks against what a used one has cached."""
@@ -203,6 +222,7 @@ class Store:
 
     def close(self) -> None:
         """Finish the waiting writes, fold the write-ahead log into the file and close."""
+        self._closing.set()
         if self._checking is not None:
             self._checking.join()
         self._writer.finish()  # its last jobs may still read

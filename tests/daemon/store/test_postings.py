@@ -183,3 +183,17 @@ def test_a_damaged_index_does_not_keep_the_database_from_opening(tmp_path: Any) 
 )
 def test_the_lengths_that_full_text_keeps_are_varints(data: bytes, total: int) -> None:
     assert _sum_of_varints(data) == total
+
+
+def test_the_commonest_stems_are_read_ahead_after_a_start(tmp_path: Any) -> None:
+    store = Store(tmp_path)
+    try:
+        insert(store, "the namespace")
+        many(store, 10, 30, "'heron ' || CASE WHEN i < 20 THEN 'egrets ' ELSE '' END || i")
+        store.check_soon()
+        assert store._checking is not None
+        store._checking.join()
+        assert list(store.postings._kept)[:2] == ["heron", "egret"]
+        assert len(ranked(store, "heron")) == 30
+    finally:
+        store.close()
