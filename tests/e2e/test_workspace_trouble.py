@@ -186,6 +186,7 @@ def test_a_folder_that_disappears_while_watched_leaves_the_others_alone(process:
         for path in (root, other):
             client.add_workspace(path)
         wait_until(lambda: all(w.watching == "inotify" for w in client.workspaces()))
+        wait_until(lambda: finds(client, "walrus"))  # it is watched before it is read
         away = root.with_name("away")
         os.rename(root, away)
         wait_until(lambda: client.workspace_status("notes").workspace.watching == "gone")
