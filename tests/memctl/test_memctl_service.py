@@ -207,7 +207,12 @@ def test_the_demo_loses_nothing_and_leaves_nothing(folder: Path, notes: Path) ->
 def test_the_demo_cleans_up_when_it_is_interrupted(folder: Path, notes: Path, number: int) -> None:
     command = [*COMMAND, "demo", "--path", str(notes)]
     with subprocess.Popen(
-        command, env=demo_environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        command,
+        env=demo_environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     ) as process:
         assert process.stdout
         assert process.stderr
