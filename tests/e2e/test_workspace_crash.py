@@ -52,6 +52,7 @@ def indexed(data: Path) -> dict[str, tuple[bytes, Lines]]:
     """Return the hash and the chunks of each file of the index; check what must hold at any moment."""
     connection = apsw.Connection(str(data / "memoryd.sqlite"), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.pragma("query_only", True)
+    connection.execute("BEGIN")  # one state of the database, while the daemon goes on
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     files: dict[str, tuple[bytes, Lines]] = {
