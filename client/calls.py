@@ -10,6 +10,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, over
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from memoryd.client.batches import batches
 from memoryd.client.errors import Invalid
 from memoryd.client.paths import absolute, place
 from memoryd.client.protocol import (
@@ -88,8 +89,6 @@ R = TypeVar("R")
 Words = str | Sequence[str]
 
 Postprocessor = Callable[[str, list[Hit]], list[Hit]]
-
-BATCH_BYTES = 8 * 1024 * 1024  # of content per add_many call: well below the limit of a frame
 
 
 class SyncCaller(Protocol):
@@ -177,17 +176,7 @@ def add_many_calls(
     memories: Iterable[NewMemory | Mapping[str, Any]], *, dedup: bool = True, dedup_threshold: float | None = None
 ) -> Iterator[AddMany]:
     """Yield the calls that add `memories`: one, or more where they would not fit into a frame."""
-    batch: list[NewMemory] = []
-    size = 0
-    for item in memories:
-        memory = new_memory(item)
-        weight = len(msgspec.msgpack.encode(memory))
-        if batch and size + weight > BATCH_BYTES:
-            yield AddMany(memories=batch, dedup=dedup, dedup_threshold=dedup_threshold)
-            batch, size = [], 0
-        batch.append(memory)
-        size += weight
-    if batch:
+    for batch in batches(map(new_memory, memories)):
         yield AddMany(memories=batch, dedup=dedup, dedup_threshold=dedup_threshold)
 
 

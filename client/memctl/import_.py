@@ -10,7 +10,8 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.calls import BATCH_BYTES, import_memories
+from memoryd.client.batches import batches
+from memoryd.client.calls import import_memories
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
@@ -143,7 +144,7 @@ def _send(args: Namespace, items: Items, total: int) -> Imported:
     done = Imported(dry_run=args.dry_run)
     with client_for(args) as client, ProgressBar("import", total) as bar:
         sent = 0
-        for batch in _batches(items()):
+        for batch in batches((item for item in items() if item.record), PER_CALL, lambda item: item.record):
             call = import_memories(
                 [item.record for item in batch if item.record],
                 overwrite=args.overwrite,
@@ -157,22 +158,6 @@ def _send(args: Namespace, items: Items, total: int) -> Imported:
             sent += len(batch)
             bar.update(sent)
     return done
-
-
-def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
-    batch: list[Item] = []
-    size = 0
-    for item in items:
-        if item.record is None:
-            continue
-        weight = len(msgspec.msgpack.encode(item.record))
-        if batch and (len(batch) == PER_CALL or size + weight > BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(item)
-        size += weight
-    if batch:
-        yield batch
 
 
 def _count(done: Imported, part: Imported) -> None:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.calls import BATCH_BYTES, new_memory, new_turn
+from memoryd.client.batches import batches
+from memoryd.client.calls import new_memory, new_turn
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage, when
 from memoryd.client.memctl.commands import Command
@@ -38,28 +39,13 @@ def _observe(args: Namespace) -> None:
     turns = given or [new_turn(item) for item in _json_lines("standard input", _stdin())]
     if not turns:
         raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
-    parts = [send(args, Observe(turns=part, session=args.session)) for part in _batches(turns)]
+    parts = [send(args, Observe(turns=part, session=args.session)) for part in batches(turns, MAX_TURNS)]
     observed = _joined(parts)
     show(args, observed, lambda: _observed_text(observed, turns))
 
 
 def _stdin() -> Iterable[bytes]:
     return sys.stdin.buffer if sys.stdin else ()
-
-
-def _batches(turns: list[NewTurn]) -> Iterator[list[NewTurn]]:
-    """Yield the turns of each call: as many as one takes, and less than a frame."""
-    batch: list[NewTurn] = []
-    size = 0
-    for turn in turns:
-        weight = len(turn.content.encode()) + 256
-        if batch and (len(batch) == MAX_TURNS or size + weight > BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(turn)
-        size += weight
-    if batch:
-        yield batch
 
 
 def _joined(parts: list[Observed]) -> Observed:
@@ -153,23 +139,9 @@ def _line(args: Namespace, name: str, number: int, item: dict[str, Any]) -> Line
 def _calls(lines: list[Line]) -> Iterator[tuple[Seed, int]]:
     """Yield the calls that send the lines in their order, and how many lines each has."""
     for (namespace, session, is_turn), group in groupby(lines, key=lambda line: line.place):
-        for part in _portions([line.item for line in group]):
+        for part in batches([line.item for line in group], PER_CALL):
             field = "turns" if is_turn else "memories"
             yield Seed(namespace=namespace, session=session, **{field: part}), len(part)  # type: ignore[arg-type]
-
-
-def _portions(items: list[NewTurn | NewMemory]) -> Iterator[list[NewTurn | NewMemory]]:
-    batch: list[NewTurn | NewMemory] = []
-    size = 0
-    for item in items:
-        weight = len(msgspec.msgpack.encode(item))
-        if batch and (len(batch) == PER_CALL or size + weight > BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(item)
-        size += weight
-    if batch:
-        yield batch
 
 
 def _add(total: Seeded, part: Seeded) -> None:
