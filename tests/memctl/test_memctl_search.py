@@ -47,14 +47,14 @@ def test_the_file_of_a_memory_is_named_as_editors_open_it(
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder with the current folder in it."""
-    (tmp_path / "home/work/docs").mkdir(parents=True)
+    (tmp_path / "home/projects/docs").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path / "home/work")
+    monkeypatch.chdir(tmp_path / "home/projects")
     return tmp_path / "home"
 
 
 def test_a_path_is_shown_as_it_is_typed_here(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert short_path(f"{home}/work/docs/a.md") == "docs/a.md"
+    assert short_path(f"{home}/projects/docs/a.md") == "docs/a.md"
     assert short_path(f"{home}/notes/a.md") == "~/notes/a.md"
     assert short_path("/srv/a.md") == "/srv/a.md"
     assert short_path("docs/a.md") == "docs/a.md"
@@ -64,9 +64,9 @@ def test_a_path_is_shown_as_it_is_typed_here(home: Path, monkeypatch: pytest.Mon
 
 
 def test_a_current_folder_that_is_gone_is_no_problem(home: Path) -> None:
-    (home / "work/docs").rmdir()
-    (home / "work").rmdir()
-    assert short_path(f"{home}/work/a.md") == "~/work/a.md"
+    (home / "projects/docs").rmdir()
+    (home / "projects").rmdir()
+    assert short_path(f"{home}/projects/a.md") == "~/projects/a.md"
 
 
 def hit(content: str, path: str | None = None) -> Hit:
@@ -114,11 +114,11 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 def test_on_a_terminal_a_place_is_a_link_and_matching_words_are_marked(home: Path, fake: FakeDaemon) -> None:
     content = "# Cache\n\n" + "Other words. " * 60 + "The gateway is cached by Valkey."
-    fake.replies[Search] = Hits(hits=[hit(content, f"{home}/work/docs/my note.md")])
-    text = on_a_terminal(["search", "caching", "gateway"], home / "work")
+    fake.replies[Search] = Hits(hits=[hit(content, f"{home}/projects/docs/my note.md")])
+    text = on_a_terminal(["search", "caching", "gateway"], home / "projects")
     (url, shown) = LINK.findall(text)[0]
     assert shown == "docs/my note.md:3-12"
-    assert url == f"file://{os.uname().nodename}{home}/work/docs/my%20note.md"
+    assert url == f"file://{os.uname().nodename}{home}/projects/docs/my%20note.md"
     assert "\x1b[1;33mgateway\x1b[0m is \x1b[1;33mcached\x1b[0m by Valkey." in text
     assert max(len(line) for line in SGR.sub("", LINK.sub(r"\2", text)).split("\n")) <= 100
 
@@ -126,25 +126,25 @@ def test_on_a_terminal_a_place_is_a_link_and_matching_words_are_marked(home: Pat
 def test_without_colour_nothing_is_marked_and_on_a_dumb_terminal_nothing_is_linked(
     home: Path, fake: FakeDaemon
 ) -> None:
-    fake.replies[Search] = Hits(hits=[hit("The cache.", f"{home}/work/a.md")])
-    plain = on_a_terminal(["search", "cache"], home / "work", NO_COLOR="1")
+    fake.replies[Search] = Hits(hits=[hit("The cache.", f"{home}/projects/a.md")])
+    plain = on_a_terminal(["search", "cache"], home / "projects", NO_COLOR="1")
     assert not SGR.search(plain)
     assert LINK.search(plain)
-    assert "\x1b" not in on_a_terminal(["search", "cache"], home / "work", TERM="dumb")
+    assert "\x1b" not in on_a_terminal(["search", "cache"], home / "projects", TERM="dumb")
 
 
 def test_in_a_pipe_a_hit_is_plain_text(home: Path, fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[Search] = Hits(hits=[hit("The cache.", f"{home}/work/a.md"), hit("No cache.")])
+    fake.replies[Search] = Hits(hits=[hit("The cache.", f"{home}/projects/a.md"), hit("No cache.")])
     out = memctl("search", "cache").out
     assert "\x1b" not in out
     assert "0.500  abababab  documents  note  docs  1970-01-01T00:00:00Z  a.md:3-12\n       The cache.\n" in out
-    assert memctl("search", "cache", "--json").json[0]["path"] == f"{home}/work/a.md"
+    assert memctl("search", "cache", "--json").json[0]["path"] == f"{home}/projects/a.md"
 
 
 def test_get_shows_place_heading_and_links_both_ways(home: Path, fake: FakeDaemon, memctl: Memctl) -> None:
-    found = hit("# Cache\n\nsee [[b]]", f"{home}/work/a.md")
+    found = hit("# Cache\n\nsee [[b]]", f"{home}/projects/a.md")
     found.metadata = {"heading": "Ops > Cache", "tags": ["x"]}
-    found.links = [f"{home}/work/b.md", "gone (not found)"]
+    found.links = [f"{home}/projects/b.md", "gone (not found)"]
     found.linked_from = [f"{home}/notes/c.md"]
     fake.replies[Get] = found
     lines = memctl("get", "abab").out.split("\n")

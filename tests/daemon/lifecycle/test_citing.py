@@ -140,3 +140,6 @@ def test_the_daemon_counts_what_an_agent_cites_in_a_conversation(core: Core, cli
     core.effects.flush()
     client.observe([{"role": "assistant", "content": f"By {one[:8]} the gateway is open."}], session="s")
     wait_until(lambda: client.get(one).usefulness is not None)
+    usefulness = client.get(one).usefulness
+    assert usefulness is not None
+    assert usefulness.factor > 1.0

@@ -95,7 +95,7 @@ FTS_WORDS = st.sampled_from(
 @settings(max_examples=150, deadline=None)
 @given(st.text() | st.lists(FTS_WORDS | st.text(max_size=3), max_size=12).map(" ".join))
 def test_no_text_makes_the_query_fail(shelf: Store, query: str) -> None:
-    found(shelf, query)
+    assert len(found(shelf, query)) <= 5
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
