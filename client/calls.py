@@ -22,6 +22,7 @@ from memoryd.client.protocol import (
     Changed,
     CompleteTask,
     Consolidate,
+    CountTokens,
     Delete,
     DiffWorkspaces,
     Dream,
@@ -499,6 +500,11 @@ def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool 
     return _built(GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **_query_fields(fields))
 
 
+def count_tokens(texts: Sequence[str]) -> CountTokens:
+    """Return how many tokens each text has, counted as `context` counts them."""
+    return CountTokens(texts=list(texts))
+
+
 def stats() -> GetStats:
     """Return counts of what is stored."""
     return GetStats()
@@ -584,5 +590,6 @@ class Methods:
     workspace_status = method(workspace_status)
     index_workspace = method(index_workspace)
     context = method(context)
+    count_tokens = method(count_tokens)
     stats = method(stats)
     status = method(status)

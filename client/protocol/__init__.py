@@ -48,7 +48,7 @@ from memoryd.client.protocol.base import (
     Sort,
     Tier,
 )
-from memoryd.client.protocol.context import ContextText, GetContext
+from memoryd.client.protocol.context import ContextText, CountTokens, GetContext, TokenCounts
 from memoryd.client.protocol.dreams import Dream, DreamReport, DreamStep, Dreamt
 from memoryd.client.protocol.feedback import MAX_NOTE_CHARS, Feedback
 from memoryd.client.protocol.graph import (
@@ -223,6 +223,7 @@ __all__ = [
     "Consolidate",
     "Consolidated",
     "ContextText",
+    "CountTokens",
     "Delete",
     "Deleted",
     "DiffWorkspaces",
@@ -351,6 +352,7 @@ __all__ = [
     "TierState",
     "Tiers",
     "Token",
+    "TokenCounts",
     "TokenList",
     "ToolCall",
     "Topic",
@@ -392,6 +394,7 @@ METHODS: tuple[type[Call[Any]], ...] = (
     Search,
     Explain,
     GetContext,
+    CountTokens,
     GetTrace,
     WhyNot,
     GraphNodes,
@@ -450,6 +453,7 @@ READS: frozenset[type[Call[Any]]] = frozenset(
         Explain,
         GetTrace,
         WhyNot,
+        CountTokens,
         GetStatus,
         GetStats,
         Authenticate,

@@ -4,9 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Filtered
+from memoryd.client.protocol.base import Filtered, Scoped
 
 MIN_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS = 16, 100_000
+MAX_TEXTS = 1000
 
 
 class ContextText(Struct, kw_only=True):
@@ -43,3 +44,16 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     fresh: bool = False
     compact: bool = False
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
+
+
+class TokenCounts(Struct, kw_only=True):
+    """How many tokens each text has, in order, by `tokenizer`."""
+
+    counts: list[int]
+    tokenizer: str
+
+
+class CountTokens(Scoped[TokenCounts], kw_only=True, frozen=True):
+    """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
+
+    texts: Annotated[list[str], Meta(max_length=MAX_TEXTS)]

@@ -6,12 +6,12 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
+from memoryd.client.inert import inert
 from memoryd.client.protocol import ContextText, GetContext
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
 from memoryd.daemon.context.counting import Counter, counter
 from memoryd.daemon.context.fitting import Fitted, Layout, fitted
-from memoryd.daemon.context.inert import inert
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.retrieval import Retrieval, Sources

@@ -188,6 +188,11 @@ MEANINGS: dict[str, dict[str, str]] = {
         "max_tokens": "the budget of the text",
         "deadline_ms": "the search stops then with what it has",
     },
+    "CountTokens": {"texts": "at most 1000"},
+    "TokenCounts": {
+        "counts": "tokens of each text, in order",
+        "tokenizer": "the model whose tokenizer counted, an encoding, or bytes (two to a token)",
+    },
     "ContextText": {
         "text": "for a prompt; empty: nothing is relevant",
         "ids": "the memories in it, in order",

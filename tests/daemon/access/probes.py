@@ -241,6 +241,7 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.Search: _queries(protocol.Search),
     protocol.GetTrace: _traces,
     protocol.GetContext: _contexts,
+    protocol.CountTokens: lambda world: _placed(protocol.CountTokens, texts=[SECRETS[0], ""]),
     protocol.WhyNot: _why_not,
     protocol.GetStatus: _once(protocol.GetStatus()),
     protocol.GetStats: lambda world: _placed(protocol.GetStats),

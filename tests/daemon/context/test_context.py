@@ -234,3 +234,13 @@ def test_a_long_memory_is_shown_by_its_summary_or_its_beginning(core: Core) -> N
     assert "the two words, in short" in made.text
     assert "cache api cache …\n" in made.text
     assert made.tokens <= 300
+
+
+def test_tokens_are_counted_as_a_context_counts_them(daemon: Any) -> None:
+    with daemon.client() as client:
+        client.add("the api has a cache")
+        made = client.context(TASK)
+        counted = client.count_tokens([made.text, "", "the api has a cache"])
+    assert counted.counts[:2] == [made.tokens, 0]
+    assert 0 < counted.counts[2] < made.tokens
+    assert counted.tokenizer == made.tokenizer

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memoryd.client.inert import inert
 from memoryd.daemon.context.arranging import ALWAYS, GROUPS, Note, arranged, group_of
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.context.fitting import STANDING_SHARE, Fitted, Layout, fitted
-from memoryd.daemon.context.inert import inert
 from memoryd.models import load
 
 LAYOUT = Layout({}, 2.0, False)

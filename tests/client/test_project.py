@@ -1,0 +1,77 @@
+"""The project of a folder, and the namespace named after it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memoryd.client.project import project_namespace, project_root
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+def made(*parts: Path | str) -> Path:
+    folder = Path(*parts)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def git(*words: str | Path) -> None:
+    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], check=True, capture_output=True)
+
+
+def test_a_folder_inside_a_checkout_belongs_to_the_checkout(home: Path) -> None:
+    inside = made(home, "code", "api", "src", "deep")
+    git("init", home / "code" / "api")
+    assert project_root(inside) == str(home / "code" / "api")
+    assert project_namespace(inside) == project_namespace(home / "code" / "api") == "api"
+
+
+def test_a_folder_outside_of_git_is_its_own_project(home: Path) -> None:
+    notes = made(home, "notes")
+    assert project_root(notes) == str(notes)
+    assert project_namespace(notes) == "notes"
+
+
+def test_a_linked_worktree_shares_the_namespace_of_its_main_checkout(home: Path) -> None:
+    main = made(home, "api")
+    git("init", main)
+    git("-C", main, "commit", "--allow-empty", "-m", "first")
+    git("-C", main, "worktree", "add", home / "api-fix")
+    assert project_root(home / "api-fix") == str(main)
+    assert project_namespace(home / "api-fix") == "api"
+
+
+def test_a_submodule_is_a_project_of_its_own(home: Path) -> None:
+    library = made(home, "api", "library")
+    made(home, "api", ".git")
+    (library / ".git").write_text("gitdir: ../.git/modules/library\n")
+    assert project_namespace(library) == "library"
+
+
+def test_a_worktree_whose_main_checkout_is_gone_is_its_own_project(home: Path) -> None:
+    left = made(home, "left")
+    (left / ".git").write_text(f"gitdir: {home}/gone/.git/worktrees/left\n")
+    assert project_root(left) == str(left)
+
+
+def test_the_home_folder_and_the_root_are_no_project_also_when_home_is_in_git(home: Path) -> None:
+    assert [project_namespace(home), project_namespace("/"), project_namespace("~")] == ["", "", ""]
+    made(home, ".git")
+    assert project_namespace(made(home, "plain")) == "plain"
+
+
+def test_a_symlink_is_followed(home: Path) -> None:
+    made(home, "api")
+    (home / "short").symlink_to(home / "api")
+    assert project_namespace(home / "short") == "api"
+
+
+def test_a_name_that_no_namespace_may_have_is_made_one(home: Path) -> None:
+    assert project_namespace(made(home, "line\nbreak ")) == "linebreak"
