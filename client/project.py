@@ -1,4 +1,4 @@
-"""Which project a folder belongs to, and the namespace that its memories go to: named like a workspace, after its folder.
+"""Which project a folder belongs to, and the namespace of its memories: named like a workspace, after the folder.
 
 The project is the git checkout that holds the folder, else the folder itself. A linked worktree counts as its main
 checkout, so that parallel branches share one memory. Nothing is run and nothing is asked: one look per folder upwards.
