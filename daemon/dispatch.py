@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from memoryd.client.protocol import METHODS, Call, Progress, method_name
+from memoryd.client.protocol import METHODS, Call, Connected, MethodStats, Progress, method_name
 from memoryd.daemon import access
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.runner import Runner
@@ -43,8 +43,9 @@ class ServerFacts(NamedTuple):
     started_at: float
     socket: str
     connections: Callable[[], int]
+    clients: Callable[[], list[Connected]]
     queued: Callable[[], dict[str, int]]
-    methods: Callable[[], dict[str, Any]]
+    methods: Callable[[], dict[str, MethodStats]]
     stop: Callable[[], None]
 
 

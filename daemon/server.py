@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import socket
-import struct
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
 from memoryd.client.frames import FrameReader
-from memoryd.client.protocol import Call, Progress, method_name
+from memoryd.client.protocol import Call, Connected, Progress, method_name
 from memoryd.daemon import access, envelope
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
@@ -27,6 +26,7 @@ from memoryd.daemon.dispatch import HANDLERS, Context, Route, ServerFacts, perfo
 from memoryd.daemon.lanes import Lane
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.meters import Meters
+from memoryd.daemon.peer import Peer, peer_of, process_name
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ class Server:
             started_at=time.monotonic(),
             socket=str(listener.getsockname()),
             connections=lambda: len(self.connections),
+            clients=lambda: [connection.told() for connection in self.connections.copy()],
             queued=self._queued,
             methods=self.meters.read,
             stop=stop,
@@ -121,6 +122,9 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._taking = False
         self._caller = NOBODY if server.core.tokens.required else USER
+        self._peer = Peer(0, -1)
+        self._since = server.core.clock()
+        self._calls = 0
         self.in_flight = 0
 
     # Transport -------------------------------------------------------------------------------------------------------
@@ -130,7 +134,8 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
-        if peer_uid(transport.get_extra_info("socket")) != os.getuid():
+        self._peer = peer_of(transport.get_extra_info("socket"))
+        if self._peer.uid != os.getuid():
             log.warning("refused a connection of another user")
             transport.abort()
             return
@@ -166,6 +171,17 @@ class Connection(asyncio.Protocol):
             self._slow.cancel()
             self._slow = None
         self._regulate()
+
+    def told(self) -> Connected:
+        """Return who is connected and what it calls. Threads: any."""
+        return Connected(
+            pid=self._peer.pid,
+            name=process_name(self._peer.pid),
+            since=self._since,
+            calls=self._calls,
+            under_way=self.in_flight,
+            token=self._caller.name,
+        )
 
     def close(self) -> None:
         """Close after what is written has gone out."""
@@ -240,6 +256,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, request_id: int, call: Call[Any], route: Route) -> None:
         self.in_flight += 1
+        self._calls += 1
         began = time.perf_counter()
         report = partial(self._report, request_id)
         self._server.served_at = time.monotonic()
@@ -283,7 +300,8 @@ class Connection(asyncio.Protocol):
     def _finished(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
         data, failed = answer
         self.in_flight -= 1
-        self._server.meters.count(method_name(type(call)), time.perf_counter() - began, failed)
+        now = time.perf_counter()
+        self._server.meters.count(method_name(type(call)), now - began, failed, now)
         self._write(data)
         self._regulate()
 
@@ -297,10 +315,3 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport and not self._transport.is_closing() and self not in self._server.leaving:
             self._transport.write(data)
-
-
-def peer_uid(connection: socket.socket) -> int:
-    """Return the user id of the process at the other end, as the kernel knows it."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _, uid, _ = struct.unpack("3i", credentials)
-    return int(uid)

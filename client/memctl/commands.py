@@ -73,7 +73,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "up": Row("service", "start the daemon"),
         "down": Row("service", "stop the daemon"),
         "status": Row("service", "health of the daemon"),
-        "stats": Row("service", "what is stored and how the daemon is used"),
+        "stats": Row("stats", "what is stored, how the daemon is used and who is connected"),
         "doctor": Row("doctor", "check everything and say how to mend what is wrong"),
     },
     "Access": {

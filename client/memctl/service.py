@@ -1,4 +1,4 @@
-"""up, down, status, stats: the daemon itself."""
+"""up, down, status: the daemon itself."""
 
 import os
 import time
@@ -6,22 +6,19 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from memoryd.client import paths
-from memoryd.client.calls import stats as stats_call
 from memoryd.client.calls import status as status_call
 from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut, Unavailable
-from memoryd.client.memctl.arguments import add_reach, no_arguments, timeout
+from memoryd.client.memctl.arguments import no_arguments, timeout
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, send
+from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count, fields, ms, one_line, size_text, table
-from memoryd.client.protocol import Done, LlmUsage, ModelState, Shutdown, Stats, Status
+from memoryd.client.memctl.table import duration, fields, size_text
+from memoryd.client.protocol import Done, ModelState, Shutdown, Status
 from memoryd.client.sync import Client
-from memoryd.client.times import iso
 
 POLL_S = 0.1
 WAIT_S = 600.0
-TOP = 8  # entries of a count shown
 
 
 # up ------------------------------------------------------------------------------------------------------------------
@@ -135,7 +132,7 @@ def _lives(pid: int) -> bool:
     return state not in ("Z", "X")
 
 
-# status, stats -------------------------------------------------------------------------------------------------------
+# status --------------------------------------------------------------------------------------------------------------
 
 
 def _status(args: Namespace) -> None:
@@ -160,7 +157,7 @@ def _status_text(status: Status) -> str:
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
     ]
-    head = f"memoryd {status.version} runs, pid {status.pid}, up {_duration(status.uptime_s)}, "
+    head = f"memoryd {status.version} runs, pid {status.pid}, up {duration(status.uptime_s)}, "
     return f"{head}protocol {status.protocol}.\n{fields([row for row in rows if row[1]])}"
 
 
@@ -170,69 +167,10 @@ def _memory_use(status: Status) -> str:
     return f"{used}, of it the vector index {index}" if status.rss_bytes else ""
 
 
-def _duration(seconds: float) -> str:
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"
-
-
-def _stats_arguments(parser: ArgumentParser) -> None:
-    add_reach(parser)
-
-
-def _stats(args: Namespace) -> None:
-    found = send(args, stats_call())
-    show(args, found, lambda: _stats_text(found))
-
-
-def _stats_text(stats: Stats) -> str:
-    cached = f", {stats.embedding_cache:,} cached" if stats.embedding_cache else ""
-    span = f"{iso(stats.oldest_at)} to {iso(stats.newest_at)}" if stats.memories else ""
-    rows = [
-        ("memories", f"{stats.memories:,}"),
-        ("created", span),
-        ("by namespace", _counts(stats.by_namespace)),
-        ("by type", _counts(stats.by_type)),
-        ("by source", _counts(stats.by_source)),
-        ("by tier", _counts(stats.by_tier)),
-        ("vectors", f"{stats.embedded:,}, {stats.pending_embeddings:,} pending{cached}"),
-        ("operations", f"{stats.operations:,}"),
-        ("database", size_text(stats.database_bytes) if stats.database_bytes else ""),
-        ("language model", _llm_text(stats.llm) if stats.llm else ""),
-    ]
-    return fields([row for row in rows if row[1]], indent="") + _methods_text(stats)
-
-
-def _llm_text(usage: LlmUsage) -> str:
-    failed = f", {usage.failures:,} failed (the latest: {one_line(usage.last_error)})" if usage.failures else ""
-    refused = f", {usage.refused:,} not asked" if usage.refused else ""
-    tokens = f"{usage.tokens_in:,} tokens asked, {usage.tokens_out:,} answered"
-    return f"{one_line(usage.model)}: {usage.answers:,} answers, {tokens}{failed}{refused}"
-
-
-def _counts(counts: dict[str, int]) -> str:
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    shown = [f"{printable(name) or '(root)'} {number:,}" for name, number in ordered[:TOP]]
-    return ", ".join(shown + ([f"and {count(len(ordered) - TOP, 'other')}"] if len(ordered) > TOP else []))
-
-
-def _methods_text(stats: Stats) -> str:
-    if not stats.methods:
-        return ""
-    rows = [
-        [name, f"{m.calls:,}", f"{m.errors:,}", ms(m.p50_ms), ms(m.p95_ms), ms(m.p99_ms)]
-        for name, m in sorted(stats.methods.items(), key=lambda item: -item[1].calls)
-    ]
-    headers = ["CALL", "CALLS", "ERRORS", "P50 MS", "P95 MS", "P99 MS"]
-    return "\n\n" + table(headers, rows, flexible=0, right=(1, 2, 3, 4, 5))
-
-
 COMMANDS = {
     "up": Command(
         _up_arguments, _up, "  memctl up\n  memctl up --wait\n  memctl up --data-dir /tmp/try --socket /tmp/try/s"
     ),
     "down": Command(no_arguments, _down, "  memctl down"),
     "status": Command(no_arguments, _status, "  memctl status\n  memctl status --json"),
-    "stats": Command(_stats_arguments, _stats, "  memctl stats\n  memctl stats --namespace acme --reach subtree"),
 }

@@ -123,6 +123,14 @@ def size_text(size_bytes: int) -> str:
     return f"{size:.1f} GB"
 
 
+def duration(seconds: float) -> str:
+    """Return a time span in the unit that suits it."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 memory`, `2 memories`."""
     many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"

@@ -141,19 +141,25 @@ from memoryd.client.protocol.search import (
     WhyNot,
 )
 from memoryd.client.protocol.service import (
-    GetStats,
     GetStatus,
-    LlmUsage,
-    MethodStats,
     ModelState,
     Shutdown,
-    Stats,
     Status,
     UseModel,
     Verification,
     Verify,
 )
 from memoryd.client.protocol.sessions import CompleteTask, EndSession, SessionEnded
+from memoryd.client.protocol.statistics import (
+    LATENCY_LIMITS_S,
+    Connected,
+    GetStats,
+    LlmUsage,
+    MethodStats,
+    Recent,
+    Runtime,
+    Stats,
+)
 from memoryd.client.protocol.summaries import Message, RunningSummary, Summarize, Summarized, ToolCall
 from memoryd.client.protocol.tiers import (
     ActiveTurns,
@@ -193,6 +199,7 @@ from memoryd.client.protocol.workspaces import (
 
 __all__ = [
     "ERROR",
+    "LATENCY_LIMITS_S",
     "MAX_CONTENT_BYTES",
     "MAX_FRAME_BYTES",
     "MAX_INTEGER",
@@ -220,6 +227,7 @@ __all__ = [
     "Choice",
     "ChunkDifference",
     "CompleteTask",
+    "Connected",
     "Consolidate",
     "Consolidated",
     "ContextText",
@@ -313,6 +321,7 @@ __all__ = [
     "Query",
     "R",
     "Reach",
+    "Recent",
     "Record",
     "Remember",
     "Remembered",
@@ -326,6 +335,7 @@ __all__ = [
     "RunBy",
     "RunJob",
     "RunningSummary",
+    "Runtime",
     "Scoped",
     "Search",
     "Seconds",

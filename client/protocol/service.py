@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Call, Done, Progress, Scoped
+from memoryd.client.protocol.base import Call, Done, Progress
 
 
 class ModelState(Struct, kw_only=True):
@@ -37,50 +37,6 @@ class Status(Struct, kw_only=True):
     index_bytes: int = 0
 
 
-class MethodStats(Struct, kw_only=True):
-    """Calls of one method since start: count, errors, latency in the daemon (recent calls)."""
-
-    calls: int
-    errors: int
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-
-
-class LlmUsage(Struct, kw_only=True):
-    """How the language model was used since the daemon started; `tokens_*` as its server counts them."""
-
-    model: str
-    requests: int = 0
-    answers: int = 0
-    failures: int = 0
-    retries: int = 0
-    repaired: int = 0
-    refused: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    last_error: str = ""
-
-
-class Stats(Struct, kw_only=True):
-    """What is stored and how the daemon was used since it started."""
-
-    memories: int
-    by_namespace: dict[str, int]
-    by_type: dict[str, int]
-    by_source: dict[str, int]
-    by_tier: dict[str, int]
-    embedded: int
-    pending_embeddings: int
-    embedding_cache: int
-    operations: int
-    database_bytes: int
-    oldest_at: float | None
-    newest_at: float | None
-    methods: dict[str, MethodStats] = {}
-    llm: LlmUsage | None = None
-
-
 class Verification(Struct, kw_only=True):
     """Result of a check of the store: `problems` is empty when all is well."""
 
@@ -92,10 +48,6 @@ class Verification(Struct, kw_only=True):
 
 class GetStatus(Call[Status], kw_only=True, frozen=True, tag="status"):
     """Health of the daemon: model, queue of embeddings, connections, memory use."""
-
-
-class GetStats(Scoped[Stats], kw_only=True, frozen=True, tag="stats"):
-    """Counts of what is stored within reach, and how the daemon was used."""
 
 
 class UseModel(Call[Done], kw_only=True, frozen=True):

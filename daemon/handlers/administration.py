@@ -9,10 +9,8 @@ import memoryd
 from memoryd.client.protocol import (
     PROTOCOL_VERSION,
     Done,
-    GetStats,
     GetStatus,
     Shutdown,
-    Stats,
     Status,
     UseModel,
     Verification,
@@ -64,15 +62,6 @@ def _bare_status(context: Context) -> Status:
         model=msgspec.structs.replace(core.embedding.state(), reembedding=None),
         degraded=[] if core.embedding.active else ["vector"],
     )
-
-
-@handles(GetStats)
-def stats(context: Context, call: GetStats) -> Stats:
-    """Count what is stored."""
-    result = reading.stats(context.core, call, context.caller)
-    if not context.caller.bound:
-        result.methods = context.server.methods()
-    return result
 
 
 @handles(UseModel)

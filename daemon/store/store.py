@@ -131,6 +131,11 @@ class Store:
         paths = (self.path, self.path.with_name(FILE_NAME + "-wal"))
         return sum(path.stat().st_size for path in paths if path.exists())
 
+    def log_bytes(self) -> int:
+        """Return the size of the write-ahead log."""
+        path = self.path.with_name(FILE_NAME + "-wal")
+        return path.stat().st_size if path.exists() else 0
+
     def problems(self) -> "Future[list[str]]":
         """Check the file, the full-text index, the vectors and the graph; the result lists what is wrong."""
 

@@ -38,7 +38,11 @@ def unchanged(client: Client) -> Iterator[None]:
 
 def _everything(client: Client, kept: str) -> Any:
     stats = client.stats()
-    stats.methods, stats.database_bytes = {}, 0  # the write-ahead log also grows by what is taken back
+    stats.methods, stats.daemon, stats.database_bytes = (
+        {},
+        None,
+        0,
+    )  # the write-ahead log also grows by what is taken back
     return (stats, list(client.list(limit=1000)), client.operations(1000), client.history(kept))
 
 

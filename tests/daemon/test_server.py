@@ -12,7 +12,7 @@ import pytest
 
 from memoryd.client import AsyncClient, Client, Internal, Unavailable
 from memoryd.client.protocol import List, Shutdown
-from memoryd.daemon import server
+from memoryd.daemon import peer, server
 from memoryd.daemon.dispatch import HANDLERS, Route
 from waiting import wait_until
 from wire import Wire, request
@@ -38,14 +38,14 @@ def replies(wire: Wire, count: int) -> list[list[Any]]:
 def test_the_user_at_the_other_end_is_who_the_kernel_says() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert server.peer_uid(ours) == os.getuid()
+        assert peer.peer_of(ours) == (os.getpid(), os.getuid())
 
 
 def test_another_user_is_turned_away_without_a_reply(
     daemon: "Daemon", client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.add("private")
-    monkeypatch.setattr(server, "peer_uid", lambda connection: os.getuid() + 1)
+    monkeypatch.setattr(server, "peer_of", lambda connection: peer.Peer(1, os.getuid() + 1))
     with Wire(daemon.socket) as foreign:
         foreign.send(request({"method": "list"}))
         assert foreign.receive() is None

@@ -13,7 +13,6 @@ import pytest
 from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Unavailable
 from memoryd.daemon import config, listen, log, notify
 from memoryd.daemon.lanes import Lane
-from memoryd.daemon.meters import Meters, percentile
 from waiting import wait_until
 
 # Lanes ---------------------------------------------------------------------------------------------------------------
@@ -49,44 +48,6 @@ def test_a_nice_lane_gives_way_to_others() -> None:
     lane.close()
     assert found == [10]
     assert os.getpriority(os.PRIO_PROCESS, 0) < 10
-
-
-# Meters --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("values", "percent", "expected"),
-    [
-        ([], 50, 0.0),
-        ([7.0], 1, 7.0),
-        ([7.0], 99, 7.0),
-        ([1.0, 2.0], 50, 1.0),
-        ([1.0, 2.0], 51, 2.0),
-        ([15.0, 20.0, 35.0, 40.0, 50.0], 30, 20.0),  # the example of the nearest-rank method in Wikipedia
-        ([15.0, 20.0, 35.0, 40.0, 50.0], 40, 20.0),
-        ([15.0, 20.0, 35.0, 40.0, 50.0], 50, 35.0),
-        ([15.0, 20.0, 35.0, 40.0, 50.0], 100, 50.0),
-        ([float(n) for n in range(1, 101)], 95, 95.0),
-        ([float(n) for n in range(1, 101)], 99, 99.0),
-    ],
-)
-def test_a_percentile_is_that_of_nearest_rank(values: list[float], percent: float, expected: float) -> None:
-    assert percentile(values, percent) == expected
-
-
-def test_meters_count_calls_and_errors_and_keep_the_latest_times() -> None:
-    meters = Meters()
-    assert meters.read() == {}
-    for _ in range(1024):
-        meters.count("old and slow", 1.0, failed=True)
-    for number in range(1024):
-        meters.count("old and slow", 0.001 * (number + 1), failed=False)
-    meters.count("add", 0.25, failed=False)
-    read = meters.read()
-    assert list(read) == ["add", "old and slow"]
-    assert (read["add"].calls, read["add"].errors, read["add"].p50_ms, read["add"].p99_ms) == (1, 0, 250.0, 250.0)
-    slow = read["old and slow"]
-    assert (slow.calls, slow.errors, slow.p50_ms, slow.p95_ms, slow.p99_ms) == (2048, 1024, 512.0, 973.0, 1014.0)
 
 
 # Log -----------------------------------------------------------------------------------------------------------------

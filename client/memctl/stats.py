@@ -1,0 +1,160 @@
+"""stats: what is stored, how the daemon is used and how it is."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.calls import stats as stats_call
+from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.output import paint, printable, show
+from memoryd.client.memctl.service import model_text
+from memoryd.client.memctl.table import count, duration, fields, ms, one_line, size_text, table
+from memoryd.client.protocol import Connected, Job, LlmUsage, Recent, Runtime, Stats
+from memoryd.client.times import iso
+
+TOP = 8  # entries of a count shown
+CLIENTS = 12
+QUEUES = {
+    "interactive": "calls",
+    "bulk": "bulk calls",
+    "control": "calls about the daemon",
+    "vectors": "texts without a vector",
+    "writes": "writes",
+    "rate": "turns to rate",
+    "compare": "turns to compare",
+    "condense": "memories to condense",
+    "extract": "turns for facts",
+    "summary": "turns for summaries",
+}
+
+
+def _stats_arguments(parser: ArgumentParser) -> None:
+    add_reach(parser)
+
+
+def _stats(args: Namespace) -> None:
+    found = send(args, stats_call())
+    show(args, found, lambda: stats_text(found))
+
+
+def stats_text(stats: Stats) -> str:
+    """Return all figures as text: what is stored, the daemon, its clients, its calls."""
+    parts = [_stored(stats)]
+    if stats.daemon:
+        parts = [_head(stats.daemon), parts[0], _state(stats.daemon, stats.llm), _clients(stats.daemon)]
+    return "\n\n".join(part for part in (*parts, _methods(stats)) if part)
+
+
+def _head(daemon: Runtime) -> str:
+    used = f"{duration(daemon.cpu_s)} of processor time"
+    return f"memoryd {daemon.version} runs, pid {daemon.pid}, up {duration(daemon.uptime_s)}, {used}."
+
+
+def _stored(stats: Stats) -> str:
+    cached = f", {stats.embedding_cache:,} on disk" if stats.embedding_cache else ""
+    log = f", of it the write-ahead log {size_text(stats.daemon.wal_bytes)}" if stats.daemon else ""
+    rows = [
+        ("memories", f"{stats.memories:,}"),
+        ("created", f"{iso(stats.oldest_at)} to {iso(stats.newest_at)}" if stats.memories else ""),
+        ("by namespace", _counts(stats.by_namespace)),
+        ("by type", _counts(stats.by_type)),
+        ("by source", _counts(stats.by_source)),
+        ("by tier", _counts(stats.by_tier)),
+        ("vectors", f"{stats.embedded:,}, {stats.pending_embeddings:,} pending{cached}"),
+        ("operations", f"{stats.operations:,}"),
+        ("database", size_text(stats.database_bytes) + log if stats.database_bytes else ""),
+    ]
+    return fields([row for row in rows if row[1]], indent="")
+
+
+def _state(daemon: Runtime, llm: LlmUsage | None) -> str:
+    tiers = [f"{tier.name} {size_text(tier.ram_bytes)}" for tier in daemon.tiers if tier.ram_bytes]
+    index = f"vector index {size_text(daemon.index_bytes)}"
+    rows = [
+        ("model", model_text(daemon.model)),
+        ("degraded", paint(", ".join(daemon.degraded), "yellow")),
+        ("language model", _llm_text(llm) if llm else ""),
+        ("resident", f"{size_text(daemon.rss_bytes)}; {', '.join([index, *tiers])}"),
+        ("waiting", waiting_text(daemon.queues) or "nothing"),
+        ("jobs", jobs_text(daemon.jobs, daemon.at)),
+    ]
+    return fields([row for row in rows if row[1]], indent="")
+
+
+def waiting_text(queues: dict[str, int]) -> str:
+    """Return what waits in which queue, but for the call that asks; empty when nothing does."""
+    return ", ".join(f"{number:,} {QUEUES.get(name, name)}" for name, number in _waiting(queues).items() if number)
+
+
+def _waiting(queues: dict[str, int]) -> dict[str, int]:
+    """Return the queues without the call that asked for them."""
+    return {name: number - (name == "interactive") for name, number in queues.items()}
+
+
+def jobs_text(jobs: list[Job], now: float) -> str:
+    """Return in a line which jobs run, which need somebody, and which is next."""
+    groups: dict[str, list[str]] = {}
+    for job in jobs:
+        state = "failing" if job.failures and job.state == "waiting" else job.state
+        groups.setdefault(state, []).append(job.name)
+    told = [
+        paint(f"{state}: {', '.join(groups[state])}", *(["yellow"] if state in ("failing", "quarantined") else []))
+        for state in ("running", "queued", "quarantined", "failing", "paused")
+        if state in groups
+    ]
+    due = [(job.next_run_at, job.name) for job in jobs if job.next_run_at is not None]
+    if due:
+        at, name = min(due)
+        told.append(f"next: {name} in {duration(max(0.0, at - now))}")
+    return "; ".join(told) or ("none runs by itself" if jobs else "")
+
+
+def _llm_text(usage: LlmUsage) -> str:
+    failed = f", {usage.failures:,} failed (the latest: {one_line(usage.last_error)})" if usage.failures else ""
+    refused = f", {usage.refused:,} not asked" if usage.refused else ""
+    tokens = f"{usage.tokens_in:,} tokens asked, {usage.tokens_out:,} answered"
+    return f"{one_line(usage.model)}: {usage.answers:,} answers, {tokens}{failed}{refused}"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    shown = [f"{printable(name) or '(root)'} {number:,}" for name, number in ordered[:TOP]]
+    return ", ".join(shown + ([f"and {count(len(ordered) - TOP, 'other')}"] if len(ordered) > TOP else []))
+
+
+def _clients(daemon: Runtime) -> str:
+    ordered = sorted(daemon.clients, key=lambda client: (-client.calls, client.pid))
+    rows = [client_row(client, daemon.at) for client in ordered[:CLIENTS]]
+    text = table(["PID", "CLIENT", "CONNECTED", "CALLS", "UNDER WAY"], rows, flexible=1, right=(0, 2, 3, 4))
+    more = len(ordered) - len(rows)
+    return text + (f"\n{paint(f'and {more:,} more', 'dim')}" if more > 0 else "")
+
+
+def client_row(client: Connected, now: float) -> list[str]:
+    """Return the cells of a client: process, name, how long it is there, calls, calls under way."""
+    name = (client.name or "?") + (f" ({client.token})" if client.token else "")
+    listens = f" +{client.subscriptions} events" if client.subscriptions else ""
+    under_way = f"{client.under_way - client.subscriptions}{listens}"
+    return [str(client.pid), name, duration(max(0.0, now - client.since)), f"{client.calls:,}", under_way]
+
+
+def _methods(stats: Stats) -> str:
+    if not stats.methods:
+        return ""
+    rows = [
+        [name, f"{m.calls:,}", f"{m.errors:,}", rate_text(m.recent), ms(m.p50_ms), ms(m.p95_ms), ms(m.p99_ms)]
+        for name, m in sorted(stats.methods.items(), key=lambda item: -item[1].calls)
+    ]
+    headers = ["CALL", "CALLS", "ERRORS", "NOW/S", "P50 MS", "P95 MS", "P99 MS"]
+    return table(headers, rows, flexible=0, right=(1, 2, 3, 4, 5, 6))
+
+
+def rate_text(recent: Recent | None) -> str:
+    """Return calls per second of the latest past, empty where there were none."""
+    rate = recent.calls / recent.over_s if recent and recent.over_s else 0.0
+    return "" if not rate else f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}" if rate >= 0.1 else "<0.1"
+
+
+COMMANDS = {
+    "stats": Command(_stats_arguments, _stats, "  memctl stats\n  memctl stats --namespace acme --reach subtree"),
+}
