@@ -41,7 +41,7 @@ def stats_text(stats: Stats) -> str:
     """Return all figures as text: what is stored, the daemon, its clients, its calls."""
     parts = [_stored(stats)]
     if stats.daemon:
-        parts = [_head(stats.daemon), parts[0], _state(stats.daemon, stats.llm), _clients(stats.daemon)]
+        parts = [_head(stats.daemon), parts[0], _state(stats.daemon), _clients(stats.daemon)]
     return "\n\n".join(part for part in (*parts, _methods(stats)) if part)
 
 
@@ -63,17 +63,17 @@ def _stored(stats: Stats) -> str:
         ("vectors", f"{stats.embedded:,}, {stats.pending_embeddings:,} pending{cached}"),
         ("operations", f"{stats.operations:,}"),
         ("database", size_text(stats.database_bytes) + log if stats.database_bytes else ""),
+        ("language model", _llm_text(stats.llm) if stats.llm else ""),
     ]
     return fields([row for row in rows if row[1]], indent="")
 
 
-def _state(daemon: Runtime, llm: LlmUsage | None) -> str:
+def _state(daemon: Runtime) -> str:
     tiers = [f"{tier.name} {size_text(tier.ram_bytes)}" for tier in daemon.tiers if tier.ram_bytes]
     index = f"vector index {size_text(daemon.index_bytes)}"
     rows = [
         ("model", model_text(daemon.model)),
         ("degraded", paint(", ".join(daemon.degraded), "yellow")),
-        ("language model", _llm_text(llm) if llm else ""),
         ("resident", f"{size_text(daemon.rss_bytes)}; {', '.join([index, *tiers])}"),
         ("waiting", waiting_text(daemon.queues) or "nothing"),
         ("jobs", jobs_text(daemon.jobs, daemon.at)),
