@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, Row]] = {
     },
     "Export and import": {
         "export": Row("export", "all memories as JSON lines, or as a folder of Markdown files"),
-        "import": Row("import_", "take memories of an export back in, exactly"),
+        "import": Row("import_", "take memories of an export back in, or those of another system"),
     },
     "History": {
         "history": Row("history", "changes of one memory, or the operation log"),

@@ -1,0 +1,177 @@
+"""basic-memory: a project's folder of Markdown notes, or the database that names all projects and when notes were made.
+
+A note becomes a memory of its type that holds its prose; each of its observations (`- [category] text #tag (context)`)
+one of that category, led by the title; its relations (`- kind [[Note]]`) become links between notes. All are in the
+namespace of the project.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.importing.database import is_database, reading, require, rows
+from memoryd.client.memctl.importing.markdown import Note, below, notes, tags_of
+from memoryd.client.memctl.importing.records import Account, record, stable_id, when, word
+from memoryd.client.memctl.importing.sending import Item
+from memoryd.client.protocol import Link, Record
+
+FILE_NAME = "memory.db"
+WHAT = "a database of basic-memory"
+_NEEDED = {
+    "project": {"id", "name", "path"},
+    "entity": {"project_id", "file_path", "created_at", "updated_at"},
+}
+_OBSERVATION = re.compile(r"^\s*[-*] \[(?!\[)([^\[\]()]{2,}|[^\[\]() xX-])\]\s+(.+?)\s*$")
+_RELATION = re.compile(r"^\s*[-*]\s+(?:\"([^\"]+)\"|([^\[\]\"]*?))\s*\[\[([^\]]+)\]\]\s*(?:\(([^()]*)\))?\s*$")
+_CONTEXT = re.compile(r"\s*\(([^()]+)\)\s*$")
+_TAG = re.compile(r"(?<!\S)#([^\s#]+)")
+_HEADING = re.compile(r"^ {0,3}#{1,6}\s")
+
+
+class _Project(NamedTuple):
+    """A project: the folder of its notes and when each was made and changed, as far as the database tells."""
+
+    name: str
+    folder: Path
+    times: dict[str, tuple[Any, Any]]
+
+
+def read(path: Path, account: Account) -> Iterator[Item]:
+    """Yield the notes, observations and relations of one project or of all."""
+    file = path / FILE_NAME if (path / FILE_NAME).is_file() else path
+    if file.is_dir():
+        projects = [_Project(path.resolve().name, path, {})]
+    elif is_database(file):
+        projects = _projects(file)
+    else:
+        raise Invalid(f"{path} is neither a folder of notes nor {WHAT}. Nothing was imported.")
+    empty = True
+    for project in projects:
+        if not project.folder.is_dir():
+            account.notes.append(f"The notes of {project.name} are not there: {project.folder}.")
+            account.skip("notes whose folder is not there", len(project.times))
+            continue
+        for item in _project(account, project):
+            empty = False
+            yield item
+    if empty and not account.skipped:
+        raise Invalid(f"{path} holds no notes. Nothing was imported.")
+
+
+def _projects(file: Path) -> list[_Project]:
+    with reading(file, WHAT) as connection:
+        require(connection, file, WHAT, _NEEDED)
+        times: dict[int, dict[str, tuple[Any, Any]]] = {}
+        for row in rows(connection, "SELECT project_id, file_path, created_at, updated_at FROM entity"):
+            times.setdefault(row["project_id"], {})[row["file_path"]] = (row["created_at"], row["updated_at"])
+        return [
+            _Project(row["name"], Path(row["path"]).expanduser(), times.get(row["id"], {}))
+            for row in rows(connection, "SELECT id, name, path FROM project ORDER BY id")
+        ]
+
+
+def _project(account: Account, project: _Project) -> Iterator[Item]:
+    found = list(notes(project.folder, account, below(project.folder)))
+    known: dict[str, str] = {}
+    for note in found:
+        id = stable_id(account.system, _key(project, note))
+        for name in (_title(note), note.head.get("permalink"), note.name.removesuffix(".md")):
+            known.setdefault(str(name).casefold(), id)
+    for note in found:
+        where = str(project.folder / note.name)
+        created, updated = project.times.get(note.name, (None, None))
+        made_at = when(created or note.head.get("created"), note.changed_at)
+        times = {"created_at": made_at, "updated_at": when(updated or note.head.get("modified"), note.changed_at)}
+        prose, observations, relations = _parts(note.body)
+        about = _note(account, project, note, prose, times)
+        if about:
+            about.metadata.update(
+                {"relations": [f"{kind} {target}" for kind, target in relations]} if relations else {}
+            )
+            about.relations = _links(about.id, relations, known, made_at)
+        yield Item(where, about, bool(created))
+        for line in observations:
+            yield Item(where, _observation(account, project, note, line, times), bool(created))
+
+
+def _parts(body: str) -> tuple[str, list[re.Match[str]], list[tuple[str, str]]]:
+    """Return the prose of a note, its observations, and its relations as (kind, target)."""
+    prose: list[str] = []
+    observations: list[re.Match[str]] = []
+    relations: list[tuple[str, str]] = []
+    for line in body.splitlines():
+        if relation := _RELATION.match(line):
+            relations.append(((relation[1] or relation[2] or "relates_to").strip() or "relates_to", relation[3]))
+        elif observation := _OBSERVATION.match(line):
+            observations.append(observation)
+        else:
+            prose.append(line)
+    return _without_empty_sections(prose), observations, relations
+
+
+def _without_empty_sections(lines: list[str]) -> str:
+    kept: list[str] = []
+    for line in reversed(lines):
+        below = next((text for text in reversed(kept) if text.strip()), "")
+        if not (_HEADING.match(line) and (not below or (_HEADING.match(below) and _level(below) <= _level(line)))):
+            kept.append(line)
+    return "\n".join(reversed(kept)).strip()
+
+
+def _level(line: str) -> int:
+    return len(line.strip().split(" ")[0])
+
+
+def _note(account: Account, project: _Project, note: Note, prose: str, times: dict[str, float]) -> Record | None:
+    title = _title(note)
+    return record(
+        account,
+        _key(project, note),
+        prose if prose.lstrip("# ").startswith(title) else f"{title}\n\n{prose}",
+        namespace=account.namespace(project.name),
+        type=note.head.get("type") or "note",
+        summary=title,
+        metadata={"file": note.name, "permalink": note.head.get("permalink"), "tags": tags_of(note.head.get("tags"))},
+        **times,
+    )
+
+
+def _observation(
+    account: Account, project: _Project, note: Note, line: re.Match[str], times: dict[str, float]
+) -> Record | None:
+    category, text = line[1].strip(), line[2]
+    context = _CONTEXT.search(text)
+    text = _CONTEXT.sub("", text)
+    return record(
+        account,
+        f"{_key(project, note)}\0{category}\0{line[2]}",
+        f"{_title(note)}: {text}",
+        namespace=account.namespace(project.name),
+        type=category,
+        metadata={
+            "file": note.name,
+            "note": _title(note),
+            "tags": _TAG.findall(text),
+            "context": context[1] if context else None,
+        },
+        **times,
+    )
+
+
+def _links(origin: str, relations: list[tuple[str, str]], known: dict[str, str], at: float) -> list[Link]:
+    found = [(word(kind), known.get(target.split("|")[0].strip().casefold())) for kind, target in relations]
+    return [
+        Link(origin=origin, target=target, kind=kind, created_at=at)
+        for kind, target in dict.fromkeys(found)
+        if target and target != origin
+    ]
+
+
+def _title(note: Note) -> str:
+    return str(note.head.get("title") or Path(note.name).stem)
+
+
+def _key(project: _Project, note: Note) -> str:
+    return f"note\0{project.name}\0{note.head.get('permalink') or note.name}"

@@ -1,0 +1,103 @@
+"""claude-mem: the SQLite database of observations and session summaries that its worker writes.
+
+An observation becomes a memory of its type with its concepts as tags, a session summary one of the type
+`session-summary`; both in the namespace of their project. What users typed (`user_prompts`) and raw uses of tools are
+left out: they are the material that the observations were made of.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from memoryd.client.memctl.importing.database import columns_of, reading, require, rows
+from memoryd.client.memctl.importing.records import Account, record, when
+from memoryd.client.memctl.importing.sending import Item
+from memoryd.client.protocol import Record
+
+FILE_NAME = "claude-mem.db"
+WHAT = "a database of claude-mem"
+KNOWN_SCHEMA = 52
+_NEEDED = {
+    "observations": {"memory_session_id", "project", "type", "created_at_epoch"},
+    "session_summaries": {"memory_session_id", "project", "request", "created_at_epoch"},
+}
+_SECTIONS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+
+
+def read(path: Path, account: Account) -> Iterator[Item]:
+    """Yield what a database holds, the oldest observation first, then the summaries."""
+    file = path / FILE_NAME if path.is_dir() else path
+    with reading(file, WHAT) as connection:
+        require(connection, file, WHAT, _NEEDED)
+        _look_at_version(connection, account)
+        for row in rows(connection, "SELECT * FROM observations ORDER BY id"):
+            yield Item(f"{file}, observation {row['id']}", _observation(account, row))
+        for row in rows(connection, "SELECT * FROM session_summaries ORDER BY id"):
+            yield Item(f"{file}, summary {row['id']}", _summary(account, row))
+        if columns_of(connection, "user_prompts"):
+            number: int = connection.execute("SELECT count(*) FROM user_prompts").fetchone()[0]
+            account.skip("prompts of users, which are no memories", number)
+
+
+def _look_at_version(connection: sqlite3.Connection, account: Account) -> None:
+    if not columns_of(connection, "schema_versions"):
+        return
+    version = connection.execute("SELECT max(version) FROM schema_versions").fetchone()[0] or 0
+    if version > KNOWN_SCHEMA:
+        account.notes.append(
+            f"A newer claude-mem wrote it (schema {version}, known is {KNOWN_SCHEMA}): what it added is not imported."
+        )
+
+
+def _observation(account: Account, row: dict[str, Any]) -> Record | None:
+    created_at = when(row["created_at_epoch"], 0.0)
+    title = (row.get("title") or "").strip()
+    facts = [f"- {fact}" for fact in listed(row.get("facts"))]
+    told = [title, row.get("subtitle"), row.get("narrative"), "\n".join(facts)]
+    content = "\n\n".join(text.strip() for text in told if text and text.strip()) or row.get("text") or ""
+    return record(
+        account,
+        f"observation\0{row['memory_session_id']}\0{row['created_at_epoch']}\0{title or content}",
+        content,
+        namespace=account.namespace(row.get("merged_into_project") or row["project"]),
+        type=row["type"],
+        created_at=created_at,
+        summary=title if facts or row.get("narrative") else "",
+        metadata={
+            "tags": listed(row.get("concepts")),
+            "files_read": listed(row.get("files_read")),
+            "files_modified": listed(row.get("files_modified")),
+            "session": row["memory_session_id"],
+            "agent": row.get("agent_type"),
+        },
+    )
+
+
+def _summary(account: Account, row: dict[str, Any]) -> Record | None:
+    told = [(name.replace("_", " ").capitalize(), row.get(name)) for name in _SECTIONS]
+    return record(
+        account,
+        f"summary\0{row['memory_session_id']}\0{row['created_at_epoch']}",
+        "\n\n".join(f"{name}: {text.strip()}" for name, text in told if text and text.strip()),
+        namespace=account.namespace(row.get("merged_into_project") or row["project"]),
+        type="session-summary",
+        created_at=when(row["created_at_epoch"], 0.0),
+        metadata={
+            "files_read": listed(row.get("files_read")),
+            "files_edited": listed(row.get("files_edited")),
+            "session": row["memory_session_id"],
+        },
+    )
+
+
+def listed(text: Any) -> list[str]:
+    """Return a JSON list of texts, as claude-mem keeps them; anything else as the one text that it is."""
+    if not isinstance(text, str) or not text.strip():
+        return []
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return [text.strip()]
+    return [str(entry) for entry in found if entry] if isinstance(found, list) else [str(found)]

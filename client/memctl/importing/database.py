@@ -1,0 +1,64 @@
+"""Reading the SQLite database of another program: read-only, in one snapshot, whatever its owner does meanwhile."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from memoryd.client.errors import Invalid
+
+_BUSY_S = 5.0
+_MAGIC = b"SQLite format 3\0"
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
+    """Give a connection within one snapshot; raise `Invalid` with one sentence when it cannot be read."""
+    if not is_database(path):
+        raise Invalid(f"{path} is not {what}: it is no SQLite database.")
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    connection.text_factory = lambda data: data.decode(errors="replace")
+    try:
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        yield connection
+    except sqlite3.DatabaseError as error:
+        raise Invalid(f"{path} cannot be read: {_reason(error)}. Nothing was imported.") from None
+    finally:
+        connection.close()
+
+
+def is_database(path: Path) -> bool:
+    """Tell whether a file is a SQLite database by its first bytes; one that is not there is an `OSError`."""
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def require(connection: sqlite3.Connection, path: Path, what: str, tables: dict[str, set[str]]) -> None:
+    """Raise `Invalid` when a table or a column is missing that the import reads."""
+    for table, columns in tables.items():
+        if missing := columns - columns_of(connection, table):
+            lacks = f"table {table}" if missing == columns else f"column {sorted(missing)[0]} in its table {table}"
+            raise Invalid(f"{path} is not {what} that this memctl knows: it has no {lacks}. Nothing was imported.")
+
+
+def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+    """Return the columns of a table, none when it does not exist."""
+    return {row["name"] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+def rows(connection: sqlite3.Connection, sql: str, *values: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a query as dictionaries."""
+    for row in connection.execute(sql, values):
+        yield dict(row)
+
+
+def _reason(error: sqlite3.DatabaseError) -> str:
+    text = str(error)
+    if "locked" in text:
+        return f"another program has held a lock on it for {_BUSY_S:.0f} s; stop it or copy the file"
+    if "malformed" in text or "not a database" in text:
+        return f"it is damaged ({text})"
+    return text

@@ -1,0 +1,160 @@
+"""Markdown notes as agents write them: front matter, and the items (list entries, paragraphs) below their headings.
+
+Front matter is read as far as notes use it: words, quoted texts, lists, one level of names. What it cannot read is left
+out of the metadata, never of the content.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.importing.records import Account
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_BULLET = re.compile(r"^(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?")
+_PAIR = re.compile(r"^(\s*)([\w .-]+):(?:\s+(.*))?$")
+
+
+class Note(NamedTuple):
+    """A file: its path below the folder of the import, what its front matter says, the text below, when it changed."""
+
+    name: str
+    head: dict[str, Any]
+    body: str
+    changed_at: float
+
+
+class Entry(NamedTuple):
+    """A list entry with all that is indented below it, or a paragraph; `headings` are those that it stands under."""
+
+    headings: tuple[str, ...]
+    text: str
+
+
+def notes(root: Path, account: Account, files: Iterator[Path]) -> Iterator[Note]:
+    """Yield files as notes; count those that are no text or too large."""
+    for path in files:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            account.skip("files above 16 MiB")
+            continue
+        try:
+            text = path.read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            account.skip("files that are not UTF-8 text")
+            account.notes.append(f"{path}: not UTF-8 text, left out.")
+            continue
+        head, body = split(text)
+        yield Note(path.relative_to(root).as_posix(), head, body, path.stat().st_mtime)
+
+
+def below(folder: Path) -> Iterator[Path]:
+    """Yield the Markdown files below a folder in order: no hidden ones, nothing through symlinks."""
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError as error:
+        raise Invalid(f"{folder} cannot be read: {error.strerror}.") from None
+    for path in inside:
+        if path.name.startswith(".") or path.is_symlink():
+            continue
+        if path.is_dir():
+            yield from below(path)
+        elif path.suffix.lower() == ".md":
+            yield path
+
+
+# Front matter --------------------------------------------------------------------------------------------------------
+
+
+def split(text: str) -> tuple[dict[str, Any], str]:
+    """Return what the front matter says and the text below it."""
+    lines = text.splitlines()
+    if not lines or lines[0].rstrip() != "---":
+        return {}, text
+    end = next((at for at, line in enumerate(lines[1:], start=1) if line.rstrip() in ("---", "...")), None)
+    if end is None:
+        return {}, text
+    return _head(lines[1:end]), "\n".join(lines[end + 1 :])
+
+
+def _head(lines: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    name = ""
+    for line in lines:
+        entry = line.strip()
+        if name and entry.startswith("- "):
+            before = found.get(name)
+            found[name] = [*(before if isinstance(before, list) else []), _scalar(entry[2:])]
+        elif pair := _PAIR.match(line):
+            name = pair[2].strip()
+            found.setdefault(name, _value(pair[3] or ""))
+    return {name: value for name, value in found.items() if value not in ("", [])}
+
+
+def _value(text: str) -> Any:
+    text = text.strip()
+    if text.startswith("[") and text.endswith("]"):
+        return [_scalar(entry) for entry in text[1:-1].split(",") if entry.strip()]
+    return _scalar(text)
+
+
+def _scalar(text: str) -> str:
+    text = text.strip()
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1].replace('\\"', '"').replace("''", "'" if text[0] == "'" else "''")
+    return text.split(" #", 1)[0].rstrip()
+
+
+def tags_of(value: Any) -> list[str]:
+    """Return tags, however they are written."""
+    found = value if isinstance(value, list) else str(value or "").split(",")
+    return [str(tag).strip().lstrip("#") for tag in found if str(tag).strip()]
+
+
+# Items ---------------------------------------------------------------------------------------------------------------
+
+
+def entries(body: str) -> Iterator[Entry]:
+    """Yield the entries and paragraphs of a text in order; a fenced block belongs to what stands before it."""
+    headings: dict[int, str] = {}
+    block: list[str] = []
+    fence = ""
+    for line in [*body.splitlines(), "# "]:
+        if fence or _FENCE.match(line):
+            fence = _fence_after(fence, line)
+            block.append(line)
+            continue
+        heading = _HEADING.match(line) or line == "# "
+        if block and (heading or _begins_anew(line, block)):
+            yield from _entry(headings, block)
+            block = []
+        if isinstance(heading, re.Match):
+            level = len(heading[1])
+            headings = {at: title for at, title in headings.items() if at < level} | {level: heading[2]}
+        elif heading is False or heading is None:
+            block.append(line)
+
+
+def _fence_after(fence: str, line: str) -> str:
+    mark = line.strip()
+    if not fence:
+        found = _FENCE.match(line)
+        return found[1] if found else ""
+    return "" if mark.startswith(fence) and not mark.strip(fence[0]) else fence
+
+
+def _begins_anew(line: str, block: list[str]) -> bool:
+    if _BULLET.match(line):
+        return True
+    is_list = bool(_BULLET.match(next((text for text in block if text.strip()), "")))
+    after_gap = not block[-1].strip()
+    return after_gap and bool(line.strip()) and not (is_list and line[:1].isspace())
+
+
+def _entry(headings: dict[int, str], block: list[str]) -> Iterator[Entry]:
+    text = "\n".join(block).strip("\n").rstrip()
+    if text.strip() and not set(text.strip()) <= set("-*_= "):
+        yield Entry(tuple(headings[level] for level in sorted(headings)), _BULLET.sub("", text, count=1).strip())

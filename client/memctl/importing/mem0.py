@@ -1,0 +1,178 @@
+"""mem0: the vector store that it keeps on disk (Qdrant, FAISS or Chroma), its history, or the JSON of `get_all()`.
+
+A memory goes to the namespace of its user, agent and run, as far as it has them. A store knows all of a memory; the
+history (`history.db`) knows its text and times only and is read where it alone is given.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.importing.database import columns_of, is_database, reading, require, rows
+from memoryd.client.memctl.importing.pickled import plain_pickle
+from memoryd.client.memctl.importing.records import Account, record, when
+from memoryd.client.memctl.importing.sending import Item
+from memoryd.client.protocol import Record
+
+WHAT = "a store of mem0"
+HISTORY = "history.db"
+_PATTERNS = ("**/storage.sqlite", "**/chroma.sqlite3", "**/*.faiss")
+_PLACES = ("user_id", "agent_id", "run_id")
+# What mem0 derives from the text, or what is a field of ours.
+_OWN = frozenset({"data", "memory", "id", "hash", "text_lemmatized", "created_at", "updated_at", "score", *_PLACES})
+_CHROMA = (
+    "SELECT c.name AS collection, e.embedding_id AS id, m.key,"
+    " coalesce(m.string_value, m.int_value, m.float_value, m.bool_value) AS value FROM embeddings e"
+    " JOIN segments s ON s.id = e.segment_id JOIN collections c ON c.id = s.collection"
+    " JOIN embedding_metadata m ON m.id = e.id ORDER BY e.id"
+)
+_HISTORY = "SELECT memory_id, new_memory, event, created_at, updated_at, is_deleted, actor_id, role FROM history"
+
+Payloads = Iterator[tuple[str, dict[str, Any]]]
+
+
+def read(path: Path, account: Account) -> Iterator[Item]:
+    """Yield the memories of every store below a folder, or of one file."""
+    for file in _files(path):
+        at = file.stat().st_mtime
+        for id, payload in _reader(file)(file, account):
+            text = payload.get("data", payload.get("memory"))
+            if not isinstance(text, str):
+                account.skip("entries without a text")
+                continue
+            yield Item(f"{file}, memory {id}", _record(account, id, text, payload, at), "created_at" in payload)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted({file for pattern in _PATTERNS for file in path.glob(pattern) if _is_store(file)})
+    stores = [_texts_beside(file) if file.suffix == ".faiss" else file for file in found]
+    if not stores and (path / HISTORY).is_file():
+        stores = [path / HISTORY]
+    if not stores:
+        raise Invalid(f"{path} holds no store of mem0: no Qdrant, FAISS or Chroma files, no {HISTORY}.")
+    return stores
+
+
+def _is_store(file: Path) -> bool:
+    """Leave out what mem0 keeps for itself: what its telemetry writes, and the names that its memories mention."""
+    names = (file.parent.name, file.stem)
+    return not any(name.startswith("mem0migrations") or name.endswith("_entities") for name in names)
+
+
+def _texts_beside(index: Path) -> Path:
+    """Return the file of the payloads beside a FAISS index: JSON, in older versions a pickle."""
+    texts = index.with_suffix(".json")
+    return texts if texts.is_file() else index.with_suffix(".pkl")
+
+
+def _reader(file: Path) -> Callable[[Path, Account], Payloads]:
+    if is_database(file):
+        return _database
+    return _faiss if file.suffix == ".pkl" else _json
+
+
+def _record(account: Account, id: str, text: str, payload: dict[str, Any], at: float) -> Record | None:
+    created_at = when(payload.get("created_at"), at)
+    return record(
+        account,
+        id,
+        text,
+        namespace=account.namespace(*(payload.get(name) for name in _PLACES)),
+        type=payload.get("memory_type") or payload.get("category") or "fact",
+        created_at=created_at,
+        updated_at=when(payload.get("updated_at"), created_at),
+        expires_at=when(payload["expiration_date"], at) + 86400.0 if payload.get("expiration_date") else None,
+        metadata={name: value for name, value in payload.items() if name not in _OWN},
+    )
+
+
+# Stores --------------------------------------------------------------------------------------------------------------
+
+
+def _database(file: Path, account: Account) -> Payloads:
+    with reading(file, WHAT) as connection:
+        if columns_of(connection, "points"):
+            yield from _qdrant(connection, file, account)
+        elif columns_of(connection, "embedding_metadata"):
+            yield from _chroma(connection, file)
+        elif columns_of(connection, "history"):
+            yield from _history(connection, file, account)
+        else:
+            raise Invalid(f"{file} is not {WHAT} that this memctl knows. Nothing was imported.")
+
+
+def _qdrant(connection: sqlite3.Connection, file: Path, account: Account) -> Payloads:
+    """Read the points of Qdrant's local mode: pickles, of which nothing but plain values is taken."""
+    require(connection, file, WHAT, {"points": {"id", "point"}})
+    for row in rows(connection, "SELECT id, point FROM points ORDER BY rowid"):
+        try:
+            point = plain_pickle(row["point"])
+        except ValueError as error:
+            account.skip("points that cannot be read")
+            account.notes.append(f"{file}: a point was left out: {error}.")
+            continue
+        payload = getattr(point, "payload", None)
+        if isinstance(payload, dict):
+            yield str(getattr(point, "id", row["id"])), payload
+        else:
+            account.skip("entries without a text")
+
+
+def _chroma(connection: sqlite3.Connection, file: Path) -> Payloads:
+    require(connection, file, WHAT, {"collections": {"id", "name"}, "segments": {"id", "collection"}})
+    payloads: dict[str, dict[str, Any]] = {}
+    for row in rows(connection, _CHROMA):
+        if not row["collection"].endswith("_entities"):
+            payloads.setdefault(row["id"], {})[row["key"]] = row["value"]
+    yield from payloads.items()
+
+
+def _faiss(file: Path, account: Account) -> Payloads:
+    """Read the texts beside a FAISS index of an older version: a pair of (payload by id, id by place)."""
+    try:
+        found = plain_pickle(file.read_bytes())
+    except ValueError as error:
+        raise Invalid(f"{file} is not {WHAT}: {error}. Nothing was imported.") from None
+    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], dict)):
+        raise Invalid(f"{file} is not {WHAT}. Nothing was imported.")
+    for id, payload in found[0].items():
+        if isinstance(payload, dict):
+            yield str(id), payload
+
+
+def _history(connection: sqlite3.Connection, file: Path, account: Account) -> Payloads:
+    """Read what the history says is there: the latest event of each memory that was not deleted."""
+    require(connection, file, WHAT, {"history": {"memory_id", "new_memory", "event", "created_at"}})
+    latest: dict[str, dict[str, Any]] = {}
+    for row in rows(connection, f"{_HISTORY} ORDER BY rowid"):
+        created_at = latest.get(row["memory_id"], row)["created_at"]
+        latest[row["memory_id"]] = {**row, "created_at": row["created_at"] or created_at}
+    account.notes.append(f"{file.name} tells no users, agents or metadata; the store of vectors does.")
+    for id, row in latest.items():
+        if row["event"] == "DELETE" or row["is_deleted"]:
+            account.skip("deleted memories of the history")
+            continue
+        kept = ("created_at", "updated_at", "actor_id", "role")
+        yield id, {"data": row["new_memory"], **{name: row[name] for name in kept if row[name]}}
+
+
+def _json(file: Path, account: Account) -> Payloads:
+    """Read what stands beside a FAISS index, or what `get_all()` returns."""
+    try:
+        found = msgspec.json.decode(file.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Invalid(f"{file} is not {WHAT}, nor JSON: {error}. Nothing was imported.") from None
+    if isinstance(found, dict) and isinstance(found.get("docstore"), dict):
+        found = [{**payload, "id": id} for id, payload in found["docstore"].items() if isinstance(payload, dict)]
+    listed = found.get("results") if isinstance(found, dict) else found
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise Invalid(f"{file} is not what mem0's get_all() returns. Nothing was imported.")
+    for entry in listed:
+        details = entry.pop("metadata", None)
+        yield str(entry.get("id") or entry.get("memory")), {**(details if isinstance(details, dict) else {}), **entry}

@@ -1,0 +1,102 @@
+"""Memory files of agents: MEMORY.md with topic files (Claude Code), MEMORY.md with daily files (OpenClaw, CowAgent).
+
+A file whose front matter says what it is becomes one memory of that type. Of every other file each list entry and each
+paragraph becomes one, led by its heading; in a daily file its day is the time. Folders below are namespaces. What a
+MEMORY.md says of topic files it only points to is in these: its pointers are left out.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.importing.markdown import Entry, Note, below, entries, notes, tags_of
+from memoryd.client.memctl.importing.records import Account, record, when
+from memoryd.client.memctl.importing.sending import Item
+from memoryd.client.protocol import Record
+
+_DAY = re.compile(r"^(\d{4}-\d\d-\d\d)(?:[-_ ].*)?$")
+_POINTER = re.compile(r"^\[[^\]]+\]\((?!https?:)[^)]+\.md\)")
+_INDEX = "MEMORY.md"
+_SAYS_NOTHING = frozenset({"memory", "memories", "memory.md", "notes", "long-term memory", "index", "memory index"})
+_FOLDERS_OF_NOTHING = frozenset({"memory", "users"})
+
+
+def read(path: Path, account: Account) -> Iterator[Item]:
+    """Yield what a file or a folder of them remembers."""
+    root = path if path.is_dir() else path.parent
+    files = _files(path) if path.is_dir() else iter([path])
+    empty = True
+    for note in notes(root, account, files):
+        empty = False
+        dated, made = _records(account, note)
+        for number, one in enumerate(made, start=1):
+            yield Item(f"{root / note.name}, entry {number}", one, dated)
+    if empty:
+        raise Invalid(f"{path} holds no Markdown files of an agent's memory. Nothing was imported.")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a memory; in an agent's own folder these are MEMORY.md and memory/, not all else there is."""
+    inner = folder / "memory"
+    if not inner.is_dir():
+        several = [child for child in sorted(folder.iterdir()) if (child / "memory").is_dir()]
+        return (path for child in several for path in _files(child)) if several else below(folder)
+    return (path for place in (folder / _INDEX, inner) for path in ([place] if place.is_file() else _inside(place)))
+
+
+def _inside(place: Path) -> Iterator[Path]:
+    return below(place) if place.is_dir() else iter(())
+
+
+def _records(account: Account, note: Note) -> tuple[bool, Iterator[Record | None]]:
+    day = _DAY.match(Path(note.name).stem)
+    dated = bool(day) and when(day[1] if day else "", -1.0) >= 0.0
+    at = when(day[1], note.changed_at) if day else note.changed_at
+    folders = [name for name in Path(note.name).parts[:-1] if name not in _FOLDERS_OF_NOTHING]
+    namespace = account.namespace(*folders)
+    if "type" in note.head:
+        return dated, iter([_whole(account, note, namespace, at)])
+    return dated, _each(account, note, namespace, at)
+
+
+def _whole(account: Account, note: Note, namespace: str, at: float) -> Record | None:
+    head = note.head
+    summary = " ".join(str(head.get("description") or head.get("name") or "").split())
+    return record(
+        account,
+        f"file\0{note.name}",
+        note.body.strip() or summary,
+        namespace=namespace,
+        type=head["type"],
+        created_at=when(head.get("created") or head.get("date"), at),
+        updated_at=at,
+        summary=summary,
+        metadata={"file": note.name, "name": head.get("name"), "tags": tags_of(head.get("tags"))},
+    )
+
+
+def _each(account: Account, note: Note, namespace: str, at: float) -> Iterator[Record | None]:
+    for entry in entries(note.body):
+        if _POINTER.match(entry.text):
+            account.skip("pointers to other files")
+            continue
+        titles = [title for title in entry.headings if not _says_nothing(title, note)]
+        yield record(
+            account,
+            f"entry\0{note.name}\0{' > '.join(entry.headings)}\0{entry.text}",
+            f"{titles[-1]}: {entry.text}" if titles else entry.text,
+            namespace=namespace,
+            type="note",
+            created_at=at,
+            metadata=_about(note, entry),
+        )
+
+
+def _about(note: Note, entry: Entry) -> dict[str, object]:
+    return {"file": note.name, "heading": " > ".join(entry.headings), "tags": tags_of(note.head.get("tags"))}
+
+
+def _says_nothing(title: str, note: Note) -> bool:
+    plain = title.strip().casefold()
+    return plain in _SAYS_NOTHING or plain == Path(note.name).stem.casefold() or bool(_DAY.match(plain))

@@ -1,0 +1,101 @@
+"""What importers share: records with ids of their origin, times and namespaces as ours, an account of the rest.
+
+The id of an imported memory follows from its system and its name there, so an import again finds what it brought.
+"""
+
+import hashlib
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct, field
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import MAX_CONTENT_BYTES, Record
+from memoryd.client.times import seconds
+
+_PART_BYTES = 100
+_WORD_BYTES = 128
+_MILLISECONDS_FROM = 1e11  # a number of seconds above it would be after the year 5000
+_LATEST = 253402300799.0  # the year 9999
+
+
+class Account(Struct):
+    """What is left out, by reason, and what is to be said of the source; `base` is the namespace of the import."""
+
+    system: str
+    base: str = ""
+    skipped: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = []
+
+    def skip(self, reason: str, number: int = 1) -> None:
+        """Count something that is left out."""
+        if number:
+            self.skipped[reason] += number
+
+    def namespace(self, *names: Any) -> str:
+        """Return the namespace of these names below that of the import; empty ones are left out."""
+        parts = [self.base, *(part(name) for name in names if name not in (None, ""))]
+        return "/".join(name for name in parts if name)
+
+
+def record(
+    account: Account,
+    key: str,
+    content: str,
+    *,
+    namespace: str,
+    type: Any = "fact",
+    created_at: float,
+    updated_at: float | None = None,
+    **others: Any,
+) -> Record | None:
+    """Return a memory, None (and count it) when the content is none; `key` is its name in the system it comes from."""
+    text = content.replace("\0", "").strip()
+    if not text:
+        account.skip("without content")
+        return None
+    if len(text.encode(errors="replace")) > MAX_CONTENT_BYTES:
+        account.skip("longer than 1 MiB")
+        return None
+    metadata = {name: value for name, value in others.pop("metadata", {}).items() if value not in (None, "", [], {})}
+    return Record(
+        id=stable_id(account.system, key),
+        namespace=namespace,
+        type=word(type) or "fact",
+        content=text.encode(errors="replace").decode(),
+        metadata=metadata,
+        source=account.system,
+        created_at=created_at,
+        updated_at=max(created_at, created_at if updated_at is None else updated_at),
+        **others,
+    )
+
+
+def stable_id(system: str, key: str) -> str:
+    """Return the id of a memory of another system."""
+    return hashlib.sha256(f"{system}\0{key}".encode(errors="replace")).hexdigest()[:32]
+
+
+def part(name: Any) -> str:
+    """Return a name as one part of a namespace."""
+    text = "".join(" " if ord(c) < 32 else c for c in str(name)).replace("/", "-").strip(" -")
+    return text.encode(errors="replace")[:_PART_BYTES].decode(errors="ignore").strip()
+
+
+def word(name: Any) -> str:
+    """Return a type as a word that a memory may have."""
+    text = " ".join(str(name or "").split())
+    return text.encode(errors="replace")[:_WORD_BYTES].decode(errors="ignore")
+
+
+def when(value: Any, fallback: float) -> float:
+    """Return UTC seconds for a time in seconds, milliseconds or as text; `fallback` for what is no time."""
+    try:
+        if isinstance(value, datetime):
+            value = value.replace(tzinfo=value.tzinfo or UTC).timestamp()
+        number = float(value) if isinstance(value, int | float) else seconds(str(value).strip())
+    except (Invalid, ValueError, OverflowError):
+        return fallback
+    number = number / 1000 if number > _MILLISECONDS_FROM else number
+    return number if 0.0 <= number <= _LATEST else fallback

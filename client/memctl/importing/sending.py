@@ -1,0 +1,112 @@
+"""Sending records to a daemon, many calls as one operation, and saying what came of it."""
+
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from memoryd.client.batches import batches
+from memoryd.client.calls import import_memories
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.output import paint
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.table import count
+from memoryd.client.protocol import Imported, Record
+from memoryd.client.sync import Client
+
+PER_CALL = 500
+SHOWN = 10  # things that are named one by one
+
+
+class Item(NamedTuple):
+    """A record and where it stands; without one, a file that holds no memory.
+
+    What is not `dated` has the time of its file only: it is left alone where its content is stored already.
+    """
+
+    where: str
+    record: Record | None
+    dated: bool = True
+
+
+Items = Callable[[], Iterator[Item]]
+
+
+def send(args: Namespace, items: Items, total: int) -> Imported:
+    """Send all items as one operation, with a bar; raise `Invalid` that names the place of a bad one."""
+    done = Imported(dry_run=args.dry_run)
+    with client_for(args) as client, ProgressBar("import", total) as bar:
+        sent = 0
+        for batch in batches((item for item in items() if item.record), PER_CALL, lambda item: item.record):
+            fresh = _fresh(client, batch, args, done)
+            call = import_memories(
+                [item.record for item in fresh if item.record],
+                overwrite=args.overwrite,
+                dry_run=args.dry_run,
+                operation=done.operation,
+            )
+            try:
+                _count(done, client.call(call) if fresh else Imported())
+            except Invalid as error:
+                raise _named(error, fresh, done) from None
+            sent += len(batch)
+            bar.update(sent)
+    return done
+
+
+def _fresh(client: Client, batch: list[Item], args: Namespace, done: Imported) -> list[Item]:
+    """Return what is to be sent: without what has no time of its own and is stored already with that content."""
+    undated = [item.record.id for item in batch if item.record and not item.dated]
+    if not undated or args.overwrite:
+        return batch
+    stored = {record.id: record for record in client.export_memories(ids=undated, limit=PER_CALL, reach="all")}
+    fresh = []
+    for item in batch:
+        known = stored.get(item.record.id) if item.record and not item.dated else None
+        if item.record is None or known is None:
+            fresh.append(item)
+        elif known.content == item.record.content:
+            done.unchanged += 1
+        else:
+            item.record.created_at = known.created_at
+            fresh.append(item)
+    return fresh
+
+
+def _count(done: Imported, part: Imported) -> None:
+    done.created += part.created
+    done.replaced += part.replaced
+    done.unchanged += part.unchanged
+    done.skipped += part.skipped
+    done.kept += part.kept
+    done.operation = part.operation or done.operation
+
+
+def _named(error: Invalid, batch: list[Item], done: Imported) -> Invalid:
+    """Return an error of the daemon with the place of the record that it means."""
+    index = error.data.get("index")
+    if not isinstance(index, int) or index >= len(batch):
+        return error
+    reason = error.message.removeprefix(f"Memory {index}: ")
+    before = f" What came before is imported: `memctl undo {done.operation}`." if done.operation else ""
+    return Invalid(f"{batch[index].where}: {reason}{before}", error.data)
+
+
+def text(done: Imported) -> str:
+    """Say what an import did."""
+    would = "Would import" if done.dry_run else "Imported"
+    lines = [
+        f"{would} {count(done.created + done.replaced, 'memory')}: {done.created:,} new, {done.replaced:,} changed."
+    ]
+    if done.unchanged:
+        lines.append(f"{count(done.unchanged, 'memory')} already as imported.")
+    if done.kept:
+        lines.append(
+            f"{count(len(done.kept), 'memory')} kept as stored, being as new or newer (--overwrite replaces them): "
+            f"{', '.join(id[:8] for id in done.kept[:SHOWN])}{' …' if len(done.kept) > SHOWN else ''}"
+        )
+    if done.skipped:
+        lines.append(f"{count(done.skipped, 'chunk')} of files left out: add their folder as a workspace.")
+    if done.operation:
+        lines.append(f"`{paint(f'memctl undo {done.operation}', 'cyan')}` takes it back.")
+    return "\n".join(lines)
