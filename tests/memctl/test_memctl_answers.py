@@ -30,10 +30,6 @@ from memoryd.client.protocol import (
     History,
     Hit,
     Hits,
-    Job,
-    JobList,
-    JobRun,
-    Jobs,
     List,
     LlmUsage,
     Memory,
@@ -53,8 +49,6 @@ from memoryd.client.protocol import (
     Undone,
     Update,
     UseModel,
-    Verification,
-    Verify,
     Why,
     WhyNot,
 )
@@ -397,69 +391,6 @@ def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaem
 def test_waiting_for_readiness_has_a_limit(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
     fake.replies[GetStatus] = msgspec.structs.replace(status(folder), pending_embeddings=3)
     assert "Not ready after 0.2 s" in memctl("up", "--wait", "0.2").err
-
-
-def job(name: str, **fields: Any) -> Job:
-    return Job(**{"name": name, "about": "", "state": "waiting", "every_s": 60.0, "deadline_s": 60.0, **fields})
-
-
-def failed_run(name: str) -> JobRun:
-    return JobRun(job=name, outcome="failed", by="scheduler", started_at=0.0, took_ms=1.0, error="The disk is full.")
-
-
-def test_doctor_is_content_with_a_healthy_daemon(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
-    fake.replies |= {GetStatus: status(folder), Verify: Verification(memories=3, pending_embeddings=0)}
-    fake.replies[Jobs] = JobList(jobs=[job("sweep"), job("backup", state="paused")], at=0.0)
-    findings = {found["name"]: found for found in memctl("doctor", "--json").json}
-    assert {findings[name]["state"] for name in ("daemon", "version", "socket", "model", "database", "jobs")} == {"ok"}
-    assert findings["jobs"]["message"] == "backup paused, the others in order"
-    assert {"data", "disk", "embeddings"} <= findings.keys()
-
-
-def test_doctor_names_what_is_wrong_and_what_mends_it(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
-    broken = status(folder, state="failed", error="no such file")
-    fake.replies |= {
-        GetStatus: msgspec.structs.replace(broken, version="0.0.1", pending_embeddings=2),
-        Verify: Verification(memories=3, pending_embeddings=0, problems=["index differs"]),
-        Jobs: JobList(jobs=[job("sweep", state="quarantined", failures=5, last=failed_run("sweep"))], at=0.0),
-    }
-    os.chmod(folder / "s", 0o666)
-    (folder / "memoryd.log").write_text('level=info msg=fine\nlevel=error msg="disk on fire"\n')
-    (folder / "memoryd.log").chmod(0o600)
-    found = memctl("doctor", "--json")
-    states = {finding["name"]: finding["state"] for finding in found.json}
-    fixes = {finding["name"]: finding["fix"] for finding in found.json}
-    assert found.code == 1
-    wrong = {
-        "version": "warn",
-        "socket": "fail",
-        "model": "fail",
-        "embeddings": "warn",
-        "database": "fail",
-        "jobs": "fail",
-        "log": "warn",
-    }
-    assert {name: states[name] for name in wrong} == wrong
-    assert fixes["socket"] == f"chmod 0600 {folder / 's'}"
-    assert fixes["model"] == "memctl model pull mini"
-    assert fixes["jobs"] == "memctl jobs resume sweep"
-    text = memctl("doctor").out
-    assert "mend it: memctl model pull mini" in text
-    assert "disk on fire" in text
-    assert "sweep failed 5 times in a row: The disk is full." in text
-
-
-def test_doctor_warns_of_a_job_that_failed_lately(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
-    fake.replies |= {GetStatus: status(folder), Verify: Verification(memories=3, pending_embeddings=0)}
-    fake.replies[Jobs] = JobList(jobs=[job("sweep", failures=1, last=failed_run("sweep"))], at=0.0)
-    [found] = [found for found in memctl("doctor", "--json").json if found["name"] == "jobs"]
-    assert (found["state"], found["message"]) == ("warn", "sweep failed 1 time in a row: The disk is full.")
-
-
-def test_doctor_without_a_daemon_fails_and_says_how_to_start_it(memctl: Memctl) -> None:
-    found = memctl("doctor")
-    assert found.code == 1
-    assert "mend it: memctl up" in found.out
 
 
 def test_output_that_nobody_reads_ends_without_a_word(fake: FakeDaemon) -> None:

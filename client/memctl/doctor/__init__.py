@@ -1,0 +1,33 @@
+"""doctor: look at everything that can be wrong, say how to mend it, and mend what is safe.
+
+`checks` holds the table of checks; a check looks at a `Patient` and returns a `Finding`. Checks of the daemon's inside
+are left out while none answers: the check `daemon` says so. Everything here works without a daemon, with a broken
+database and with a configuration that cannot be read.
+"""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.memctl.commands import Command
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("checks", nargs="*", metavar="CHECK", help="only these, by name or area (default: all)")
+    parser.add_argument("--wrong", action="store_true", help="show only what is not well")
+    parser.add_argument("--fix", action="store_true", help="carry out the safe commands of what is wrong; asks first")
+    parser.add_argument("--yes", action="store_true", help="with --fix: do not ask")
+
+
+def _doctor(args: Namespace) -> int:
+    from memoryd.client.memctl.doctor import visit
+
+    return visit.visit(args)
+
+
+COMMANDS = {
+    "doctor": Command(
+        _arguments,
+        _doctor,
+        "  memctl doctor\n  memctl doctor --wrong\n  memctl doctor disk database\n  memctl doctor --fix --yes\n"
+        "  memctl doctor --json",
+    )
+}

@@ -1,0 +1,79 @@
+"""Checks of the copies of the database."""
+
+from pathlib import Path
+from time import time
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.doctor.patient import Finding, Patient, examined, fail, ok, warn
+from memoryd.client.memctl.local import installed
+from memoryd.client.memctl.table import count, size_text
+
+DAY_S = 86400.0
+LATE = 3  # times the interval of the job `backup`
+COPY = [["memctl", "jobs", "run", "backup"]]
+SETTING = "set `backups` under [jobs] in the file that `memctl config path` names"
+
+
+def backup(patient: Patient) -> Finding | None:
+    """See that what was changed long ago is in a copy of the database."""
+    if not patient.settings or not patient.facts:
+        return None
+    jobs = patient.settings["jobs"]
+    every_s = jobs["every_s"].get("backup", DAY_S)
+    if not jobs["backups"] or not every_s:
+        return warn("no copies of the database are made: `backups` or the job's interval is 0 in [jobs]", SETTING)
+    if not (found := copies(patient)):
+        return _without(patient, every_s)
+    age_s = time() - found[-1].stat().st_mtime
+    if age_s > LATE * every_s and _marks(found[-1]) != patient.facts["marks"]:
+        told = f"the latest copy is {age_s / DAY_S:.0f} days old and the database was changed since"
+        return warn(told, safe=COPY if patient.status else [["memctl", "up"], *COPY])
+    return ok(f"{count(len(found), 'copy')} of the database")
+
+
+def _without(patient: Patient, every_s: float) -> Finding:
+    assert patient.facts is not None
+    since_s = patient.status.uptime_s if patient.status else time() - patient.database.stat().st_mtime
+    if patient.facts["marks"] and since_s > every_s + 3600.0:
+        return warn("there is no copy of the database", safe=COPY if patient.status else [["memctl", "up"], *COPY])
+    return ok("there is no copy yet, the job makes one")
+
+
+def _marks(path: Path) -> object:
+    try:
+        return examined(path, check=False)["marks"]
+    except MemorydError:
+        return None
+
+
+def backup_opens(patient: Patient) -> Finding | None:
+    """Open the latest copy and check it."""
+    found = copies(patient)
+    if not found or not installed():
+        return None
+    latest = found[-1]
+    aside = f"mv {latest} {latest}.broken; memctl jobs run backup"
+    try:
+        facts = examined(latest, check=True)
+    except MemorydError as error:
+        return fail(f"the latest copy cannot be read: {error.message}", aside)
+    if facts["problems"]:
+        return fail(f"{latest} is damaged: {facts['problems'][0]}", aside)
+    return ok(f"{latest.name} opens and holds {count(facts['memories'], 'memory')}")
+
+
+def copies(patient: Patient) -> list[Path]:
+    """Return the copies there are, the oldest first."""
+    folder = patient.data_dir / "backups"
+    return sorted(folder.glob("memoryd-*T*Z.sqlite")) if folder.is_dir() else []
+
+
+def leftovers(patient: Patient) -> Finding | None:
+    """Look for copies that were given up half-way."""
+    folder = patient.data_dir / "backups"
+    parts = sorted(folder.glob("*.part")) if folder.is_dir() else []
+    old = [path for path in parts if time() - path.stat().st_mtime > DAY_S]
+    if old:
+        size = size_text(sum(path.stat().st_size for path in old))
+        return warn(f"{count(len(old), 'unfinished copy')}, {size}", safe=[["rm", "-f", *map(str, old)]])
+    return ok("nothing was left half-done") if folder.is_dir() else None

@@ -1,0 +1,103 @@
+"""Checks of the database: is it whole, does its size fit what it holds, do the clocks agree."""
+
+from time import time
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.doctor.backups import copies
+from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, ok, warn
+from memoryd.client.memctl.table import count, size_text
+from memoryd.client.protocol import Verify
+from memoryd.client.times import iso
+
+LARGE_BYTES = 1_000_000_000
+LARGE_PER_MEMORY_BYTES = 200_000
+FREE_BYTES, FREE_SHARE = 100_000_000, 0.3
+LOG_BYTES = 256_000_000
+AHEAD_S = 3600.0
+
+
+def database(patient: Patient) -> Finding | None:
+    """Verify the store: by the daemon where one answers, else by SQLite's quick check."""
+    if patient.status:
+        verified = patient.client.call(Verify())
+        if verified.problems:
+            return fail("; ".join(verified.problems[:3]), "memctl down; memctl up  # it repairs what is derived")
+        return ok(f"verified, {count(verified.memories, 'memory')}")
+    if isinstance(patient.examination, MemorydError):
+        return fail(f"it cannot be read: {patient.examination.message}", _restore(patient))
+    facts = patient.facts
+    if facts and facts["problems"]:
+        return fail(f"{patient.database} is damaged: {facts['problems'][0]}", _restore(patient))
+    return ok(f"opens, {count(facts['memories'], 'memory')}") if facts else None
+
+
+def _restore(patient: Patient) -> str:
+    if not (found := copies(patient)):
+        return f"there is no copy in {patient.data_dir / 'backups'}; keep the file: sqlite3 {patient.database} .recover"
+    return f"mv {patient.database} {patient.database}.broken; cp {found[-1]} {patient.database}; memctl up"
+
+
+def schema(patient: Patient) -> Finding | None:
+    """Compare the version of the database with the one that this memoryd knows."""
+    facts = patient.facts
+    if not facts:
+        return None
+    found, known = facts["version"], facts["known_version"]
+    if found > known:
+        told = f"the database was written by a newer memoryd (schema {found}, this one knows {known})"
+        return fail(told, "pip install --upgrade 'memoryd[daemon]'")
+    if found < known and patient.status is None:
+        return ok(f"schema {found}; the daemon brings it to {known} when it starts")
+    return ok(f"schema {found}")
+
+
+def size(patient: Patient) -> Finding | None:
+    """Compare the size of the file with what it holds: a file that grows without end is noticed here."""
+    facts = patient.facts
+    if not facts:
+        return None
+    status = patient.database.stat()
+    if status.st_size > LARGE_BYTES and status.st_blocks * 512 < status.st_size / 2:
+        told = f"{patient.database} is said to have {size_text(status.st_size)} and takes half of that: it has holes"
+        return warn(told, "memctl jobs run backup  # a copy has none")
+    each = status.st_size / max(facts["memories"], 1)
+    if status.st_size > LARGE_BYTES and each > LARGE_PER_MEMORY_BYTES:
+        told = f"{size_text(status.st_size)} for {count(facts['memories'], 'memory')}, {size_text(int(each))} each"
+        return warn(told, "memctl jobs run trim; memctl stats")
+    return ok(f"{size_text(status.st_size)}, {count(facts['memories'], 'memory')}")
+
+
+def free_pages(patient: Patient) -> Finding | None:
+    """See how much of the file is empty: it is used again, not given back to the disk."""
+    facts = patient.facts
+    if not facts:
+        return None
+    empty = facts["free_pages"] * facts["page_bytes"]
+    if empty > FREE_BYTES and facts["free_pages"] > FREE_SHARE * facts["pages"]:
+        told = f"{size_text(empty)} of the file are empty: they are used again, and not given back to the disk"
+        return warn(told, f"memctl down; sqlite3 {patient.database} VACUUM; memctl up")
+    return ok(f"{size_text(empty)} of it are empty")
+
+
+def log_size(patient: Patient) -> Finding | None:
+    """See whether the write-ahead log is folded into the file."""
+    path = patient.data_dir / f"{DATABASE}-wal"
+    if not path.is_file():
+        return None
+    length = path.stat().st_size
+    if length > LOG_BYTES:
+        fix = [["memctl", "jobs", "run", "checkpoint"]] if patient.status else [["memctl", "up"]]
+        return warn(f"the write-ahead log has {size_text(length)}: something reads for very long", safe=fix)
+    return ok(size_text(length))
+
+
+def clock(patient: Patient) -> Finding | None:
+    """Look for memories from the future: a clock was wrong, then or now."""
+    facts = patient.facts
+    newest_at = facts["newest_at"] if facts else None
+    if newest_at is None:
+        return None
+    if newest_at > time() + AHEAD_S:
+        told = f"the newest memory is from {iso(newest_at)}, the clock says {iso(time())}"
+        return warn(told, "timedatectl  # set the clock right; memories keep their dates")
+    return ok("no memory is from the future")

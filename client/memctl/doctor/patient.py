@@ -1,0 +1,153 @@
+"""What the checks look at, asked for once each, and what they say."""
+
+import os
+from argparse import Namespace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from memoryd.client import paths
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.local import installed, output_of
+from memoryd.client.protocol import GetStats, JobList, Stats, Status
+from memoryd.client.sync import Client
+
+DATABASE = "memoryd.sqlite"
+PROC = Path("/proc")
+Words = list[str]
+
+
+class Finding(msgspec.Struct):
+    """The outcome of one check: what is the matter, and what mends it.
+
+    `commands` are what `--fix` carries out: they lose nothing and can be repeated. Where they are empty, `fix` is a
+    command or an advice that a person must decide about.
+    """
+
+    state: Literal["ok", "warn", "fail"]
+    message: str
+    fix: str = ""
+    commands: list[Words] = []
+    name: str = ""
+    area: str = ""
+    mended: bool | None = None
+
+
+def ok(message: str) -> Finding:
+    """Return a finding that all is well."""
+    return Finding("ok", message)
+
+
+def warn(message: str, fix: str = "", *, safe: list[Words] | None = None) -> Finding:
+    """Return a finding of what is not good but works; `safe` are commands that mend it."""
+    return Finding("warn", message, fix or _typed(safe or []), safe or [])
+
+
+def fail(message: str, fix: str = "", *, safe: list[Words] | None = None) -> Finding:
+    """Return a finding of what does not work; `safe` are commands that mend it."""
+    return Finding("fail", message, fix or _typed(safe or []), safe or [])
+
+
+def _typed(commands: list[Words]) -> str:
+    import shlex
+
+    return "; ".join(map(shlex.join, commands))
+
+
+RESTART = [["memctl", "down"], ["memctl", "up"]]
+
+
+class Patient:
+    """The installation, its files and its daemon; `status` is None while no daemon answers, `error` says why."""
+
+    def __init__(self, args: Namespace, client: Client) -> None:
+        self.args, self.client = args, client
+        self.status: Status | None = None
+        self.error: MemorydError | None = None
+        try:
+            self.status = client.status()
+        except MemorydError as error:
+            self.error = error
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder of the running daemon, else the usual one."""
+        return Path(self.status.data_dir) if self.status else paths.data_dir()
+
+    @property
+    def database(self) -> Path:
+        """The database file, which need not exist."""
+        return self.data_dir / DATABASE
+
+    @cached_property
+    def settings(self) -> dict[str, Any] | None:
+        """The settings that a daemon started now would have; None where they cannot be read."""
+        if not installed():
+            return None
+        try:
+            found: dict[str, Any] = msgspec.json.decode(output_of("memoryd.daemon", ["--print-config"]))
+        except MemorydError:
+            return None
+        return found
+
+    @cached_property
+    def stats(self) -> Stats | None:
+        """What the daemon counts; None while none answers."""
+        return self.client.call(GetStats(reach="all")) if self.status else None
+
+    @cached_property
+    def jobs(self) -> JobList | None:
+        """The daemon's jobs; None while none answers."""
+        return self.client.jobs() if self.status else None
+
+    @cached_property
+    def examination(self) -> dict[str, Any] | MemorydError | None:
+        """What the database file itself says, or what is wrong with it; None where there is none.
+
+        SQLite's own check is left to the daemon where one answers: it looks at more.
+        """
+        if not installed() or not self.database.is_file():
+            return None
+        try:
+            return examined(self.database, check=not self.status)
+        except MemorydError as error:
+            return error
+
+    @property
+    def facts(self) -> dict[str, Any] | None:
+        """What the database file itself says; None where there is none or it is broken, which `database` tells."""
+        return self.examination if isinstance(self.examination, dict) else None
+
+    def process(self, name: str) -> str:
+        """Return a file of /proc about the daemon's process, empty where it cannot be read."""
+        return told_by_system(f"{self.status.pid}/{name}") if self.status else ""
+
+
+def told_by_system(name: str) -> str:
+    """Return a file of /proc, empty where it cannot be read."""
+    try:
+        return (PROC / name).read_text()
+    except OSError:
+        return ""
+
+
+def examined(path: Path, *, check: bool) -> dict[str, Any]:
+    """Return the facts about a database file; raise `MemorydError` with what SQLite says of a broken one."""
+    words = [str(path), "--check"] if check else [str(path)]
+    found: dict[str, Any] = msgspec.json.decode(output_of("memoryd.daemon.store.examine", words))
+    return found
+
+
+def loose(path: Path, mode: int) -> Finding | None:
+    """Return a finding when a file belongs to someone else or others may touch it."""
+    import stat
+
+    status = path.stat()
+    if status.st_uid != os.getuid():
+        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {path}")
+    found = stat.S_IMODE(status.st_mode)
+    if found & ~mode & 0o077:
+        return fail(f"{path} has mode {found:04o}: others may get at it", safe=[["chmod", f"{mode:04o}", str(path)]])
+    return None

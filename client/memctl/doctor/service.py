@@ -1,0 +1,201 @@
+"""Checks of the daemon as a process: does it answer, is it one, has it room."""
+
+import os
+import stat
+from pathlib import Path
+
+import memoryd
+from memoryd.client import paths, spawn
+from memoryd.client.errors import Unavailable, VersionMismatch
+from memoryd.client.memctl.doctor.patient import RESTART, Finding, Patient, fail, loose, ok, told_by_system, warn
+from memoryd.client.memctl.table import count, one_line, shorten, size_text
+from memoryd.client.protocol import PROTOCOL_VERSION
+
+GROUPS = Path("/sys/fs/cgroup")
+LOG_TAIL_BYTES = 65536
+LOG_LINE = 120
+LOG_MARKS = ("level=error", "level=critical", "Traceback")
+LOG_BYTES = 200_000_000
+FULL = 0.8
+SWAPPED_BYTES = 50_000_000
+SPARE_BYTES = 200_000_000
+SPARE_FILES = 128  # beside those of connections: the database, the model, watches
+
+
+def daemon(patient: Patient) -> Finding:
+    """Ask the daemon for its status."""
+    if patient.status:
+        return ok(f"answers, pid {patient.status.pid}")
+    if isinstance(patient.error, Unavailable):
+        return fail(f"no daemon answers at {patient.client.socket_path}", safe=[["memctl", "up"]])
+    return fail(patient.error.message if patient.error else "unknown", safe=RESTART)
+
+
+def version(patient: Patient) -> Finding | None:
+    """Compare the versions of memctl and the daemon."""
+    if isinstance(patient.error, VersionMismatch):
+        return fail(patient.error.message, safe=RESTART)
+    status = patient.status
+    if not status:
+        return None
+    if status.protocol != PROTOCOL_VERSION:
+        return fail(f"the daemon speaks protocol {status.protocol}, memctl {PROTOCOL_VERSION}", safe=RESTART)
+    if status.version != memoryd.__version__:
+        return warn(f"the daemon is memoryd {status.version}, memctl is {memoryd.__version__}", safe=RESTART)
+    return ok(f"daemon and memctl are {status.version}, protocol {status.protocol}")
+
+
+def instance(patient: Patient) -> Finding | None:
+    """Compare who holds the lock of the data directory with who answers."""
+    lock = patient.data_dir / "memoryd.lock"
+    holder = _holder(lock)
+    if holder is None:
+        return None
+    if patient.status and patient.status.pid == holder:
+        return ok(f"one daemon, pid {holder}, holds {patient.data_dir}")
+    told = f"process {holder} holds {patient.data_dir} and does not answer at {patient.client.socket_path}"
+    return fail(f"{told}: it listens elsewhere, just starts, or hangs", f"ps -fp {holder}  # then: kill {holder}")
+
+
+def _holder(lock: Path) -> int | None:
+    """Return the process that holds a lock, None when nobody does or the system does not tell."""
+    if not lock.exists():
+        return None
+    inode = lock.stat().st_ino
+    lines = [line.split() for line in told_by_system("locks").splitlines()]
+    held = [int(line[4]) for line in lines if line[1] == "FLOCK" and line[5].rpartition(":")[2] == str(inode)]
+    return next((pid for pid in held if pid > 0), None)
+
+
+def data_folder(patient: Patient) -> Finding | None:
+    """Compare the daemon's data directory with the one that this environment names."""
+    if not patient.status:
+        return None
+    usual = paths.data_dir()
+    if patient.data_dir.resolve() == usual.resolve():
+        return ok(f"{usual}, as this environment says")
+    told = f"the daemon keeps its data in {patient.data_dir}; this environment says {usual}"
+    return warn(told, f"export MEMORYD_DATA_DIR={patient.data_dir}")
+
+
+def socket(patient: Patient) -> Finding | None:
+    """See that the socket and its folder are private."""
+    path = patient.client.socket_path
+    if not path.exists():
+        return None
+    folder = path.parent.stat()
+    if found := loose(path, 0o600):
+        return found
+    if folder.st_uid != os.getuid() or stat.S_IMODE(folder.st_mode) & 0o077:
+        told = f"others may enter {path.parent}; only the socket itself is private"
+        return warn(told, "choose a socket in a folder of its own with MEMORYD_SOCKET")
+    return ok(f"{path}, private to you")
+
+
+def stale_socket(patient: Patient) -> Finding | None:
+    """Look for a socket that a killed daemon left."""
+    path = patient.client.socket_path
+    if not os.path.lexists(path):
+        return None
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {path}")
+    if patient.status or spawn.answers(path):
+        return ok("somebody listens at it")
+    return warn(f"{path} was left by a daemon that is gone", safe=[["rm", "-f", str(path)]])
+
+
+def load(patient: Patient) -> Finding | None:
+    """Compare connections and queues with their limits."""
+    if not patient.status or not patient.settings:
+        return None
+    status, limits = patient.status, patient.settings["server"]
+    most = max(status.queued.values(), default=0)
+    if status.connections > FULL * limits["max_connections"]:
+        told = f"{status.connections} of {limits['max_connections']} connections are open"
+        return warn(told, "raise max_connections in [server], or find who leaves them open: memctl status")
+    if most > FULL * limits["max_queued"]:
+        told = f"{most} of {limits['max_queued']} calls wait: clients are told that it is busy"
+        return warn(told, "raise workers in [server], or ask less at once: memctl stats")
+    return ok(f"{count(status.connections, 'connection')}, {count(most, 'call')} waiting")
+
+
+def memory(patient: Patient) -> Finding | None:
+    """Compare the daemon's memory with the limit of its group and with what the machine has left."""
+    if not patient.status or not patient.status.rss_bytes:
+        return None
+    used, limit, spare = (
+        patient.status.rss_bytes,
+        _limit_bytes(patient),
+        _bytes(told_by_system("meminfo"), "MemAvailable"),
+    )
+    if limit and used > FULL * limit:
+        told = f"it uses {size_text(used)} of the {size_text(limit)} that its control group may"
+        return warn(told, "raise MemoryMax of its service, or choose a smaller model: memctl model list")
+    if spare is not None and spare < SPARE_BYTES:
+        return warn(f"the machine has {size_text(spare)} of memory left", "ps aux --sort=-rss | head")
+    return ok(f"{size_text(used)} in use")
+
+
+def _limit_bytes(patient: Patient) -> int:
+    """Return the limit of the control group, 0 for none."""
+    group = next((line[3:] for line in patient.process("cgroup").splitlines() if line.startswith("0::")), "")
+    own = GROUPS / group.lstrip("/")
+    for folder in (own, *own.parents) if group else ():
+        try:
+            return int((folder / "memory.max").read_text())
+        except (OSError, ValueError):
+            continue
+    return 0
+
+
+def _bytes(text: str, field: str) -> int | None:
+    """Return a field that is given in kB."""
+    return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith(f"{field}:")), None)
+
+
+def swap(patient: Patient) -> Finding | None:
+    """See whether the daemon's memory was moved to disk: what is in tiers in RAM is meant to be there."""
+    swapped = _bytes(patient.process("status"), "VmSwap")
+    if swapped is None:
+        return None
+    if swapped > SWAPPED_BYTES:
+        return warn(f"{size_text(swapped)} of it are swapped out: calls wait for the disk", "swapon --show; free -h")
+    return ok("nothing of it is swapped out" if not swapped else f"{size_text(swapped)} swapped out")
+
+
+def open_files(patient: Patient) -> Finding | None:
+    """Compare the limit of open files with what as many clients as are allowed would need."""
+    line = next((row for row in patient.process("limits").splitlines() if row.startswith("Max open files")), "")
+    if not patient.status or not patient.settings or not line:
+        return None
+    limit = line.split()[3]
+    needed = patient.settings["server"]["max_connections"] + SPARE_FILES
+    if limit != "unlimited" and int(limit) < needed:
+        told = f"the daemon may open {limit} files; {needed} are needed where all connections are in use"
+        return warn(told, f"ulimit -n {max(4096, needed)}; memctl down; memctl up")
+    return ok(f"{limit} may be open")
+
+
+def log(patient: Patient) -> Finding | None:
+    """Look for errors at the end of the log."""
+    path = patient.data_dir / "memoryd.log"
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    errors = [line for line in lines if any(mark in line for mark in LOG_MARKS)]
+    if errors:
+        return warn(f"last error: {shorten(one_line(errors[-1]), LOG_LINE)}", f"less +G {path}")
+    return ok(f"no errors lately in {path}")
+
+
+def log_size(patient: Patient) -> Finding | None:
+    """See whether the log grows without end."""
+    path = patient.data_dir / "memoryd.log"
+    if not path.is_file():
+        return None
+    size = path.stat().st_size
+    if size > LOG_BYTES:
+        return warn(f"{path} has {size_text(size)}", f"truncate --size 0 {path}")
+    return ok(size_text(size))

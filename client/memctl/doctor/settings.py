@@ -1,0 +1,135 @@
+"""Checks of the configuration, and of the services and keys that it names."""
+
+import os
+import stat
+from pathlib import Path
+from time import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from memoryd.client import paths
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.doctor.patient import RESTART, Finding, Patient, fail, loose, ok, warn
+from memoryd.client.memctl.local import installed, output_of
+from memoryd.client.memctl.model import API
+from memoryd.client.memctl.table import one_line, shorten
+
+LIMIT_S = 3.0
+HERE = ("127.0.0.1", "localhost", "::1")
+SHOW = "memctl config show"
+MANY_FAILURES = 0.2
+
+
+def configuration(patient: Patient) -> Finding | None:
+    """Read the configuration as the daemon would: unknown names, wrong types and values out of range are told."""
+    path = paths.config_path()
+    if not installed():
+        return None
+    try:
+        output_of("memoryd.daemon", ["--print-config"])
+    except MemorydError as error:
+        return fail(error.message, f'"${{EDITOR:-vi}}" {path}')
+    return ok(f"{path}" if path.is_file() else "no file, the defaults hold")
+
+
+def configuration_file(patient: Patient) -> Finding | None:
+    """See that nobody else can change the configuration: it names addresses that texts are sent to."""
+    path = paths.config_path()
+    if not path.is_file():
+        return None
+    status = path.stat()
+    if status.st_uid not in (os.getuid(), 0):
+        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {path}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return fail(f"others may change {path}", safe=[["chmod", "go-w", str(path)]])
+    return ok("nobody else may change it")
+
+
+def in_force(patient: Patient) -> Finding | None:
+    """See whether the daemon was started after the configuration was changed last."""
+    path = paths.config_path()
+    if not patient.status or not path.is_file():
+        return None
+    if path.stat().st_mtime > time() - patient.status.uptime_s:
+        return warn(f"{path} was changed after the daemon started: the changes are not in force", safe=RESTART)
+    return ok("the daemon started after the last change of its settings")
+
+
+def keys(patient: Patient) -> Finding | None:
+    """See that nobody else can read the files with keys."""
+    if not patient.settings:
+        return None
+    named = [patient.settings[section]["key_file"] for section in ("llm", "embedding_api")]
+    files = [path for name in named if name and (path := Path(name).expanduser()).is_file()]
+    if not files:
+        return None
+    wrong = next((found for path in files if (found := loose(path, 0o600))), None)
+    return wrong or ok(f"{', '.join(map(str, files))}: private to you")
+
+
+def embedding_key(patient: Patient) -> Finding | None:
+    """Look for the key of an embedding model behind an API; one on this machine needs none."""
+    if not patient.settings:
+        return None
+    name = patient.status.model.name if patient.status else patient.settings["model"]["name"]
+    api = patient.settings["embedding_api"]
+    if not name.startswith(API) or urlsplit(api["url"]).hostname in HERE:
+        return None
+    return _key_finding(api, "[embedding_api]")
+
+
+def _key_finding(api: dict[str, Any], section: str) -> Finding:
+    if api["key_file"]:
+        told = f"the key is in {api['key_file']}"
+        readable = os.access(Path(api["key_file"]).expanduser(), os.R_OK)
+        return ok(told) if readable else fail(f"{told}, which cannot be read", SHOW)
+    if os.environ.get(api["key_env"]):
+        return ok(f"the key is in ${api['key_env']}; the daemon must have been started with it")
+    told = f"there is no key for {api['url']}: neither `key_file` in {section} nor ${api['key_env']} here"
+    return warn(told, f"set `key_file` in {paths.config_path()}, then: memctl down; memctl up")
+
+
+def language_model(patient: Patient) -> Finding | None:
+    """Ask the language model's server for its list of models."""
+    llm = patient.settings["llm"] if patient.settings else {}
+    if not llm.get("url"):
+        return None
+    if not llm["model"]:
+        return fail(f"[llm] has a url and no model: {llm['url']}", f"set `model` in {paths.config_path()}")
+    try:
+        _asked(llm)
+    except _Refused as error:
+        return fail(f"{llm['url']}: {error}; rules do its work meanwhile", f"curl {llm['url'].rstrip('/')}/models")
+    return ok(f"{llm['model']} at {llm['url']} answers")
+
+
+class _Refused(Exception):
+    """Why a server does not answer as it should."""
+
+
+def _asked(llm: dict[str, Any]) -> None:
+    """Ask a server for its models; any answer will do but one that refuses the key."""
+    from urllib.error import HTTPError, URLError
+    from urllib.request import Request, urlopen
+
+    key = paths.token_in(os.path.expanduser(llm["key_file"])) if llm["key_file"] else os.environ.get(llm["key_env"])
+    request = Request(f"{llm['url'].rstrip('/')}/models", headers={"Authorization": f"Bearer {key}"} if key else {})
+    try:
+        urlopen(request, timeout=LIMIT_S).close()
+    except HTTPError as error:
+        error.close()
+        if error.code in (401, 403):
+            raise _Refused(f"the key is refused ({error.code})") from None
+    except (URLError, OSError, ValueError) as error:
+        raise _Refused(str(getattr(error, "reason", error))) from None
+
+
+def language_model_answers(patient: Patient) -> Finding | None:
+    """See how often the language model failed since the daemon started."""
+    usage = patient.stats.llm if patient.stats else None
+    if not usage or not usage.requests:
+        return None
+    told = f"{usage.failures:,} of {usage.requests:,} questions failed"
+    if usage.failures > MANY_FAILURES * usage.requests:
+        return warn(f"{told}, the latest: {shorten(one_line(usage.last_error), 120)}", "memctl stats")
+    return ok(told)

@@ -1,0 +1,154 @@
+"""A visit: run the checks, carry out what is safe if asked to, tell what was found."""
+
+import os
+import subprocess
+import sys
+from argparse import Namespace
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.arguments import Usage
+from memoryd.client.memctl.doctor.checks import AREAS, CHECKS
+from memoryd.client.memctl.doctor.patient import Finding, Patient, Words
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.output import columns, note, paint, printable, show
+from memoryd.client.memctl.table import count, pad, wrap
+
+STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
+STATE = 6  # columns of a state and the gap after it
+LINES = 6  # of one message
+MEND_LIMIT_S = 900.0
+
+
+def visit(args: Namespace) -> int:
+    """Carry out `memctl doctor`; the exit code is 1 where something does not work."""
+    if args.yes and not args.fix:
+        raise Usage("--yes goes with --fix.")
+    chosen = _chosen(args.checks)
+    findings = _findings(args, chosen)
+    if args.fix and any(finding.commands for finding in findings):
+        findings = _mended(args, findings)
+    shown = [finding for finding in findings if not args.wrong or finding.state != "ok" or finding.mended]
+    show(args, shown, lambda: _text(shown, findings))
+    return int(any(finding.state == "fail" for finding in findings))
+
+
+def _chosen(words: list[str]) -> list[str]:
+    """Return the names of the checks that are meant: of those in `words`, of areas, else all."""
+    names: list[str] = []
+    for word in words:
+        area = next((checks for name, checks in AREAS.items() if name.casefold() == word.casefold()), None)
+        if area is None and word not in CHECKS:
+            raise Usage(f"{word!r} is not a check; there are: {', '.join(CHECKS)}; and areas: {', '.join(AREAS)}.")
+        names += area or [word]
+    return list(dict.fromkeys(names)) or list(CHECKS)
+
+
+def _findings(args: Namespace, names: list[str]) -> list[Finding]:
+    with client_for(args, autostart=False) as client:
+        patient = Patient(args, client)
+        return [finding for name in names if (finding := _check(name, patient))]
+
+
+def _check(name: str, patient: Patient) -> Finding | None:
+    try:
+        finding = CHECKS[name](patient)
+    except OSError as error:
+        finding = Finding("fail", f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except MemorydError as error:
+        finding = Finding("fail", error.message)
+    if finding:
+        finding.name = name
+        finding.area = next(area for area, checks in AREAS.items() if name in checks)
+    return finding
+
+
+# Mending -------------------------------------------------------------------------------------------------------------
+
+
+def _agreed(args: Namespace, wrong: list[Finding]) -> bool:
+    """List what would be carried out; tell whether it may be."""
+    for finding in wrong:
+        note(f"{finding.name}: {finding.message}\n    {finding.fix}")
+    if args.yes:
+        return True
+    if args.json or not sys.stdin or not sys.stdin.isatty():
+        return False
+    note("Carry out these commands? [y/N]")
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
+def _mended(args: Namespace, findings: list[Finding]) -> list[Finding]:
+    """Carry out the safe commands, if they are agreed to; return what is found afterwards."""
+    wrong = [finding for finding in findings if finding.commands]
+    if not _agreed(args, wrong):
+        note("memctl: nothing was changed; `memctl doctor --fix --yes` carries it out.")
+        return findings
+    went_well = {finding.name: _mend(args, finding) for finding in wrong}
+    after = {finding.name: finding for finding in _findings(args, [finding.name for finding in findings])}
+    for finding in wrong:
+        now = after.setdefault(finding.name, Finding("ok", "nothing is left of it", name=finding.name))
+        now.area, now.mended = finding.area, went_well[finding.name] and now.state == "ok"
+    return [after[finding.name] for finding in findings if finding.name in after]
+
+
+def _mend(args: Namespace, finding: Finding) -> bool:
+    """Carry out the commands of a finding; tell whether all of them went well."""
+    outcomes = [_carried_out(args, words) for words in finding.commands]
+    return all(outcomes)
+
+
+def _carried_out(args: Namespace, words: Words) -> bool:
+    command = [sys.executable, "-P", "-m", "memoryd.client.memctl", *words[1:]] if words[0] == "memctl" else words
+    environment = {**os.environ, "MEMORYD_SOCKET": args.socket} if args.socket else None
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=MEND_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        note(f"{' '.join(words)}: {error}")
+        return False
+    if done.returncode:
+        note(printable(done.stderr.decode("utf-8", "replace").strip()) or f"{' '.join(words)} failed")
+    return not done.returncode
+
+
+# Text ----------------------------------------------------------------------------------------------------------------
+
+
+def _text(shown: list[Finding], findings: list[Finding]) -> str:
+    broadest = max((len(finding.name) for finding in shown), default=0)
+    lines: list[str] = []
+    for area in dict.fromkeys(finding.area for finding in shown):
+        lines += [paint(area, "bold")]
+        lines += [line for finding in shown if finding.area == area for line in _lines(finding, broadest)]
+    return "\n".join([*lines, "", _sum(findings)] if lines else [_sum(findings)])
+
+
+def _lines(finding: Finding, broadest: int) -> list[str]:
+    indent = " " * (2 + broadest + 2 + STATE)
+    first, *others = wrap(finding.message, columns() - len(indent), LINES)
+    state = paint(pad(finding.state, STATE - 2), STYLES[finding.state])
+    mended = paint("  (mended)", "green") if finding.mended else ""
+    lines = [f"  {paint(pad(finding.name, broadest), 'dim')}  {state}  {first}", *(indent + line for line in others)]
+    lines[-1] += mended
+    if finding.fix:  # not cut: it is to be copied
+        lines.append(f"{indent}mend it: {paint(printable(finding.fix), 'cyan')}")
+    return lines
+
+
+def _sum(findings: list[Finding]) -> str:
+    wrong = sum(finding.state == "fail" for finding in findings)
+    warnings = sum(finding.state == "warn" for finding in findings)
+    safe = sum(bool(finding.commands) for finding in findings)
+    if not wrong and not warnings:
+        return f"All is well ({count(len(findings), 'check')})."
+    parts = [count(wrong, "problem")] if wrong else []
+    parts += [count(warnings, "warning")] if warnings else []
+    mend = f" `memctl doctor --fix` can mend {safe} of them." if safe else ""
+    return f"{', '.join(parts)} in {count(len(findings), 'check')}.{mend}"

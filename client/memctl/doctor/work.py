@@ -1,0 +1,127 @@
+"""Checks of what the daemon looks after: jobs, workspaces, tokens."""
+
+from pathlib import Path
+from time import time
+
+from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, ok, warn
+from memoryd.client.memctl.table import count, one_line, shorten
+from memoryd.client.protocol import GetWorkspace, Job, ListTokens, Workspaces, WorkspaceStatus
+
+REASON_CHARS = 120
+LATE_S = 3600.0
+UNUSED_DAYS = 90
+WATCHED = 0.8
+WATCH_LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
+
+
+def jobs(patient: Patient) -> Finding | None:
+    """Look for jobs that fail, and for those that wait for somebody after failing too often."""
+    if not patient.jobs:
+        return None
+    failing = [job for job in patient.jobs.jobs if job.failures]
+    held = [job for job in failing if job.state == "quarantined"]
+    if held:
+        resume: list[Words] = [["memctl", "jobs", "resume", job.name] for job in held]
+        return fail(_failed(held), safe=resume)
+    if failing:
+        return warn(_failed(failing), f"memctl jobs history {failing[0].name}")
+    paused = ", ".join(job.name for job in patient.jobs.jobs if job.state == "paused")
+    return ok(f"{paused} paused, the others in order" if paused else f"{count(len(patient.jobs.jobs), 'job')} in order")
+
+
+def _failed(found: list[Job]) -> str:
+    first = found[0]
+    reason = f": {one_line(first.last.error)}" if first.last else ""
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{first.name} failed {count(first.failures, 'time')} in a row{shorten(reason, REASON_CHARS)}{more}"
+
+
+def overdue(patient: Patient) -> Finding | None:
+    """Look for jobs that should have run long ago."""
+    if not patient.jobs or not patient.status:
+        return None
+    if patient.settings and not patient.settings["jobs"]["enabled"]:
+        return warn("no job runs by itself: `enabled` is false in [jobs]", "memctl jobs run all")
+    at, waiting = patient.jobs.at, [job for job in patient.jobs.jobs if job.state == "waiting" and job.next_run_at]
+    late = [job for job in waiting if at - (job.next_run_at or at) > max(LATE_S, job.every_s)]
+    if late and patient.status.uptime_s > LATE_S:
+        told = f"{', '.join(job.name for job in late)} should have run long ago"
+        return warn(told, safe=[["memctl", "jobs", "run", job.name] for job in late])
+    return ok(f"{count(len(waiting), 'job')} waiting for their time")
+
+
+def workspaces(patient: Patient) -> Finding | None:
+    """Look for workspaces whose folder is gone or cannot be read."""
+    if not patient.status:
+        return None
+    found = patient.client.call(Workspaces()).workspaces
+    if not found:
+        return None
+    gone = next((space for space in found if space.watching == "gone" or not Path(space.root).is_dir()), None)
+    if gone:
+        told = f"the folder of {gone.namespace}, {gone.root}, is not there; what is indexed of it stays"
+        return warn(told, f"memctl workspace remove {gone.root}")
+    for space in found:
+        if problems := patient.client.call(GetWorkspace(workspace=space.root)).problems:
+            told = f"{space.namespace}: {problems[0].path}: {problems[0].problem}"
+            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+            return warn(f"{told}{more}", f"memctl workspace status {space.namespace}")
+    return ok(f"{count(len(found), 'workspace')} in order")
+
+
+def watches(patient: Patient) -> Finding | None:
+    """Compare the watches of workspaces with what the system allows; without one, a folder is scanned instead."""
+    states = _states(patient)
+    if not states:
+        return None
+    limit = _watch_limit()
+    used = sum(state.watches for state in states)
+    raised = f"sudo sysctl fs.inotify.max_user_watches={max(524288, 2 * (limit or 0))}; memctl down; memctl up"
+    scanned = next((state for state in states if state.workspace.watching == "scanning"), None)
+    if scanned:
+        told = f"{scanned.workspace.namespace} is scanned every few seconds: {scanned.reason or 'it cannot be watched'}"
+        return warn(told, raised if "watch" in scanned.reason else f"memctl workspace status {scanned.workspace.root}")
+    if limit and used > WATCHED * limit:
+        return warn(f"{used:,} of {limit:,} watches are in use", raised)
+    return ok(f"{count(used, 'folder')} watched" + (f", {limit:,} are allowed" if limit else ""))
+
+
+def _states(patient: Patient) -> list[WorkspaceStatus]:
+    if not patient.status:
+        return []
+    found = patient.client.call(Workspaces()).workspaces
+    return [patient.client.call(GetWorkspace(workspace=space.root)) for space in found]
+
+
+def _watch_limit() -> int | None:
+    try:
+        return int(WATCH_LIMIT.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def tokens(patient: Patient) -> Finding | None:
+    """Look for tokens that nobody uses."""
+    if not patient.status:
+        return None
+    found = patient.client.call(ListTokens()).tokens
+    if not found:
+        return None
+    before = time() - UNUSED_DAYS * 86400
+    unused = [token.name for token in found if (token.last_used_at or token.created_at) < before]
+    if unused:
+        told = f"{', '.join(unused[:5])}: not used for {UNUSED_DAYS} days"
+        return warn(told, f"memctl token revoke {unused[0]}")
+    return ok(f"{count(len(found), 'token')}, all in use")
+
+
+def tokens_required(patient: Patient) -> Finding | None:
+    """See whether tokens mean anything: where none is required, whoever presents none is the owner."""
+    if not patient.status or not patient.settings or not patient.client.call(ListTokens()).tokens:
+        return None
+    if patient.settings["access"]["require_token"]:
+        return ok("every connection has to present one")
+    return warn(
+        "agents have tokens, and whoever presents none may do everything",
+        "set `require_token = true` under [access] in the file that `memctl config path` names",
+    )

@@ -1,0 +1,105 @@
+"""`python -m memoryd.daemon.store.examine FILE [--check]`: facts about a database file, as one JSON document.
+
+It opens the file read-only, so it may be asked about the database of a running daemon, of one that cannot start, and
+about a copy. `memctl doctor` runs it in a process of its own. Exit code 1 with one sentence on stderr when the file
+cannot be read at all.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from memoryd.daemon.store import upkeep
+from memoryd.daemon.store.migrations import MIGRATIONS
+
+_BUSY_TIMEOUT_MS = 5_000
+_COUNTS = {
+    "memories": "SELECT count(*) FROM memories",
+    "newest_at": "SELECT max(created_at) FROM memories",
+    "model": "SELECT value FROM settings WHERE name = 'model'",
+}
+_VECTORS = "SELECT m.name, count(e.id) FROM models m LEFT JOIN vec_embeddings e ON e.model = m.id GROUP BY m.id"
+
+
+class Facts(msgspec.Struct, kw_only=True):
+    """What a database file holds.
+
+    `marks` tell whether clients changed anything since a copy was made; `problems` is of SQLite's quick check, empty
+    without `--check`.
+    """
+
+    version: int
+    known_version: int
+    pages: int
+    page_bytes: int
+    free_pages: int
+    memories: int = 0
+    newest_at: float | None = None
+    model: str | None = None
+    vectors: dict[str, int] = {}
+    marks: list[tuple[str, int]] = []
+    problems: list[str] = []
+
+
+def facts(path: Path, check: bool) -> Facts:
+    """Return the facts about a file; raise `apsw.Error` when it is no database or cannot be read."""
+    connection = apsw.Connection(_address(path), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        found = Facts(
+            version=_number(connection, "user_version"),
+            known_version=len(MIGRATIONS),
+            pages=_number(connection, "page_count"),
+            page_bytes=_number(connection, "page_size"),
+            free_pages=_number(connection, "freelist_count"),
+        )
+        if check:
+            found.problems = [str(line) for (line,) in connection.execute("PRAGMA quick_check(5)") if line != "ok"]
+        if 0 < found.version <= found.known_version and not found.problems:
+            _count(connection, found)
+        return found
+    finally:
+        connection.close()
+
+
+def _address(path: Path) -> str:
+    """Return the URI of a file. A copy, which has no log, is not to get one by being looked at."""
+    logged = path.with_name(path.name + "-wal").exists()
+    return path.resolve().as_uri() + ("" if logged else "?immutable=1")
+
+
+def _number(connection: apsw.Connection, pragma: str) -> int:
+    value: Any = connection.pragma(pragma)
+    return int(value)
+
+
+def _count(connection: apsw.Connection, found: Facts) -> None:
+    for name, question in _COUNTS.items():
+        setattr(found, name, connection.execute(question).get)
+    found.marks = upkeep.marks(connection)
+    for name, number in connection.execute(_VECTORS):
+        found.vectors[str(name)] = found.vectors.get(str(name), 0) + int(number)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the facts and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.store.examine", description=facts.__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--check", action="store_true", help="also run SQLite's quick check")
+    given = parser.parse_args(arguments)
+    try:
+        found = facts(given.file, given.check)
+    except (OSError, apsw.Error) as error:
+        print(f"{given.file}: {error}", file=sys.stderr)
+        return 1
+    sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

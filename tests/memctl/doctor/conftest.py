@@ -1,0 +1,104 @@
+"""Fixtures of doctor's tests: `doctor` asks for checks, `alive` is a real daemon for all tests of a module."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_daemon import FakeDaemon, Memctl
+from findings import Doctor
+
+import memoryd
+from memoryd.client.memctl.doctor import patient
+from memoryd.client.protocol import (
+    GetStats,
+    GetStatus,
+    JobList,
+    Jobs,
+    ListTokens,
+    ModelState,
+    Stats,
+    Status,
+    TokenList,
+    Verification,
+    Verify,
+    WorkspaceList,
+    Workspaces,
+)
+from workbench import Process
+
+
+@pytest.fixture
+def doctor(memctl: Memctl) -> Doctor:
+    """Ask for checks; the outcome is their findings by name."""
+
+    def ask(*words: str) -> dict[str, Any]:
+        return {finding["name"]: finding for finding in memctl("doctor", "--json", *words).json}
+
+    return ask
+
+
+@pytest.fixture
+def proc(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that doctor takes for /proc."""
+    (folder / "proc").mkdir()
+    monkeypatch.setattr(patient, "PROC", folder / "proc")
+    return folder / "proc"
+
+
+@pytest.fixture(scope="module")
+def _alive() -> Iterator[Any]:
+    home = Path(tempfile.mkdtemp(prefix="mt-"))
+    running = Process(home, '[model]\nname = "none"\nfetch = false\n').start()
+    yield running
+    running.stop()
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+def alive(_alive: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The real daemon of this module, without a model; memctl finds it."""
+    for name in ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG"):
+        monkeypatch.setenv(name, _alive.environment[name])
+    return _alive
+
+
+@pytest.fixture
+def told(fake: FakeDaemon, folder: Path) -> FakeDaemon:
+    """A daemon that says that all is well; a test changes what it says."""
+    stats = Stats(
+        memories=3,
+        by_namespace={},
+        by_type={},
+        by_source={},
+        by_tier={},
+        embedded=3,
+        pending_embeddings=0,
+        embedding_cache=0,
+        operations=0,
+        database_bytes=0,
+        oldest_at=None,
+        newest_at=None,
+    )
+    status = Status(
+        version=memoryd.__version__,
+        protocol=1,
+        pid=1,
+        uptime_s=1e6,
+        socket=str(folder / "s"),
+        data_dir=str(folder / "data"),
+        memories=3,
+        pending_embeddings=0,
+        model=ModelState(name="mini", state="ready", dimensions=384),
+    )
+    fake.replies |= {
+        GetStatus: status,
+        GetStats: stats,
+        Verify: Verification(memories=3, pending_embeddings=0),
+        Jobs: JobList(jobs=[], at=0.0),
+        Workspaces: WorkspaceList(workspaces=[]),
+        ListTokens: TokenList(tokens=[]),
+    }
+    return fake

@@ -1,0 +1,188 @@
+"""doctor, the database and its copies: damage done for real, on real files."""
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_daemon import Memctl
+from findings import Doctor
+
+from memoryd.client.memctl.doctor import database, models
+from memoryd.daemon.store.store import FILE_NAME, Store
+from workbench import Process
+
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+
+
+@pytest.fixture
+def resting(folder: Path) -> Path:
+    """The database of a daemon that does not run."""
+    (folder / "data").mkdir(mode=0o700)
+    Store(folder / "data").close()
+    return folder / "data" / FILE_NAME
+
+
+@pytest.fixture
+def own(folder: Path) -> Iterator[Any]:
+    """A real daemon that a test may spoil."""
+    running = Process(folder, NO_MODEL).start()
+    yield running
+    running.stop()
+
+
+def spoil(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_a_whole_database_is_told_so(doctor: Doctor, resting: Path) -> None:
+    found = doctor("database", "schema", "size", "free pages", "clock")
+    assert found["database"]["message"] == "opens, 0 memories"
+    assert {finding["state"] for finding in found.values()} == {"ok"}
+    assert sorted(path.name for path in resting.parent.iterdir()) == [FILE_NAME], "looking leaves nothing behind"
+
+
+def test_a_file_that_is_no_database_is_told(doctor: Doctor, resting: Path) -> None:
+    resting.write_bytes(b"nonsense" * 1000)
+    found = doctor()
+    assert found["database"]["state"] == "fail"
+    assert "not a database" in found["database"]["message"]
+    assert "sqlite3" in found["database"]["fix"], "there is no copy"
+    (resting.parent / "backups").mkdir()
+    copy = resting.parent / "backups" / "memoryd-20260101T000000Z.sqlite"
+    copy.touch()
+    assert f"cp {copy} {resting}" in doctor("database")["database"]["fix"]
+    assert {"schema", "size", "clock"}.isdisjoint(found), "nothing can be told of them"
+
+
+def test_a_page_that_was_overwritten_is_told(doctor: Doctor, resting: Path) -> None:
+    with resting.open("r+b") as file:
+        file.seek(8 * 4096)
+        file.write(os.urandom(8 * 4096))
+    found = doctor("database")["database"]
+    assert (found["state"], "damaged" in found["message"]) == ("fail", True)
+
+
+def test_full_text_that_is_damaged_is_told(doctor: Doctor, memctl: Memctl, own: Any) -> None:
+    memctl("add", "We use Valkey as the cache")
+    assert doctor("database")["database"]["message"] == "verified, 1 memory"
+    spoil(own.data / FILE_NAME, "DELETE FROM memories_fts_docsize")
+    assert doctor("database")["database"]["state"] == "fail"
+
+
+def test_a_database_of_a_newer_memoryd_is_told(doctor: Doctor, resting: Path) -> None:
+    spoil(resting, "PRAGMA user_version = 999")
+    found = doctor("schema")["schema"]
+    assert (found["state"], "written by a newer memoryd (schema 999" in found["message"]) == ("fail", True)
+
+
+def test_a_file_with_holes_or_far_too_large_is_told(doctor: Doctor, resting: Path) -> None:
+    os.truncate(resting, 3_000_000_000)
+    assert "it has holes" in doctor("size")["size"]["message"]
+
+
+def test_a_file_that_is_large_for_what_it_holds_is_told(
+    doctor: Doctor, resting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LARGE_BYTES", 100_000)
+    monkeypatch.setattr(database, "LARGE_PER_MEMORY_BYTES", 50_000)
+    found = doctor("size")["size"]
+    assert (found["state"], "for 0 memories" in found["message"]) == ("warn", True)
+
+
+def test_a_file_that_is_mostly_empty_is_told(doctor: Doctor, resting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "FREE_BYTES", 1_000_000)
+    spoil(resting, "CREATE TABLE large AS SELECT zeroblob(2000000) x", "DROP TABLE large")
+    found = doctor("free pages")["free pages"]
+    assert found["state"] == "warn"
+    assert "2.0 MB of the file are empty" in found["message"]
+
+
+def test_a_long_write_ahead_log_is_folded(
+    doctor: Doctor, memctl: Memctl, own: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LOG_BYTES", 18_000_000)
+    with closing(sqlite3.connect(own.data / FILE_NAME, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM memories").fetchone()  # nothing can be folded while it reads
+        spoil(own.data / FILE_NAME, "CREATE TABLE large AS SELECT randomblob(20000000) x")
+        assert doctor("write-ahead log")["write-ahead log"]["state"] == "warn"
+    assert doctor("write-ahead log", "--fix", "--yes")["write-ahead log"]["mended"] is True
+
+
+@pytest.mark.usefixtures("daemon")
+def test_memories_from_the_future_are_told(doctor: Doctor, memctl: Memctl) -> None:
+    memctl("add", "written while the clock was wrong")  # the clock of this daemon shows 2027
+    found = doctor("clock")["clock"]
+    if time.time() > 1_800_000_000:
+        pytest.skip("the clock of test daemons is in the past by now: set it to a later date")
+    assert found["message"].startswith("the newest memory is from 2027-01-15T08:00:00Z, the clock says")
+
+
+def test_a_database_with_another_model_than_the_settings_is_told(doctor: Doctor, resting: Path) -> None:
+    assert "model choice" not in doctor("model choice"), "a new database has none"
+    spoil(resting, "INSERT INTO settings (name, value) VALUES ('model', 'static')")
+    found = doctor("model choice")["model choice"]
+    assert (found["state"], found["fix"]) == ("warn", "memctl model use all-MiniLM-L6-v2")
+
+
+def test_many_vectors_of_other_models_are_told(doctor: Doctor, resting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(
+        resting,
+        "INSERT INTO settings (name, value) VALUES ('model', 'static')",
+        "INSERT INTO models (name, fingerprint, dimensions) VALUES ('static', 's', 1), ('mini', 'm', 1)",
+        "INSERT INTO vec_embeddings (model, text_hash, vector) SELECT id, randomblob(32), x'00' FROM models",
+        "INSERT INTO vec_embeddings (model, text_hash, vector) VALUES (2, x'01', x'00')",
+    )
+    assert doctor("old vectors")["old vectors"]["message"] == "1 vector of static"
+    monkeypatch.setattr(models, "MANY_VECTORS", 1)
+    assert doctor("old vectors")["old vectors"]["message"] == "2 vectors of mini are kept, static is in use"
+
+
+# Copies --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_late_copy_is_made(doctor: Doctor, memctl: Memctl, own: Any) -> None:
+    assert doctor("backup")["backup"]["message"] == "there is no copy yet, the job makes one"
+    memctl("add", "one")
+    memctl("jobs", "run", "backup")
+    [copy] = (own.data / "backups").iterdir()
+    assert doctor("backup", "backup opens")["backup opens"]["message"] == f"{copy.name} opens and holds 1 memory"
+    earlier = copy.with_name("memoryd-20260101T000000Z.sqlite")
+    copy.rename(earlier)
+    os.utime(earlier, (time.time() - 10 * 86400,) * 2)
+    assert doctor("backup")["backup"]["state"] == "ok", "nothing was changed since"
+    memctl("add", "two")
+    found = doctor("backup")["backup"]
+    assert found["message"] == "the latest copy is 10 days old and the database was changed since"
+    mended = doctor("backup", "--fix", "--yes")["backup"]
+    assert (mended["mended"], mended["message"]) == (True, "2 copies of the database")
+
+
+def test_a_database_without_copies_is_told(doctor: Doctor, resting: Path, folder: Path) -> None:
+    spoil(resting, "INSERT INTO sqlite_sequence (name, seq) VALUES ('operations', 3)")
+    os.utime(resting, (time.time() - 2 * 86400,) * 2)
+    found = doctor("backup")["backup"]
+    assert (found["message"], found["fix"]) == ("there is no copy of the database", "memctl up; memctl jobs run backup")
+    (folder / "config.toml").write_text("[jobs]\nbackups = 0\n")
+    assert doctor("backup")["backup"]["message"].startswith("no copies of the database are made")
+
+
+def test_a_copy_that_does_not_open_is_told(doctor: Doctor, resting: Path) -> None:
+    copy = resting.parent / "backups" / "memoryd-20260101T000000Z.sqlite"
+    copy.parent.mkdir()
+    shutil.copy(resting, copy)
+    assert doctor("backup opens")["backup opens"]["state"] == "ok"
+    assert list(copy.parent.iterdir()) == [copy], "looking leaves nothing behind"
+    copy.write_bytes(b"nonsense" * 1000)
+    assert "cannot be read" in doctor("backup opens")["backup opens"]["message"]
+    with copy.open("wb") as file:
+        file.write(resting.read_bytes()[: 8 * 4096] + os.urandom(8 * 4096) + resting.read_bytes()[16 * 4096 :])
+    assert "is damaged" in doctor("backup opens")["backup opens"]["message"]

@@ -1,0 +1,103 @@
+"""doctor and what lies on the disk: each finding is brought about, and gone after `--fix` where that applies."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from findings import Doctor
+
+from memoryd.client.memctl.doctor import files
+
+MEMCTL = f"{sys.executable} -m memoryd.client.memctl"
+
+
+def test_files_that_others_may_read_are_made_private(doctor: Doctor, folder: Path) -> None:
+    data = folder / "data"
+    data.mkdir(mode=0o755)
+    (data / "memoryd.log").touch()
+    (data / "memoryd.log").chmod(0o644)
+    (data / "backups").mkdir(mode=0o700)
+    found = doctor("data")["data"]
+    assert (found["state"], found["fix"]) == ("fail", f"chmod 0700 {data}; chmod 0600 {data / 'memoryd.log'}")
+    assert found["message"] == f"{data} has mode 0755: others may get at it (and 1 more)"
+    mended = doctor("data", "--fix", "--yes")["data"]
+    assert (mended["state"], mended["mended"]) == ("ok", True)
+    assert (data / "memoryd.log").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere; run it as another user")
+def test_a_folder_that_cannot_be_written_is_made_so(doctor: Doctor, folder: Path) -> None:
+    (folder / "data").mkdir(mode=0o500)
+    assert doctor("writable")["writable"]["state"] == "fail"
+    assert doctor("writable", "--fix", "--yes")["writable"]["state"] == "ok"
+
+
+def inside(folder: Path, mount: str, *checks: str) -> dict[str, dict[str, str]]:
+    """Return what doctor says of a data directory that is mounted so, in a namespace of its own."""
+    (folder / "data").mkdir()
+    script = f"{mount.replace('DATA', str(folder / 'data'))} && exec {MEMCTL} doctor {' '.join(checks)} --json"
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True)
+    if not done.stdout:
+        pytest.skip(f"no file system can be mounted here, which user namespaces would allow: {done.stderr.strip()}")
+    return {finding["name"]: finding for finding in msgspec.json.decode(done.stdout)}
+
+
+def test_a_disk_without_room_or_inodes_or_in_memory_is_found(doctor: Doctor, folder: Path) -> None:
+    found = inside(folder, "mount -t tmpfs -o size=1m,nr_inodes=50 none DATA", "disk", "inodes", "filesystem")
+    assert found["disk"]["state"] == "fail"
+    assert found["disk"]["message"] == "1.0 MB free"
+    assert (found["inodes"]["state"], "more files fit" in found["inodes"]["message"]) == ("fail", True)
+    assert (found["filesystem"]["state"], "on tmpfs" in found["filesystem"]["message"]) == ("warn", True)
+    assert {finding["state"] for finding in doctor("disk", "inodes", "filesystem").values()} <= {"ok", "warn"}
+
+
+def test_a_disk_with_little_room_is_a_warning(folder: Path) -> None:
+    found = inside(folder, "mount -t tmpfs -o size=500m,nr_inodes=5000 none DATA", "disk", "inodes")
+    assert [finding["state"] for finding in found.values()] == ["warn", "warn"]
+
+
+def test_a_read_only_file_system_is_found(folder: Path) -> None:
+    found = inside(folder, "mount -t tmpfs none DATA && mount -o remount,ro DATA", "writable")
+    assert found["writable"]["state"] == "fail"
+    assert "read-only" in found["writable"]["message"]
+
+
+MOUNTS = """\
+22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+30 22 0:45 / /home rw - nfs4 server:/home rw,vers=4.2
+31 30 0:46 / /home/a\\040b rw - ext4 /dev/vdb rw
+32 22 0:47 / /homely rw - xfs /dev/vdc rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [("/", "ext4"), ("/home/u/d", "nfs4"), ("/home/a b/d", "ext4"), ("/homely/x", "xfs"), ("/homes", "ext4")],
+)
+def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(place: str, kind: str) -> None:
+    assert files.mounted(MOUNTS, Path(place)) == kind
+
+
+def test_a_network_file_system_is_refused(doctor: Doctor, folder: Path, proc: Path) -> None:
+    (proc / "self").mkdir()
+    (proc / "self" / "mountinfo").write_text(f"30 22 0:45 / {folder} rw - fuse.sshfs u@h: rw\n")
+    found = doctor("filesystem")["filesystem"]
+    assert found["state"] == "fail"
+    assert "fuse.sshfs, a network file system" in found["message"]
+
+
+def test_unfinished_copies_are_removed(doctor: Doctor, folder: Path) -> None:
+    copies = folder / "data" / "backups"
+    copies.mkdir(parents=True)
+    old, fresh = copies / "memoryd-1.part", copies / "memoryd-2.part"
+    for path in (old, fresh):
+        path.write_bytes(b"x" * 2000)
+    os.utime(old, (time.time() - 2 * 86400,) * 2)
+    found = doctor("leftovers")["leftovers"]
+    assert (found["state"], found["message"]) == ("warn", "1 unfinished copy, 2.0 kB")
+    assert doctor("leftovers", "--fix", "--yes")["leftovers"]["mended"] is True
+    assert [path.name for path in copies.iterdir()] == ["memoryd-2.part"]

@@ -1,0 +1,78 @@
+"""doctor, the embedding model and vectors."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fake_daemon import FakeDaemon
+from findings import Doctor
+
+from memoryd.client.protocol import GetStatus, JobRun, ModelState, RunJob
+
+
+def changed(fake: FakeDaemon, **fields: Any) -> None:
+    fake.replies[GetStatus] = msgspec.structs.replace(fake.replies[GetStatus], **fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "found", "fix"),
+    [
+        ("mini", "ready", "ok", ""),
+        ("mini", "loading", "warn", "memctl up --wait"),
+        ("mini", "failed", "fail", "memctl model pull mini"),
+        ("none", "missing", "fail", "memctl model list"),
+        ("openai:x", "failed", "fail", "look at [embedding_api]: memctl config show"),
+    ],
+)
+def test_the_state_of_the_model_is_told(
+    doctor: Doctor, told: FakeDaemon, name: str, state: Any, found: str, fix: str
+) -> None:
+    changed(told, model=ModelState(name=name, state=state, error="" if state == "ready" else "why"))
+    finding = doctor("model")["model"]
+    assert (finding["state"], finding["fix"]) == (found, fix)
+
+
+def test_a_model_that_is_loading_is_waited_for(doctor: Doctor, told: FakeDaemon) -> None:
+    ready = told.replies[GetStatus]
+    loading = msgspec.structs.replace(ready, model=ModelState(name="mini", state="loading"))
+    states = [loading, loading, loading]
+    told.replies[GetStatus] = lambda: states.pop() if states else ready
+    assert doctor("model", "--fix", "--yes")["model"]["mended"] is True
+
+
+def test_a_model_that_is_not_installed_is_told(doctor: Doctor, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORYD_MODEL_DIR", str(folder / "models"))
+    monkeypatch.delenv("MEMORYD_OFFLINE", raising=False)
+    found = doctor("model files")["model files"]
+    assert (found["state"], "the daemon fetches it" in found["message"]) == ("warn", True)
+    monkeypatch.setenv("MEMORYD_OFFLINE", "1")
+    found = doctor("model files")["model files"]
+    assert (found["state"], found["fix"]) == ("fail", "memctl model pull all-MiniLM-L6-v2")
+    (folder / "config.toml").write_text('[model]\nname = "no-such"\n')
+    assert "neither installed nor in the catalogue" in doctor("model files")["model files"]["message"]
+
+
+def test_an_installed_model_is_found(doctor: Doctor, model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORYD_MODEL_DIR", str(model_dir))
+    assert doctor("model files")["model files"]["message"].startswith("all-MiniLM-L6-v2 is installed, ")
+
+
+def test_memories_that_wait_for_vectors_in_vain_are_queued_again(doctor: Doctor, told: FakeDaemon) -> None:
+    well = told.replies[GetStatus]
+    changed(told, pending_embeddings=2)
+    found = doctor("embeddings")["embeddings"]
+    assert found["message"] == "2 memories without a vector yet: found by words only, and it does not get on"
+
+    def ran() -> JobRun:
+        told.replies[GetStatus] = well
+        return JobRun(job="embed", outcome="done", by="hand", started_at=0.0, took_ms=1.0)
+
+    told.replies[RunJob] = ran
+    assert doctor("embeddings", "--fix", "--yes")["embeddings"]["mended"] is True
+
+
+def test_memories_that_get_their_vectors_are_waited_for(doctor: Doctor, told: FakeDaemon) -> None:
+    changed(told, pending_embeddings=2, uptime_s=5.0)
+    found = doctor("embeddings")["embeddings"]
+    assert (found["message"].endswith("found by words only"), found["fix"]) == (True, "memctl up --wait")

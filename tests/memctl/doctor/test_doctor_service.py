@@ -1,0 +1,147 @@
+"""doctor and the daemon as a process."""
+
+import fcntl
+import os
+import resource
+import socket
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fake_daemon import FakeDaemon, Memctl
+from findings import Doctor
+
+from memoryd.client.memctl.doctor import service
+from memoryd.client.protocol import Done, GetStatus, Shutdown
+
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+
+
+def changed(fake: FakeDaemon, **fields: Any) -> None:
+    fake.replies[GetStatus] = msgspec.structs.replace(fake.replies[GetStatus], **fields)
+
+
+def test_a_daemon_that_does_not_run_is_started(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
+    (folder / "config.toml").write_text(NO_MODEL)
+    assert doctor("daemon")["daemon"]["fix"] == "memctl up"
+    try:
+        assert doctor("daemon", "--fix", "--yes")["daemon"]["mended"] is True
+    finally:
+        memctl("down")
+
+
+def test_a_daemon_of_another_version_is_replaced(
+    doctor: Doctor, memctl: Memctl, told: FakeDaemon, folder: Path
+) -> None:
+    (folder / "config.toml").write_text(NO_MODEL)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    changed(told, version="0.0.1", pid=gone.pid)
+    assert "the daemon is memoryd 0.0.1, memctl is" in doctor("version")["version"]["message"]
+
+    def leave() -> Done:
+        threading.Thread(target=told.close).start()
+        return Done()
+
+    told.replies[Shutdown] = leave
+    try:
+        assert doctor("version", "--fix", "--yes")["version"]["mended"] is True
+    finally:
+        memctl("down")
+
+
+def test_a_lock_that_somebody_else_holds_is_told(doctor: Doctor, folder: Path) -> None:
+    (folder / "data").mkdir(mode=0o700)
+    with (folder / "data" / "memoryd.lock").open("w") as lock:
+        assert "instance" not in doctor("instance"), "nobody holds it"
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = doctor("instance")["instance"]
+    assert found["state"] == "fail"
+    assert found["message"].startswith(f"process {os.getpid()} holds {folder / 'data'} and does not answer")
+    assert found["commands"] == [], "no process is killed unasked"
+
+
+@pytest.mark.usefixtures("told")
+def test_a_socket_that_others_may_use_is_made_private(doctor: Doctor, folder: Path) -> None:
+    assert doctor("socket")["socket"]["state"] == "ok"
+    (folder / "s").chmod(0o666)
+    assert doctor("socket")["socket"]["state"] == "fail"
+    assert doctor("socket", "--fix", "--yes")["socket"]["mended"] is True
+    folder.chmod(0o755)
+    assert doctor("socket")["socket"]["message"].startswith("others may enter")
+
+
+def test_a_socket_that_a_killed_daemon_left_is_removed(doctor: Doctor, folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(folder / "s"))
+    found = doctor("stale socket")["stale socket"]
+    assert (found["state"], found["fix"]) == ("warn", f"rm -f {folder / 's'}")
+    mended = doctor("stale socket", "--fix", "--yes")["stale socket"]
+    assert (mended["mended"], mended["message"]) == (True, "nothing is left of it")
+    (folder / "s").write_text("a file")
+    assert "is not a socket" in doctor("stale socket", "--fix", "--yes")["stale socket"]["message"]
+    assert (folder / "s").exists(), "it may be anybody's"
+
+
+def test_a_daemon_with_other_data_is_told(doctor: Doctor, alive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert doctor("data folder")["data folder"]["state"] == "ok"
+    monkeypatch.setenv("MEMORYD_DATA_DIR", "/elsewhere")
+    found = doctor("data folder")["data folder"]
+    assert (found["state"], found["fix"]) == ("warn", f"export MEMORYD_DATA_DIR={alive.data}")
+
+
+def test_a_daemon_near_its_limits_is_told(doctor: Doctor, told: FakeDaemon) -> None:
+    assert doctor("load")["load"]["state"] == "ok"
+    changed(told, connections=500)
+    assert "500 of 512 connections" in doctor("load")["load"]["message"]
+    changed(told, connections=5, queued={"interactive": 250, "bulk": 0})
+    assert "250 of 256 calls wait" in doctor("load")["load"]["message"]
+
+
+def test_little_memory_is_told(
+    doctor: Doctor, told: FakeDaemon, folder: Path, proc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(told, rss_bytes=900_000_000, pid=7)
+    (proc / "7").mkdir()
+    (proc / "7" / "cgroup").write_text("0::/user.slice/memoryd.service\n")
+    (proc / "meminfo").write_text("MemTotal: 8000000 kB\nMemAvailable: 100000 kB\n")
+    monkeypatch.setattr(service, "GROUPS", folder / "groups")
+    (folder / "groups" / "user.slice" / "memoryd.service").mkdir(parents=True)
+    assert doctor("memory")["memory"]["message"] == "the machine has 102 MB of memory left"
+    (folder / "groups" / "user.slice" / "memoryd.service" / "memory.max").write_text("max\n")
+    (folder / "groups" / "user.slice" / "memory.max").write_text("1000000000\n")
+    assert "900 MB of the 1.0 GB that its control group may" in doctor("memory")["memory"]["message"]
+
+
+def test_memory_that_was_swapped_out_is_told(doctor: Doctor, told: FakeDaemon, proc: Path) -> None:
+    changed(told, pid=7)
+    (proc / "7").mkdir()
+    (proc / "7" / "status").write_text("Name: memoryd\nVmSwap:\t  60000 kB\n")
+    assert doctor("swap")["swap"]["message"] == "61.4 MB of it are swapped out: calls wait for the disk"
+
+
+def test_a_low_limit_of_open_files_is_told(doctor: Doctor, alive: Any) -> None:
+    before = resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE)
+    try:
+        resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE, (256, before[1]))
+        found = doctor("open files")["open files"]
+        resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE, (4096, before[1]))
+        assert doctor("open files")["open files"]["state"] == "ok"
+    finally:
+        resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE, before)
+    assert found["state"] == "warn"
+    assert "may open 256 files" in found["message"]
+
+
+def test_errors_in_the_log_and_a_long_log_are_told(doctor: Doctor, folder: Path) -> None:
+    (folder / "data").mkdir()
+    log = folder / "data" / "memoryd.log"
+    log.write_text('level=info msg=fine\nlevel=error msg="disk on fire"\n')
+    found = doctor("log", "log size")
+    assert (found["log"]["state"], "disk on fire" in found["log"]["message"]) == ("warn", True)
+    assert found["log size"]["state"] == "ok"
+    os.truncate(log, 300_000_000)
+    assert doctor("log size")["log size"]["fix"] == f"truncate --size 0 {log}"

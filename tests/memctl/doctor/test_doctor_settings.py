@@ -1,0 +1,109 @@
+"""doctor, the configuration, and the services that it names."""
+
+import http.server
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fake_daemon import FakeDaemon, Memctl
+from findings import Doctor
+
+from memoryd.client.protocol import GetStats, LlmUsage
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("nonsense", "is wrong"), ("[serve]\nx = 1\n", "serve"), ("[server]\nworkers = 0\n", "workers")],
+)
+def test_a_configuration_that_is_wrong_is_explained(doctor: Doctor, folder: Path, text: str, told: str) -> None:
+    assert doctor("configuration")["configuration"]["message"] == "no file, the defaults hold"
+    (folder / "config.toml").write_text(text)
+    found = doctor("configuration")["configuration"]
+    assert (found["state"], told in found["message"]) == ("fail", True)
+    assert found["fix"].endswith(f" {folder / 'config.toml'}")
+
+
+def test_a_configuration_that_others_may_change_is_closed(doctor: Doctor, folder: Path) -> None:
+    (folder / "config.toml").touch()
+    (folder / "config.toml").chmod(0o666)
+    assert doctor("configuration file")["configuration file"]["state"] == "fail"
+    assert doctor("configuration file", "--fix", "--yes")["configuration file"]["mended"] is True
+    assert (folder / "config.toml").stat().st_mode & 0o777 == 0o644
+
+
+def test_settings_that_are_not_in_force_yet_are_told_and_taken(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
+    (folder / "config.toml").write_text('[model]\nname = "none"\nfetch = false\n')
+    try:
+        first = memctl("up", "--json").json["pid"]
+        assert doctor("in force")["in force"]["state"] == "ok"
+        os.utime(folder / "config.toml", (time.time() + 1,) * 2)
+        found = doctor("in force")["in force"]
+        assert (found["state"], found["fix"]) == ("warn", "memctl down; memctl up")
+        os.utime(folder / "config.toml")
+        assert doctor("in force", "--fix", "--yes")["in force"]["mended"] is True
+        assert memctl("status", "--json").json["pid"] != first
+    finally:
+        memctl("down")
+
+
+def test_a_key_that_others_may_read_is_made_private(doctor: Doctor, folder: Path) -> None:
+    (folder / "key").write_text("x")
+    (folder / "key").chmod(0o644)
+    (folder / "config.toml").write_text(f'[llm]\nkey_file = "{folder}/key"\n')
+    assert doctor("key files")["key files"]["fix"] == f"chmod 0600 {folder}/key"
+    assert doctor("key files", "--fix", "--yes")["key files"]["mended"] is True
+
+
+class _Server(http.server.BaseHTTPRequestHandler):
+    """Answers with the code that its key is."""
+
+    def do_GET(self) -> None:
+        self.send_response(int(self.headers["Authorization"].split()[1]))
+        self.end_headers()
+
+    def log_message(self, *words: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with http.server.HTTPServer(("127.0.0.1", 0), _Server) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_language_model_that_does_not_answer_is_told(
+    doctor: Doctor, folder: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def state(text: str) -> tuple[str, str]:
+        (folder / "config.toml").write_text(text)
+        found = doctor("language model")["language model"]
+        return found["state"], found["message"]
+
+    good = f'[llm]\nurl = "{url}"\nmodel = "m"\n'
+    monkeypatch.setenv("MEMORYD_LLM_KEY", "200")
+    assert state(good) == ("ok", f"m at {url} answers")
+    monkeypatch.setenv("MEMORYD_LLM_KEY", "404")
+    assert state(good)[0] == "ok", "a server need not have that page"
+    monkeypatch.setenv("MEMORYD_LLM_KEY", "401")
+    assert state(good) == ("fail", f"{url}: the key is refused (401); rules do its work meanwhile")
+    assert state('[llm]\nurl = "http://127.0.0.1:1/v1"\nmodel = "m"\n')[0] == "fail"
+    assert "has a url and no model" in state(f'[llm]\nurl = "{url}"\n')[1]
+
+
+def test_a_language_model_that_often_fails_is_told(doctor: Doctor, told: FakeDaemon) -> None:
+    stats = told.replies[GetStats]
+    usage = LlmUsage(model="m", requests=10, answers=9, failures=1, last_error="too slow")
+    told.replies[GetStats] = msgspec.structs.replace(stats, llm=usage)
+    assert doctor("llm answers")["llm answers"]["state"] == "ok"
+    told.replies[GetStats] = msgspec.structs.replace(stats, llm=msgspec.structs.replace(usage, failures=5))
+    found = doctor("llm answers")["llm answers"]
+    assert (found["state"], found["message"]) == ("warn", "5 of 10 questions failed, the latest: too slow")

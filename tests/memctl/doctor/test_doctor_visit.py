@@ -1,0 +1,104 @@
+"""doctor as a command: what it asks, shows and returns."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_daemon import FakeDaemon, Memctl
+from findings import Doctor
+
+from memoryd.client.errors import Busy
+from memoryd.client.memctl.doctor.checks import AREAS, CHECKS
+from memoryd.client.protocol import Verify
+
+COMMAND = [sys.executable, "-m", "memoryd.client.memctl", "doctor"]
+
+
+def test_there_are_many_checks_each_with_a_name_of_its_own() -> None:
+    assert len(CHECKS) == sum(map(len, AREAS.values())) >= 40
+    assert {name.casefold() for name in AREAS}.isdisjoint(CHECKS), "a word means an area or a check"
+
+
+def test_a_healthy_daemon_is_well(doctor: Doctor, alive: Any) -> None:
+    found = doctor()
+    assert {name for name, finding in found.items() if finding["state"] == "fail"} == {"model"}, "it has none"
+    assert len(found) > 30
+
+
+def test_checks_are_chosen_by_name_and_area(doctor: Doctor, memctl: Memctl) -> None:
+    assert list(doctor("disk", "daemon", "disk")) == ["disk", "daemon"]
+    assert set(doctor("files")) <= set(AREAS["Files"])
+    failed = memctl("doctor", "nothing")
+    assert (failed.code, "'nothing' is not a check; there are: installation," in failed.err) == (2, True)
+    assert memctl("doctor", "--yes").code == 2
+
+
+def test_only_what_is_wrong_is_shown_if_asked_for(memctl: Memctl) -> None:
+    shown = memctl("doctor", "--wrong", "disk", "daemon")
+    assert (shown.code, "disk" in shown.out, "mend it: memctl up" in shown.out) == (1, False, True)
+    assert "1 problem in 2 checks. `memctl doctor --fix` can mend 1 of them." in shown.out
+    assert memctl("doctor", "--wrong", "environment").out == "All is well (1 check).\n"
+
+
+def test_nothing_is_changed_unasked(memctl: Memctl, folder: Path) -> None:
+    (folder / "data").mkdir(mode=0o755)
+    refused = memctl("doctor", "data", "--fix")
+    assert refused.code == 1
+    assert f"chmod 0700 {folder / 'data'}" in refused.err
+    assert "nothing was changed; `memctl doctor --fix --yes` carries it out" in refused.err
+    assert (folder / "data").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize(("answer", "mode"), [(b"y\n", 0o700), (b"\n", 0o755), (b"no\n", 0o755)])
+def test_a_person_is_asked(folder: Path, answer: bytes, mode: int) -> None:
+    (folder / "data").mkdir(mode=0o755)
+    person, terminal = pty.openpty()
+    try:
+        os.write(person, answer)
+        done = subprocess.run([*COMMAND, "data", "--fix"], stdin=terminal, capture_output=True, text=True, timeout=60)
+    finally:
+        os.close(person)
+        os.close(terminal)
+    assert "Carry out these commands? [y/N]" in done.stderr
+    assert (folder / "data").stat().st_mode & 0o777 == mode
+    assert done.returncode == (0 if mode == 0o700 else 1)
+
+
+def test_what_cannot_be_mended_is_told(memctl: Memctl, folder: Path) -> None:
+    (folder / "config.toml").write_text("nonsense")
+    failed = memctl("doctor", "daemon", "--fix", "--yes")
+    assert failed.code == 1
+    assert "config.toml is wrong" in failed.err
+    assert "mend it: memctl up" in failed.out
+
+
+def test_doctor_works_when_everything_is_broken(doctor: Doctor, folder: Path) -> None:
+    (folder / "config.toml").write_text("nonsense")
+    (folder / "data").mkdir(mode=0o755)
+    (folder / "data" / "memoryd.sqlite").write_bytes(b"nonsense" * 1000)
+    (folder / "s").write_text("a file")
+    states = {name: finding["state"] for name, finding in doctor().items()}
+    broken = ("configuration", "daemon", "stale socket", "data", "database")
+    assert {states[name] for name in broken} == {"fail"}
+
+
+def test_a_check_that_is_refused_an_answer_is_a_finding(doctor: Doctor, told: FakeDaemon) -> None:
+    told.replies[Verify] = Busy("The daemon has too much to do.")
+    found = doctor("daemon", "database")
+    assert (found["daemon"]["state"], found["database"]["state"]) == ("ok", "fail")
+    assert found["database"]["message"] == "The daemon has too much to do."
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_its_text_fits_the_terminal(
+    memctl: Memctl, folder: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setattr("memoryd.client.memctl.doctor.visit.columns", lambda: columns)
+    (folder / "config.toml").write_text(f"[server]\n{'x' * 60} = 1\n")
+    text = memctl("doctor").out
+    assert "\nProcess\n" in text
+    assert all(len(line) <= columns for line in text.splitlines() if "mend it: " not in line)
