@@ -1,0 +1,9 @@
+"""Likely credentials in text: found by the documented shapes of keys and tokens, and by names that they stand beside.
+
+`redact` is a pure function of the text, of the standard library alone, so that a client can use it where no daemon
+answers. What is not a known shape is a credential only beside a telling name: hashes, ids and encoded data are not.
+"""
+
+from memoryd.client.credentials.redacting import Found, allow_list, find, redact, redact_tree, sentence
+
+__all__ = ["Found", "allow_list", "find", "redact", "redact_tree", "sentence"]

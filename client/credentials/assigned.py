@@ -1,0 +1,195 @@
+"""Credentials that only their name gives away: `password = …`, `"api_key": "…"`, "the password is …".
+
+A value is one when it looks made rather than meant: what it must have depends on how telling the name is. Names of
+variables, calls, types, placeholders and plain words are none.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+NAMES = ("password", "passwd", "passphrase", "passcode", "pwd", "secret", "credential", "token", "key")
+_KEYS = re.compile(
+    r"(?:api|access|auth|private|signing|encryption|master|account|service|subscription|secret)[ _-]?", re.IGNORECASE
+)
+_LONGEST_BEFORE_KEY = 13
+_PUBLIC = ("publickey", "public_key_", "public-key-")  # the token of an assembly's public key is no secret
+_REST = (
+    r"(?:s\b)?(?:[ _-]?(?:access[ _-]?)?key)?(?:[_-]?(?:value|string|text|plain|prod|dev|live|test|b64|base64)|[12])?"
+)
+_QUOTED = r"(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{4,400})(?P=quote)"
+_BARE = r"(?P<bare>[^\s\"'`,;<>()\[\]{}|\\]{4,400}+)(?![(\[{<])"
+_VALUE = rf"\\?(?:{_QUOTED}|{_BARE})"
+_ASSIGNED = re.compile(
+    rf"{_REST}(?P<between>[\\\"'\]*]{{0,4}}[ \t]{{0,4}}(?P<sign>:=|=>|={{1,3}}|:)[ \t]{{0,4}}){_VALUE}", re.IGNORECASE
+)
+_SAID = re.compile(
+    rf"{_REST} (?:(?:for|of|to|on|in) (?:[\w'.:/-]{{1,40}} ){{0,4}}?)?(?:is|was|to|=)(?: now| still| just)?[: ]"
+    rf"[ \t]{{0,2}}{_VALUE}",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(rf"[ =]{_VALUE}")
+_BEFORE_OPTION = re.compile(r"(?:^|[\s\"'`])--?(?:[a-z]+-){0,4}$")
+_ELEMENT = re.compile(r">\s{0,8}(?P<bare>[^<\s]{4,400})\s{0,8}<")
+_LOGIN = re.compile(r"\s{1,4}(?P<bare>\S{4,200})")
+_BEFORE_LOGIN = re.compile(r"\blogin\s{1,4}\S{1,100}\s{1,4}$", re.IGNORECASE)
+_IDENTIFIED = re.compile(r"identified(?: with \w{1,40})? by '(?P<quoted>[^'\s]{4,200})'", re.IGNORECASE)
+_CURL = re.compile(r"curl\b[^\n]{0,200}? (?:-u|--user)[ =]['\"]?[^\s:'\"]{1,80}:(?P<bare>[^\s'\"]{4,200})")
+_PARAMETER = re.compile(r"&\w{1,40}=")
+_WITHOUT_NAME = (("identified", _IDENTIFIED), ("curl ", _CURL))
+_NAME_AT_END = re.compile(r"(?:[_ -]?(?:value|string|text|plain|prod|dev|live|test|b64|base64)|[12s])?$")
+
+_EMPTY = re.compile(
+    r"your|example|sample|placeholder|change[_-]?me|replace|redacted|insert|x{4}|\*{3}|\.{3}|…|\[secret: |dummy|todo"
+    r"|goes[_-]?here|foobar|lorem|&(?:quot|lt|gt|amp|\#)",
+    re.IGNORECASE,
+)
+_REFERENCE = re.compile(r"[$%{<\[&@#/~]|\w+://|(?:env|var|vault|secrets?|config|settings|self|process|os)\b[.:]", re.I)
+_PLAIN = frozenset(
+    "password passwd passphrase passcode secret token string integer number boolean object required optional none null"
+    " true false default undefined hidden masked username credential credentials apikey api_key pass pwd str bytes"
+    " testing tested wrong invalid missing expired unknown empty disabled enabled changed".split()
+)
+_TECHNICAL = re.compile(
+    r"(?:base|sha|md|utf|ascii|latin|rsa|ed|aes|blake|argon|bcrypt|scrypt|pbkdf|hs|rs|es|oauth|http|ipv?|v|x|py|u?int|"
+    r"float|mp|h|s|ec|p|k8|win|log|web|base_|i18n|l10n|oauth|saml|tls|ssl|ldap|ntlm|wpa|pkcs|rfc|pep|python|cl)[_-]?\d",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_]*\d{0,2}(?:[.:>-]+[A-Za-z_][A-Za-z_]*\d{0,2})*[.:]?")
+_WORDS = re.compile(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})+")
+_STRONG = frozenset("!@#$%^&*?~+=|")
+_MIN_TOKEN, _MIN_SECRET, _MIN_PASSWORD = 16, 8, 6
+_HEX_BITS, _TEXT_BITS = 2.8, 3.2  # of entropy per character from which a key looks made: words have less
+_KINDS = {"secret": "secret", "credential": "credential", "token": "token", "key": "key"}
+
+
+class Assigned(NamedTuple):
+    """A credential by its name: what it is called, and where it stands."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def assigned(text: str, lowered: str) -> Iterator[Assigned]:
+    """Yield the credentials of a text that stand beside a telling name; `lowered` is the text in lower case."""
+    for name in NAMES:
+        at = lowered.find(name)
+        while at >= 0:
+            end = at + len(name)
+            if _is_telling(name, lowered, at):
+                found = _beside(name, text, at, end)
+                if found:
+                    yield found
+            at = lowered.find(name, end)
+    for anchor, pattern in _WITHOUT_NAME:
+        if anchor in lowered:
+            for match in pattern.finditer(text):
+                made = _judged("password", match, strict=False)
+                if made:
+                    yield made
+
+
+def _is_telling(name: str, lowered: str, at: int) -> bool:
+    """Tell whether a name is one by itself: `pwd` not as a part of a word, `key` only as a key to something."""
+    if name == "key":
+        before = _KEYS.search(lowered, max(0, at - _LONGEST_BEFORE_KEY), at)
+        return before is not None and before.end() == at
+    if name == "token":
+        return not lowered.endswith(_PUBLIC, 0, at)
+    return name != "pwd" or at == 0 or not lowered[at - 1].isalnum()
+
+
+def _beside(name: str, text: str, at: int, end: int) -> Assigned | None:
+    """Return the credential beside a name that ends at `end`, if there is one."""
+    follows = text[end : end + 1]
+    before = text[max(0, at - 60) : at]
+    if follows in (" ", "=") and before.endswith("-") and _BEFORE_OPTION.search(before):
+        match = _OPTION.match(text, end)
+    elif match := _ASSIGNED.match(text, end):
+        code = match["sign"] == "=" and " = " in match["between"]
+        return _judged(name, match, strict=code and match["quoted"] is None)
+    elif follows == ">":
+        match = _ELEMENT.match(text, end)
+    elif name == "password" and _BEFORE_LOGIN.search(text[max(0, at - 120) : at]):
+        match = _LOGIN.match(text, end)
+    elif match := _SAID.match(text, end):
+        return _judged(name, match, strict=True)
+    return _judged(name, match, strict=False) if match else None
+
+
+def _judged(name: str, match: re.Match[str], strict: bool) -> Assigned | None:
+    groups = match.groupdict()
+    group = "quoted" if groups.get("quoted") is not None else "bare"
+    value = str(groups[group])
+    value = _PARAMETER.split(value)[0].rstrip(".,:?*") if group == "bare" else value.removesuffix("\\")
+    if not is_credential(name, value, quoted=group == "quoted", strict=strict):
+        return None
+    start = match.start(group)
+    return Assigned(kind_of(name), start, start + len(value))
+
+
+def name_in(key: str) -> str | None:
+    """Return the telling name that a key ends with, if it does."""
+    lowered = _NAME_AT_END.sub("", key.lower(), count=1)
+    for name in NAMES:
+        if lowered.endswith(name) and _is_telling(name, lowered, len(lowered) - len(name)):
+            return name
+    return None
+
+
+def kind_of(name: str) -> str:
+    """Return what a credential of this name is called in a text without it."""
+    return _KINDS.get(name, "password")
+
+
+def is_credential(name: str, value: str, *, quoted: bool, strict: bool = False) -> bool:
+    """Tell whether a value beside a telling name is a credential; `strict` where words may stand there too."""
+    if is_placeholder(value) or _REFERENCE.match(value):
+        return False
+    kind = kind_of(name)
+    if kind == "password":
+        return _is_password(value, quoted, strict)
+    if kind == "secret" and not strict:
+        return len(value) >= _MIN_SECRET and _is_mixed(value) and not _is_named(value)
+    return len(value) >= _MIN_TOKEN and _is_mixed(value) and _is_random(value) and not _is_named(value)
+
+
+def is_placeholder(value: str) -> bool:
+    """Tell whether a value only shows where one goes."""
+    return bool(_EMPTY.search(value)) or len(set(value)) < 4 or value.lower().strip("_-.:") in _PLAIN
+
+
+def _is_password(value: str, quoted: bool, strict: bool) -> bool:
+    if len(value) < _MIN_PASSWORD:
+        return False
+    letters = any(map(str.isalpha, value))
+    digits = any(map(str.isdigit, value))
+    strong = not _STRONG.isdisjoint(value)
+    if not letters:
+        return not strict and digits and (strong or quoted) and len(value) >= _MIN_PASSWORD
+    if strict or not quoted:
+        made = (digits or strong) and not _TECHNICAL.match(value)
+        return made and (strong or not _is_named(value, most_digits=0))
+    return (digits or strong) and not _IDENTIFIER.fullmatch(value) if "_" in value else digits or strong
+
+
+def _is_named(value: str, most_digits: int = 2) -> bool:
+    """Tell whether a value is the name of something: words, perhaps with a number at the end."""
+    if "_" in value or "." in value or "-" in value or ":" in value or "/" in value:
+        return bool(_WORDS.fullmatch(value) or _IDENTIFIER.fullmatch(value))
+    trailing = len(value) - len(value.rstrip("0123456789"))
+    return value[: len(value) - trailing].isalpha() and trailing <= most_digits
+
+
+def _is_mixed(value: str) -> bool:
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+def _is_random(value: str) -> bool:
+    """Tell whether the characters of a value are as spread as those of a key (Shannon entropy per character)."""
+    counts = Counter(value).values()
+    bits = -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
+    return bits >= (_HEX_BITS if all(c in "0123456789abcdefABCDEF-" for c in value) else _TEXT_BITS)

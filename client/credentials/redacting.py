@@ -1,0 +1,151 @@
+"""Taking credentials out of text and of trees of values: each becomes `[secret: WHAT IT WAS]`, the rest stays."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from memoryd.client.credentials.assigned import assigned, is_credential, is_placeholder, kind_of, name_in
+from memoryd.client.credentials.formats import FORMATS, MIN_RUN, RUN_CHARS, Format
+
+MIN_CHARS = 6  # nothing shorter is a credential
+_FEW = 6  # a key of fewer different characters than that shows where one goes
+_LOOSE = [(shape, anchor) for shape in FORMATS if shape.loose for anchor in shape.anchors]
+_IN_RUNS = [(shape, anchor) for shape in FORMATS if not shape.loose for anchor in shape.anchors]
+_RUN = re.compile(f"[{re.escape(RUN_CHARS)}]{{{MIN_RUN},}}")
+_CLASSES = bytes(ord("w") if chr(byte) in RUN_CHARS else ord(" ") for byte in range(256))
+_LONG = b"w" * MIN_RUN
+
+
+class Found(NamedTuple):
+    """A credential in a text: what it is, and where it begins and ends."""
+
+    kind: str
+    start: int
+    end: int
+
+
+Allowed = re.Pattern[str]
+
+
+def allow_list(patterns: Sequence[str]) -> Allowed | None:
+    """Return one pattern for what is let through, None for nothing; raise `re.error` for a pattern that is none."""
+    for pattern in patterns:
+        re.compile(pattern)
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
+
+
+def find(text: str, allowed: Allowed | None = None) -> list[Found]:
+    """Return the likely credentials of a text in their order; `allowed` lets those through that it matches whole."""
+    if len(text) < MIN_CHARS:
+        return []
+    lowered = text.lower()
+    if len(lowered) != len(text):  # one character has a lower form of two
+        lowered = text.replace("\u0130", "I").lower()
+    found = [*_shaped(text, lowered)]
+    found += [Found(*one) for one in assigned(text, lowered)]
+    if not found:
+        return found
+    return [one for one in _apart(found) if not (allowed and allowed.fullmatch(text, one.start, one.end))]
+
+
+def _shaped(text: str, lowered: str) -> Iterator[Found]:
+    for shape, anchor in _candidates(text, lowered):
+        for match in _matches(shape, anchor, text, lowered if shape.folded else text):
+            start, end = match.span(shape.group)
+            if not _shows_a_place(shape.name, text[start:end]):
+                yield Found(shape.name, start, end)
+
+
+def _candidates(text: str, lowered: str) -> Iterator[tuple[Format, str]]:
+    """Yield the shapes that a text may hold, each with the anchor that it has of it."""
+    for shape, anchor in _LOOSE:
+        if anchor in lowered if shape.folded else anchor in text:
+            yield shape, anchor
+    if _LONG not in text.encode("utf-8", "replace").translate(_CLASSES):
+        return  # prose: there is no word long enough
+    runs = "\n".join(_RUN.findall(text))
+    folded = runs.lower()
+    for shape, anchor in _IN_RUNS:
+        if anchor in (folded if shape.folded else runs):
+            yield shape, anchor
+
+
+def _matches(shape: Format, anchor: str, text: str, haystack: str) -> Iterator[re.Match[str]]:
+    if shape.free:
+        yield from shape.pattern.finditer(text)
+        return
+    at = haystack.find(anchor)
+    while at >= 0:
+        match = shape.pattern.match(text, at)
+        if match:
+            yield match
+        at = haystack.find(anchor, match.end() if match else at + 1)
+
+
+def _shows_a_place(name: str, value: str) -> bool:
+    if name == "password in a URL":
+        return is_placeholder(value) or value[0] in "$%{<[*"
+    spelled = name == "private key" or name.startswith("AWS")  # the vendor's own examples end with EXAMPLE
+    return len(set(value)) < _FEW or (not spelled and is_placeholder(value))
+
+
+def _apart(found: list[Found]) -> list[Found]:
+    """Return what does not overlap, in order; where two do, the one that begins first, or else reaches further."""
+    kept: list[Found] = []
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or one.start >= kept[-1].end:
+            kept.append(one)
+        elif one.end > kept[-1].end:  # the end of the other is a part of a credential too
+            kept[-1] = kept[-1]._replace(end=one.end)
+    return kept
+
+
+def redact(
+    text: str, kinds: Counter[str] | None = None, allowed: Allowed | None = None, keep_lines: bool = False
+) -> str:
+    """Return a text without its credentials and count them by kind; `keep_lines` keeps the number of its lines."""
+    found = find(text, allowed)
+    if not found:
+        return text
+    parts, at = [], 0
+    for kind, start, end in found:
+        parts += [text[at:start], f"[secret: {kind}]"]
+        if keep_lines:
+            parts.append("\n" * text.count("\n", start, end))
+        at = end
+        if kinds is not None:
+            kinds[kind] += 1
+    return "".join([*parts, text[at:]])
+
+
+def redact_tree(value: Any, kinds: Counter[str], allowed: Allowed | None = None, key: str = "") -> Any:
+    """Return a value as JSON has them without credentials in its texts and keys; `key` is its name."""
+    if isinstance(value, str):
+        return _redact_named(value, kinds, allowed, key)
+    if isinstance(value, dict):
+        return {
+            redact(name, kinds, allowed) if isinstance(name, str) else name: redact_tree(
+                item, kinds, allowed, name if isinstance(name, str) else ""
+            )
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [redact_tree(item, kinds, allowed, key) for item in value]
+    return value
+
+
+def _redact_named(value: str, kinds: Counter[str], allowed: Allowed | None, key: str) -> str:
+    name = name_in(key) if key else None
+    if name and is_credential(name, value, quoted=True) and not (allowed and allowed.fullmatch(value)):
+        shaped = find(value, allowed)
+        whole = shaped[0].kind if len(shaped) == 1 and (shaped[0].start, shaped[0].end) == (0, len(value)) else ""
+        kind = whole or kind_of(name)
+        kinds[kind] += 1
+        return f"[secret: {kind}]"
+    return redact(value, kinds, allowed)
+
+
+def sentence(kinds: dict[str, int]) -> str:
+    """Return what was found in a few words: `2 AWS access keys, 1 password`."""
+    return ", ".join(f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in sorted(kinds.items()))

@@ -1,0 +1,125 @@
+import time
+from collections import Counter
+
+import pytest
+from credential_examples import HARMLESS, HOLDING
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.client.credentials import allow_list, find, redact, redact_tree, sentence
+from memoryd.client.credentials.formats import FORMATS
+
+MARKED = [(kind, text) for kind, texts in HOLDING.items() for text in texts]
+KEYS = [text.replace("«", "").replace("»", "") for _, text in MARKED]
+
+TOKEN = next(text for text in KEYS if text.startswith("github_"))
+
+
+@pytest.mark.parametrize(("kind", "marked"), MARKED, ids=[f"{kind}-{n}" for n, (kind, _) in enumerate(MARKED)])
+def test_the_credential_goes_and_the_rest_stays(kind: str, marked: str) -> None:
+    before, _, rest = marked.partition("«")
+    _, _, after = rest.partition("»")
+    assert redact(marked.replace("«", "").replace("»", "")) == f"{before}[secret: {kind}]{after}"
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_only_looks_like_a_credential_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_every_format_has_an_example() -> None:
+    assert {shape.name for shape in FORMATS} <= HOLDING.keys()
+
+
+def test_every_format_says_where_it_is_documented() -> None:
+    assert [shape.name for shape in FORMATS if len(shape.source) < 6] == []
+
+
+@pytest.mark.parametrize("text", KEYS)
+def test_what_was_redacted_is_not_redacted_again(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+@pytest.mark.parametrize("text", KEYS)
+def test_a_credential_is_found_within_other_text(text: str) -> None:
+    kinds: Counter[str] = Counter()
+    around = f"Before the release we talked.\n{text}\nThat was all of it."
+    redact(around, kinds)
+    assert kinds.total() == 1
+
+
+def test_several_credentials_of_a_text_are_all_taken_out_and_counted() -> None:
+    kinds: Counter[str] = Counter()
+    text = "\n".join(KEYS[10:20])
+    redacted = redact(text, kinds)
+    assert kinds.total() == redacted.count("[secret: ") == 10
+
+
+def test_a_text_keeps_its_lines_where_that_is_asked_for() -> None:
+    key = next(text for text in KEYS if text.startswith("-----BEGIN RSA"))
+    text = f"one\n{key}\nlast"
+    redacted = redact(text, keep_lines=True)
+    assert redacted.split("\n")[-1] == "last"
+    assert redacted.count("\n") == text.count("\n")
+
+
+def test_what_the_allow_list_matches_whole_stays() -> None:
+    text = "password = hunter2 and DB_PASSWORD=hunter23"
+    assert redact(text, allowed=allow_list(["hunter2"])) == "password = hunter2 and DB_PASSWORD=[secret: password]"
+    assert redact(text, allowed=allow_list(["hunter\\d", "hunter23"])) == text
+
+
+def test_an_empty_allow_list_lets_nothing_through() -> None:
+    assert allow_list([]) is None
+
+
+def test_values_of_a_tree_are_judged_by_their_keys_and_the_tree_keeps_its_shape() -> None:
+    kinds: Counter[str] = Counter()
+    tree = {"password": "hunter2", "deep": [{"api_key": TOKEN}, 3, None], "note": "password = hunter2", "token": 7}
+    made = redact_tree(tree, kinds)
+    assert made == {
+        "password": "[secret: password]",
+        "deep": [{"api_key": "[secret: GitHub token]"}, 3, None],
+        "note": "password = [secret: password]",
+        "token": 7,
+    }
+    assert kinds == {"password": 2, "GitHub token": 1}
+
+
+def test_a_key_of_a_tree_that_is_a_credential_is_taken_out_too() -> None:
+    assert redact_tree({TOKEN: 1}, Counter()) == {"[secret: GitHub token]": 1}
+
+
+def test_plain_values_beside_a_telling_key_stay() -> None:
+    tree = {"password": "required", "token": "string", "secret": "", "keys": ["a", "b"], "api_key": "from the keyring"}
+    assert redact_tree(tree, Counter()) == tree
+
+
+def test_kinds_are_told_in_a_few_words() -> None:
+    assert sentence({"password": 1, "GitHub token": 2}) == "2 GitHub tokens, 1 password"
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_redacted_without_an_error_and_twice_changes_nothing(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+@given(st.text(max_size=80), st.sampled_from(KEYS), st.text(max_size=80))
+def test_a_credential_is_found_whatever_stands_around_it(before: str, key: str, after: str) -> None:
+    assert find(f"{before}\n\n {key} \n\n{after}")
+
+
+@pytest.mark.parametrize(
+    "part", ["-----BEGIN PRIVATE KEY-----", "password = ", "a:b@://", "eyJ" * 5 + ".", "token=" * 2, "sk-", "key=a"]
+)
+def test_no_text_takes_long(part: str) -> None:
+
+    small, large = part * 2_000, part * 20_000
+    times = []
+    for text in (small, large):
+        began = time.process_time()
+        find(text)
+        times.append(time.process_time() - began)
+    assert times[1] < 40 * times[0] + 0.5  # ten times the text: not a hundred times the work
