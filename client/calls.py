@@ -65,6 +65,7 @@ from memoryd.client.protocol import (
     PauseJob,
     Query,
     Record,
+    Redacted,
     Remember,
     RemoveWorkspace,
     ResumeJob,
@@ -152,11 +153,14 @@ def add(
     metadata: Mapping[str, Any] | None = None,
     dedup: bool = True,
     dedup_threshold: float | None = None,
+    allow_secrets: bool = False,
     **fields: Any,
 ) -> Add:
-    """Remember `content`. `fields` are those of `NewMemory`: summary, importance, source, created_at, supersedes …"""
+    """Remember `content`. `fields` are those of `NewMemory`: summary, importance, source, created_at, supersedes …
+
+    Likely credentials in it are taken out first unless `allow_secrets`; the result's `redacted` tells which."""
     memory = new_memory({"content": content, "type": type, "metadata": metadata, **fields})
-    return Add(memory=memory, dedup=dedup, dedup_threshold=dedup_threshold)
+    return Add(memory=memory, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
 
 
 def new_memory(item: NewMemory | Mapping[str, Any]) -> NewMemory:
@@ -174,11 +178,15 @@ def new_memory(item: NewMemory | Mapping[str, Any]) -> NewMemory:
 
 
 def add_many_calls(
-    memories: Iterable[NewMemory | Mapping[str, Any]], *, dedup: bool = True, dedup_threshold: float | None = None
+    memories: Iterable[NewMemory | Mapping[str, Any]],
+    *,
+    dedup: bool = True,
+    dedup_threshold: float | None = None,
+    allow_secrets: bool = False,
 ) -> Iterator[AddMany]:
     """Yield the calls that add `memories`: one, or more where they would not fit into a frame."""
     for batch in batches(map(new_memory, memories)):
-        yield AddMany(memories=batch, dedup=dedup, dedup_threshold=dedup_threshold)
+        yield AddMany(memories=batch, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
 
 
 def joined(parts: Sequence[AddedMany]) -> AddedMany:
@@ -188,7 +196,17 @@ def joined(parts: Sequence[AddedMany]) -> AddedMany:
         created=sum(part.created for part in parts),
         merged=sum(part.merged for part in parts),
         operations=[operation for part in parts for operation in part.operations],
+        redacted=summed(part.redacted for part in parts),
     )
+
+
+def summed(parts: Iterable[Redacted]) -> Redacted:
+    """Return how many credentials of each kind were taken out in all."""
+    total: Redacted = {}
+    for part in parts:
+        for kind, number in part.items():
+            total[kind] = total.get(kind, 0) + number
+    return total
 
 
 def _filters(
@@ -321,9 +339,9 @@ def job_history(name: str | None = None, *, limit: int = 20) -> JobHistory:
     return JobHistory(name=name, limit=limit)
 
 
-def observe(turns: Iterable[NewTurn | Mapping[str, Any]], *, session: str = "") -> Observe:
+def observe(turns: Iterable[NewTurn | Mapping[str, Any]], *, session: str = "", allow_secrets: bool = False) -> Observe:
     """Take note of turns of a conversation: mappings with role and content, and created_at and id if they matter."""
-    return Observe(turns=[new_turn(turn) for turn in turns], session=session)
+    return Observe(turns=[new_turn(turn) for turn in turns], session=session, allow_secrets=allow_secrets)
 
 
 def end_session(session: str) -> EndSession:
@@ -331,9 +349,9 @@ def end_session(session: str) -> EndSession:
     return EndSession(session=session)
 
 
-def complete_task(outcome: str, output: str, *, task: str = "", session: str = "") -> CompleteTask:
+def complete_task(outcome: str, output: str, *, task: str = "", session: str = "", **fields: Any) -> CompleteTask:
     """Keep what came of a task: `completed`, `failed`, `partial` or `cancelled`, and its output or why it failed."""
-    return _built(CompleteTask, outcome=outcome, output=output, task=task, session=session)
+    return _built(CompleteTask, outcome=outcome, output=output, task=task, session=session, **fields)
 
 
 def new_turn(item: NewTurn | Mapping[str, Any]) -> NewTurn:
@@ -374,9 +392,15 @@ def seed(
     turns: Iterable[NewTurn | Mapping[str, Any]] = (),
     memories: Iterable[NewMemory | Mapping[str, Any]] = (),
     session: str = "",
+    allow_secrets: bool = False,
 ) -> Seed:
     """Take in many turns (at most 500 a call) or memories at once, without the gate."""
-    return Seed(turns=[new_turn(turn) for turn in turns], memories=[new_memory(m) for m in memories], session=session)
+    return Seed(
+        turns=[new_turn(turn) for turn in turns],
+        memories=[new_memory(m) for m in memories],
+        session=session,
+        allow_secrets=allow_secrets,
+    )
 
 
 def graph_nodes(query: str = "", *, limit: int = 20, **fields: Any) -> GraphNodes:
@@ -419,9 +443,9 @@ def graph_export(after: int = 0, *, limit: int = 500, preview: int = 80) -> Grap
     return GraphExport(after=after, limit=limit, preview=preview)
 
 
-def remember(text: str, workspace: str, *, file: str = "today") -> Remember:
+def remember(text: str, workspace: str, *, file: str = "today", allow_secrets: bool = False) -> Remember:
     """Write a note into a file of a workspace (its namespace, or a path inside it): today's, or the one named."""
-    return Remember(text=text, workspace=workspace, file=file)
+    return Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets)
 
 
 def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> Forget:
@@ -460,10 +484,10 @@ def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> E
 
 
 def import_memories(
-    records: Iterable[Record], *, overwrite: bool = False, dry_run: bool = False, operation: int | None = None
+    records: Iterable[Record], *, overwrite: bool = False, dry_run: bool = False, **fields: Any
 ) -> ImportMemories:
     """Put exported memories back exactly; where one differs from what is stored the later change wins."""
-    return ImportMemories(records=list(records), overwrite=overwrite, dry_run=dry_run, operation=operation)
+    return _built(ImportMemories, records=list(records), overwrite=overwrite, dry_run=dry_run, **fields)
 
 
 def add_workspace(path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()) -> AddWorkspace:

@@ -106,10 +106,11 @@ class Client(Methods):
         *,
         dedup: bool = True,
         dedup_threshold: float | None = None,
+        allow_secrets: bool = False,
         on_progress: OnProgress | None = None,
     ) -> AddedMany:
         """Remember many memories; one transaction, or several where they would not fit into one frame of 16 MiB."""
-        calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold)
+        calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
         return joined([self.call(call, on_progress) for call in calls])
 
     def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:

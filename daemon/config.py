@@ -4,6 +4,7 @@
 not start. Nothing here imports more than msgspec, so the effective configuration can be shown without the daemon.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -186,6 +187,18 @@ class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 30.0
 
 
+class PrivacyConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is not stored."""
+
+    secrets: Annotated[
+        Literal["redact", "refuse", "allow"],
+        Meta(description="likely credentials are taken out, make a call fail, or are stored like anything else"),
+    ] = "redact"
+    allow: Annotated[
+        list[str], Meta(description="regular expressions; a credential that one matches whole is let through")
+    ] = []
+
+
 class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How Markdown files are read."""
 
@@ -221,6 +234,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     jobs: JobsConfig = JobsConfig()
     access: AccessConfig = AccessConfig()
     workspaces: WorkspacesConfig = WorkspacesConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
 
 
 def load(path: Path) -> Config:
@@ -242,4 +256,9 @@ def _checked(config: Config) -> Config:
     unknown = sorted(config.jobs.every_s.keys() - JOBS.keys())
     if unknown:
         raise ValueError(f"There is no job {unknown[0]!r} - at `$.jobs.every_s`; there are {', '.join(JOBS)}")
+    for pattern in config.privacy.allow:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is not a regular expression ({error}) - at `$.privacy.allow`") from None
     return config

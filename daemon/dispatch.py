@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from memoryd.client.protocol import METHODS, Call, Connected, MethodStats, Progress, method_name
 from memoryd.daemon import access
+from memoryd.daemon.core import privacy
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.store.caller import Caller
@@ -76,11 +77,17 @@ def handles(
     return register
 
 
+def carry_out(context: Context, call: Call[R]) -> "R | Future[R]":
+    """Hand a call to its handler without the credentials that it holds; the result tells which were taken out."""
+    clean, redacted = context.core.privacy.cleaned(call)
+    result: R | Future[R] = privacy.tell(HANDLERS[type(call)].handler(context, clean), redacted)
+    return result
+
+
 def perform(context: Context, call: Call[R]) -> R:
     """Carry out a call of this process itself and wait for its result."""
-    result = HANDLERS[type(call)].handler(context, call)
-    found: R = result.result() if isinstance(result, Future) else result
-    return found
+    result = carry_out(context, call)
+    return result.result() if isinstance(result, Future) else result
 
 
 def check() -> None:

@@ -22,7 +22,7 @@ from memoryd.client.protocol import Call, Connected, Progress, method_name
 from memoryd.daemon import access, envelope
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.dispatch import HANDLERS, Context, Route, ServerFacts, perform
+from memoryd.daemon.dispatch import HANDLERS, Context, Route, ServerFacts, carry_out, perform
 from memoryd.daemon.lanes import Lane
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.meters import Meters
@@ -263,9 +263,9 @@ class Connection(asyncio.Protocol):
         server = self._server
         context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs)
         if route.lane == "inline":
-            self._finished(call, began, request_id, envelope.answer(request_id, partial(route.handler, context, call)))
+            self._finished(call, began, request_id, envelope.answer(request_id, partial(carry_out, context, call)))
             return
-        work = partial(self._work, request_id, call, route, context, began)
+        work = partial(self._work, request_id, call, context, began)
         try:
             self._server.submit(route, work)
         except MemorydError as error:
@@ -276,10 +276,10 @@ class Connection(asyncio.Protocol):
         """Speak for another caller from the next call on."""
         self._caller = caller
 
-    def _work(self, request_id: int, call: Call[Any], route: Route, context: Context, began: float) -> None:
-        """Run a handler on a worker; a future is answered when the writer is done with it."""
+    def _work(self, request_id: int, call: Call[Any], context: Context, began: float) -> None:
+        """Carry a call out on a worker; a future is answered when the writer is done with it."""
         try:
-            result = route.handler(context, call)
+            result = carry_out(context, call)
         except BaseException as error:
             self._hand_over(call, began, request_id, envelope.failure(request_id, error))
             return

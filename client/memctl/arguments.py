@@ -105,6 +105,11 @@ def no_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare nothing: for a command with the common options only."""
 
 
+def add_secrets(parser: argparse._ActionsContainer) -> None:
+    """Declare `--allow-secrets`."""
+    parser.add_argument("--allow-secrets", action="store_true", help="store it even where it looks like a credential")
+
+
 def add_reach(parser: argparse._ActionsContainer) -> None:
     """Declare `--reach`."""
     parser.add_argument(

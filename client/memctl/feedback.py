@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import feedback as feedback_call
-from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.arguments import add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, show
@@ -17,6 +17,7 @@ def _feedback_arguments(parser: ArgumentParser) -> None:
     said.add_argument("--useful", action="store_true", help="it helped: it ranks a little higher from now on")
     said.add_argument("--useless", action="store_true", help="it did not: it ranks a little lower")
     parser.add_argument("--note", default="", metavar="TEXT", help="why, for those who look at the memory")
+    add_secrets(parser)
     add_reach(parser)
 
 

@@ -11,6 +11,7 @@ from typing import IO, Any
 import msgspec
 
 from memoryd.client.errors import Invalid
+from memoryd.client.memctl.arguments import add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.importing import SYSTEMS
 from memoryd.client.memctl.importing.sending import SHOWN, Item, Items, send, text
@@ -30,6 +31,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="SYSTEM",
         help=f"PATH is of another system, and its memories come below --namespace: {', '.join(SYSTEMS)}",
     )
+    add_secrets(parser)
     parser.add_argument("--overwrite", action="store_true", help="what is imported wins, also over later changes")
     parser.add_argument("--dry-run", action="store_true", help="tell what would be done, change nothing")
 

@@ -9,7 +9,8 @@ import msgspec
 from memoryd.client import paths
 from memoryd.client.errors import Unauthenticated
 from memoryd.client.exchange import greeting
-from memoryd.client.protocol import Call, Reach, Scoped
+from memoryd.client.memctl.output import note
+from memoryd.client.protocol import Call, Reach, Redacted, Scoped
 from memoryd.client.sync import Client, OnProgress
 
 R = TypeVar("R")
@@ -50,11 +51,29 @@ def own_token() -> str:
 def send(args: argparse.Namespace, call: Call[R], on_progress: OnProgress | None = None) -> R:
     """Send one call and return its result."""
     with client_for(args) as client:
-        return client.call(placed(args, call), on_progress)
+        result = client.call(placed(args, call), on_progress)
+    say_redacted(getattr(result, "redacted", {}))
+    return result
+
+
+def say_redacted(kinds: Redacted) -> None:
+    """Say on stderr what was taken out before it was stored."""
+    if kinds:
+        note(f"memctl: taken out before storing: {phrase(kinds)}. --allow-secrets keeps what is none, or is to stay.")
+
+
+def phrase(kinds: Redacted) -> str:
+    """Return kinds of credentials in a few words."""
+    from memoryd.client.credentials import sentence  # needed seldom
+
+    return sentence(kinds)
 
 
 def placed(args: argparse.Namespace, call: C) -> C:
-    """Return the call at the namespace and with the reach of the options."""
+    """Return the call at the namespace and with the reach of the options, and with credentials where these are asked
+    for."""
+    if getattr(args, "allow_secrets", False):
+        call = msgspec.structs.replace(call, allow_secrets=True)
     if isinstance(call, Scoped):
         return msgspec.structs.replace(call, namespace=namespace_of(args), reach=reach_of(args))
     return call

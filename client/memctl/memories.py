@@ -16,6 +16,7 @@ from memoryd.client.memctl.arguments import (
     Usage,
     add_filters,
     add_reach,
+    add_secrets,
     filters_of,
     merged,
     metadata,
@@ -59,6 +60,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
     parser.add_argument("--path", metavar="FILE", help="the file that it comes from; YYYY-MM-DD.md tells its age")
     parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
+    add_secrets(parser)
     parser.add_argument("--dedup-threshold", type=float, metavar="X", help="cosine from which texts are compared")
 
 
@@ -180,6 +182,7 @@ def _update_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--content", metavar="TEXT", help="new content; `-` reads standard input")
     _add_fields(parser)
     parser.add_argument("--remove", action="append", metavar="KEY", help="take a key out of the metadata")
+    add_secrets(parser)
     parser.add_argument("--replace-metadata", action="store_true", help="replace the metadata, not merge into it")
     add_reach(parser)
 
@@ -203,6 +206,7 @@ def _update(args: Namespace) -> None:
 def _tag_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
     parser.add_argument("words", nargs="+", metavar="WORD|KEY=VALUE", help="a tag, or a metadata value")
+    add_secrets(parser)
     add_reach(parser)
 
 

@@ -4,7 +4,7 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from memoryd.client.memctl.arguments import Usage, add_reach
+from memoryd.client.memctl.arguments import Usage, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, placed, send
 from memoryd.client.memctl.memories import content_of
@@ -38,6 +38,7 @@ def _remember_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="the note; `-` reads standard input")
     parser.add_argument("--workspace", metavar="W", default=".", help="its namespace or a path inside (here)")
     parser.add_argument("--file", metavar="NAME", default="today", help="MEMORY.md, cache, alpha/today … (today)")
+    add_secrets(parser)
 
 
 def _remember(args: Namespace) -> None:

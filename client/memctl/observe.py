@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client.batches import batches
-from memoryd.client.calls import new_memory, new_turn
+from memoryd.client.calls import new_memory, new_turn, summed
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.arguments import Usage, when
+from memoryd.client.memctl.arguments import Usage, add_secrets, when
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, namespace_of, send
+from memoryd.client.memctl.link import client_for, namespace_of, say_redacted, send
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, table
@@ -30,6 +30,7 @@ PER_CALL = 200  # lines of a seed
 def _observe_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("turns", nargs="*", metavar="TURN", help="what was said; without any, JSON lines on stdin")
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
+    add_secrets(parser)
     parser.add_argument("--session", default="", metavar="S", help="the conversation that it belongs to")
     parser.add_argument("--created-at", type=when, metavar="DATE", help="when it was said (now)")
 
@@ -53,6 +54,7 @@ def _joined(parts: list[Observed]) -> Observed:
         turns=[turn for part in parts for turn in part],
         accepted=sum(part.accepted for part in parts),
         skipped=sum(part.skipped for part in parts),
+        redacted=summed(part.redacted for part in parts),
     )
 
 
@@ -85,6 +87,7 @@ class Line(NamedTuple):
 def _seed_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="JSON lines: turns (role, content) or memories; `-` reads stdin")
     parser.add_argument("--session", default="", metavar="S", help="the conversation of turns that name none")
+    add_secrets(parser)
 
 
 def _seed(args: Namespace) -> None:
@@ -100,9 +103,11 @@ def _seed(args: Namespace) -> None:
             def on_progress(event: Progress, before: int = sent) -> None:
                 progress.update(before + event.done)
 
+            call = msgspec.structs.replace(call, allow_secrets=args.allow_secrets)
             _add(done, client.call(call, on_progress))
             sent += size
             progress.update(sent)
+    say_redacted(done.redacted)
     show(args, done, lambda: _seeded_text(done))
 
 
@@ -145,7 +150,8 @@ def _calls(lines: list[Line]) -> Iterator[tuple[Seed, int]]:
 
 
 def _add(total: Seeded, part: Seeded) -> None:
-    for name in Seeded.__struct_fields__:
+    total.redacted = summed((total.redacted, part.redacted))
+    for name in ("turns", "created", "merged", "skipped"):
         setattr(total, name, getattr(total, name) + getattr(part, name))
 
 

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import complete_task, end_session
-from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.arguments import add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.memories import added_text, content_of
@@ -16,6 +16,7 @@ _NAMES = {"extract": "facts are drawn out of it", "summary": "it is summed up"}
 def _task_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("output", metavar="OUTPUT", help="what came of it; `-` reads standard input")
     parser.add_argument("--task", default="", metavar="TEXT", help="what was to be done")
+    add_secrets(parser)
     parser.add_argument("--session", default="", help="the conversation that it belongs to")
     add_reach(parser)
 

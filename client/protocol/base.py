@@ -76,6 +76,9 @@ class Call(
     """A request for one method; `R` is its result."""
 
 
+Redacted = dict[str, int]  # how many credentials of which kind were taken out of what a call gave to be stored
+
+
 class Scoped(Call[R], kw_only=True, frozen=True):
     """A call on memories: `namespace` is the caller's place.
 

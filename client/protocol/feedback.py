@@ -20,3 +20,4 @@ class Feedback(Scoped[Changed], kw_only=True, frozen=True):
     id: str
     useful: bool
     note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
+    allow_secrets: bool = False

@@ -13,6 +13,7 @@ from memoryd.client.protocol.base import (
     Limit,
     Line,
     Metadata,
+    Redacted,
     Scoped,
     Seconds,
     Sort,
@@ -97,6 +98,7 @@ class Added(Struct, kw_only=True):
     similarity: float | None = None
     contradicts: list[str] = []
     operation: int
+    redacted: Redacted = {}
 
 
 class AddedMany(Struct, kw_only=True):
@@ -106,6 +108,7 @@ class AddedMany(Struct, kw_only=True):
     created: int
     merged: int
     operations: list[int]
+    redacted: Redacted = {}
 
     def __iter__(self) -> Iterator[Added]:
         return iter(self.results)
@@ -119,6 +122,7 @@ class Changed(Struct, kw_only=True):
 
     memory: Memory
     operation: int
+    redacted: Redacted = {}
 
 
 class Deleted(Struct, kw_only=True):
@@ -205,12 +209,14 @@ class Add(Scoped[Added], kw_only=True, frozen=True):
     """Remember one thing. Durable and searchable when it returns.
 
     Equal text, or a near-duplicate that does not disagree, is merged into the memory that is there (same namespace and
-    type). `dedup_threshold` is the cosine above which texts are compared; left out, the model's own.
+    type). `dedup_threshold` is the cosine above which texts are compared; left out, the model's own. Likely credentials
+    are taken out first, unless `allow_secrets`; `redacted` tells which.
     """
 
     memory: NewMemory
     dedup: bool = True
     dedup_threshold: Fraction | None = None
+    allow_secrets: bool = False
 
 
 class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
@@ -219,6 +225,7 @@ class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
     memories: list[NewMemory]
     dedup: bool = True
     dedup_threshold: Fraction | None = None
+    allow_secrets: bool = False
 
 
 class Get(Scoped[Memory], kw_only=True, frozen=True):
@@ -249,6 +256,7 @@ class Update(Scoped[Changed], kw_only=True, frozen=True):
     importance: Fraction | UnsetType = UNSET
     expires_at: Seconds | UnsetType | None = UNSET
     pinned: bool | UnsetType = UNSET
+    allow_secrets: bool = False
 
 
 class Tag(Scoped[Changed], kw_only=True, frozen=True):
@@ -257,6 +265,7 @@ class Tag(Scoped[Changed], kw_only=True, frozen=True):
     id: str
     tags: list[str] = []
     values: Metadata = {}
+    allow_secrets: bool = False
 
 
 class Delete(Scoped[Deleted], kw_only=True, frozen=True):

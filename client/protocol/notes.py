@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Call, Line, Scoped
+from memoryd.client.protocol.base import Call, Line, Redacted, Scoped
 
 Standing = Literal["missing", "extra", "changed"]
 
@@ -18,6 +18,7 @@ class Remembered(Struct, kw_only=True):
     end_line: int
     namespace: str
     id: str | None
+    redacted: Redacted = {}
 
 
 class RemovedLines(Struct, kw_only=True):
@@ -83,6 +84,7 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     text: str
     workspace: str
     file: str = "today"
+    allow_secrets: bool = False
 
 
 class Forget(Scoped[Forgotten], kw_only=True, frozen=True):

@@ -33,3 +33,4 @@ class CompleteTask(Scoped[Added], kw_only=True, frozen=True):
     output: str
     task: str = ""
     session: str = ""
+    allow_secrets: bool = False

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Limit, Scoped, Seconds
+from memoryd.client.protocol.base import MAX_INTEGER, Limit, Redacted, Scoped, Seconds
 from memoryd.client.protocol.memories import NewMemory
 
 MAX_TURNS = 500
@@ -38,6 +38,7 @@ class Observed(Struct, kw_only=True):
     turns: list[ObservedTurn]
     accepted: int
     skipped: int
+    redacted: Redacted = {}
 
     def __iter__(self) -> Iterator[ObservedTurn]:
         return iter(self.turns)
@@ -156,6 +157,7 @@ class Seeded(Struct, kw_only=True):
     created: int
     merged: int
     skipped: int = 0
+    redacted: Redacted = {}
 
 
 class Observe(Scoped[Observed], kw_only=True, frozen=True):
@@ -167,6 +169,7 @@ class Observe(Scoped[Observed], kw_only=True, frozen=True):
 
     turns: TurnList
     session: str = ""
+    allow_secrets: bool = False
 
 
 class Turns(Scoped[ActiveTurns], kw_only=True, frozen=True):
@@ -202,3 +205,4 @@ class Seed(Scoped[Seeded], kw_only=True, frozen=True):
     turns: TurnList = []
     memories: Annotated[list[NewMemory], Meta(max_length=10_000)] = []
     session: str = ""
+    allow_secrets: bool = False

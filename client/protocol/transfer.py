@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Call, Filtered, Limit
+from memoryd.client.protocol.base import MAX_INTEGER, Call, Filtered, Limit, Redacted
 from memoryd.client.protocol.memories import Memory, Vote
 
 MAX_RECORDS = 10_000  # of one call
@@ -63,6 +63,7 @@ class Imported(Struct, kw_only=True):
     skipped: int = 0
     operation: int | None = None
     dry_run: bool = False
+    redacted: Redacted = {}
 
 
 class ExportMemories(Filtered[Exported], kw_only=True, frozen=True):
@@ -84,3 +85,4 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     overwrite: bool = False
     dry_run: bool = False
     operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
+    allow_secrets: bool = False

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from memoryd.client.credentials import redact
 from memoryd.client.protocol import LlmUsage
 from memoryd.daemon.config import LlmConfig
 from memoryd.daemon.remote import Address, Breaker, Passing, Refused, Remote, RemoteFailed
@@ -135,7 +136,7 @@ class Chat:
             "model": self.config.model,
             "messages": [
                 {"role": "system", "content": wanted + msgspec.json.encode(schema).decode()},
-                {"role": "user", "content": question},
+                {"role": "user", "content": redact(question)},  # no credential leaves the machine, allowed or not
             ],
             "max_tokens": self.config.max_reply_tokens,
             "temperature": 0,

@@ -10,6 +10,7 @@ from memoryd.daemon.cognition import choice
 from memoryd.daemon.cognition.ledger import Ledger
 from memoryd.daemon.cognition.provider import Cognition
 from memoryd.daemon.config import Config
+from memoryd.daemon.core.privacy import Privacy
 from memoryd.daemon.core.workspaces import Workspaces
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.search.effects import Effects
@@ -56,7 +57,8 @@ class Core:
         self.cognition = Cognition(choice.provider(config.llm, ledger.spend, clock))
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
         self.effects = Effects(self.store, self.hot, self.recalls)
-        self.workspaces = Workspaces(config.workspaces)
+        self.privacy = Privacy(config.privacy)
+        self.workspaces = Workspaces(config.workspaces, config.privacy)
         self.sources = Sources(
             self.store, self.embedding, config.search, traces, clock, self.active, self.hot, self.effects
         )

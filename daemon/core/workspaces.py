@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from memoryd.client.errors import Unavailable
 from memoryd.client.protocol import Watching
-from memoryd.daemon.config import WorkspacesConfig
+from memoryd.daemon.config import PrivacyConfig, WorkspacesConfig
+from memoryd.daemon.documents.files import Limits
 from memoryd.daemon.documents.reader import Reader
 from memoryd.daemon.process import be_nice
 
@@ -44,8 +45,14 @@ class Live:
 class Workspaces:
     """All workspaces of a core. `changed` hears of one that was added or removed."""
 
-    def __init__(self, config: WorkspacesConfig) -> None:
-        self._config = config
+    def __init__(self, config: WorkspacesConfig, privacy: PrivacyConfig) -> None:
+        self._limits = Limits(
+            config.chunk_chars,
+            config.overlap_chars,
+            config.max_file_bytes,
+            redact=privacy.secrets != "allow",
+            allow=tuple(privacy.allow),
+        )
         self._lives: dict[int, Live] = {}
         self._threads: set[threading.Thread] = set()
         self._lock = threading.Lock()
@@ -57,8 +64,7 @@ class Workspaces:
         with self._lock:
             found = self._lives.get(number)
             if found is None:
-                config = self._config
-                found = Live(Reader(config.chunk_chars, config.overlap_chars, config.max_file_bytes))
+                found = Live(Reader(self._limits))
                 self._lives[number] = found
             return found
 

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from memoryd.client.credentials import allow_list, redact
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.documents import lines
 from memoryd.daemon.documents.chunks import LIMIT_CHARS, OVERLAP_CHARS, chunk
@@ -33,6 +34,8 @@ class Limits(NamedTuple):
     chunk_chars: int = LIMIT_CHARS
     overlap_chars: int = OVERLAP_CHARS
     max_bytes: int = MAX_BYTES
+    redact: bool = True  # credentials do not get into the index; `allow` are patterns of those that may
+    allow: tuple[str, ...] = ()
 
 
 class _Refused(Exception):
@@ -75,6 +78,8 @@ def refusal(root: Path, relative: str, problem: str) -> Document | None:
 def document(data: bytes, size: int, mtime_ns: int, limits: Limits) -> Document:
     """Return what the bytes of a file hold."""
     text, wrong = lines.decode(data)
+    if limits.redact:  # before it is cut: a key may be longer than a chunk
+        text = redact(text, allowed=allow_list(limits.allow), keep_lines=True)
     front, odd = front_matter(lines.split(text))
     chunks = chunk(text, limits.chunk_chars, limits.overlap_chars, front.end_line)
     return Document(sha256(data).digest(), size, mtime_ns, front, chunks, " ".join(filter(None, (wrong, odd))) or None)

@@ -15,9 +15,8 @@ from pathlib import Path
 from threading import Lock, Timer
 
 from memoryd.client.errors import Unavailable, error_for
-from memoryd.daemon.documents.chunks import LIMIT_CHARS, OVERLAP_CHARS
 from memoryd.daemon.documents.document import Document, Scan
-from memoryd.daemon.documents.files import MAX_BYTES, Limits, check_relative, refusal
+from memoryd.daemon.documents.files import Limits, check_relative, refusal
 from memoryd.daemon.documents.wire import LENGTH, Read, Reply, Walk, frame, replies
 
 COMMAND = [sys.executable, "-P", "-m", "memoryd.daemon.documents"]
@@ -32,14 +31,8 @@ END_LIMIT_S = 2.0
 class Reader:
     """Reads files and scans folders."""
 
-    def __init__(
-        self,
-        limit_chars: int = LIMIT_CHARS,
-        overlap_chars: int = OVERLAP_CHARS,
-        max_bytes: int = MAX_BYTES,
-        idle_s: float = IDLE_S,
-    ) -> None:
-        self._limits, self._idle_s = Limits(limit_chars, overlap_chars, max_bytes), idle_s
+    def __init__(self, limits: Limits = Limits(), idle_s: float = IDLE_S) -> None:  # noqa: B008  it cannot change
+        self._limits, self._idle_s = limits, idle_s
         self._lock = Lock()
         self._idle: _Child | None = None
         self._timer: Timer | None = None

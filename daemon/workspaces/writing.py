@@ -178,7 +178,8 @@ class _Forgetting:
 
     def _change(self, data: bytes | None) -> bytes:
         text = _text(data or b"")
-        ranges = [_range(self.call, target, text) for target in self.targets]
+        redacted = self.core.privacy.text(text)
+        ranges = [_range(self.call, target, text, redacted) for target in self.targets]
         self.removed = []
         for target, (start, end) in sorted(zip(self.targets, ranges, strict=True), key=lambda pair: -pair[1][0]):
             edit, gone = cut(text, start, end)
@@ -215,9 +216,12 @@ def _is_heading(lines: Sequence[str], at: int) -> bool:
     return line.startswith("#") or bool(underlined) or (bool(line) and set(line) in ({"="}, {"-"})) or not line
 
 
-def _range(call: Forget, target: _Target, text: str) -> tuple[int, int]:
-    """Return the lines of a file to be taken out: the file is looked at as it is, wherever the chunk is by now."""
-    moved, is_whole = _moved(target.row, text)
+def _range(call: Forget, target: _Target, text: str, redacted: str) -> tuple[int, int]:
+    """Return the lines of a file to be taken out: the file is looked at as it is, wherever the chunk is by now.
+
+    `redacted` is the text as the index would have it, line by line.
+    """
+    moved, is_whole = _moved(target.row, redacted)
     start, end = (target.row.start_line or 1) + moved, (target.row.end_line or 1) + moved
     if call.start_line is not None:
         first, last = call.start_line + moved, (call.end_line or call.start_line) + moved

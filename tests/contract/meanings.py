@@ -111,11 +111,13 @@ MEANINGS: dict[str, dict[str, str]] = {
         "end_line": "where it ends there",
     },
     "Add": {
+        "allow_secrets": "store likely credentials as they are",
         "memory": "what to remember",
         "dedup": "look for a duplicate first",
         "dedup_threshold": "cosine above which texts are compared; left out: the model's own",
     },
     "AddMany": {
+        "allow_secrets": "store likely credentials as they are",
         "memories": "what to remember, in order",
         "dedup": "look for duplicates first",
         "dedup_threshold": "cosine above which texts are compared; left out: the model's own",
@@ -141,6 +143,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "all_states": "superseded and expired ones too",
     },
     "Update": {
+        "allow_secrets": "store likely credentials as they are",
         "id": "id or unique prefix",
         "content": "new text; it is embedded again",
         "type": "new type",
@@ -152,11 +155,13 @@ MEANINGS: dict[str, dict[str, str]] = {
         "pinned": "pin or unpin",
     },
     "Tag": {
+        "allow_secrets": "store likely credentials as they are",
         "id": "id or unique prefix",
         "tags": "words to add to the list `tags` in the metadata",
         "values": "metadata keys to set",
     },
     "Feedback": {
+        "allow_secrets": "store likely credentials as they are",
         "id": "id or unique prefix",
         "useful": "whether it was of use",
         "note": "why, at most 500 characters",
@@ -259,6 +264,7 @@ MEANINGS: dict[str, dict[str, str]] = {
     },
     "Page": {"memories": "in the order asked for", "total": "how many match in all"},
     "Added": {
+        "redacted": "credentials that were taken out before anything was stored, by kind",
         "id": "id of the new memory or of the one it was merged into",
         "outcome": "what happened",
         "embedded": "false while its vector waits in the queue; words find it at once",
@@ -267,12 +273,17 @@ MEANINGS: dict[str, dict[str, str]] = {
         "operation": "its number, for `undo`",
     },
     "AddedMany": {
+        "redacted": "credentials that were taken out before anything was stored, by kind",
         "results": "one per memory, in order",
         "created": "how many are new",
         "merged": "how many were merged",
         "operations": "its number, for `undo`, as a list of one",
     },
-    "Changed": {"memory": "the memory after the change", "operation": "its number, for `undo`"},
+    "Changed": {
+        "redacted": "credentials that were taken out before anything was stored, by kind",
+        "memory": "the memory after the change",
+        "operation": "its number, for `undo`",
+    },
     "Deleted": {"ids": "full ids of what was deleted", "operation": "its number, for `undo`"},
     "SharedMemory": {
         "id": "id of the memory in the namespace shared to",
@@ -613,12 +624,17 @@ MEANINGS: dict[str, dict[str, str]] = {
     "EndSession": {"session": "the conversation's name, as it was observed under"},
     "SessionEnded": {"waiting": "what is done about it now, in the background: `extract` (facts), `summary`"},
     "CompleteTask": {
+        "allow_secrets": "store likely credentials as they are",
         "outcome": "how it went; what failed is kept as a lesson",
         "output": "what came of it, or what failed and why",
         "task": "what was to be done",
         "session": "the conversation that it belongs to",
     },
-    "Observe": {"turns": "in the order in which they were said, at most 500", "session": "the conversation's name"},
+    "Observe": {
+        "allow_secrets": "store likely credentials as they are",
+        "turns": "in the order in which they were said, at most 500",
+        "session": "the conversation's name",
+    },
     "ObservedTurn": {
         "outcome": "what became of it",
         "id": "its id in L0, and later the memory's; null: it was skipped and brought none",
@@ -626,6 +642,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "same_as": "id of the memory or turn that it repeats",
     },
     "Observed": {
+        "redacted": "credentials that were taken out before anything was stored, by kind",
         "turns": "in the order of the call",
         "accepted": "how many are in L0",
         "skipped": "how many were not kept",
@@ -691,11 +708,13 @@ MEANINGS: dict[str, dict[str, str]] = {
         "took_ms": "milliseconds in the daemon",
     },
     "Seed": {
+        "allow_secrets": "store likely credentials as they are",
         "turns": "turns of one conversation, in order, at most 500",
         "memories": "memories to add",
         "session": "the conversation's name",
     },
     "Seeded": {
+        "redacted": "credentials that were taken out before anything was stored, by kind",
         "turns": "turns taken in",
         "created": "memories created",
         "merged": "memories merged into others",
@@ -706,6 +725,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "limit": "memories in one reply at most; fewer where they are large",
     },
     "ImportMemories": {
+        "allow_secrets": "store likely credentials as they are",
         "records": "the memories, at most 10,000 and 16 MiB",
         "overwrite": "what is imported wins, also over what was changed later",
         "dry_run": "only tell what would be done",
@@ -730,6 +750,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "left_out": "how many `documents` and turns in `L0` are within reach and not exported",
     },
     "Imported": {
+        "redacted": "credentials that were taken out before anything was stored, by kind",
         "created": "were not there",
         "replaced": "were there in another state",
         "unchanged": "were there as they are",
@@ -788,11 +809,13 @@ MEANINGS: dict[str, dict[str, str]] = {
     },
     "Indexed": {"workspaces": "one entry each"},
     "Remember": {
+        "allow_secrets": "store likely credentials as they are",
         "text": "the note, as Markdown; several lines stay together",
         "workspace": "its namespace or an absolute path inside it",
         "file": "the file that it goes to",
     },
     "Remembered": {
+        "redacted": "credentials that were taken out before anything was stored, by kind",
         "path": "the file, absolute",
         "start_line": "the note's first line there",
         "end_line": "its last line",

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from memoryd.client.batches import batches
-from memoryd.client.calls import import_memories
+from memoryd.client.calls import import_memories, summed
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.link import client_for, say_redacted
 from memoryd.client.memctl.output import paint
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count
@@ -44,6 +44,7 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
                 overwrite=args.overwrite,
                 dry_run=args.dry_run,
                 operation=done.operation,
+                allow_secrets=args.allow_secrets,
             )
             try:
                 _count(done, client.call(call) if fresh else Imported())
@@ -51,6 +52,7 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
                 raise _named(error, fresh, done) from None
             sent += len(batch)
             bar.update(sent)
+    say_redacted(done.redacted)
     return done
 
 
@@ -79,6 +81,7 @@ def _count(done: Imported, part: Imported) -> None:
     done.unchanged += part.unchanged
     done.skipped += part.skipped
     done.kept += part.kept
+    done.redacted = summed((done.redacted, part.redacted))
     done.operation = part.operation or done.operation
 
 

@@ -66,7 +66,7 @@ def test_files_come_in_order_as_they_are_read_here(root: Path, reader: Reader, c
 
 
 def test_limits_reach_the_child(root: Path) -> None:
-    reader = Reader(200, 50, 1000)
+    reader = Reader(Limits(200, 50, 1000))
     try:
         assert dict(reader.read(root, ["10.md", "199.md"])) == {
             name: read(root, name, Limits(200, 50, 1000)) for name in ("10.md", "199.md")

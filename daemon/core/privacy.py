@@ -1,0 +1,98 @@
+"""Credentials are taken out of what calls give to be stored, before anything else sees it.
+
+`dispatch` hands every call through here, so there is no way in that leaves a credential: not in a row, its history, the
+journal, full text, the list of skipped turns, a trace or a file that a call writes. Which calls store text is told by
+their field `allow_secrets`; queries and tasks are kept in traces and redacted too, but never refused. Names by which
+things are found (ids, namespaces, paths of workspaces) stay as they are. Files of workspaces are their owner's: what is
+in them stays, and the index holds them redacted (`documents/files.py`). What was taken out is kept nowhere.
+"""
+
+from collections import Counter
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import msgspec
+
+from memoryd.client.credentials import allow_list, redact, redact_tree, sentence
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Call, Explain, GetContext, GraphNodes, Redacted, Search, WhyNot
+from memoryd.daemon.config import PrivacyConfig
+
+ASKING: dict[type[Call[Any]], str] = {
+    Search: "query",
+    Explain: "query",
+    WhyNot: "query",
+    GetContext: "task",
+    GraphNodes: "query",
+}
+NAMES = frozenset(
+    "id ids namespace reach workspace file supersedes superseded_by role tier outcome origin target kind by".split()
+)
+
+C = TypeVar("C", bound=Call[Any])
+
+
+class Privacy:
+    """How one daemon treats credentials."""
+
+    def __init__(self, config: PrivacyConfig) -> None:
+        self.mode = config.secrets
+        self.allowed = allow_list(config.allow)
+
+    def cleaned(self, call: C) -> tuple[C, Redacted]:
+        """Return a call without credentials and what was taken out of it; raise `Invalid` where they are refused."""
+        if self.mode == "allow":
+            return call, {}
+        kinds: Counter[str] = Counter()
+        field = ASKING.get(type(call))
+        if field is not None:
+            query = getattr(call, field)
+            redacted = redact(query, kinds, self.allowed)
+            return (call if redacted is query else msgspec.structs.replace(call, **{field: redacted})), {}
+        if getattr(call, "allow_secrets", True):
+            return call, {}
+        clean: C = self._cleaned(call, kinds)
+        if kinds and self.mode == "refuse":
+            raise Invalid(
+                f"It holds what looks like {sentence(kinds)}, so nothing was stored. Take it out, or store it as it is"
+                " with allow_secrets=True (`--allow-secrets` in memctl).",
+                {"secrets": dict(kinds)},
+            )
+        return clean, dict(kinds)
+
+    def text(self, text: str) -> str:
+        """Return the text of a file as the index has it: without credentials, with the same lines."""
+        return text if self.mode == "allow" else redact(text, allowed=self.allowed, keep_lines=True)
+
+    def _cleaned(self, value: Any, kinds: Counter[str]) -> Any:
+        """Return a value without credentials; where there are none it is the very same."""
+        if isinstance(value, str):
+            return redact(value, kinds, self.allowed)
+        if isinstance(value, msgspec.Struct):
+            changed = {}
+            for name in value.__struct_fields__:
+                old = getattr(value, name)
+                if name not in NAMES and isinstance(old, str | list | dict | msgspec.Struct) and old:
+                    new = self._cleaned(old, kinds)
+                    if new is not old:
+                        changed[name] = new
+            return msgspec.structs.replace(value, **changed) if changed else value
+        if isinstance(value, list):
+            made = [self._cleaned(item, kinds) for item in value]
+            return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
+        if isinstance(value, dict):
+            before = kinds.total()
+            tree = redact_tree(value, kinds, self.allowed)
+            return value if kinds.total() == before else tree
+        return value
+
+
+def tell(result: Any, redacted: Redacted) -> Any:
+    """Note in a result, or in the one that a future will have, what was taken out of the call."""
+    if not redacted:
+        return result
+    if isinstance(result, Future):
+        result.add_done_callback(lambda done: done.exception() or tell(done.result(), redacted))
+    elif "redacted" in result.__struct_fields__:
+        result.redacted = redacted
+    return result

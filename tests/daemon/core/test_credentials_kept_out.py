@@ -1,0 +1,189 @@
+"""Nothing of a credential is left on disk or in a reply, whichever way it came in."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from memoryd.client import Client, Invalid
+from memoryd.client.protocol import METHODS, READS, Feedback, Record, Tag, method_name
+from waiting import wait_until
+
+if TYPE_CHECKING:
+    from conftest import Daemon
+
+TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
+TEXT = f"The deploy pushes with {TOKEN} to the mirror of the payments service."
+CLEAN = "The deploy pushes with [secret: GitHub token] to the mirror of the payments service."
+ONE = {"GitHub token": 1}
+NOTHING_TO_HIDE = {  # calls that change something and bring no text to be stored
+    "delete", "undo", "use_model", "verify", "shutdown", "share", "add_token", "revoke_token", "end_session",
+    "consolidate", "graph_dedupe", "graph_abstract", "graph_regroup", "run_job", "pause_job", "resume_job", "forget",
+    "dream", "add_workspace", "remove_workspace", "index_workspace", "get_context",
+}  # fmt: skip
+
+
+def holding(folder: Path, needle: str = TOKEN) -> list[str]:
+    """Return the files below a folder whose bytes have something in them."""
+    return [
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_socket() and needle.encode() in path.read_bytes()
+    ]
+
+
+def ways_in(client: Client, root: Path) -> list[Any]:
+    """Bring the token in every way there is; return what the replies say of it."""
+    added = client.add(TEXT, summary=TEXT, metadata={"note": TEXT, TOKEN: 1, "deep": [{"token": TOKEN}]})
+    other = client.add("The staging cluster runs in Frankfurt since the spring release.")
+    record = Record(
+        id="ab" * 16, namespace="", type="fact", content=f"Imported: {TEXT}", created_at=5.0, updated_at=5.0
+    )
+    turn = {"role": "user", "content": f"Please remember for later: {TEXT}"}
+    return [
+        added,
+        client.add_many([{"content": f"First of many. {TEXT}", "neighbours": [TEXT]}, {"content": "no secret here"}]),
+        client.update(other.id, content=f"Changed. {TEXT}"),
+        client.call(Tag(id=other.id, tags=[TOKEN])),
+        client.call(Feedback(id=other.id, useful=True, note=TEXT)),
+        client.observe([turn, {"role": "user", "content": f"Error: {TOKEN}"}], session=TOKEN),
+        client.seed(turns=[{"role": "user", "content": f"Seeded turn. {TEXT}"}], memories=[{"content": f"S. {TEXT}"}]),
+        client.import_memories([record]),
+        client.complete_task("failed", TEXT, task=TEXT, session=TOKEN),
+        client.remember(TEXT, "notes"),
+        client.remember(f"Once more. {TEXT}", "notes", file="MEMORY.md"),
+    ]
+
+
+@pytest.fixture
+def notes(folder: Path) -> Path:
+    root = folder / "notes"
+    root.mkdir()
+    return root
+
+
+def test_nothing_of_a_credential_is_on_disk_whichever_way_it_came_in(
+    daemon: "Daemon", client: Client, notes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    client.add_workspace(notes, namespace="notes")
+    replies = ways_in(client, notes)
+    client.search(f"who pushes with {TOKEN}")
+    client.context(f"push with {TOKEN}", session="s")
+    client.explain(f"who pushes with {TOKEN}")
+    data = daemon.core.folder
+    assert holding(data) == []  # the WAL too
+    client.delete(replies[0].id)
+    daemon.core.store.write(lambda t: None).result()
+    with daemon.core.store.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM history").get
+    daemon.stop()
+    daemon.core.close()
+    assert holding(data) == []
+    assert holding(notes) == []
+    assert TOKEN not in caplog.text
+
+
+def test_each_reply_says_what_was_taken_out(daemon: "Daemon", client: Client, notes: Path) -> None:
+    client.add_workspace(notes, namespace="notes")
+    told = [reply.redacted for reply in ways_in(client, notes)]
+    assert told == [
+        {"GitHub token": 5}, {"GitHub token": 2}, ONE, ONE, ONE, {"GitHub token": 3}, {"GitHub token": 2}, ONE,
+        {"GitHub token": 3}, ONE, ONE,
+    ]  # fmt: skip
+
+
+def test_the_rest_of_the_text_is_kept_and_found(client: Client) -> None:
+    id = client.add(TEXT).id
+    assert client.get(id).content == CLEAN
+    assert client.search("mirror payments")[0].id == id
+
+
+def test_a_text_without_a_credential_is_stored_to_the_letter(client: Client) -> None:
+    added = client.add("Tokens are rotated on the first Monday; ask the platform team.")
+    assert added.redacted == {}
+    assert client.get(added.id).content == "Tokens are rotated on the first Monday; ask the platform team."
+
+
+def test_queries_and_traces_are_redacted_without_a_word(client: Client) -> None:
+    hits = client.search(f"where is {TOKEN} used")
+    assert client.trace(hits.trace).query == "where is [secret: GitHub token] used"
+
+
+def test_a_call_may_store_a_credential_on_purpose(daemon: "Daemon", client: Client) -> None:
+    added = client.add(TEXT, allow_secrets=True)
+    assert (client.get(added.id).content, added.redacted) == (TEXT, {})
+    assert client.update(added.id, content=f"{TEXT} Still.", allow_secrets=True).memory.content == f"{TEXT} Still."
+    many = client.add_many([{"content": f"Another. {TEXT}"}], allow_secrets=True)
+    assert TOKEN in client.get(many.results[0].id).content
+    assert holding(daemon.core.folder) != []  # the test of the others can fail
+
+
+def test_undo_brings_back_what_was_stored_not_what_was_taken_out(client: Client) -> None:
+    added = client.add(TEXT)
+    changed = client.update(added.id, content="It pushes with nothing.")
+    client.undo(changed.operation)
+    assert client.get(added.id).content == CLEAN
+
+
+def test_adding_it_again_with_its_credential_is_the_same_memory(client: Client) -> None:
+    first = client.add(TEXT)
+    again = client.add(TEXT)
+    assert (again.outcome, again.id) == ("merged", first.id)
+
+
+def test_refused_credentials_change_nothing_and_the_error_says_what_to_do(start_daemon: Callable[..., Any]) -> None:
+    with start_daemon(privacy={"secrets": "refuse"}).client() as client:
+        with pytest.raises(Invalid, match=r"1 GitHub token, so nothing was stored.*allow_secrets=True") as caught:
+            client.add_many([{"content": "an innocent one"}, {"content": TEXT}])
+        assert caught.value.data == {"secrets": ONE}
+        assert TOKEN not in str(caught.value)
+        assert client.list().total == 0
+        client.add(TEXT, allow_secrets=True)
+        assert len(client.search(f"mirror {TOKEN}")) == 1  # a question is never refused
+
+
+def test_with_allow_everything_is_stored_as_it_is(start_daemon: Callable[..., Any]) -> None:
+    with start_daemon(privacy={"secrets": "allow"}).client() as client:
+        assert client.get(client.add(TEXT).id).content == TEXT
+
+
+def test_the_allow_list_lets_through_what_it_matches_whole(start_daemon: Callable[..., Any]) -> None:
+    with start_daemon(privacy={"allow": ["ghp_q7Rt.*"]}).client() as client:
+        assert client.get(client.add(TEXT).id).content == TEXT
+        assert client.add("password = hunter2x").redacted == {"password": 1}
+
+
+def test_files_keep_their_credentials_and_the_index_has_none(daemon: "Daemon", client: Client, notes: Path) -> None:
+    key = "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * 60
+    (notes / "MEMORY.md").write_text(
+        f"# Deploys\n\n{TEXT}\n\n# Key\n\n{key}-----END RSA PRIVATE KEY-----\n\n# After\n\nThe harbour opens at nine.\n"
+    )
+    client.add_workspace(notes, namespace="notes")
+    wait_until(lambda: bool(client.list(tier="documents").total))
+    chunks = client.list(tier="documents", limit=100).memories
+    assert any(CLEAN in chunk.content for chunk in chunks)
+    assert not any(TOKEN in chunk.content or "MIIEvQ" in chunk.content for chunk in chunks)
+    [after] = [chunk for chunk in chunks if "harbour" in chunk.content]
+    lines = (notes / "MEMORY.md").read_text().split("\n")
+    assert lines[(after.end_line or 0) - 1] == "The harbour opens at nine."  # the lines are those of the file
+    assert TOKEN in (notes / "MEMORY.md").read_text()
+    assert holding(daemon.core.folder) == []
+
+
+def test_a_line_with_a_credential_can_be_forgotten(client: Client, notes: Path) -> None:
+    (notes / "MEMORY.md").write_text(f"# Deploys\n\n- {TEXT}\n- The harbour opens at nine.\n")
+    client.add_workspace(notes, namespace="notes")
+    wait_until(lambda: bool(client.list(tier="documents").total))
+    [chunk] = client.list(tier="documents").memories
+    client.forget(chunk.id, text="The deploy pushes")
+    assert (notes / "MEMORY.md").read_text() == "# Deploys\n\n- The harbour opens at nine.\n"
+
+
+def test_every_call_that_stores_text_passes_here() -> None:
+    storing = {method_name(call) for call in METHODS if "allow_secrets" in call.__struct_fields__}
+    writing = {method_name(call) for call in METHODS if call not in READS}
+    assert writing - storing <= NOTHING_TO_HIDE
+    assert storing <= writing
