@@ -61,6 +61,9 @@ GROUPS: dict[str, dict[str, Row]] = {
         "export": Row("export", "all memories as JSON lines, or as a folder of Markdown files"),
         "import": Row("import_", "take memories of an export back in, or those of another system"),
     },
+    "Agents": {
+        "mcp": Row("mcp", "serve memories to an agent over the Model Context Protocol (stdio)"),
+    },
     "History": {
         "history": Row("history", "changes of one memory, or the operation log"),
         "undo": Row("history", "take back an operation"),

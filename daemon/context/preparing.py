@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
-from memoryd.client.inert import inert
+from memoryd.client.inert import inert, origin
 from memoryd.client.protocol import ContextText, GetContext
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
@@ -68,7 +68,7 @@ class _Lines:
     def note(self, row: Row, group: str, score: float = 0.0, below: Iterable[Note] = ()) -> Note:
         """Return a memory as a note; it is cut to the size that one may have."""
         date = datetime.fromtimestamp(row.created_at, UTC).date().isoformat()
-        about = row.id[:8] if self._compact else f"{row.id[:8]}, {_origin(row)}"
+        about = row.id[:8] if self._compact else f"{row.id[:8]}, {origin(row)}"
         line = f"{date} [{about}] {self._text(row)}"
         return Note(row.id, max(0, row.row), row.content_hash, group, row.created_at, score, line, tuple(below))
 
@@ -88,15 +88,6 @@ class _Lines:
             low, high = (middle, high) if fits else (low, middle - 1)
         kept = text[:low]
         return (kept.rsplit(" ", 1)[0] if " " in kept and low < len(text) else kept) + " …"
-
-
-def _origin(row: Row) -> str:
-    """Return what a memory came from: its file and lines, or its source."""
-    if row.path is None:
-        return inert(row.source)
-    lines = dict.fromkeys(str(line) for line in (row.start_line, row.end_line) if line is not None)
-    place = "/".join(row.path.split("/")[-2:])
-    return inert(f"{place}:{'-'.join(lines)}" if lines else place)
 
 
 def _relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines) -> list[Note]:

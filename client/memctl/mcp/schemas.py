@@ -1,0 +1,224 @@
+"""What the tools take and return, and the JSON schemas of it: plain ones, since hosts differ in what they know."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from memoryd.client.errors import Invalid
+
+MIN_TOKENS, MAX_TOKENS = 128, 20_000
+MOST_IDS = 20
+Budget = Annotated[int, Meta(ge=MIN_TOKENS, le=MAX_TOKENS, description="budget of the reply in tokens")]
+Id = Annotated[str, Meta(min_length=4)]
+Ids = Annotated[list[Id], Meta(max_length=MOST_IDS, description="ids, or their first digits as replies show them")]
+Project = Annotated[str, Meta(description="another namespace, like acme/api, or / for what all projects share")]
+S = TypeVar("S", bound=Struct)
+
+
+class Arguments(Struct, forbid_unknown_fields=True):
+    """What a tool takes."""
+
+
+class Save(Arguments, kw_only=True):
+    """Arguments of memory_save."""
+
+    content: Annotated[
+        str, Meta(min_length=1, description="one thing, in a sentence that is understood without this conversation")
+    ]
+    kind: Annotated[
+        str, Meta(min_length=1, description="fact, decision, preference, lesson, correction, debugging …")
+    ] = "fact"
+    tags: Annotated[list[str], Meta(max_length=32)] = []
+    project: Project = ""
+    expires_at: Annotated[str, Meta(description="ISO 8601 date after which it is of no use; left out: never")] = ""
+    supersedes: Annotated[str, Meta(description="id of the memory that this one replaces")] = ""
+
+
+class Search(Arguments, kw_only=True):
+    """Arguments of memory_search."""
+
+    query: Annotated[str, Meta(min_length=1, description="what to look for, in plain words")]
+    limit: Annotated[int, Meta(ge=1, le=50)] = 8
+    project: Project = ""
+    since: Annotated[str, Meta(description="only memories from this ISO 8601 date on")] = ""
+    until: Annotated[str, Meta(description="only memories up to and including this date")] = ""
+    max_tokens: Budget = 1500
+    explain: Annotated[bool, Meta(description="say of each how it was found")] = False
+
+
+class GetMany(Arguments, kw_only=True):
+    """Arguments of memory_get."""
+
+    ids: Annotated[Ids, Meta(min_length=1)]
+    project: Project = ""
+    max_tokens: Budget = 4000
+
+
+class Change(Arguments, kw_only=True):
+    """Arguments of memory_update."""
+
+    id: Id
+    content: Annotated[str, Meta(description="the new text")] = ""
+    feedback: Annotated[
+        Literal["useful", "useless"] | UnsetType,
+        Meta(description="whether it helped; it ranks higher or lower from then on"),
+    ] = UNSET
+    project: Project = ""
+
+
+class Forget(Arguments, kw_only=True):
+    """Arguments of memory_forget."""
+
+    ids: Ids = []
+    query: Annotated[str, Meta(description="instead of ids: show what this finds, to choose from")] = ""
+    dry_run: Annotated[bool, Meta(description="only show what would be forgotten")] = True
+    project: Project = ""
+
+
+class Context(Arguments, kw_only=True):
+    """Arguments of memory_context."""
+
+    task: Annotated[str, Meta(min_length=1, description="what is to be done, in plain words")]
+    max_tokens: Budget = 800
+    project: Project = ""
+
+
+class OneQuery(Arguments, kw_only=True):
+    """Arguments of search."""
+
+    query: Annotated[str, Meta(min_length=1)]
+
+
+class OneId(Arguments, kw_only=True):
+    """Arguments of fetch."""
+
+    id: Id
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+class Saved(Struct, kw_only=True):
+    """Outcome of memory_save; `merged` means that it was known already."""
+
+    id: str
+    outcome: Literal["created", "merged"]
+    namespace: str
+    disagrees_with: list[str] = []
+
+
+class Found(Struct, kw_only=True, omit_defaults=True):
+    """A memory, its text on one line and shortened where it is long; `date` is the day it came in.
+
+    `namespace` is left out where it is the one asked for, and `/` for what all projects share.
+    """
+
+    id: str
+    date: str
+    kind: str
+    source: str
+    text: str
+    namespace: str = ""
+    score: float = 0.0
+    disagrees_with: list[str] = []
+    why: str = ""
+
+
+class FoundMany(Struct, kw_only=True):
+    """Outcome of memory_search, best first. `omitted` were found and did not fit into the budget."""
+
+    memories: list[Found]
+    omitted: int = 0
+
+
+class Whole(Struct, kw_only=True, omit_defaults=True):
+    """A memory with its whole text, unless `cut_from` says how many characters it has."""
+
+    id: str
+    date: str
+    updated: str
+    kind: str
+    namespace: str
+    source: str
+    content: str
+    tags: list[str] = []
+    expires: str = ""
+    superseded_by: str = ""
+    cut_from: int = 0
+
+
+class GotMany(Struct, kw_only=True):
+    """Outcome of memory_get. `problems` says of which ids nothing is shown, and why."""
+
+    memories: list[Whole]
+    problems: list[str] = []
+
+
+class Updated(Struct, kw_only=True):
+    """Outcome of memory_update; `operations` are what `memctl undo` takes back."""
+
+    id: str
+    operations: list[int]
+
+
+class ForgottenMany(Struct, kw_only=True):
+    """Outcome of memory_forget: the memories that went, or would; `operation` is what `memctl undo` takes back."""
+
+    dry_run: bool
+    memories: list[Found]
+    operation: int | None = None
+
+
+class Page(Struct, kw_only=True):
+    """One result of search."""
+
+    id: str
+    title: str
+    url: str
+
+
+class Pages(Struct, kw_only=True):
+    """Outcome of search."""
+
+    results: list[Page]
+
+
+class Document(Struct, kw_only=True):
+    """Outcome of fetch."""
+
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: dict[str, str] = {}
+
+
+# Schemas --------------------------------------------------------------------------------------------------------------
+
+
+def schema(shape: type[Struct]) -> dict[str, Any]:
+    """Return the JSON Schema of a struct, an object at its root."""
+    _, parts = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
+    root = _plain(parts.pop(shape.__name__))
+    return {**root, "$defs": {name: _plain(part) for name, part in parts.items()}} if parts else root
+
+
+def _plain(part: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what only names our classes, and give choices a type: some hosts want one."""
+    kept = {name: value for name, value in part.items() if name not in ("title", "description")}
+    for field in kept.get("properties", {}).values():
+        if "enum" in field:
+            field["type"] = "string"
+    return kept
+
+
+def taken(shape: type[S], given: Mapping[str, Any] | None) -> S:
+    """Return the arguments of a tool: null counts as left out, digits in quotes as a number. Raise `Invalid`."""
+    present = {name: value for name, value in (given or {}).items() if value is not None}
+    try:
+        return msgspec.convert(present, shape, strict=False)
+    except msgspec.ValidationError as error:
+        names = ", ".join(shape.__struct_fields__)
+        raise Invalid(f"The arguments do not fit: {error}; there are {names}.") from None
