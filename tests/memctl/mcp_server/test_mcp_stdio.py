@@ -69,7 +69,8 @@ def test_replies_are_printed_when_the_input_has_ended(process: Any) -> None:
 
 
 def test_input_that_ends_without_a_request_is_no_error() -> None:
-    assert (piped().returncode, piped().stdout) == (0, b"")
+    done = piped()
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_the_list_of_tools_needs_no_daemon_and_a_call_without_one_is_the_tools_error(folder: Path) -> None:
@@ -84,6 +85,7 @@ def test_the_list_of_tools_needs_no_daemon_and_a_call_without_one_is_the_tools_e
     assert not (folder / "s").exists()
 
 
+@pytest.mark.slow
 def test_the_first_call_starts_the_daemon(folder: Path) -> None:
     (folder / "config.toml").write_text('[model]\nname = "none"\nfetch = false\n')
     done = piped(*HELLO, request(2, "memory_save", content="the first"), request(3, "memory_save", content="x"))
@@ -97,6 +99,7 @@ def test_the_first_call_starts_the_daemon(folder: Path) -> None:
         subprocess.run([*MCP[:-1], "down", "--no-autostart"], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_a_daemon_that_cannot_start_is_the_tools_error_and_says_why(folder: Path) -> None:
     (folder / "config.toml").write_text("nonsense = 1\n")
     done = piped(*HELLO, request(2, "memory_search", query="x"))
@@ -146,6 +149,7 @@ def test_only_messages_reach_standard_output_and_a_broken_line_is_passed_over() 
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_it_without_a_traceback() -> None:
     reading, writing = os.pipe()
     server = subprocess.Popen(MCP, stdin=subprocess.PIPE, stdout=writing, stderr=subprocess.PIPE)
