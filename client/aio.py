@@ -17,6 +17,7 @@ from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.exchange import (
     BROKEN,
     BrokenStream,
+    broke_twice,
     decode_reply,
     encode_call,
     error_of,
@@ -107,13 +108,13 @@ class AsyncClient(Methods):
         data = encode_call(call, request_id)
         try:
             return await self._send(request_id, data, on_progress)
-        except BrokenStream:
-            if type(call) not in READS:
+        except BrokenStream as broken:
+            if broken.heard and type(call) not in READS:
                 raise Unavailable(BROKEN) from None
         try:
             return await self._send(request_id, data, on_progress)
         except BrokenStream as broken:
-            raise Unavailable(f"The connection to the daemon broke twice: {broken}.") from None
+            raise Unavailable(broke_twice(broken, call)) from None
 
     async def _send(self, request_id: int, data: bytes, on_progress: OnProgress | None) -> Reply:
         stream = await self._connected()
@@ -122,6 +123,8 @@ class AsyncClient(Methods):
     async def _connected(self) -> "_Stream":
         async with self._connecting:
             if self._stream is None or self._stream.is_closed():
+                if self._stream:
+                    await self._stream.end()
                 await self.close()
                 self._stream = await self._connect()
             return self._stream
@@ -201,6 +204,10 @@ class _Stream:
         """Tell whether the stream has ended, also when the event loop has not noticed yet."""
         return self._receiving.done() or self._reader.at_eof() or bool(self._ended.poll(0))
 
+    async def end(self) -> None:
+        """Take what the daemon still said before it ended the stream: replies to other calls, its farewell."""
+        await asyncio.wait([self._receiving])
+
     async def close(self) -> None:
         self._writer.close()
         self._receiving.cancel()
@@ -227,10 +234,12 @@ class _Stream:
 
     async def _receive(self) -> None:
         """Hand each reply to its call until the stream ends; whoever waits then gets the reason."""
-        failure: Exception = BrokenStream("the daemon closed the connection")
+        reason, heard = "the daemon closed the connection", False
+        failure: Exception | None = None
         frames = FrameReader()
         try:
             while data := await self._reader.read(262144):
+                heard = True
                 for payload in frames.feed(data):
                     reply = decode_reply(payload)
                     if is_greeting(reply):
@@ -242,13 +251,13 @@ class _Stream:
         except MemorydError as error:
             failure = error
         except OSError as error:
-            failure = BrokenStream(str(error))
+            reason = str(error)
         except asyncio.CancelledError:
             failure = Unavailable("The client was closed before the reply.")
             raise
         finally:
             for waiting in self._waiting.values():
-                waiting.fail(failure)
+                waiting.fail(failure or BrokenStream(reason, heard))
 
     def _deliver(self, reply: Reply) -> None:
         waiting = self._waiting.get(reply.id)

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+import memoryd
 from memoryd.client.errors import BadFrame, Busy, Invalid, MemorydError, error_for
 from memoryd.client.frames import frame
 from memoryd.client.protocol import (
@@ -12,8 +13,10 @@ from memoryd.client.protocol import (
     MAX_INTEGER,
     PROGRESS,
     PROTOCOL_VERSION,
+    READS,
     Authenticate,
     Call,
+    Hello,
     Progress,
     Reply,
     Request,
@@ -29,10 +32,20 @@ BROKEN = "The connection broke before the reply; the change may or may not have 
 
 
 class BrokenStream(Exception):
-    """The stream to the daemon ended or failed before the reply."""
+    """The stream to the daemon ended or failed before the reply.
+
+    `heard` tells whether the daemon ever said anything on it. It answers the greeting before it begins the first call,
+    so a call on a stream that stayed silent was not carried out.
+    """
+
+    def __init__(self, reason: str, heard: bool) -> None:
+        super().__init__(reason)
+        self.heard = heard
 
 
-GREETING_ID = MAX_INTEGER  # no call's: it goes ahead of the first one, and nobody waits for its reply alone
+# No calls': the greeting goes ahead of the first one, and nobody waits for its replies alone.
+TOKEN_ID = MAX_INTEGER
+HELLO_ID = MAX_INTEGER - 1
 
 _encoder = msgspec.msgpack.Encoder()
 _reply_decoder = msgspec.msgpack.Decoder(Reply)
@@ -58,15 +71,16 @@ def encode_call(call: Call[Any], request_id: int) -> bytes:
 
 
 def greeting(token: str) -> bytes:
-    """Return the frame that goes ahead of the first call of a connection: it presents the token, if there is one."""
-    return encode_call(Authenticate(token=token), GREETING_ID) if token else b""
+    """Return what goes ahead of the first call of a connection: the client's version and the token, if there is one."""
+    hello = encode_call(Hello(version=memoryd.__version__), HELLO_ID)
+    return hello + encode_call(Authenticate(token=token), TOKEN_ID) if token else hello
 
 
 def is_greeting(reply: Reply) -> bool:
-    """Tell whether a reply is that to the greeting; raise the error when the token was refused."""
-    if reply.id != GREETING_ID:
+    """Tell whether a reply is one to the greeting; raise the error when the token was refused."""
+    if reply.id not in (HELLO_ID, TOKEN_ID):
         return False
-    if reply.kind == ERROR:
+    if reply.kind == ERROR and reply.id == TOKEN_ID:
         raise error_of(reply)
     return True
 
@@ -98,6 +112,13 @@ def retry_after_s(error: MemorydError) -> float | None:
     """Return when to send a refused call again, None when that makes no sense: whoever says so has done nothing."""
     delay_ms = error.data.get("retry_after_ms", 50 if isinstance(error, Busy) else None)
     return delay_ms / 1000 if isinstance(delay_ms, int | float) else None
+
+
+def broke_twice(broken: BrokenStream, call: Call[Any]) -> str:
+    """Return the sentence for a call whose second connection broke as well."""
+    if broken.heard and type(call) not in READS:
+        return BROKEN
+    return f"The connection to the daemon broke twice: {broken}."
 
 
 def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T:

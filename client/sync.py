@@ -18,6 +18,7 @@ from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.exchange import (
     BROKEN,
     BrokenStream,
+    broke_twice,
     decode_reply,
     encode_call,
     greeting,
@@ -117,13 +118,13 @@ class Client(Methods):
         data = encode_call(call, next(self._ids))
         try:
             return self._send(self._take(), data, on_progress)
-        except BrokenStream:
-            if type(call) not in READS:
+        except BrokenStream as broken:
+            if broken.heard and type(call) not in READS:
                 raise Unavailable(BROKEN) from None
         try:
             return self._send(self._connect(), data, on_progress)
         except BrokenStream as broken:
-            raise Unavailable(f"The connection to the daemon broke twice: {broken}.") from None
+            raise Unavailable(broke_twice(broken, call)) from None
 
     def _send(self, connection: "_Connection", data: bytes, on_progress: OnProgress | None) -> Reply:
         try:
@@ -172,6 +173,7 @@ class _Connection:
 
     def __init__(self, address: str, timeout_s: float, greeting: bytes) -> None:
         self._greeting = greeting  # goes out with the first call
+        self._heard = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._reader = FrameReader()
         try:
@@ -195,8 +197,9 @@ class _Connection:
         """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
         self._send(self._greeting + data, timeout_s)
         self._greeting = b""
+        received = b""  # what came behind the last reply is read first: it may be the daemon's farewell
         while True:
-            for payload in self._reader.feed(self._receive(timeout_s)):
+            for payload in self._reader.feed(received):
                 reply = decode_reply(payload)
                 if is_greeting(reply):
                     continue
@@ -204,6 +207,7 @@ class _Connection:
                     return reply
                 if on_progress:
                     on_progress(event)
+            received = self._receive(timeout_s)
 
     def _send(self, data: bytes, timeout_s: float) -> None:
         self._socket.settimeout(timeout_s)
@@ -211,10 +215,10 @@ class _Connection:
             self._socket.sendall(data)
         except TimeoutError:
             raise TimedOut(f"The daemon did not take the call within {timeout_s:g} s.") from None
-        except BrokenPipeError:
+        except (BrokenPipeError, ConnectionResetError):
             pass  # the daemon may have said why before it closed: read on
         except OSError as error:
-            raise BrokenStream(str(error)) from None
+            raise BrokenStream(str(error), self._heard) from None
 
     def _receive(self, timeout_s: float) -> bytes:
         try:
@@ -222,9 +226,10 @@ class _Connection:
         except TimeoutError:
             raise TimedOut(f"The daemon did not reply within {timeout_s:g} s.") from None
         except OSError as error:
-            raise BrokenStream(str(error)) from None
+            raise BrokenStream(str(error), self._heard) from None
         if not received:
-            raise BrokenStream("the daemon closed the connection")
+            raise BrokenStream("the daemon closed the connection", self._heard)
+        self._heard = True
         return received
 
     def is_open(self) -> bool:

@@ -5,10 +5,10 @@ memoryd [--data-dir DIR] [--socket PATH] [--config FILE] [--log-level LEVEL]
 
 import argparse
 import asyncio
+import faulthandler
 import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ import msgspec
 import memoryd
 from memoryd.client import paths
 from memoryd.client.errors import MemorydError
-from memoryd.daemon import config, listen, log, notify
+from memoryd.daemon import config, listen, log, notify, watchdog
 
 if TYPE_CHECKING:
     from memoryd.daemon.core.core import Core
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
 _MODEL_LIMIT_S = 5.0
 _PREDECESSOR_LIMIT_S = 10.0
+_HELD_LIMIT_S = 60.0  # the same where the socket is there already: clients wait in its queue
 
 logger = logging.getLogger("memoryd.daemon")
 
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the daemon until it is told to stop; return the exit code."""
     given = _parser().parse_args(arguments)
     log.set_up(given.log_level)
+    faulthandler.enable()  # the watchdog's SIGABRT leaves in the log where each thread was
     # Read when numpy is loaded, below. Its own threads would do a job's matrix products at the priority of searches.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if find_spec("apsw") is None or find_spec("onnxruntime") is None:
             raise MemorydError("The daemon's parts are not installed; run: pip install 'memoryd[daemon]'")
-        _serve(given, settings)
+        return _serve(given, settings)
     except MemorydError as error:
         logger.error("%s", error.message)
         notify.starter(given.ready_fd, error.message)
@@ -58,7 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logger.critical("the daemon failed", exc_info=True)
         notify.starter(given.ready_fd, f"It failed: {type(error).__name__}: {error}")
         return 1
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,13 +73,15 @@ def _parser() -> argparse.ArgumentParser:
         "--clock", metavar="FILE", type=Path, help="take a file's modification time for now: demonstrations, tests"
     )
     parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--listener-fd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"memoryd {memoryd.__version__}")
     return parser
 
 
-def _serve(given: argparse.Namespace, settings: config.Config) -> None:
+def _serve(given: argparse.Namespace, settings: config.Config) -> int:
+    """Start the parts, serve, stop the parts; return the exit code, unless this process becomes the next daemon."""
     from memoryd import models
-    from memoryd.daemon import dispatch, handlers  # noqa: F401
+    from memoryd.daemon import dispatch, handlers, succession  # noqa: F401
     from memoryd.daemon.clock import clock_of
     from memoryd.daemon.core.core import Core, make_private
     from memoryd.daemon.embedding.api import Models
@@ -99,17 +102,16 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
         socket_lock = socket_path.with_name(socket_path.name + ".lock")
         # A client starts a daemon when none answers: one that is just ending may still hold the locks.
         wait_s = _PREDECESSOR_LIMIT_S if given.ready_fd is not None else 0.0
+        if listen.is_passed() or given.listener_fd is not None:
+            wait_s = _HELD_LIMIT_S
         stack.callback(os.close, listen.lock(socket_lock, f"the socket {socket_path}", wait_s))
         stack.callback(os.close, listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s))
         choice = Models(settings.embedding_api, models.load)
         core = Core(folder, settings, models_folder, choice.load, fetch, clock_of(given.clock) if given.clock else time)
         stack.callback(core.close)
         stack.callback(choice.close)
-        listener = listen.passed_socket()
-        if listener is None:
-            listener = listen.listening_socket(socket_path)
-            stack.callback(socket_path.unlink, missing_ok=True)
-        stack.callback(listener.close)
+        listener = listen.listener_at(socket_path, given.listener_fd)
+        stack.callback(listener.socket.close)
         core.start()
         judge = Judge(core)
         stack.callback(judge.close)
@@ -117,14 +119,18 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> None:
         thinker = Thinker(core)
         stack.callback(thinker.close)
         thinker.start()
-        asyncio.run(_run(core, settings, listener, given.ready_fd))
+        restarting = asyncio.run(_run(core, settings, listener, given.ready_fd))
+        heir = listener.socket.dup() if restarting and not listener.held else None
     logger.info("stopped")
+    if heir:
+        succession.become_successor(heir)
+    return succession.RESTART if restarting else 0
 
 
-async def _run(core: "Core", settings: config.Config, listener: socket.socket, ready_fd: int | None) -> None:
-    """Serve until a signal or a Shutdown call, then drain."""
+async def _run(core: "Core", settings: config.Config, listener: listen.Listener, ready_fd: int | None) -> bool:
+    """Serve until a signal or a call says to stop, then drain; return whether a successor is to follow."""
     from memoryd.daemon.lifecycle.runner import Runner
-    from memoryd.daemon.server import Server
+    from memoryd.daemon.server import FAREWELL, Server
     from memoryd.daemon.workspaces.watching import Watchers
 
     stopping = asyncio.Event()
@@ -133,10 +139,12 @@ async def _run(core: "Core", settings: config.Config, listener: socket.socket, r
         loop.add_signal_handler(number, stopping.set)
     runner = Runner(core)
     runner.start()
-    server = Server(core, settings.server, listener, stopping.set, runner)
+    server = Server(core, settings.server, listener.socket, stopping.set, runner)
     await server.start()
-    logger.info("ready: socket %s, data %s, pid %d", listener.getsockname(), core.folder, os.getpid())
+    logger.info("ready: socket %s, data %s, pid %d", listener.path, core.folder, os.getpid())
     notify.systemd("READY=1")
+    every_s = watchdog.interval_s()
+    beating = asyncio.create_task(watchdog.pulse(every_s, core.store.silent_s)) if every_s else None
     # The socket answers from now on. Whoever started the daemon is told once the model is there too, so that its first
     # search is not by words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
@@ -152,6 +160,11 @@ async def _run(core: "Core", settings: config.Config, listener: socket.socket, r
     core.workspaces.stopping.set()  # a long pass is interrupted; calls that read single files are still answered
     await server.stop()
     await asyncio.to_thread(watchers.close)
+    if beating:
+        beating.cancel()
+    if not server.restarting:
+        listen.retire(listener, FAREWELL)
+    return server.restarting
 
 
 async def _scheduled(server: "Server", settings: config.JobsConfig, stopping: asyncio.Event) -> "Scheduler | None":

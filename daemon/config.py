@@ -30,6 +30,12 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_connections: Annotated[Count, Meta(description="open connections")] = 512
     slow_reader_s: Annotated[Duration, Meta(description="a client that reads no reply for so long is dropped")] = 10.0
     drain_s: Annotated[Duration, Meta(description="time for the calls under way at a stop")] = 10.0
+    restart_for_upgrade: Annotated[
+        bool, Meta(description="restart when a newer version was installed and a client of it connects")
+    ] = True
+    restart_after_s: Annotated[Duration, Meta(description="a daemon younger than that does not restart by itself")] = (
+        10.0
+    )
 
 
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from memoryd.client.protocol import METHODS, Call, Connected, MethodStats, Progress, method_name
+from memoryd.client.protocol import METHODS, Call, Connected, MethodStats, Progress, Welcome, method_name
 from memoryd.daemon import access
 from memoryd.daemon.core import privacy
 from memoryd.daemon.core.core import Core
@@ -39,7 +39,7 @@ class Context(NamedTuple):
 
 
 class ServerFacts(NamedTuple):
-    """What status and stats tell of the server, and how to end it."""
+    """What status and stats tell of the server, how to end it, how it greets a client of a version."""
 
     started_at: float
     socket: str
@@ -48,6 +48,8 @@ class ServerFacts(NamedTuple):
     queued: Callable[[], dict[str, int]]
     methods: Callable[[], dict[str, MethodStats]]
     stop: Callable[[], None]
+    restart: Callable[[], None]
+    welcome: Callable[[str], Welcome]
 
 
 Handler = Callable[[Context, Any], Any]

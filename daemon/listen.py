@@ -1,4 +1,4 @@
-"""The listening socket: taken from systemd or made here, and who may own it.
+"""The listening socket: taken from systemd or a predecessor or made here, who may own it, how it is given up.
 
 Single instance: the daemon holds an exclusive lock beside the socket and one in the data directory for its whole life.
 Whoever holds the socket's lock may remove a stale socket file, since no living daemon can own it.
@@ -9,7 +9,9 @@ import os
 import socket
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
 
@@ -39,14 +41,24 @@ def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
             time.sleep(_LOCK_PAUSE_S)
 
 
+def is_passed() -> bool:
+    """Tell whether systemd passed a socket to this process (LISTEN_FDS)."""
+    return os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1"
+
+
 def passed_socket() -> socket.socket | None:
-    """Return the socket that systemd passed (LISTEN_FDS), None when there is none."""
-    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS") != "1":
+    """Return the socket that systemd passed, None when there is none."""
+    if not is_passed():
         return None
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
         os.environ.pop(name, None)
-    os.set_inheritable(_FIRST_PASSED_FD, False)
-    listener = socket.socket(fileno=_FIRST_PASSED_FD)
+    return inherited_socket(_FIRST_PASSED_FD)
+
+
+def inherited_socket(descriptor: int) -> socket.socket:
+    """Return the listening socket that this process was started with."""
+    os.set_inheritable(descriptor, False)
+    listener = socket.socket(fileno=descriptor)
     if listener.family != socket.AF_UNIX:
         raise Invalid("The passed socket is not a Unix socket; memoryd does not listen on the network.")
     return listener
@@ -67,6 +79,46 @@ def listening_socket(path: Path) -> socket.socket:
     finally:
         os.umask(before)
     return listener
+
+
+class Listener(NamedTuple):
+    """A listening socket. One that a service manager holds is its to remove; of our own, `inode` tells the file."""
+
+    socket: socket.socket
+    path: Path
+    held: bool
+    inode: int
+
+
+def listener_at(path: Path, inherited: int | None) -> Listener:
+    """Return the socket to serve: a service manager's, a predecessor's (its number is `inherited`) or a new one."""
+    passed = passed_socket()
+    found = passed or (inherited_socket(inherited) if inherited is not None else listening_socket(path))
+    place = Path(found.getsockname())
+    return Listener(found, place, passed is not None, _inode(place))
+
+
+def retire(listener: Listener, farewell: bytes) -> None:
+    """Give the socket up. Of our own, the file goes first, then whoever waits in the queue is told."""
+    with listener.socket:
+        if listener.held:
+            return
+        if listener.inode == _inode(listener.path):  # else another daemon or service manager has its own there by now
+            listener.path.unlink()
+        listener.socket.setblocking(False)
+        with suppress(OSError):  # until nobody waits, which is an error too
+            while True:
+                waiting, _ = listener.socket.accept()
+                with waiting, suppress(OSError):
+                    waiting.setblocking(False)
+                    waiting.send(farewell)
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.lstat().st_ino
+    except OSError:
+        return 0
 
 
 def _remove_stale(path: Path) -> None:

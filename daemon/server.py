@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
 from memoryd.client.frames import FrameReader
-from memoryd.client.protocol import Call, Connected, Progress, method_name
+from memoryd.client.protocol import Call, Connected, Progress, Welcome, method_name
 from memoryd.daemon import access, envelope
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
@@ -28,6 +28,7 @@ from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.meters import Meters
 from memoryd.daemon.peer import Peer, peer_of, process_name
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
+from memoryd.daemon.succession import Succession
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,9 @@ class Server:
         self.meters = Meters()
         self.connections: set[Connection] = set()
         self.leaving: set[Connection] = set()
-        self.draining = False
+        self.draining = self.restarting = False
+        self._stop, self._succession = stop, Succession(core.store, config)
+        self._started_at = time.monotonic()
         self._listener = listener
         self._lanes = {
             "interactive": Lane("interactive", config.workers, config.max_queued),
@@ -59,23 +62,31 @@ class Server:
             "control": Lane("control", 1, config.max_queued),
         }
         self.facts = ServerFacts(
-            started_at=time.monotonic(),
+            started_at=self._started_at,
             socket=str(listener.getsockname()),
             connections=lambda: len(self.connections),
             clients=lambda: [connection.told() for connection in self.connections.copy()],
             queued=self._queued,
             methods=self.meters.read,
             stop=stop,
+            restart=self._restart,
+            welcome=self._welcome,
         )
         self._asyncio_server: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Begin to accept connections."""
         self.loop = asyncio.get_running_loop()
-        self._asyncio_server = await self.loop.create_unix_server(lambda: Connection(self), sock=self._listener)
+        # Its unix variant removes the socket's file at the end from Python 3.13 on, whoever it belongs to. A duplicate,
+        # since asyncio closes what it is given: clients that come during the drain wait in the queue of the other one.
+        self._asyncio_server = await self.loop.create_server(lambda: Connection(self), sock=self._listener.dup())
 
     async def stop(self) -> None:
-        """Accept no more, let the calls under way finish within `drain_s`, close."""
+        """Take no more connections, let the calls under way finish within `drain_s`, close.
+
+        Each client is told before its stream ends, once it waits for nothing: so one that sends a call at this very
+        moment knows that it was not carried out, and sends it again to the successor.
+        """
         self.draining = True
         if self._asyncio_server:
             self._asyncio_server.close()
@@ -84,13 +95,24 @@ class Server:
         while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
             await asyncio.sleep(_POLL_S)
         for connection in list(self.connections):
-            connection.close()
+            connection.part()
         while self.connections and time.monotonic() < give_up_at:  # replies on their way out
             await asyncio.sleep(_POLL_S)
         for connection in [*self.connections, *self.leaving]:
             connection.abort()
         for lane in self._lanes.values():
             await asyncio.to_thread(lane.close)
+
+    def _restart(self) -> None:
+        """Give way to a successor, from the next call on."""
+        self.draining = self.restarting = True
+        self._stop()
+
+    def _welcome(self, version: str) -> Welcome:
+        found = self._succession.welcome(version, time.monotonic() - self._started_at)
+        if found.restarting and not self.draining:
+            self._restart()
+        return found
 
     def perform(self, call: Call[R]) -> R:
         """Carry out a call of the daemon's own, on the calling thread; wait for its result."""
@@ -183,9 +205,11 @@ class Connection(asyncio.Protocol):
             token=self._caller.name,
         )
 
-    def close(self) -> None:
-        """Close after what is written has gone out."""
+    def part(self) -> None:
+        """Close after what is written has gone out; say farewell unless a call is under way, whose end is not known."""
         if self._transport:
+            if not self.in_flight:
+                self._write(FAREWELL)
             self._transport.close()
 
     def _dismiss(self, reason: MemorydError) -> None:
@@ -246,9 +270,9 @@ class Connection(asyncio.Protocol):
         try:
             request = envelope.request_of(payload)
             request_id = request.id
+            if self._server.draining:  # before all else: the successor may know what this daemon does not
+                raise stopping()
             call = access.admit(envelope.call_of(request), self._caller, self._server.core.tokens)
-            if self._server.draining:
-                raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
         except MemorydError as error:
             self._refuse(request_id, error)
             return
@@ -315,3 +339,11 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport and not self._transport.is_closing() and self not in self._server.leaving:
             self._transport.write(data)
+
+
+def stopping() -> Unavailable:
+    """Return what calls and connections are told from the beginning of a stop on; nothing was done for them."""
+    return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
+
+
+FAREWELL = envelope.refusal(0, stopping())

@@ -143,12 +143,15 @@ from memoryd.client.protocol.search import (
 )
 from memoryd.client.protocol.service import (
     GetStatus,
+    Hello,
     ModelState,
+    Restart,
     Shutdown,
     Status,
     UseModel,
     Verification,
     Verify,
+    Welcome,
 )
 from memoryd.client.protocol.sessions import CompleteTask, EndSession, SessionEnded
 from memoryd.client.protocol.statistics import (
@@ -273,6 +276,7 @@ __all__ = [
     "GraphPart",
     "GraphRegroup",
     "GraphTopics",
+    "Hello",
     "History",
     "Hit",
     "Hits",
@@ -331,6 +335,7 @@ __all__ = [
     "RemovedLines",
     "Reply",
     "Request",
+    "Restart",
     "ResumeJob",
     "RevokeToken",
     "Role",
@@ -381,6 +386,7 @@ __all__ = [
     "Verify",
     "Vote",
     "Watching",
+    "Welcome",
     "Why",
     "WhyNot",
     "Workspace",
@@ -422,6 +428,8 @@ METHODS: tuple[type[Call[Any]], ...] = (
     UseModel,
     Verify,
     Shutdown,
+    Restart,
+    Hello,
     Share,
     Authenticate,
     AddToken,
@@ -468,6 +476,7 @@ READS: frozenset[type[Call[Any]]] = frozenset(
         CountTokens,
         GetStatus,
         GetStats,
+        Hello,
         Authenticate,
         ListTokens,
         Jobs,
@@ -488,8 +497,8 @@ READS: frozenset[type[Call[Any]]] = frozenset(
     }
 )
 
-# Answered whatever version the request names, so that a newer memctl can tell an older daemon to end.
-UNVERSIONED: frozenset[str] = frozenset({"status", "shutdown"})
+# Answered whatever version the request names, so that a newer client can tell an older daemon to end or to restart.
+UNVERSIONED: frozenset[str] = frozenset({"status", "shutdown", "restart", "hello"})
 
 
 def method_name(call: type[Call[Any]]) -> str:

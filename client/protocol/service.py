@@ -64,3 +64,26 @@ class Verify(Call[Verification], kw_only=True, frozen=True):
 
 class Shutdown(Call[Done], kw_only=True, frozen=True):
     """Finish the calls under way, write everything down and end the daemon."""
+
+
+class Restart(Call[Done], kw_only=True, frozen=True):
+    """Finish the calls under way and start again from what is installed now, on the same socket: nobody is refused."""
+
+
+class Welcome(Struct, kw_only=True):
+    """Which daemon answers; `installed` is the version on disk where it runs from, which an upgrade made newer."""
+
+    version: str
+    protocol: int
+    installed: str
+    restarting: bool = False
+
+
+class Hello(Call[Welcome], kw_only=True, frozen=True):
+    """Say which version the client is of, ahead of its first call.
+
+    Where a newer version was installed in the place that the daemon runs from, and the client is no older than that,
+    the daemon restarts as `restart` does, so that an upgrade leaves no old code running. Nothing else depends on it.
+    """
+
+    version: str

@@ -10,11 +10,14 @@ from memoryd.client.protocol import (
     PROTOCOL_VERSION,
     Done,
     GetStatus,
+    Hello,
+    Restart,
     Shutdown,
     Status,
     UseModel,
     Verification,
     Verify,
+    Welcome,
 )
 from memoryd.daemon.core import reading
 from memoryd.daemon.dispatch import Context, handles
@@ -97,3 +100,16 @@ def shutdown(context: Context, call: Shutdown) -> Done:
     """End the daemon after the calls under way."""
     context.server.stop()
     return Done(message="stopping")
+
+
+@handles(Restart, lane="inline")
+def restart(context: Context, call: Restart) -> Done:
+    """Start again on the same socket after the calls under way."""
+    context.server.restart()
+    return Done(message="restarting")
+
+
+@handles(Hello, lane="inline")
+def hello(context: Context, call: Hello) -> Welcome:
+    """Greet a client, which may be the first one of a newer version."""
+    return context.server.welcome(call.version)

@@ -97,6 +97,10 @@ class Store:
         """Return how many jobs wait for the writer."""
         return self._writer.waiting()
 
+    def silent_s(self) -> float:
+        """Return for how long the writer has not got on with what it does."""
+        return self._writer.silent_s()
+
     def setting(self, name: str) -> str | None:
         """Return a setting of this database."""
         with self.reading() as connection:

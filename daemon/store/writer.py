@@ -9,6 +9,7 @@ transaction touched are brought up to date by the writer itself, whatever statem
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
@@ -23,6 +24,7 @@ Committed = Callable[[apsw.Connection, set[int], set[int]], None]
 
 MAX_BATCH = 256
 MAX_WAITING = 2048
+_STEPS = 1_000_000  # of SQLite's machine between two signs of life: some 20 ms
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,8 @@ class Writer:
         self._touched: set[int] = set()  # rows of memories that the present transaction has changed
         self._texts: set[int] = set()  # those whose entry in full text is another
         connection.set_update_hook(self._note)
+        self._moved_at: float | None = None  # when the writer last got on with something; None while it rests
+        connection.set_progress_handler(self._move, _STEPS)
         self._damaged = damaged  # called when a job meets a damaged page or index
         self._jobs: queue.Queue[_Order | None] = queue.Queue(MAX_WAITING)
         self._closing = False
@@ -97,6 +101,11 @@ class Writer:
         """Return how many jobs wait."""
         return self._jobs.qsize()
 
+    def silent_s(self) -> float:
+        """Return for how long the writer has not got on with what it does, 0 while it has nothing to do."""
+        moved_at = self._moved_at
+        return 0.0 if moved_at is None else time.monotonic() - moved_at
+
     def finish(self) -> None:
         """Refuse new jobs, finish those that wait and end the thread."""
         with self._closing_lock:
@@ -108,7 +117,9 @@ class Writer:
         order = self._jobs.get()
         while order is not None:
             batch, order = self._batch(order)
+            self._move()
             self._write(batch)
+            self._moved_at = None
             if order is _NOTHING_YET:
                 order = self._jobs.get()
 
@@ -134,6 +145,7 @@ class Writer:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             for job, future, alone in batch:
+                self._move()
                 outcomes.append((future, job(transaction) if alone else self._attempt(job, transaction)))
             self._connection.execute("COMMIT")
         except Exception as error:
@@ -151,6 +163,11 @@ class Writer:
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
+
+    def _move(self) -> bool:
+        """Note that the writer moves; SQLite asks now and then, and goes on when told False."""
+        self._moved_at = time.monotonic()
+        return False
 
     def _note(self, kind: int, database: str, table: str, row: int) -> None:
         if table == "memories":

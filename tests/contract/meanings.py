@@ -127,6 +127,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "to": "the namespace to share to; the empty text is the root",
         "move": "move them instead of copying them",
     },
+    "Hello": {"version": "the client's version, like 0.2.0"},
     "Authenticate": {"token": "the secret that `add_token` returned, or the owner's"},
     "AddToken": {
         "name": "what to call it in lists and to revoke it by; up to 64 characters",
@@ -383,6 +384,12 @@ MEANINGS: dict[str, dict[str, str]] = {
         "error": "why it is missing or failed",
         "attempts": "failed attempts to load it",
         "reembedding": "how far the change to another model is",
+    },
+    "Welcome": {
+        "version": "version of memoryd that answers",
+        "protocol": "version of the protocol",
+        "installed": "version that a daemon started now would have",
+        "restarting": "it gives way to that one now",
     },
     "Status": {
         "version": "of the daemon",

@@ -24,8 +24,14 @@ sockets and [MessagePack](https://msgpack.org).
 
 Connect a stream socket to the path in `MEMORYD_SOCKET`; if that is not set to `$XDG_RUNTIME_DIR/memoryd/memoryd.sock`;
 if that variable is not set either to `/tmp/memoryd-UID/memoryd.sock` (`TMPDIR` instead of `/tmp` if set), UID being the
-number of the user. Only processes of the daemon's own user are served. There is no greeting: send the first request at
-once. A connection may stay open for any number of calls.
+number of the user. Only processes of the daemon's own user are served. Send the first request at once; a greeting
+(`hello`) is optional and may go ahead of it without waiting for the reply. A connection may stay open for any number of
+calls.
+
+**The end of a connection.** A daemon that stops or restarts refuses calls with `unavailable` and `retry_after_ms`, and
+tells each connection that waits for nothing the same in an error with the id 0 before it closes it. Nothing was done
+for a call that is answered by either: send it again on a new connection, also a call that writes. After a restart the
+new daemon serves the same socket, in whose queue a connection may have to wait for it.
 
 **Tokens** are optional. A connection that presents one with `authenticate`, which may be sent ahead of the first call
 without waiting for its reply, is bound to the token's namespace and role from then on. A call that names no namespace

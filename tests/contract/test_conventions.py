@@ -20,6 +20,7 @@ from memoryd.daemon.dispatch import HANDLERS
 SOURCES = Path(protocol.__file__).resolve().parent.parent
 
 WRITES = {"add", "add_many", "update", "tag", "delete", "undo", "use_model", "verify", "shutdown"} | {
+    "restart",
     "share",
     "feedback",
     "add_token",

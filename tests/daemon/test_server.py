@@ -248,6 +248,7 @@ def test_a_stop_answers_the_calls_under_way_and_refuses_new_ones(start_daemon: S
         assert other.ask({"method": "status"}, 3)[2:4] == ["unavailable", "The daemon is stopping."]
         daemon.embedder.gate.set()
         assert (wire.receive() or [])[:2] == [0, 1]
+        assert (wire.receive() or [])[:3] == [1, 0, "unavailable"]  # nothing after this was carried out
         assert wire.receive() is None
     daemon.stop()
     with pytest.raises(Unavailable):

@@ -11,7 +11,7 @@ import msgspec
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.frames import FrameReader, frame
-from memoryd.client.protocol import METHODS, Call
+from memoryd.client.protocol import METHODS, Call, Hello, Welcome
 
 
 class Outcome(NamedTuple):
@@ -51,6 +51,8 @@ class FakeDaemon:
     def answer(self, payload: bytes) -> bytes:
         _, number, raw = self._decoder.decode(payload)
         call = self._call_decoder.decode(raw)
+        if isinstance(call, Hello):
+            return msgspec.msgpack.encode([0, number, Welcome(version="0.1.0", protocol=1, installed="0.1.0")])
         self.calls.append(call)
         reply = self.replies[type(call)]
         reply = reply() if callable(reply) else reply

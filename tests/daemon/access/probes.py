@@ -251,6 +251,8 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.UseModel: _once(protocol.UseModel(name="words")),
     protocol.Verify: _once(protocol.Verify(), protocol.Verify(repair=True)),
     protocol.Shutdown: _once(protocol.Shutdown()),
+    protocol.Restart: _once(protocol.Restart()),
+    protocol.Hello: _once(protocol.Hello(version="0.0.1"), protocol.Hello(version="99")),
     protocol.AddToken: _once(protocol.AddToken(name="spy", namespace=BETA)),
     protocol.RevokeToken: _once(protocol.RevokeToken(name="beta"), protocol.RevokeToken(name="nobody")),
     protocol.RunJob: _once(protocol.RunJob(name="sweep", dry_run=True), protocol.RunJob(name="sweep")),

@@ -1,0 +1,92 @@
+"""How the daemon gives way to its successor: when an upgrade calls for one, and how it takes over the socket.
+
+The listening socket outlives the daemon, so whoever connects meanwhile waits in its queue and is not refused. Where a
+service manager holds it (systemd), the daemon ends with `RESTART` and is started again. Else the process becomes the
+successor (exec): same process id, same arguments, the socket passed by its number.
+"""
+
+import logging
+import os
+import re
+import socket
+import sys
+from pathlib import Path
+
+import memoryd
+from memoryd.client.protocol import PROTOCOL_VERSION, Welcome
+from memoryd.daemon.config import ServerConfig
+from memoryd.daemon.store.store import Store
+
+RESTART = 75  # exit code; the unit names it in RestartForceExitStatus
+OPTION = "--listener-fd"
+_ONE_START_ONLY = ("--ready-fd", OPTION)
+_TRIED = "restarted_for"  # setting: the version that a restart was to bring, until it did
+
+log = logging.getLogger(__name__)
+
+
+class Succession:
+    """Says whether a client's greeting means that a newer version is to take over. Called on the event loop."""
+
+    def __init__(self, store: Store, config: ServerConfig) -> None:
+        self._store, self._config = store, config
+        self._tried = store.setting(_TRIED) or ""
+        if self._tried == memoryd.__version__:
+            store.set_setting(_TRIED, "")
+            self._tried = ""
+
+    def welcome(self, client: str, uptime_s: float) -> Welcome:
+        """Return the answer to a client of a version; `restarting` is what the caller has to see to.
+
+        A version is tried once: if the restart did not bring it, another one would not either.
+        """
+        found = installed()
+        due = newer(found, memoryd.__version__) and not newer(found, client) and found != self._tried
+        restarting = due and self._config.restart_for_upgrade and uptime_s >= self._config.restart_after_s
+        if restarting:
+            log.info("memoryd %s was installed and %s runs: restarting", found, memoryd.__version__)
+            self._tried = found
+            self._store.set_setting(_TRIED, found)
+        return Welcome(version=memoryd.__version__, protocol=PROTOCOL_VERSION, installed=found, restarting=restarting)
+
+
+def installed() -> str:
+    """Return the version that a daemon started now would have: what is on disk where this one was loaded from."""
+    try:
+        text = Path(memoryd.__file__).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):  # being replaced at this moment, or gone
+        return memoryd.__version__
+    found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
+    return found.group(1) if found else memoryd.__version__
+
+
+def newer(one: str, other: str) -> bool:
+    """Tell whether one release is newer than another; what follows the numbers (rc1, dev3) does not count."""
+    return _release(one) > _release(other)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    found = re.match(r"\d+(\.\d+)*", version)
+    numbers = [int(number) for number in found.group().split(".")] if found else []
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def become_successor(listener: socket.socket) -> None:
+    """Replace this process by a new daemon that serves the same socket. Everything else must be closed by now."""
+    words = _without(sys.orig_argv[1:], _ONE_START_ONLY)
+    os.set_inheritable(listener.fileno(), True)
+    os.execv(sys.executable, [sys.executable, *words, OPTION, str(listener.fileno())])
+
+
+def _without(words: list[str], options: tuple[str, ...]) -> list[str]:
+    """Return a command line without these options, each of which has a value."""
+    kept: list[str] = []
+    for at, word in enumerate(words):
+        if word in options or word.startswith(tuple(f"{option}=" for option in options)):
+            continue
+        if at and words[at - 1] in options:
+            continue
+        kept.append(word)
+    return kept
