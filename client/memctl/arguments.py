@@ -48,19 +48,26 @@ def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     if name is None:
         _top_parser().parse_args(rest)
         raise Usage("which command? `memctl --help` lists them.")
+    command, parser = command_of(name)
+    return command, parser.parse_args(rest)
+
+
+def command_of(name: str) -> tuple[Command, Parser]:
+    """Return a command and its parser."""
     module = import_module(f"memoryd.client.memctl.{COMMANDS[name].module}")
     command: Command = module.COMMANDS[name]
     parser = Parser(f"memctl {name}", _sentence(COMMANDS[name].help), _examples(command))
     command.configure(parser)
     add_global_options(parser)
-    parser.usage = " ".join([parser.prog, *map(_place, parser._get_positional_actions()), "[options]"])
-    return command, parser.parse_args(rest)
+    places = [_place(action) for action in parser._get_positional_actions() if action.help != argparse.SUPPRESS]
+    parser.usage = " ".join([parser.prog, *places, "[options]"])
+    return command, parser
 
 
 def split(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     """Return the command's name and the words without it; raise `Usage` for an unknown one."""
     rest = list(argv)
-    first = _next_word(rest, 0)
+    first = next_word(rest, 0)
     if first is None:
         return None, rest
     name = rest.pop(first)
@@ -69,7 +76,7 @@ def split(argv: Sequence[str]) -> tuple[str | None, list[str]]:
         if name not in COMMANDS or " " in name:
             raise Usage(f"{name!r} is not a command; `memctl --help` lists them.")
         return name, rest
-    second = _next_word(rest, first)
+    second = next_word(rest, first)
     if second is None and {"-h", "--help"} & set(rest):
         say(f"usage: memctl {name} {{{','.join(choices)}}} …\n{summary(name)}")
         raise SystemExit(0)
@@ -80,7 +87,7 @@ def split(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")
 
 
-def _next_word(argv: Sequence[str], start: int) -> int | None:
+def next_word(argv: Sequence[str], start: int) -> int | None:
     """Return where the next word is that is neither an option nor the value of a global one."""
     at = start
     while at < len(argv) and argv[at] != "--":

@@ -109,6 +109,9 @@ GROUPS: dict[str, dict[str, Row]] = {
         "config show": Row("config", "the settings in force"),
         "config path": Row("config", "where the configuration file is"),
     },
+    "Shell": {
+        "completion": Row("completion", "a script that completes memctl's words in bash, zsh or fish"),
+    },
     "Trying out and measuring": {
         "demo": Row("demo", "three agents share a memory, in a temporary folder"),
         "bench eval": Row("bench", "measure retrieval quality on a data set of questions"),

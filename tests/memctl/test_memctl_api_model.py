@@ -58,8 +58,8 @@ def test_a_daemon_works_with_a_model_behind_an_api(folder: Path, url: str, memct
         used = memctl("model", "use", "openai:another")
         assert used.out == f"Model in use: openai:another, ready, {WORDS.dimensions} dimensions.\n"
         assert memctl("search", "Valkey", "--json").json[0]["content"] == "We use Valkey as the cache"
-        findings = {found["name"]: found for found in memctl("doctor", "model", "embedding key", "--json").json}
-        assert "embedding key" not in findings, "one on this machine needs none"
+        findings = {found["name"]: found for found in memctl("doctor", "model", "embedding-key", "--json").json}
+        assert "embedding-key" not in findings, "one on this machine needs none"
         assert findings["model"]["state"] == "ok"
     finally:
         assert running.stop() == 0
@@ -84,8 +84,8 @@ def api_status(fake: FakeDaemon, folder: Path) -> Status:
 
 
 def key_finding(memctl: Memctl) -> Any:
-    findings = {found["name"]: found for found in memctl("doctor", "model", "embedding key", "--json").json}
-    return findings.get("embedding key")
+    findings = {found["name"]: found for found in memctl("doctor", "model", "embedding-key", "--json").json}
+    return findings.get("embedding-key")
 
 
 def test_doctor_mentions_a_missing_key(
@@ -105,6 +105,6 @@ def test_doctor_mentions_a_missing_key(
 
 def test_doctor_shows_what_the_api_says(memctl: Memctl, fake: FakeDaemon, api_status: Status) -> None:
     api_status.model.error = "The embedding model's server answered 401: no key"
-    found = {found["name"]: found for found in memctl("doctor", "model", "embedding key", "--json").json}["model"]
+    found = {found["name"]: found for found in memctl("doctor", "model", "embedding-key", "--json").json}["model"]
     assert (found["state"], "401" in found["message"]) == ("warn", True)
     assert "[embedding_api]" in found["fix"]

@@ -43,7 +43,7 @@ def spoil(path: Path, *statements: str) -> None:
 
 
 def test_a_whole_database_is_told_so(doctor: Doctor, resting: Path) -> None:
-    found = doctor("database", "schema", "size", "free pages", "clock")
+    found = doctor("database", "schema", "size", "free-pages", "clock")
     assert found["database"]["message"] == "opens, 0 memories"
     assert {finding["state"] for finding in found.values()} == {"ok"}
     assert sorted(path.name for path in resting.parent.iterdir()) == [FILE_NAME], "looking leaves nothing behind"
@@ -100,7 +100,7 @@ def test_a_file_that_is_large_for_what_it_holds_is_told(
 def test_a_file_that_is_mostly_empty_is_told(doctor: Doctor, resting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "FREE_BYTES", 1_000_000)
     spoil(resting, "CREATE TABLE large AS SELECT zeroblob(2000000) x", "DROP TABLE large")
-    found = doctor("free pages")["free pages"]
+    found = doctor("free-pages")["free-pages"]
     assert found["state"] == "warn"
     assert "2.0 MB of the file are empty" in found["message"]
 
@@ -113,8 +113,8 @@ def test_a_long_write_ahead_log_is_folded(
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM memories").fetchone()  # nothing can be folded while it reads
         spoil(own.data / FILE_NAME, "CREATE TABLE large AS SELECT randomblob(20000000) x")
-        assert doctor("write-ahead log")["write-ahead log"]["state"] == "warn"
-    assert doctor("write-ahead log", "--fix", "--yes")["write-ahead log"]["mended"] is True
+        assert doctor("write-ahead-log")["write-ahead-log"]["state"] == "warn"
+    assert doctor("write-ahead-log", "--fix", "--yes")["write-ahead-log"]["mended"] is True
 
 
 @pytest.mark.usefixtures("daemon")
@@ -127,9 +127,9 @@ def test_memories_from_the_future_are_told(doctor: Doctor, memctl: Memctl) -> No
 
 
 def test_a_database_with_another_model_than_the_settings_is_told(doctor: Doctor, resting: Path) -> None:
-    assert "model choice" not in doctor("model choice"), "a new database has none"
+    assert "model-choice" not in doctor("model-choice"), "a new database has none"
     spoil(resting, "INSERT INTO settings (name, value) VALUES ('model', 'static')")
-    found = doctor("model choice")["model choice"]
+    found = doctor("model-choice")["model-choice"]
     assert (found["state"], found["fix"]) == ("warn", "memctl model use all-MiniLM-L6-v2")
 
 
@@ -141,9 +141,9 @@ def test_many_vectors_of_other_models_are_told(doctor: Doctor, resting: Path, mo
         "INSERT INTO vec_embeddings (model, text_hash, vector) SELECT id, randomblob(32), x'00' FROM models",
         "INSERT INTO vec_embeddings (model, text_hash, vector) VALUES (2, x'01', x'00')",
     )
-    assert doctor("old vectors")["old vectors"]["message"] == "1 vector of static"
+    assert doctor("old-vectors")["old-vectors"]["message"] == "1 vector of static"
     monkeypatch.setattr(models, "MANY_VECTORS", 1)
-    assert doctor("old vectors")["old vectors"]["message"] == "2 vectors of mini are kept, static is in use"
+    assert doctor("old-vectors")["old-vectors"]["message"] == "2 vectors of mini are kept, static is in use"
 
 
 # Copies --------------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_a_late_copy_is_made(doctor: Doctor, memctl: Memctl, own: Any) -> None:
     memctl("add", "one")
     memctl("jobs", "run", "backup")
     [copy] = (own.data / "backups").iterdir()
-    assert doctor("backup", "backup opens")["backup opens"]["message"] == f"{copy.name} opens and holds 1 memory"
+    assert doctor("backup", "backup-opens")["backup-opens"]["message"] == f"{copy.name} opens and holds 1 memory"
     earlier = copy.with_name("memoryd-20260101T000000Z.sqlite")
     copy.rename(earlier)
     os.utime(earlier, (time.time() - 10 * 86400,) * 2)
@@ -179,10 +179,10 @@ def test_a_copy_that_does_not_open_is_told(doctor: Doctor, resting: Path) -> Non
     copy = resting.parent / "backups" / "memoryd-20260101T000000Z.sqlite"
     copy.parent.mkdir()
     shutil.copy(resting, copy)
-    assert doctor("backup opens")["backup opens"]["state"] == "ok"
+    assert doctor("backup-opens")["backup-opens"]["state"] == "ok"
     assert list(copy.parent.iterdir()) == [copy], "looking leaves nothing behind"
     copy.write_bytes(b"nonsense" * 1000)
-    assert "cannot be read" in doctor("backup opens")["backup opens"]["message"]
+    assert "cannot be read" in doctor("backup-opens")["backup-opens"]["message"]
     with copy.open("wb") as file:
         file.write(resting.read_bytes()[: 8 * 4096] + os.urandom(8 * 4096) + resting.read_bytes()[16 * 4096 :])
-    assert "is damaged" in doctor("backup opens")["backup opens"]["message"]
+    assert "is damaged" in doctor("backup-opens")["backup-opens"]["message"]

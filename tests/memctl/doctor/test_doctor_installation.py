@@ -17,7 +17,7 @@ def test_missing_packages_of_the_daemon_are_told(doctor: Doctor, monkeypatch: py
     monkeypatch.setattr("memoryd.client.memctl.local.find_spec", lambda name: None)
     found = doctor()
     assert found["installation"]["fix"] == "pip install 'memoryd[daemon]'"
-    assert {"packages", "configuration", "model files"}.isdisjoint(found), "nothing can be told of them"
+    assert {"packages", "configuration", "model-files"}.isdisjoint(found), "nothing can be told of them"
 
 
 def test_packages_that_are_missing_or_too_old_are_told(

@@ -77,19 +77,19 @@ def test_a_socket_that_others_may_use_is_made_private(doctor: Doctor, folder: Pa
 def test_a_socket_that_a_killed_daemon_left_is_removed(doctor: Doctor, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(folder / "s"))
-    found = doctor("stale socket")["stale socket"]
+    found = doctor("stale-socket")["stale-socket"]
     assert (found["state"], found["fix"]) == ("warn", f"rm -f {folder / 's'}")
-    mended = doctor("stale socket", "--fix", "--yes")["stale socket"]
+    mended = doctor("stale-socket", "--fix", "--yes")["stale-socket"]
     assert (mended["mended"], mended["message"]) == (True, "nothing is left of it")
     (folder / "s").write_text("a file")
-    assert "is not a socket" in doctor("stale socket", "--fix", "--yes")["stale socket"]["message"]
+    assert "is not a socket" in doctor("stale-socket", "--fix", "--yes")["stale-socket"]["message"]
     assert (folder / "s").exists(), "it may be anybody's"
 
 
 def test_a_daemon_with_other_data_is_told(doctor: Doctor, alive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doctor("data folder")["data folder"]["state"] == "ok"
+    assert doctor("data-folder")["data-folder"]["state"] == "ok"
     monkeypatch.setenv("MEMORYD_DATA_DIR", "/elsewhere")
-    found = doctor("data folder")["data folder"]
+    found = doctor("data-folder")["data-folder"]
     assert (found["state"], found["fix"]) == ("warn", f"export MEMORYD_DATA_DIR={alive.data}")
 
 
@@ -127,9 +127,9 @@ def test_a_low_limit_of_open_files_is_told(doctor: Doctor, alive: Any) -> None:
     before = resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE)
     try:
         resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE, (256, before[1]))
-        found = doctor("open files")["open files"]
+        found = doctor("open-files")["open-files"]
         resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE, (4096, before[1]))
-        assert doctor("open files")["open files"]["state"] == "ok"
+        assert doctor("open-files")["open-files"]["state"] == "ok"
     finally:
         resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE, before)
     assert found["state"] == "warn"
@@ -140,8 +140,8 @@ def test_errors_in_the_log_and_a_long_log_are_told(doctor: Doctor, folder: Path)
     (folder / "data").mkdir()
     log = folder / "data" / "memoryd.log"
     log.write_text('level=info msg=fine\nlevel=error msg="disk on fire"\n')
-    found = doctor("log", "log size")
+    found = doctor("log", "log-size")
     assert (found["log"]["state"], "disk on fire" in found["log"]["message"]) == ("warn", True)
-    assert found["log size"]["state"] == "ok"
+    assert found["log-size"]["state"] == "ok"
     os.truncate(log, 300_000_000)
-    assert doctor("log size")["log size"]["fix"] == f"truncate --size 0 {log}"
+    assert doctor("log-size")["log-size"]["fix"] == f"truncate --size 0 {log}"

@@ -31,8 +31,8 @@ def test_a_configuration_that_is_wrong_is_explained(doctor: Doctor, folder: Path
 def test_a_configuration_that_others_may_change_is_closed(doctor: Doctor, folder: Path) -> None:
     (folder / "config.toml").touch()
     (folder / "config.toml").chmod(0o666)
-    assert doctor("configuration file")["configuration file"]["state"] == "fail"
-    assert doctor("configuration file", "--fix", "--yes")["configuration file"]["mended"] is True
+    assert doctor("configuration-file")["configuration-file"]["state"] == "fail"
+    assert doctor("configuration-file", "--fix", "--yes")["configuration-file"]["mended"] is True
     assert (folder / "config.toml").stat().st_mode & 0o777 == 0o644
 
 
@@ -40,12 +40,12 @@ def test_settings_that_are_not_in_force_yet_are_told_and_taken(doctor: Doctor, m
     (folder / "config.toml").write_text('[model]\nname = "none"\nfetch = false\n')
     try:
         first = memctl("up", "--json").json["pid"]
-        assert doctor("in force")["in force"]["state"] == "ok"
+        assert doctor("in-force")["in-force"]["state"] == "ok"
         os.utime(folder / "config.toml", (time.time() + 1,) * 2)
-        found = doctor("in force")["in force"]
+        found = doctor("in-force")["in-force"]
         assert (found["state"], found["fix"]) == ("warn", "memctl down; memctl up")
         os.utime(folder / "config.toml")
-        assert doctor("in force", "--fix", "--yes")["in force"]["mended"] is True
+        assert doctor("in-force", "--fix", "--yes")["in-force"]["mended"] is True
         assert memctl("status", "--json").json["pid"] != first
     finally:
         memctl("down")
@@ -55,8 +55,8 @@ def test_a_key_that_others_may_read_is_made_private(doctor: Doctor, folder: Path
     (folder / "key").write_text("x")
     (folder / "key").chmod(0o644)
     (folder / "config.toml").write_text(f'[llm]\nkey_file = "{folder}/key"\n')
-    assert doctor("key files")["key files"]["fix"] == f"chmod 0600 {folder}/key"
-    assert doctor("key files", "--fix", "--yes")["key files"]["mended"] is True
+    assert doctor("key-files")["key-files"]["fix"] == f"chmod 0600 {folder}/key"
+    assert doctor("key-files", "--fix", "--yes")["key-files"]["mended"] is True
 
 
 class _Server(http.server.BaseHTTPRequestHandler):
@@ -85,7 +85,7 @@ def test_a_language_model_that_does_not_answer_is_told(
 ) -> None:
     def state(text: str) -> tuple[str, str]:
         (folder / "config.toml").write_text(text)
-        found = doctor("language model")["language model"]
+        found = doctor("language-model")["language-model"]
         return found["state"], found["message"]
 
     good = f'[llm]\nurl = "{url}"\nmodel = "m"\n'
@@ -103,7 +103,7 @@ def test_a_language_model_that_often_fails_is_told(doctor: Doctor, told: FakeDae
     stats = told.replies[GetStats]
     usage = LlmUsage(model="m", requests=10, answers=9, failures=1, last_error="too slow")
     told.replies[GetStats] = msgspec.structs.replace(stats, llm=usage)
-    assert doctor("llm answers")["llm answers"]["state"] == "ok"
+    assert doctor("llm-answers")["llm-answers"]["state"] == "ok"
     told.replies[GetStats] = msgspec.structs.replace(stats, llm=msgspec.structs.replace(usage, failures=5))
-    found = doctor("llm answers")["llm answers"]
+    found = doctor("llm-answers")["llm-answers"]
     assert (found["state"], found["message"]) == ("warn", "5 of 10 questions failed, the latest: too slow")

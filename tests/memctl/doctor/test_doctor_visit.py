@@ -82,7 +82,7 @@ def test_doctor_works_when_everything_is_broken(doctor: Doctor, folder: Path) ->
     (folder / "data" / "memoryd.sqlite").write_bytes(b"nonsense" * 1000)
     (folder / "s").write_text("a file")
     states = {name: finding["state"] for name, finding in doctor().items()}
-    broken = ("configuration", "daemon", "stale socket", "data", "database")
+    broken = ("configuration", "daemon", "stale-socket", "data", "database")
     assert {states[name] for name in broken} == {"fail"}
 
 

@@ -122,12 +122,12 @@ def test_tokens_that_nobody_uses_are_told(doctor: Doctor, told: FakeDaemon) -> N
 
 
 def test_tokens_that_nobody_has_to_present_are_told(doctor: Doctor, memctl: Memctl, alive: Any) -> None:
-    assert "tokens required" not in doctor("tokens required")
+    assert "tokens-required" not in doctor("tokens-required")
     memctl("token", "add", "alpha", "--namespace", "acme")
     try:
-        assert doctor("tokens required")["tokens required"]["state"] == "warn"
+        assert doctor("tokens-required")["tokens-required"]["state"] == "warn"
         alive.config.write_text(f"{alive.config.read_text()}\n[access]\nrequire_token = true\n")
-        assert doctor("tokens required")["tokens required"]["state"] == "ok"
+        assert doctor("tokens-required")["tokens-required"]["state"] == "ok"
     finally:
         alive.config.write_text(alive.config.read_text().replace("[access]\nrequire_token = true\n", ""))
         memctl("token", "revoke", "alpha")

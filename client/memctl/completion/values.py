@@ -1,0 +1,120 @@
+"""What a value may be: choices of the parser, paths, and names that daemon, catalogue or memctl know."""
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.link import client_for
+from memoryd.client.protocol import GetStats, List, ListTokens, Workspaces
+from memoryd.client.sync import Client
+
+LIMIT_S = 1.0
+IDS = 30
+ID_DIGITS = 8
+FILE, FOLDER = ":file", ":folder"  # the shell completes paths better than anybody else
+PATHS = (FILE, FOLDER)
+
+
+class Word(NamedTuple):
+    """A word that may be typed, and what it means."""
+
+    text: str
+    about: str = ""
+
+    def after(self, begin: str) -> "Word":
+        """Return the word behind what is typed already; a path stays what it is."""
+        return self if self.text in PATHS else Word(begin + self.text, self.about)
+
+
+def of(action: argparse.Action, command: str, args: argparse.Namespace) -> list[Word]:
+    """Return what the value of an argument of a command may be, nothing where it may be anything."""
+    if action.choices:
+        return [Word(str(choice)) for choice in action.choices]
+    source = SOURCES.get(_kind(action, command))
+    try:
+        return source(args) if source else []
+    except (MemorydError, OSError):
+        return []
+
+
+def _kind(action: argparse.Action, command: str) -> str:
+    """Return the kind of a value, which the parsers tell by what they call it in their help."""
+    if action.dest in ("session", "plan", "last"):  # called ID, and no memory's
+        return ""
+    if action.metavar == "NAME" and not action.option_strings:
+        return f"NAME of {command.split()[0]}"
+    return str(action.metavar)
+
+
+def _asked(args: argparse.Namespace, question: Callable[[Client], list[Word]]) -> list[Word]:
+    """Return what a running daemon answers; none is started for it."""
+    args.timeout = min(args.timeout, LIMIT_S)
+    with client_for(args, autostart=False) as client:
+        return question(client)
+
+
+def _namespaces(args: argparse.Namespace) -> list[Word]:
+    def question(client: Client) -> list[Word]:
+        counts = client.call(GetStats(reach="all")).by_namespace
+        return [Word(name, f"{number:,} memories") for name, number in counts.items() if name]
+
+    return _asked(args, question)
+
+
+def _ids(args: argparse.Namespace) -> list[Word]:
+    def question(client: Client) -> list[Word]:
+        return [Word(memory.id[:ID_DIGITS], memory.content) for memory in client.call(List(limit=IDS, reach="all"))]
+
+    return _asked(args, question)
+
+
+def _workspaces(args: argparse.Namespace) -> list[Word]:
+    return _asked(args, lambda client: [Word(space.namespace, space.root) for space in client.call(Workspaces())])
+
+
+def _tokens(args: argparse.Namespace) -> list[Word]:
+    return _asked(args, lambda client: [Word(token.name, token.namespace) for token in client.call(ListTokens())])
+
+
+def _jobs(args: argparse.Namespace) -> list[Word]:
+    return _asked(args, lambda client: [Word(job.name, job.about) for job in client.jobs().jobs])
+
+
+def _models(args: argparse.Namespace) -> list[Word]:
+    import msgspec
+
+    from memoryd.client.memctl.local import output_of
+
+    listed = msgspec.json.decode(output_of("memoryd.models", ["list", "--json"]))
+    return [Word(row["name"], row["description"]) for row in listed]
+
+
+def _shells(args: argparse.Namespace) -> list[Word]:
+    from memoryd.client.memctl.completion import SHELLS
+
+    return [Word(shell) for shell in SHELLS]
+
+
+def _checks(args: argparse.Namespace) -> list[Word]:
+    from memoryd.client.memctl.doctor.checks import AREAS, CHECKS
+
+    areas = [Word(area, f"{len(checks)} checks") for area, checks in AREAS.items()]
+    return areas + [Word(name, str(check.__doc__)) for name, check in CHECKS.items()]
+
+
+SOURCES: dict[str, Callable[[argparse.Namespace], list[Word]]] = {
+    "FILE": lambda args: [Word(FILE)],
+    "PATH": lambda args: [Word(FILE)],
+    "DIR": lambda args: [Word(FOLDER)],
+    "NS": _namespaces,
+    "ID": _ids,
+    "WORKSPACE": _workspaces,
+    "W": _workspaces,
+    "PLACE": _workspaces,
+    "CHECK": _checks,
+    "SHELL": _shells,
+    "NAME of jobs": _jobs,
+    "NAME of model": _models,
+    "NAME of token": _tokens,
+}
