@@ -5,34 +5,34 @@
     with Client(namespace=("acme", "api")) as memory:
         memory.add("We use Valkey, not Redis", type="decision")
 
-`AsyncClient` is the same with await; it is loaded on first use, so that `Client` costs no asyncio.
+`AsyncClient` is the same with await. Each name is loaded on first use: a hook of an agent, which runs at every prompt,
+needs none of them, and `Client` no asyncio.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from memoryd.client.errors import (
-    AmbiguousId,
-    BadFrame,
-    Busy,
-    Conflict,
-    Forbidden,
-    Internal,
-    Invalid,
-    MemorydError,
-    ModelUnavailable,
-    NotFound,
-    StorageFailed,
-    TimedOut,
-    Unauthenticated,
-    Unavailable,
-    UnknownMethod,
-    VersionMismatch,
-)
-from memoryd.client.protocol import Hit, Hits, Memory, NewMemory
-from memoryd.client.sync import Client
-
 if TYPE_CHECKING:
     from memoryd.client.aio import AsyncClient
+    from memoryd.client.errors import (
+        AmbiguousId,
+        BadFrame,
+        Busy,
+        Conflict,
+        Forbidden,
+        Internal,
+        Invalid,
+        MemorydError,
+        ModelUnavailable,
+        NotFound,
+        StorageFailed,
+        TimedOut,
+        Unauthenticated,
+        Unavailable,
+        UnknownMethod,
+        VersionMismatch,
+    )
+    from memoryd.client.protocol import Hit, Hits, Memory, NewMemory
+    from memoryd.client.sync import Client
 
 __all__ = [
     "AmbiguousId",
@@ -59,10 +59,19 @@ __all__ = [
     "VersionMismatch",
 ]
 
+_PROTOCOL = dict.fromkeys(("Hit", "Hits", "Memory", "NewMemory"), "protocol")
+_ELSEWHERE = {"AsyncClient": "aio", "Client": "sync", **_PROTOCOL}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "AsyncClient":
-        from memoryd.client.aio import AsyncClient
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return AsyncClient
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'errors')}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -68,6 +68,7 @@ from memoryd.client.protocol import (
     Redacted,
     Remember,
     RemoveWorkspace,
+    ResetSession,
     ResumeJob,
     RunJob,
     RunningSummary,
@@ -349,6 +350,11 @@ def end_session(session: str) -> EndSession:
     return EndSession(session=session)
 
 
+def reset_session(session: str) -> ResetSession:
+    """Say that a session has lost what contexts gave it, as by a compaction: the next ones may give it again."""
+    return ResetSession(session=session)
+
+
 def complete_task(outcome: str, output: str, *, task: str = "", session: str = "", **fields: Any) -> CompleteTask:
     """Keep what came of a task: `completed`, `failed`, `partial` or `cancelled`, and its output or why it failed."""
     return _built(CompleteTask, outcome=outcome, output=output, task=task, session=session, **fields)
@@ -519,8 +525,8 @@ def index_workspace(workspace: str | None = None, *, force: bool = False) -> Ind
 
 def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool = False, **fields: Any) -> GetContext:
     """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
-    nothing is relevant. A `session` is given nothing twice, unless it is `fresh`. `fields` are filters, `compact` and
-    `deadline_ms`."""
+    nothing is relevant. A `session` is given nothing twice, unless it is `fresh`. `fields` are filters, `opening`,
+    `compact` and `deadline_ms`."""
     return _built(GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **_query_fields(fields))
 
 
@@ -587,6 +593,7 @@ class Methods:
     job_history = method(job_history)
     observe = method(observe)
     end_session = method(end_session)
+    reset_session = method(reset_session)
     complete_task = method(complete_task)
     turns = method(turns)
     skipped = method(skipped)

@@ -1,8 +1,9 @@
 """memctl: the admin command of memoryd.
 
 One module per group of commands, imported when one of its commands is used: a search from a shell hook must cost no
-more than it needs, so nothing here imports asyncio, subprocess, json or uuid on that way. Standard library, msgspec and
-the client only.
+more than it needs, so nothing here imports asyncio, subprocess, json or uuid on that way. A hook of an agent runs at
+every prompt: it takes a way of its own from here on, without the parser and the protocol's classes. Standard library,
+msgspec and the client only.
 
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 no daemon answers, 130 interrupted, 141 nobody reads the output.
 """
@@ -12,62 +13,35 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from memoryd.client.errors import MemorydError, Unavailable
-from memoryd.client.memctl.arguments import Usage, parse
-from memoryd.client.memctl.output import complain
-
-DONE, ERROR, USAGE, NO_DAEMON, INTERRUPTED, NO_READER = 0, 1, 2, 3, 130, 141
-
 
 def main() -> NoReturn:
     """Run memctl with the process's arguments and end the process."""
+    _import_msgspec()
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
+        from memoryd.client.memctl.hooks import process
+
+        process.main(sys.argv[2:])
     code = run(sys.argv[1:])
     sys.stderr.flush()
     os._exit(code)  # taking the interpreter down module by module costs 10 ms and frees nothing that matters
 
 
+def _import_msgspec() -> None:
+    """Import msgspec without typing_extensions, which it takes where that is installed.
+
+    All that it takes from there is in `typing` since Python 3.11, and that import is more than half of msgspec's own.
+    """
+    if "typing_extensions" in sys.modules:
+        return
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules["typing_extensions"]
+
+
 def run(argv: Sequence[str]) -> int:
     """Carry out one command and return its exit code; every failure is one sentence on stderr."""
-    try:
-        code = _carry_out(list(argv))
-        if sys.stdout:
-            sys.stdout.flush()
-        return code
-    except Usage as error:
-        return complain(str(error), USAGE)
-    except Unavailable as error:
-        return complain(error.message, NO_DAEMON)
-    except MemorydError as error:
-        return complain(error.message, ERROR)
-    except KeyboardInterrupt:
-        return complain("Interrupted.", INTERRUPTED)
-    except BrokenPipeError:
-        _forget_output()
-        return NO_READER
-    except OSError as error:
-        return complain(_os_sentence(error), ERROR)
-    except Exception as error:
-        if sys.flags.dev_mode:
-            raise
-        name = type(error).__name__
-        return complain(f"Unexpected {name}: {error} (`python -X dev -m memoryd.client.memctl …` shows where).", ERROR)
+    from memoryd.client.memctl.running import run
 
-
-def _carry_out(argv: list[str]) -> int:
-    try:
-        command, args = parse(argv)
-        return command.run(args) or DONE
-    except SystemExit as leaving:  # argparse, after --help and --version
-        return int(leaving.code or 0)
-
-
-def _os_sentence(error: OSError) -> str:
-    reason = error.strerror or str(error)
-    return f"{os.fsdecode(error.filename)}: {reason}." if error.filename else f"{reason}."
-
-
-def _forget_output() -> None:
-    """Point stdout at nothing, so that a flush at exit does not fail again."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
+    return run(argv)

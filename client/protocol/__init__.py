@@ -153,7 +153,7 @@ from memoryd.client.protocol.service import (
     Verify,
     Welcome,
 )
-from memoryd.client.protocol.sessions import CompleteTask, EndSession, SessionEnded
+from memoryd.client.protocol.sessions import CompleteTask, EndSession, ResetSession, SessionEnded
 from memoryd.client.protocol.statistics import (
     LATENCY_LIMITS_S,
     Connected,
@@ -335,6 +335,7 @@ __all__ = [
     "RemovedLines",
     "Reply",
     "Request",
+    "ResetSession",
     "Restart",
     "ResumeJob",
     "RevokeToken",
@@ -447,6 +448,7 @@ METHODS: tuple[type[Call[Any]], ...] = (
     Consolidate,
     Seed,
     EndSession,
+    ResetSession,
     CompleteTask,
     ExportMemories,
     ImportMemories,

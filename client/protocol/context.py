@@ -35,13 +35,16 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     Pinned memories and corrections come first, then decisions, preferences, facts, lessons, notes and recent turns that
     are relevant; of one subject the newest first, what it disagrees with below it. Each line has a date, the beginning
     of the id and the source. A `session` is not given the same text twice; `fresh` says that it has lost what it was
-    given, as after a compaction. `compact` leaves out the frame and the sources.
+    given, as after a compaction. What was said in the session itself is left out of its contexts. `opening` is for the
+    start of a session, when nobody has said yet what is to be done: the latest summary of a session and what is most
+    important of late go with what is relevant. `compact` leaves out the frame and the sources.
     """
 
     task: str
     max_tokens: Annotated[int, Meta(ge=MIN_CONTEXT_TOKENS, le=MAX_CONTEXT_TOKENS)] = 800
     session: str = ""
     fresh: bool = False
+    opening: bool = False
     compact: bool = False
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
 

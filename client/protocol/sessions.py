@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Scoped
+from memoryd.client.protocol.base import Done, Scoped
 from memoryd.client.protocol.memories import Added
 
 
@@ -19,6 +19,12 @@ class EndSession(Scoped[SessionEnded], kw_only=True, frozen=True):
 
     Without this it happens when the conversation rests. A later summary of the same session replaces this one.
     """
+
+    session: str
+
+
+class ResetSession(Scoped[Done], kw_only=True, frozen=True):
+    """Say that a session has lost what contexts gave it, as by a compaction: the next ones may give it again."""
 
     session: str
 

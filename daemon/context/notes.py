@@ -5,7 +5,9 @@ in, so that a context begins with the same bytes as long as none of these memori
 for the task finds, as far as it is relevant: by meaning above the model's floor, or by most of the task's rare words.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from memoryd.client.protocol import GetContext, Hit, Search
 from memoryd.client.protocol.base import Filtered
@@ -19,6 +21,9 @@ from memoryd.daemon.store.rows import Row
 CORRECTION = "correction"
 CONSIDERED = 40  # hits of the search
 _STANDING = 64  # memories, the latest
+SUMMARY = "session_summary"
+_LATEST, _OPENING = 200, 12  # memories that are considered before there is a task, and that are given
+_FADES_S = 14 * 86400.0  # what is important counts half as much after two weeks
 _MOST_WORDS = 0.5  # share of what the words of a task say that makes up for …
 _NEARLY = 0.15  # … so much less cosine than the floor
 _WORDS_ALONE = 0.4  # the share that does where there is no cosine
@@ -41,6 +46,30 @@ def standing(core: Core, call: GetContext) -> list[Row]:
             f"{where} AND (m.pinned OR m.type = '{CORRECTION}') ORDER BY m.created_at DESC, m.id LIMIT {_STANDING}",
             values,
         )
+
+
+def latest(core: Core, call: GetContext) -> list[Row]:
+    """Return what is worth knowing before there is a task, best first: the last session's summary, then the important
+    of late. Parts of files are left out: agents read those that matter to them anyway."""
+    now = core.clock()
+    where, values = compile_filter(call, core.store.namespaces).where(now)
+    with core.store.reading() as connection:
+        recent = rows.select(
+            connection, f"{where} AND m.tier <> 'documents' ORDER BY m.created_at DESC, m.id LIMIT {_LATEST}", values
+        )
+    summary = next((row for row in recent if row.source == SUMMARY), None)
+    own = call.session or None
+    others = [row for row in recent if row.source != SUMMARY and (own is None or session_of(row) != own)]
+    others.sort(key=lambda row: -row.importance * 0.5 ** ((now - row.created_at) / _FADES_S))
+    return [*([summary] if summary else []), *others[:_OPENING]]
+
+
+def session_of(row: Row) -> str | None:
+    """Return the session that a memory came out of, if any."""
+    if '"session"' not in row.metadata:
+        return None
+    about: dict[str, Any] = msgspec.json.decode(row.metadata)
+    return str(about.get("session", ""))
 
 
 def found(sources: Sources, call: GetContext) -> Found:

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
 from memoryd.client.inert import inert, origin
-from memoryd.client.protocol import ContextText, GetContext
+from memoryd.client.protocol import ContextText, Done, GetContext, ResetSession
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
 from memoryd.daemon.context.counting import Counter, counter
 from memoryd.daemon.context.fitting import Fitted, Layout, fitted
+from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.retrieval import Retrieval, Sources
@@ -35,7 +36,10 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     writer = _Lines(counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
     found, always = chosen.found(sources, call), chosen.standing(core, call)
     standing = [writer.note(row, ALWAYS) for row in always]
-    relevant = _relevant(core, found, {row.id for row in always}, writer)
+    own = "" if call.fresh else call.session
+    relevant = _relevant(core, found, {row.id for row in always}, writer, own)
+    if call.opening:
+        relevant += _opening(core, call, {row.id for row in always} | {note.id for note in relevant}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
     made = fitted(new[0], new[1], call.max_tokens, _layout(core, found.retrieval, relevant, call.compact), writer.by)
     core.effects.note(_mark(call, found.retrieval, made))
@@ -90,11 +94,15 @@ class _Lines:
         return (kept.rsplit(" ", 1)[0] if " " in kept and low < len(text) else kept) + " …"
 
 
-def _relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines) -> list[Note]:
-    """Return the relevant hits as notes, best first; of those that disagree the newest, with the others below it."""
+def _relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines, own: str) -> list[Note]:
+    """Return the relevant hits as notes, best first; of those that disagree the newest, with the others below it.
+
+    What comes out of the session `own` itself is left out: it has that.
+    """
     scores = {hit.id: hit.score for hit in found.hits}
     linked = {hit.id: set(hit.contradicts) for hit in found.hits}
     present = _rows(core, found.retrieval, {*linked, *(id for ids in linked.values() for id in ids)})
+    present = {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
     placed: set[str] = set()
     heads: list[Note] = []
     for row in sorted(present.values(), key=lambda row: (-row.created_at, -row.row)):
@@ -108,6 +116,12 @@ def _relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines) 
         heads.append(lines.note(row, group_of(row.type, row.tier), score, below))
     heads = [note for note in heads if note.id not in always]
     return sorted(heads, key=lambda note: (-note.score, -note.created_at, note.id))
+
+
+def _opening(core: Core, call: GetContext, known: set[str], lines: _Lines) -> list[Note]:
+    """Return what is worth knowing before there is a task as notes, after all that is relevant."""
+    found = [row for row in chosen.latest(core, call) if row.id not in known]
+    return [lines.note(row, group_of(row.type, row.tier), -float(place)) for place, row in enumerate(found, start=1)]
 
 
 def _rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
@@ -138,7 +152,18 @@ def _layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compact: bo
 # Sessions -------------------------------------------------------------------------------------------------------------
 
 
-def _key(call: GetContext) -> str:
+def reset(core: Core, call: ResetSession) -> "Future[Done]":
+    """Forget what a session was given; the future is done when that is on disk."""
+    checks.check_text("session", call.session)
+
+    def job(transaction: Transaction) -> Done:
+        given.forget(transaction.connection, _key(call))
+        return Done(message="Contexts of this session begin anew.")
+
+    return core.store.write(job)
+
+
+def _key(call: GetContext | ResetSession) -> str:
     return f"{call.namespace}\n{call.session}"
 
 

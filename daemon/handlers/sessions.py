@@ -2,7 +2,8 @@
 
 from concurrent.futures import Future
 
-from memoryd.client.protocol import Added, CompleteTask, EndSession, SessionEnded
+from memoryd.client.protocol import Added, CompleteTask, Done, EndSession, ResetSession, SessionEnded
+from memoryd.daemon.context import preparing
 from memoryd.daemon.dispatch import Context, handles
 from memoryd.daemon.lifecycle import tasks, thinking
 
@@ -11,6 +12,12 @@ from memoryd.daemon.lifecycle import tasks, thinking
 def end_session(context: Context, call: EndSession) -> "Future[SessionEnded]":
     """Think about a session now."""
     return thinking.end(context.core, call)
+
+
+@handles(ResetSession)
+def reset_session(context: Context, call: ResetSession) -> "Future[Done]":
+    """Forget what a session was given."""
+    return preparing.reset(context.core, call)
 
 
 @handles(CompleteTask)

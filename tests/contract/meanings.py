@@ -190,6 +190,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "task": "what is to be done, in plain words",
         "session": "the conversation that it is for; empty: none",
         "fresh": "the session has lost what it was given before",
+        "opening": "it is the start of a session: give what matters without a task, too",
         "compact": "without the frame and the sources",
         "max_tokens": "the budget of the text",
         "deadline_ms": "the search stops then with what it has",
@@ -629,6 +630,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "id": "32 lower-case hex digits, for imports and repeated sending; left out: a random one",
     },
     "EndSession": {"session": "the conversation's name, as it was observed under"},
+    "ResetSession": {"session": "the conversation's name, as contexts were asked for with"},
     "SessionEnded": {"waiting": "what is done about it now, in the background: `extract` (facts), `summary`"},
     "CompleteTask": {
         "allow_secrets": "store likely credentials as they are",

@@ -27,6 +27,7 @@ WRITES = {"add", "add_many", "update", "tag", "delete", "undo", "use_model", "ve
     "revoke_token",
     "observe",
     "end_session",
+    "reset_session",
     "complete_task",
     "consolidate",
     "seed",

@@ -264,6 +264,7 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
     protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
     protocol.EndSession: lambda world: _placed(protocol.EndSession, session="talk"),
+    protocol.ResetSession: lambda world: _placed(protocol.ResetSession, session="talk"),
     protocol.Observe: _observe,
     protocol.GraphNodes: _nodes,
     protocol.GraphEdges: _edges,

@@ -1,0 +1,58 @@
+"""One command from its words to its exit code; every failure becomes one sentence on stderr."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from memoryd.client.errors import MemorydError, Unavailable
+from memoryd.client.memctl.arguments import Usage, parse
+from memoryd.client.memctl.output import complain
+
+DONE, ERROR, USAGE, NO_DAEMON, INTERRUPTED, NO_READER = 0, 1, 2, 3, 130, 141
+
+
+def run(argv: Sequence[str]) -> int:
+    """Carry out one command and return its exit code; every failure is one sentence on stderr."""
+    try:
+        code = _carry_out(list(argv))
+        if sys.stdout:
+            sys.stdout.flush()
+        return code
+    except Usage as error:
+        return complain(str(error), USAGE)
+    except Unavailable as error:
+        return complain(error.message, NO_DAEMON)
+    except MemorydError as error:
+        return complain(error.message, ERROR)
+    except KeyboardInterrupt:
+        return complain("Interrupted.", INTERRUPTED)
+    except BrokenPipeError:
+        _forget_output()
+        return NO_READER
+    except OSError as error:
+        return complain(_os_sentence(error), ERROR)
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        name = type(error).__name__
+        return complain(f"Unexpected {name}: {error} (`python -X dev -m memoryd.client.memctl …` shows where).", ERROR)
+
+
+def _carry_out(argv: list[str]) -> int:
+    try:
+        command, args = parse(argv)
+        return command.run(args) or DONE
+    except SystemExit as leaving:  # argparse, after --help and --version
+        return int(leaving.code or 0)
+
+
+def _os_sentence(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{os.fsdecode(error.filename)}: {reason}." if error.filename else f"{reason}."
+
+
+def _forget_output() -> None:
+    """Point stdout at nothing, so that a flush at exit does not fail again."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
