@@ -57,6 +57,12 @@ GROUPS: dict[str, dict[str, Row]] = {
         "forget": Row("notes", "take memories out of their files; delete those of no file"),
         "diff": Row("notes", "what the files hold that the index does not, and the reverse"),
     },
+    "Coding agents": {
+        "hooks install": Row("hooks.commands", "make memoryd known to Claude Code, Codex, Cursor or Gemini CLI"),
+        "hooks uninstall": Row("hooks.commands", "take memoryd out of an agent's configuration"),
+        "hooks status": Row("hooks.commands", "what is installed where, and what waits for the daemon"),
+        "hook": Row("hooks.commands", "what an installed hook runs: an event as JSON on stdin"),
+    },
     "Export and import": {
         "export": Row("export", "all memories as JSON lines, or as a folder of Markdown files"),
         "import": Row("import_", "take memories of an export back in, or those of another system"),
@@ -128,6 +134,7 @@ DEFAULT_VERBS = {
     "config": "show",
     "token": "list",
     "workspace": "list",
+    "hooks": "status",
 }
 
 EXAMPLES = """\

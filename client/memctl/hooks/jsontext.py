@@ -1,0 +1,164 @@
+"""Changes of a JSON text that leave the rest of it as it is, to the byte: members and elements put in and taken out.
+
+The text is never written anew from its values, since that would lose how its owner laid it out. Where something is, the
+decoder of the standard library says; what is put in is indented as the text is. Raises `NotJson` for any other text.
+"""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+Path = tuple[str | int, ...]  # keys of objects, places in arrays
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_INDENT = re.compile(r"\n([ \t]+)\S")
+_decode = json.JSONDecoder().raw_decode
+
+
+class NotJson(Exception):
+    """The text is no JSON, or not of the expected shape; the message says what is wrong, without a full stop."""
+
+
+class Item(NamedTuple):
+    """A member of an object or an element of an array: from where to where it is written, and where its value is."""
+
+    key: str
+    start: int
+    value_at: int
+    end: int
+    value: Any
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from None
+
+
+def with_member(text: str, path: Path, key: str, value: Any) -> str:
+    """Return the text with `key: value` in the object at a path, whose missing objects are made."""
+    found = _at(text, path)
+    if found is None:
+        return with_member(text, path[:-1], str(path[-1]), {key: value})
+    if not isinstance(found.value, dict):
+        raise NotJson(f"{_name(path)} is no object")
+    return _put(text, found.value_at, f"{json.dumps(key)}: ", value)
+
+
+def with_element(text: str, path: Path, value: Any) -> str:
+    """Return the text with a value at the end of the array at a path, which is made where there is none."""
+    found = _at(text, path)
+    if found is None:
+        return with_member(text, path[:-1], str(path[-1]), [value])
+    if not isinstance(found.value, list):
+        raise NotJson(f"{_name(path)} is no array")
+    return _put(text, found.value_at, "", value)
+
+
+def without(text: str, path: Path) -> str:
+    """Return the text without the member or element at a path."""
+    around = _at(text, path[:-1])
+    if around is None or not isinstance(around.value, dict | list):
+        return text
+    items = _items(text, around.value_at)
+    at = next((at for at in reversed(range(len(items))) if path[-1] in (at, items[at].key)), None)
+    if at is None:
+        return text
+    start, end = _cut(text, around.value_at, items, at)
+    return text[:start] + text[end:]
+
+
+def value_at(text: str, path: Path) -> Any:
+    """Return the value at a path, None where there is none."""
+    found = _at(text, path)
+    return None if found is None else found.value
+
+
+def _cut(text: str, opened_at: int, items: list[Item], at: int) -> tuple[int, int]:
+    """Return from where to where an item goes, with one comma and its line."""
+    if len(items) == 1:
+        return opened_at + 1, _skip(text, items[0].end)
+    if at:
+        return items[at - 1].end, items[at].end
+    return items[0].start, items[1].start
+
+
+# Where things are ----------------------------------------------------------------------------------------------------
+
+
+def _at(text: str, path: Path) -> Item | None:
+    """Return what is at a path; of equal keys the last one, as parsers take it. Raise `NotJson` where a key has no
+    object to be in."""
+    start = _skip(text, 0)
+    value, end = _decode(text, start)
+    found = Item("", start, start, end, value)
+    for depth, key in enumerate(path):
+        if not isinstance(found.value, list if isinstance(key, int) else dict):
+            raise NotJson(f"{_name(path[:depth])} is no {'array' if isinstance(key, int) else 'object'}")
+        items = _items(text, found.value_at)
+        named = items[key : key + 1] if isinstance(key, int) else [item for item in items if item.key == key]
+        if not named:
+            return None
+        found = named[-1]
+    return found
+
+
+def _name(path: Path) -> str:
+    return ".".join(map(str, path)) or "the whole"
+
+
+def _items(text: str, opened_at: int) -> list[Item]:
+    """Return the members or elements of the object or array that opens there."""
+    is_object = text[opened_at] == "{"
+    found: list[Item] = []
+    at = _skip(text, opened_at + 1)
+    while text[at] not in "}]":
+        start, key = at, ""
+        if is_object:
+            key, at = _decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
+        value, end = _decode(text, at)
+        found.append(Item(key, start, at, end, value))
+        at = _skip(text, end)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at
+
+
+# Laying out ----------------------------------------------------------------------------------------------------------
+
+
+def _put(text: str, opened_at: int, label: str, value: Any) -> str:
+    """Return the text with `label value` at the end of the object or array that opens there."""
+    items = _items(text, opened_at)
+    if items and "\n" not in text[opened_at : items[-1].start]:  # all of it on one line, and so it stays
+        at = items[-1].end
+        return f"{text[:at]}, {label}{json.dumps(value, ensure_ascii=False)}{text[at:]}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    unit = _unit(text)
+    outer = _margin(text, opened_at)
+    inner = _margin(text, items[-1].start) if items else outer + unit
+    written = json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", newline + inner)
+    if items:
+        at = items[-1].end
+        return f"{text[:at]},{newline}{inner}{label}{written}{text[at:]}"
+    closed_at = _skip(text, opened_at + 1)
+    return f"{text[: opened_at + 1]}{newline}{inner}{label}{written}{newline}{outer}{text[closed_at:]}"
+
+
+def _unit(text: str) -> str:
+    found = _INDENT.search(text)
+    return found[1] if found else "  "
+
+
+def _margin(text: str, at: int) -> str:
+    """Return the blanks with which the line begins that a place is on."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]

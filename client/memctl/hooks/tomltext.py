@@ -1,0 +1,57 @@
+"""A block of lines of our own in a TOML file: put at its end between two marks, and taken out by them.
+
+The rest of the file stays as it is, to the byte. What comes out is parsed: it must say what the file said and the block.
+"""
+
+import re
+import tomllib
+from typing import Any
+
+BEGIN = "# >>> memoryd >>> (memctl hooks uninstall codex takes this out)"
+END = "# <<< memoryd <<<"
+_BLOCK = re.compile(rf"\n?^{re.escape(BEGIN)}\r?\n.*?^{re.escape(END)}\r?\n?", re.MULTILINE | re.DOTALL)
+
+
+class NotToml(Exception):
+    """The text is no TOML, or the block does not fit into it; the message says why, without a full stop."""
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Return what a text says."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise NotToml(str(error)) from None
+
+
+def with_block(text: str, block: str) -> str:
+    """Return the text with the block as its only one of ours; raise `NotToml` where that changes what the rest says."""
+    before = without_block(text)
+    parsed(before)
+    gap = "\n" if before else ""
+    made = f"{before}{gap}{BEGIN}\n{block}{END}\n"
+    said, added = parsed(made), parsed(block)
+    if _subtracted(said, added) != _subtracted(parsed(before), added):
+        raise NotToml("it has something of the same name")
+    return made
+
+
+def without_block(text: str) -> str:
+    """Return the text without our block and the line end that was put before it."""
+    found = _BLOCK.search(text)
+    if found is None:
+        return text
+    head, tail = text[: found.start()], text[found.end() :]
+    gap = "\n" if head and tail and not head.endswith("\n") else ""
+    return f"{head}{gap}{tail}"
+
+
+def _subtracted(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Return what a table says beyond a part of it."""
+    left = {}
+    for key, value in whole.items():
+        if key not in part:
+            left[key] = value
+        elif isinstance(value, dict) and isinstance(part[key], dict) and (deeper := _subtracted(value, part[key])):
+            left[key] = deeper
+    return left
