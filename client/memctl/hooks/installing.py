@@ -17,7 +17,6 @@ from memoryd.client.memctl.hooks.jsontext import parsed as parsed_json
 from memoryd.client.memctl.hooks.parts import Hooks, Part, Server, TomlServer
 from memoryd.client.memctl.hooks.tomltext import NotToml
 
-
 UNFIT = (NotJson, NotToml)  # what a file is that our entries do not fit into
 
 

@@ -1,6 +1,7 @@
 """A block of lines of our own in a TOML file: put at its end between two marks, and taken out by them.
 
-The rest of the file stays as it is, to the byte. What comes out is parsed: it must say what the file said and the block.
+The rest of the file stays as it is, to the byte. What comes out is parsed, and must say what the file said and what the
+block says.
 """
 
 import re

@@ -1,0 +1,22 @@
+"""Write the golden files beside the foreign ones: `FILE.fresh` and `FILE.installed`. Look at the difference then."""
+
+from pathlib import Path
+
+from memoryd.client.memctl.hooks import installing
+from memoryd.client.memctl.hooks.hosts import HOSTS
+
+COMMAND = ["/opt/memory tools/bin/memctl"]
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    for agent in HOSTS:
+        for target in installing.targets(agent, None):
+            foreign = HERE / agent / f"{target.path.name}.foreign"
+            given = installing.text_of(target, foreign.read_bytes())
+            (HERE / agent / f"{target.path.name}.installed").write_bytes(target.added(given, COMMAND).encode())
+            (HERE / agent / f"{target.path.name}.fresh").write_bytes(target.added(target.empty, COMMAND).encode())
+
+
+if __name__ == "__main__":
+    main()

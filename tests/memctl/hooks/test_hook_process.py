@@ -1,0 +1,399 @@
+"""memctl hook: it fails open within its limit whatever happens, and what the daemon was not told comes to it later."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hosting import Agent
+from memoryd.client import Client
+from memoryd.client.memctl.hooks import answering, hosts, spool
+from memoryd.client.memctl.hooks.hosts import EVENTS, HOSTS
+from memoryd.client.protocol import METHODS, AddToken, Call, method_name
+from waiting import wait_until
+from workbench import Process
+
+NOTHING = {"claude-code": "", "codex": "", "cursor": "{}", "gemini": "{}"}
+SAYING = "We decided that deploys of the api are on Tuesdays at 10:00"
+
+
+@pytest.fixture
+def project(folder: Path) -> Path:
+    made = folder / "api"
+    (made / ".git").mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def agent(folder: Path, project: Path) -> Agent:
+    return Agent("claude-code", folder, project)
+
+
+def turns(client: Client) -> list[tuple[str, str, str, str]]:
+    return [(turn.namespace, turn.session, turn.role, turn.content) for turn in client.turns()]
+
+
+def spooled(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "data" / "hooks.spool"
+    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+# Fail open -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize("data", [b"", b"not json", b"[]", b'{"prompt": "\xff"}', b'{"prompt": 1, "session_id": {}}'])
+def test_bad_input_is_answered_with_nothing(name: str, data: bytes, folder: Path, project: Path) -> None:
+    done = Agent(name, folder, project).run("prompt", data)
+    assert done.code == 0
+    assert done.out == ('{"continue":true}' if name == "cursor" else NOTHING[name])
+    assert spooled(folder) == []
+
+
+@pytest.mark.parametrize("words", [[], ["nonsense"], ["prompt", "--agent"], ["prompt", "--agent", "nobody"]])
+def test_a_wrong_command_line_is_said_on_stderr_alone(words: list[str], agent: Agent) -> None:
+    command = [sys.executable, "-m", "memoryd.client.memctl", "hook", *words]
+    done = subprocess.run(command, input=b"{}", capture_output=True, env=agent.environment)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"session-start" in done.stderr
+
+
+def test_help_is_printed_also_for_a_hook(agent: Agent) -> None:
+    command = [sys.executable, "-m", "memoryd.client.memctl", "hook", "--help"]
+    done = subprocess.run(command, capture_output=True, env=agent.environment)
+    assert done.returncode == 0
+    assert b"session-start" in done.stdout
+
+
+def test_without_a_home_and_a_folder_to_be_in_it_still_answers(folder: Path, project: Path) -> None:
+    agent = Agent("gemini", folder, project)
+    agent.environment = {"PATH": os.environ["PATH"], "MEMORYD_SOCKET": str(folder / "s"), "HOME": "/nonexistent"}
+    agent.environment["MEMORYD_DATA_DIR"] = "/proc/nowhere"
+    for event in set(EVENTS) - {hosts.START}:
+        assert (agent.run(event, b'{"cwd": "/gone", "prompt": "deploys"}').out or "{}") == "{}"
+
+
+def test_a_host_that_never_ends_its_input_is_left_in_time(folder: Path, project: Path) -> None:
+    agent = Agent("gemini", folder, project)
+    with subprocess.Popen(
+        agent.command("stop"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=agent.environment,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.read() == b"{}"
+        assert child.wait(10) == 0
+
+
+def test_a_hung_daemon_delays_a_prompt_by_a_second_and_loses_nothing(process: Process, agent: Agent) -> None:
+    assert process.child is not None
+    process.child.send_signal(signal.SIGSTOP)
+    try:
+        done = agent.hook("prompt", prompt=SAYING)
+        assert (done.code, done.out) == (0, "")
+        stopped = agent.hook("stop", last_assistant_message="Noted: Tuesdays at 10:00.")
+        assert (stopped.code, stopped.out) == (0, "")
+        assert len(spooled(process.folder)) == 2
+    finally:
+        process.child.send_signal(signal.SIGCONT)
+    agent.hook("compact")
+    assert spooled(process.folder) == []
+    with process.client() as client:
+        assert sorted(turn[3] for turn in turns(client)) == ["Noted: Tuesdays at 10:00.", SAYING]
+
+
+# Notes and answers ---------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_and_an_answer_are_noted_in_the_namespace_of_the_project(process: Process, agent: Agent) -> None:
+    inner = agent.project / "src"
+    inner.mkdir()
+    agent.hook("prompt", prompt=SAYING, cwd=str(inner))
+    agent.hook("prompt", prompt="/compact")
+    agent.hook("stop", last_assistant_message="I moved the deploy job to Tuesday.")
+    agent.hook("stop", last_assistant_message="I moved the deploy job to Tuesday.")
+    with process.client() as client:
+        assert turns(client) == [
+            ("api", agent.session, "assistant", "I moved the deploy job to Tuesday."),
+            ("api", agent.session, "user", SAYING),
+        ]
+
+
+def test_a_session_is_given_a_memory_once_until_it_is_compacted(process: Process, agent: Agent) -> None:
+    with process.client("api") as client:
+        client.add("Deploys of the api go through the blue pipeline", type="decision")
+    prompt = "how do deploys of the api go through the pipeline?"
+    assert "blue pipeline" in agent.hook("prompt", prompt=prompt).said
+    assert agent.hook("prompt", prompt=prompt).out == ""
+    agent.hook("compact", trigger="auto")
+    assert "blue pipeline" in agent.hook("session-start", source="compact").said
+    assert agent.hook("prompt", prompt=prompt).out == ""
+    assert "blue pipeline" in agent.hook("session-start", source="clear").said
+    assert agent.hook("session-start", source="resume").out == ""
+
+
+def test_without_the_message_the_last_answer_is_read_from_the_transcript(process: Process, agent: Agent) -> None:
+    def entry(number: int, text: str, **fields: Any) -> str:
+        message = {
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": "…"}, {"type": "text", "text": text}],
+        }
+        uuid = f"00000000-0000-4000-8000-{number:012}"
+        return json.dumps({"type": "assistant", "uuid": uuid, "message": message, **fields}) + "\n"
+
+    transcript = process.folder / "t.jsonl"
+    transcript.write_text(entry(1, "The first answer was about plums") + '{"type":"user"}\nhalf a li')
+    agent.hook("stop", transcript_path=str(transcript))
+    transcript.write_text(
+        entry(1, "The first answer was about plums")
+        + entry(2, "The second answer was about pears")
+        + entry(3, "A side answer about nothing", isSidechain=True)
+        + '{"type":"assistant","message":{"content":[{"type":"tool_use"}]}}\n'
+    )
+    agent.hook("session-end", transcript_path=str(transcript), reason="exit")
+    agent.hook("session-end", transcript_path=str(transcript), reason="exit")
+    with process.client() as client:
+        found = {turn.id: turn.content for turn in client.turns()}
+    assert found == {
+        "00000000000040008000000000000001": "The first answer was about plums",
+        "00000000000040008000000000000002": "The second answer was about pears",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("claude-code", {"tool_name": "Write", "tool_input": {"file_path": "{root}/MEMORY.md", "content": "x"}}),
+        (
+            "codex",
+            {"tool_name": "apply_patch", "tool_input": {"command": "*** Begin Patch\n*** Update File: MEMORY.md\n"}},
+        ),
+        ("cursor", {"file_path": "{root}/memory/plums.md", "edits": []}),
+        ("gemini", {"tool_name": "write_file", "tool_input": {"file_path": "memory/plums.md"}}),
+    ],
+)
+def test_a_tool_that_wrote_a_memory_file_has_its_workspace_indexed(
+    name: str, fields: dict[str, Any], process: Process, agent: Agent
+) -> None:
+    with process.client() as client:
+        client.add_workspace(str(agent.project))
+        agent.name = name
+        (agent.project / "memory").mkdir()
+        (agent.project / "memory" / "plums.md").write_text("# Plums\n\nThe plums ripen in August.\n")
+        (agent.project / "MEMORY.md").write_text("# Memory\n\nThe cache is Valkey.\n")
+        calls = client.stats().methods.get("index_workspace")
+        told = json.loads(json.dumps(fields).replace("{root}", str(agent.project)))
+        assert agent.hook("tool", **told).said == ""
+        after = client.stats().methods["index_workspace"]
+        assert (after.calls, after.errors) == ((calls.calls if calls else 0) + 1, 0)
+        assert client.search("plums ripen in August").hits[0].content.endswith("The plums ripen in August.")
+
+
+def test_other_files_and_other_folders_are_nothing_to_the_index(process: Process, agent: Agent) -> None:
+    assert agent.hook("tool", tool_name="Write", tool_input={"file_path": "/elsewhere/MEMORY.md"}).code == 0
+    agent.hook("tool", tool_name="Write", tool_input={"file_path": f"{agent.project}/main.py"})
+    with process.client() as client:
+        assert client.stats().methods["index_workspace"].calls == 1
+
+
+def test_the_environment_and_a_token_say_where_memories_go(process: Process, agent: Agent) -> None:
+    agent.environment["MEMORYD_NAMESPACE"] = "acme/web"
+    agent.hook("prompt", prompt=SAYING)
+    with process.client() as client:
+        assert [turn[0] for turn in turns(client)] == ["acme/web"]
+        token = client.call(AddToken(name="beta", namespace="beta")).token
+    agent.environment |= {"MEMORYD_TOKEN": token, "MEMORYD_NAMESPACE": ""}
+    agent.hook("prompt", prompt="The staging database is called sparrow")
+    assert spooled(process.folder) == []
+    with process.client() as client:
+        assert [turn[0] for turn in turns(client)] == ["beta", "acme/web"]
+
+
+# The spool -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_said_while_the_daemon_is_down_comes_to_it_once_with_its_time(folder: Path, agent: Agent) -> None:
+    began = time.time()
+    agent.hook("prompt", prompt=SAYING)
+    agent.hook("stop", last_assistant_message="Noted: Tuesdays at 10:00.")
+    assert [call["method"] for call in spooled(folder)] == ["observe", "observe"]
+    assert (folder / "data" / "hooks.spool").stat().st_mode & 0o777 == 0o600
+    said = time.time()
+    kept = (folder / "data" / "hooks.spool").read_bytes()
+    process = Process(folder, '[model]\nname = "none"\nfetch = false\n').start()
+    try:
+        agent.hook("compact")
+        assert spooled(folder) == []
+        (folder / "data" / "hooks.spool").write_bytes(kept)  # a hook killed between sending and taking out
+        agent.hook("compact")
+        with process.client() as client:
+            found = list(client.turns())
+            flows = client.tiers().flows
+        assert [turn.content for turn in reversed(found)] == [SAYING, "Noted: Tuesdays at 10:00."]
+        assert all(began <= turn.created_at <= said for turn in found)
+        assert flows["skipped: observed before"] == 2
+    finally:
+        process.stop()
+
+
+def test_the_end_of_a_session_and_a_compaction_wait_for_the_daemon_too(folder: Path, agent: Agent) -> None:
+    agent.hook("compact", trigger="manual")
+    agent.hook("session-end", reason="exit")
+    place = {"namespace": "api", "session": agent.session}
+    assert spooled(folder) == [{"method": "reset_session", **place}, {"method": "end_session", **place}]
+
+
+def test_many_hooks_at_once_lose_no_line(folder: Path, project: Path) -> None:
+    agents = [Agent("codex", folder, project, f"s{number}") for number in range(6)]
+    running = [
+        subprocess.Popen(agent.command("prompt"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=agent.environment)
+        for agent in agents
+    ]
+    for number, (agent, child) in enumerate(zip(agents, running, strict=True)):
+        child.communicate(json.dumps(agent.given("prompt", prompt=f"Plan number {number} of the migration")).encode())
+    assert sorted(call["session"] for call in spooled(folder)) == [f"s{number}" for number in range(6)]
+
+
+@pytest.fixture
+def own_spool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "data"))
+    return folder / "data" / "hooks.spool"
+
+
+class Told:
+    """A link that keeps what it is told, and breaks where a test says."""
+
+    def __init__(self, breaks_at: int = 99, refuses: str = "") -> None:
+        self.calls: list[dict[str, Any]] = []
+        self._breaks_at, self._refuses = breaks_at, refuses
+
+    def call(self, method: str, **fields: Any) -> dict[str, Any]:
+        if len(self.calls) >= self._breaks_at:
+            raise spool.Silent("broken")
+        self.calls.append({"method": method, **fields})
+        if self._refuses:
+            raise spool.Refused(self._refuses)
+        return {}
+
+
+def replayed(link: Told) -> list[int]:
+    spool.replay(link, time.monotonic() + 5)  # type: ignore[arg-type]
+    return [call["n"] for call in link.calls]
+
+
+def test_what_the_daemon_took_is_taken_out_and_the_rest_waits(own_spool: Path) -> None:
+    for number in range(5):
+        spool.append({"method": "observe", "n": number})
+    assert replayed(Told(breaks_at=3)) == [0, 1, 2]
+    spool.append({"method": "observe", "n": 5})
+    assert spool.waiting() == 3
+    assert replayed(Told()) == [3, 4, 5]
+    assert own_spool.read_bytes() == b""
+    assert replayed(Told()) == []
+
+
+def test_half_a_line_of_a_killed_hook_takes_no_other_with_it(own_spool: Path) -> None:
+    spool.append({"method": "observe", "n": 0})
+    with own_spool.open("ab") as file:
+        file.write(b'{"method":"obs')
+    spool.append({"method": "observe", "n": 1})
+    assert replayed(Told()) == [0, 1]
+
+
+@pytest.mark.parametrize(("code", "left"), [("invalid", 0), ("conflict", 0), ("busy", 1), ("storage_failed", 1)])
+def test_what_will_never_be_taken_does_not_block_the_rest(code: str, left: int, own_spool: Path) -> None:
+    spool.append({"method": "observe", "n": 0})
+    replayed(Told(refuses=code))
+    assert spool.waiting() == left
+
+
+def test_a_full_spool_takes_no_more(own_spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "MAX_BYTES", 60)
+    assert spool.append({"method": "observe", "n": 0})
+    assert not spool.append({"method": "observe", "text": "x" * 60})
+    assert spool.waiting() == 1
+
+
+def test_a_hook_killed_at_any_moment_loses_no_line_that_another_wrote(folder: Path, agent: Agent) -> None:
+    for number in range(3):
+        agent.hook("prompt", prompt=f"Plan number {number} of the migration")
+    for delay_s in (0.02, 0.05, 0.08, 0.1, 0.12):
+        with subprocess.Popen(agent.command("prompt"), stdin=subprocess.PIPE, env=agent.environment) as child:
+            assert child.stdin is not None
+            child.stdin.write(json.dumps(agent.given("prompt", prompt=f"Killed after {delay_s} s, maybe")).encode())
+            child.stdin.close()
+            time.sleep(delay_s)
+            child.kill()
+    agent.hook("prompt", prompt="Plan number 3 of the migration")
+    said = [call["turns"][0]["content"] for call in spooled(folder)]
+    assert [text for text in said if text.startswith("Plan")] == [f"Plan number {n} of the migration" for n in range(4)]
+
+
+# The protocol --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HOSTS)
+@pytest.mark.parametrize("event", EVENTS)
+def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, folder: Path) -> None:
+    host = HOSTS[name]
+    agent = Agent(name, folder, folder)
+    fields = {"prompt": SAYING, host.message: "Noted.", "source": "startup"}
+    asked = answering.asked(event, name, json.dumps(agent.given(event, **fields)).encode())
+
+    class Link(Told):
+        def call(self, method: str, **fields: Any) -> dict[str, Any]:
+            super().call(method, **fields)
+            return {"text": "context"}
+
+    link = Link()
+    said = answering.context(link, asked)  # type: ignore[arg-type]
+    assert bool(said) == (event in host.injects)
+    for call in [*link.calls, *answering.notes(asked), {"method": "index_workspace", "workspace": "/a"}]:
+        kind: type[Call[Any]] = next(one for one in METHODS if method_name(one) == call["method"])
+        msgspec.msgpack.decode(msgspec.msgpack.encode(call), type=kind)
+
+
+def test_a_hook_imports_neither_the_classes_of_the_protocol_nor_the_parser(agent: Agent) -> None:
+    code = (
+        "import os, sys; sys.argv = ['memctl', 'hook', 'prompt'];"
+        "leave = os._exit; os._exit = lambda code: (print(sorted(sys.modules), file=sys.stderr), leave(code));"
+        "from memoryd.client.memctl import main; main()"
+    )
+    given = json.dumps(agent.given("prompt", prompt="deploys")).encode()
+    done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, env=agent.environment)
+    loaded = set(done.stderr.decode().strip("[]\n").replace("'", "").split(", "))
+    assert "memoryd.client.memctl.hooks.answering" in loaded
+    slow = {
+        "argparse",
+        "asyncio",
+        "inspect",
+        "json",
+        "memoryd.client.protocol",
+        "pathlib",
+        "subprocess",
+        "typing_extensions",
+    }
+    assert loaded & slow == set()
+
+
+def test_the_start_of_a_session_starts_the_daemon(folder: Path, agent: Agent) -> None:
+    (folder / "config.toml").write_text('[model]\nname = "none"\nfetch = false\n[jobs]\nenabled = false\n')
+    agent.hook("prompt", prompt=SAYING)
+    assert not (folder / "s").exists()
+    assert agent.hook("session-start", source="startup").code == 0
+    with Client(socket=folder / "s", autostart=False) as client:
+        pid = client.status().pid
+        try:
+            assert [turn[3] for turn in turns(client)] == [SAYING]
+        finally:
+            os.kill(pid, signal.SIGTERM)
+            wait_until(lambda: not (folder / "s").exists())

@@ -1,0 +1,118 @@
+"""Changes of JSON and TOML texts: what is put in can be taken out, and the rest stays as it is."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.client.memctl.hooks import jsontext, tomltext
+from memoryd.client.memctl.hooks.hosts import HOSTS
+from memoryd.client.memctl.hooks.parts import Hooks, Part, Server, TomlServer
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+)
+FOREIGN = st.dictionaries(st.text(), VALUES, max_size=4)
+ENTRY = st.fixed_dictionaries({"type": st.just("command"), "command": st.text()})
+GROUPS = st.lists(st.fixed_dictionaries({"hooks": st.lists(ENTRY, max_size=2)}), min_size=1, max_size=2)
+INDENTS = st.sampled_from([None, 1, 2, 4, "\t"])
+PARTS: list[Part] = [
+    Hooks("claude-code"),
+    Hooks("codex"),
+    Hooks("cursor", grouped=False, head=(("version", 1),)),
+    Hooks("gemini", unit=1000),
+    Server(),
+]
+COMMAND = ["/opt/a 'b'/memctl"]
+
+
+@st.composite
+def configurations(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
+    """A configuration as an agent's user may have it, and how it is written."""
+    value = draw(FOREIGN)
+    value.pop("hooks", None)
+    value.pop("mcpServers", None)
+    if draw(st.booleans()):
+        names = [event.name for host in HOSTS.values() for event in host.events.values()]
+        value["hooks"] = draw(st.dictionaries(st.sampled_from(names), GROUPS, min_size=1, max_size=2))
+    if draw(st.booleans()):
+        value["mcpServers"] = draw(
+            st.dictionaries(st.text().filter(lambda name: name != "memoryd"), FOREIGN, min_size=1)
+        )
+    text = json.dumps(value, indent=draw(INDENTS), ensure_ascii=draw(st.booleans()))
+    text = text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+    return value, draw(st.sampled_from(["", "\n", "  \n"])) + text + draw(st.sampled_from(["", "\n"]))
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: getattr(part, "agent", "server"))
+@given(configuration=configurations())
+def test_any_foreign_configuration_is_preserved(part: Part, configuration: tuple[dict[str, Any], str]) -> None:
+    value, text = configuration
+    made = part.added(text, COMMAND)
+    assert part.entries(made)
+    assert part.entries(text) == []
+    said = json.loads(made)
+    assert {key: said[key] for key in value if key not in ("hooks", "mcpServers")} == {
+        key: value[key] for key in value if key not in ("hooks", "mcpServers")
+    }
+    for event, groups in value.get("hooks", {}).items():
+        assert said["hooks"][event][: len(groups)] == groups
+    for name, server in value.get("mcpServers", {}).items():
+        assert said["mcpServers"][name] == server
+    assert json.loads(part.removed(made)) == ({"version": 1, **value} if getattr(part, "head", ()) else value)
+
+
+@given(configuration=configurations(), value=VALUES)
+def test_what_is_put_in_beside_something_goes_without_a_trace(
+    configuration: tuple[dict[str, Any], str], value: Any
+) -> None:
+    said, text = configuration
+    made = jsontext.with_member(text, (), "ours", value)
+    assert json.loads(made) == {**said, "ours": value}
+    if said and "ours" not in said:
+        assert jsontext.without(made, ("ours",)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "left"),
+    [
+        ('{"a": 1, "b": 2}', ("a",), '{"b": 2}'),
+        ('{"a": 1, "b": 2}', ("b",), '{"a": 1}'),
+        ('{\n  "a": [1, 2, 3]\n}', ("a", 1), '{\n  "a": [1, 3]\n}'),
+        ('{"a": [ 1 ]}', ("a", 0), '{"a": []}'),
+        ('{"a": 1}', ("b",), '{"a": 1}'),
+        ('{"a": {"b": "}],{"}, "c": []}', ("a", "b"), '{"a": {}, "c": []}'),
+        ('{"a": 1, "a": 2}', ("a",), '{"a": 1}'),
+    ],
+)
+def test_one_thing_is_taken_out(text: str, path: jsontext.Path, left: str) -> None:
+    assert jsontext.without(text, path) == left
+
+
+@pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", "\n\n", "[t]\na = 1\r\n", "# only a comment"])
+def test_a_toml_block_goes_without_a_trace(text: str) -> None:
+    part = TomlServer()
+    made = part.added(text, COMMAND)
+    assert part.entries(made) == [{"command": COMMAND[0], "args": ["mcp"]}]
+    assert part.removed(made) == text
+    assert part.added(made, COMMAND) == made
+
+
+def test_what_was_written_behind_a_toml_block_stays_on_a_line_of_its_own() -> None:
+    made = TomlServer().added("a = 1", COMMAND) + "[t]\nb = 2\n"
+    assert TomlServer().removed(made) == "a = 1\n[t]\nb = 2\n"
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1))
+def test_any_path_is_quoted_for_toml_and_for_the_shell(name: str) -> None:
+    import shlex
+
+    command = ["/" + name.replace("\0", "") + "/memctl"]
+    assert tomltext.parsed(TomlServer().added("", command))["mcp_servers"]["memoryd"]["command"] == command[0]
+    text = Hooks("codex").added("{}", command)
+    entries = Hooks("codex").entries(text)
+    assert len(entries) == 6
+    assert shlex.split(entries[0][2]["command"])[0] == command[0]
