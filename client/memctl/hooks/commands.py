@@ -3,6 +3,7 @@
 import difflib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,8 @@ def _install(args: Namespace) -> int:
     done = _change(args, targets, lambda target: installing.installing(target, command))
     if done == 0 and not args.json and not args.dry_run:
         note(f"memctl: {_ADVICE[args.agent]}")
+        if find_spec("mcp") is None:
+            note("memctl: the MCP server needs a package that is not here; run: pip install 'memoryd[mcp]'")
     return done
 
 
