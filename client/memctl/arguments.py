@@ -78,7 +78,7 @@ def split(argv: Sequence[str]) -> tuple[str | None, list[str]]:
         return name, rest
     second = next_word(rest, first)
     if second is None and {"-h", "--help"} & set(rest):
-        say(f"usage: memctl {name} {{{','.join(choices)}}} …\n{summary(name)}")
+        say(f"usage: memctl {name} {{{','.join(choices)}}} …\n{summary(name, _width())}")
         raise SystemExit(0)
     if second is not None and rest[second] in choices:
         return f"{name} {rest.pop(second)}", rest
@@ -260,11 +260,15 @@ def merged(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
     # A width of its own: argparse would import shutil to ask for it, for each option declared.
-    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=min(columns(), 120))
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=_width())
+
+
+def _width() -> int:
+    return min(columns(), 120)
 
 
 def _top_parser() -> Parser:
-    description = f"The admin command of memoryd, one memory for every agent on a machine.\n{summary()}"
+    description = f"The admin command of memoryd, one memory for every agent on a machine.\n{summary(columns=_width())}"
     epilog = f"{EXAMPLES}\nThe arguments and examples of a command: memctl COMMAND --help"
     parser = Parser("memctl", description, epilog)
     parser.usage = "memctl COMMAND [arguments] [options]"

@@ -151,10 +151,16 @@ def verbs(first: str) -> list[str]:
     return [name.split()[1] for name in COMMANDS if name.startswith(first + " ")]
 
 
-def summary(first: str = "") -> str:
+def summary(first: str = "", columns: int = 80) -> str:
     """Return the commands in their groups for `memctl --help`, or those that begin with the word `first`."""
+    from textwrap import wrap
+
+    chosen = {group: [name for name in rows if first in ("", name.split()[0])] for group, rows in GROUPS.items()}
+    broadest = max(len(name) for names in chosen.values() for name in names)
     lines = []
-    for group, rows in GROUPS.items():
-        chosen = [f"  {name:<14} {row.help}" for name, row in rows.items() if first in ("", name.split()[0])]
-        lines += [f"\n{group}:", *chosen] if chosen else []
+    for group, names in chosen.items():
+        lines += [f"\n{group}:"] if names else []
+        for name in names:
+            begun, *others = wrap(COMMANDS[name].help, columns - broadest - 4)
+            lines += [f"  {name:<{broadest}}  {begun}", *(f"{'':{broadest + 4}}{other}" for other in others)]
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from memoryd.client.protocol import ContextText
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("task", nargs="+", metavar="TASK", help="what is to be done, in plain words")
     parser.add_argument("--max-tokens", type=int, default=800, metavar="N", help="budget of tokens (default: 800)")
-    parser.add_argument("--session", default="", help="conversation that is given nothing twice")
+    parser.add_argument("--session", default="", metavar="ID", help="conversation that is given nothing twice")
     parser.add_argument("--fresh", action="store_true", help="the session has lost what it was given, as by compaction")
     parser.add_argument("--compact", action="store_true", help="without the frame and the sources")
     add_reach(parser)

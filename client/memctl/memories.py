@@ -245,7 +245,7 @@ COMMANDS = {
         _add_arguments,
         _add,
         '  memctl add "We use Valkey, not Redis" --type decision\n'
-        '  memctl add "Deploys run on Tuesdays" --namespace acme/api --metadata team=infra --tag release\n'
+        '  memctl add "Deploys run on Tuesdays" --namespace acme/api --tag release\n'
         "  git log -1 --format=%B | memctl add - --type codebase-knowledge",
     ),
     "get": Command(_get_arguments, _get, "  memctl get 3f9a\n  memctl get 3f9a02c4 --json"),
@@ -260,7 +260,7 @@ COMMANDS = {
         _update_arguments,
         _update,
         '  memctl update 3f9a --content "We use Valkey 8"\n'
-        "  memctl update 3f9a --importance 0.9 --pinned --metadata team=infra --remove draft",
+        "  memctl update 3f9a --importance 0.9 --pinned --remove draft",
     ),
     "tag": Command(
         _tag_arguments, _tag, "  memctl tag 3f9a cache backend\n  memctl tag 3f9a team=infra port=6379 checked=true"

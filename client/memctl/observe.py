@@ -31,7 +31,7 @@ def _observe_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("turns", nargs="*", metavar="TURN", help="what was said; without any, JSON lines on stdin")
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
     add_secrets(parser)
-    parser.add_argument("--session", default="", metavar="S", help="the conversation that it belongs to")
+    parser.add_argument("--session", default="", metavar="ID", help="the conversation that it belongs to")
     parser.add_argument("--created-at", type=when, metavar="DATE", help="when it was said (now)")
 
 
@@ -86,7 +86,7 @@ class Line(NamedTuple):
 
 def _seed_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="JSON lines: turns (role, content) or memories; `-` reads stdin")
-    parser.add_argument("--session", default="", metavar="S", help="the conversation of turns that name none")
+    parser.add_argument("--session", default="", metavar="ID", help="the conversation of turns that name none")
     add_secrets(parser)
 
 
@@ -170,7 +170,7 @@ COMMANDS = {
         _observe_arguments,
         _observe,
         '  memctl observe "We moved the deploys to Tuesday" --session standup\n'
-        '  memctl observe --role assistant "Noted: deploys are on Tuesday" --session standup\n'
+        '  memctl observe --role assistant "Deploys are on Tuesday" --session standup\n'
         "  memctl observe --session review < turns.jsonl",
     ),
     "seed": Command(

@@ -17,7 +17,7 @@ def _task_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("output", metavar="OUTPUT", help="what came of it; `-` reads standard input")
     parser.add_argument("--task", default="", metavar="TEXT", help="what was to be done")
     add_secrets(parser)
-    parser.add_argument("--session", default="", help="the conversation that it belongs to")
+    parser.add_argument("--session", default="", metavar="ID", help="the conversation that it belongs to")
     add_reach(parser)
 
 
@@ -56,7 +56,7 @@ COMMANDS = {
     "task failed": Command(
         _task_arguments,
         _failed,
-        '  memctl task failed "The driver has no cluster mode; use version 6" --task "add a cache"',
+        '  memctl task failed "The driver lacks cluster mode" --task "add a cache"',
     ),
     "session end": Command(_end_arguments, _end, "  memctl session end work-17 --namespace acme/api"),
 }

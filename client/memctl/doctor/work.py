@@ -41,7 +41,8 @@ def overdue(patient: Patient) -> Finding | None:
     if not patient.jobs or not patient.status:
         return None
     if patient.settings and not patient.settings["jobs"]["enabled"]:
-        return warn("no job runs by itself: `enabled` is false in [jobs]", "memctl jobs run all")
+        fix = "set `enabled = true` under [jobs] in the file that `memctl config path` names"
+        return warn("no job runs by itself: `enabled` is false in [jobs]", fix)
     at, waiting = patient.jobs.at, [job for job in patient.jobs.jobs if job.state == "waiting" and job.next_run_at]
     late = [job for job in waiting if at - (job.next_run_at or at) > max(LATE_S, job.every_s)]
     if late and patient.status.uptime_s > LATE_S:

@@ -30,8 +30,8 @@ COMMANDS = {
     "mcp": Command(
         _arguments,
         _mcp,
-        "  memctl mcp                              # for the project of the current folder\n"
-        "  memctl mcp --namespace acme/api         # for this namespace\n"
-        "  claude mcp add memory -- memctl mcp     # have Claude Code start it",
+        "  memctl mcp                            # for the project of the current folder\n"
+        "  memctl mcp --namespace acme/api       # for this namespace\n"
+        "  claude mcp add memory -- memctl mcp   # have Claude Code start it",
     )
 }

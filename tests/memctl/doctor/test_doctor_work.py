@@ -68,7 +68,7 @@ def test_jobs_that_should_have_run_long_ago_are_run(doctor: Doctor, told: FakeDa
 
 def test_jobs_that_are_switched_off_are_told(doctor: Doctor, alive: Any) -> None:
     found = doctor("overdue")["overdue"]
-    assert (found["state"], found["fix"]) == ("warn", "memctl jobs run all")
+    assert (found["state"], "`enabled` is false" in found["message"]) == ("warn", True)
 
 
 def test_a_workspace_whose_folder_is_gone_is_told(doctor: Doctor, memctl: Memctl, alive: Any, folder: Path) -> None:

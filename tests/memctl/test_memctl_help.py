@@ -1,0 +1,92 @@
+"""What `--help` shows: examples that work, within 80 columns, every argument explained."""
+
+import argparse
+import shlex
+from collections.abc import Iterator
+
+import pytest
+from fake_daemon import Memctl
+
+from memoryd.client.memctl.arguments import command_of, parse, split
+from memoryd.client.memctl.commands import COMMANDS, EXAMPLES, GROUPS
+
+NARROW = 80
+
+
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoryd.client.memctl.arguments.columns", lambda: NARROW)
+
+
+def invocations(text: str) -> Iterator[list[str]]:
+    """Return the words of each call of memctl in lines of a shell, also of those in pipes and `$(…)`."""
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.wordchars += "$%@:,+"
+        words: list[str] | None = None
+        for token in lexer:
+            if set(token) <= set("();<>|&"):
+                if words is not None:
+                    yield words
+                words = None
+            elif words is not None:
+                words.append(token)
+            elif token == "memctl":
+                words = []
+        if words is not None:
+            yield words
+
+
+def test_calls_are_found_in_lines_of_a_shell() -> None:
+    assert list(invocations('a | memctl add - --type "x y" && X=$(memctl get 1) memctl\n')) == [
+        ["add", "-", "--type", "x y"],
+        ["get", "1"],
+        [],
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: str) -> None:
+    examples = list(invocations(command_of(name)[0].examples))
+    assert examples, "a command without an example"
+    assert name in {split(words)[0] for words in examples}
+    for words in examples:
+        parse(words)
+
+
+def test_the_examples_of_memctl_work() -> None:
+    examples = list(invocations(EXAMPLES))
+    assert len(examples) >= 4
+    for words in examples:
+        parse(words)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_help_of_a_command_fits_a_narrow_terminal(name: str, memctl: Memctl) -> None:
+    text = memctl(*name.split(), "--help").out
+    assert [line for line in text.splitlines() if len(line) > NARROW] == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_argument_is_explained(name: str) -> None:
+    actions = command_of(name)[1]._actions
+    assert [action.dest for action in actions if not action.help] == []
+    metavars = [action for action in actions if action.nargs != 0 and not action.choices]
+    assert [action.dest for action in metavars if not action.metavar and action.help != argparse.SUPPRESS] == []
+
+
+def test_the_help_of_memctl_fits_a_narrow_terminal(memctl: Memctl) -> None:
+    text = memctl("--help").out
+    assert [line for line in text.splitlines() if len(line) > NARROW] == []
+    assert all(f"\n{group}:\n" in text for group in GROUPS)
+
+
+@pytest.mark.parametrize("first", sorted({name.split()[0] for name in COMMANDS if " " in name}))
+def test_the_help_of_a_command_with_verbs_fits_a_narrow_terminal(first: str, memctl: Memctl) -> None:
+    text = memctl(first, "--help").out
+    assert [line for line in text.splitlines() if len(line) > NARROW] == []
+
+
+def test_every_row_begins_alike() -> None:
+    """A line of help is a phrase: a small letter at its beginning, no full stop at its end."""
+    assert [row.help for row in COMMANDS.values() if not row.help[0].islower() or row.help.endswith(".")] == []
