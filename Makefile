@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo test check bench format protocol clean
+.PHONY: demo test check bench format protocol manual clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
@@ -31,6 +31,9 @@ format: $(VENV)/installed
 protocol: $(VENV)/installed
 	$(BIN)/python tests/contract/protocol_document.py > PROTOCOL.md
 	$(BIN)/python tests/contract/golden.py > tests/contract/golden.jsonl
+
+manual: $(VENV)/installed
+	$(BIN)/python tests/memctl/manual/pages.py
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

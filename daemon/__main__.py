@@ -67,14 +67,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data-dir", metavar="DIR", help="where the database lies (MEMORYD_DATA_DIR)")
     parser.add_argument("--socket", metavar="PATH", help="the socket to listen on (MEMORYD_SOCKET)")
     parser.add_argument("--config", metavar="FILE", help="the configuration file (MEMORYD_CONFIG)")
-    parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    parser.add_argument(
+        "--log-level", default="info", choices=["debug", "info", "warning", "error"], help="how much is logged (info)"
+    )
     parser.add_argument("--print-config", action="store_true", help="print the effective configuration and exit")
     parser.add_argument(
         "--clock", metavar="FILE", type=Path, help="take a file's modification time for now: demonstrations, tests"
     )
     parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--listener-fd", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--version", action="version", version=f"memoryd {memoryd.__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"memoryd {memoryd.__version__}", help="print the version and exit"
+    )
     return parser
 
 

@@ -105,7 +105,9 @@ def add_global_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     group.add_argument("--timeout", metavar="S", type=timeout, default=30.0, help="limit of one call (30)")
     group.add_argument("--no-autostart", action="store_true", help="do not start a daemon when none answers")
-    group.add_argument("--version", action="version", version=f"memctl {memoryd.__version__}")
+    group.add_argument(
+        "--version", action="version", version=f"memctl {memoryd.__version__}", help="print the version and exit"
+    )
 
 
 def no_arguments(parser: argparse.ArgumentParser) -> None:
