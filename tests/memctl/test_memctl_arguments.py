@@ -2,8 +2,9 @@ import argparse
 from importlib import import_module
 
 import pytest
+from examples import invocations
 
-from memoryd.client.memctl.arguments import Usage, metadata, pair, parse, scalar, split, timeout
+from memoryd.client.memctl.arguments import Usage, command_of, metadata, pair, parse, scalar, split, timeout
 from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, verbs
 
 
@@ -105,11 +106,23 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_has_help_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help_with_examples_that_fits_a_narrow_terminal(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.client.memctl.arguments.columns", lambda: 80)
     with pytest.raises(SystemExit) as leaving:
         parse([*name.split(), "--help"])
     text = capsys.readouterr().out
     assert leaving.value.code == 0
     assert text.startswith(f"usage: memctl {name} ")
     assert "\nexamples:\n" in text
-    assert max(map(len, text.splitlines())) <= 100
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: str) -> None:
+    examples = list(invocations(command_of(name)[0].examples))
+    assert examples, "a command without an example"
+    assert name in {split(words)[0] for words in examples}
+    for words in examples:
+        parse(words)

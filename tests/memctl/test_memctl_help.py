@@ -1,13 +1,12 @@
 """What `--help` shows: examples that work, within 80 columns, every argument explained."""
 
 import argparse
-import shlex
-from collections.abc import Iterator
 
 import pytest
+from examples import invocations
 from fake_daemon import Memctl
 
-from memoryd.client.memctl.arguments import command_of, parse, split
+from memoryd.client.memctl.arguments import command_of, parse
 from memoryd.client.memctl.commands import COMMANDS, EXAMPLES, GROUPS
 
 NARROW = 80
@@ -18,25 +17,6 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memoryd.client.memctl.arguments.columns", lambda: NARROW)
 
 
-def invocations(text: str) -> Iterator[list[str]]:
-    """Return the words of each call of memctl in lines of a shell, also of those in pipes and `$(…)`."""
-    for line in text.replace("\\\n", " ").splitlines():
-        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-        lexer.wordchars += "$%@:,+"
-        words: list[str] | None = None
-        for token in lexer:
-            if set(token) <= set("();<>|&"):
-                if words is not None:
-                    yield words
-                words = None
-            elif words is not None:
-                words.append(token)
-            elif token == "memctl":
-                words = []
-        if words is not None:
-            yield words
-
-
 def test_calls_are_found_in_lines_of_a_shell() -> None:
     assert list(invocations('a | memctl add - --type "x y" && X=$(memctl get 1) memctl\n')) == [
         ["add", "-", "--type", "x y"],
@@ -45,26 +25,11 @@ def test_calls_are_found_in_lines_of_a_shell() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: str) -> None:
-    examples = list(invocations(command_of(name)[0].examples))
-    assert examples, "a command without an example"
-    assert name in {split(words)[0] for words in examples}
-    for words in examples:
-        parse(words)
-
-
 def test_the_examples_of_memctl_work() -> None:
     examples = list(invocations(EXAMPLES))
     assert len(examples) >= 4
     for words in examples:
         parse(words)
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_the_help_of_a_command_fits_a_narrow_terminal(name: str, memctl: Memctl) -> None:
-    text = memctl(*name.split(), "--help").out
-    assert [line for line in text.splitlines() if len(line) > NARROW] == []
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

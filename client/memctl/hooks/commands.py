@@ -190,6 +190,6 @@ COMMANDS = {
     "hook": Command(
         _hook_arguments,
         _hook,
-        """  echo '{"session_id": "s1", "cwd": "/code/api", "prompt": "add a cache"}' | memctl hook prompt""",
+        """  echo '{"session_id": "s1", "prompt": "add a cache"}' | memctl hook prompt""",
     ),
 }

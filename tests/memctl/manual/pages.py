@@ -69,7 +69,7 @@ def text(words: str) -> str:
 
 
 def head(name: str) -> str:
-    return f'.TH {name.upper()} 1 "{DATE}" "memoryd {memoryd.__version__}" "memoryd"\n.nh\n.ad l'
+    return f'.TH {name.upper()} 1 "{DATE}" "memoryd {memoryd.__version__}" "memoryd"'
 
 
 def section(title: str, *lines: str) -> list[str]:

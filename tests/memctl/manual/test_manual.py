@@ -39,7 +39,9 @@ def rendered(name: str, columns: int) -> str:
     if not shutil.which("man"):
         pytest.skip("man is not installed; the package man-db would make this run")
     environment = {**os.environ, "MANWIDTH": str(columns), "LC_ALL": "C.UTF-8", "MANROFFOPT": "-ww"}
-    done = subprocess.run(["man", "-l", str(page(name))], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        ["man", "--no-hyphenation", "-l", str(page(name))], capture_output=True, text=True, env=environment
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return re.sub(".\b", "", done.stdout)
 
