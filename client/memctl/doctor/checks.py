@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from memoryd.client.memctl.doctor import backups, database, files, installation, models, service, settings, work
+from memoryd.client.memctl.doctor import agents, backups, database, files, installation, models, service, settings, work
 from memoryd.client.memctl.doctor.patient import Finding, Patient
 
 Check = Callable[[Patient], Finding | None]
@@ -61,6 +61,11 @@ AREAS: dict[str, dict[str, Check]] = {
         "model-choice": models.model_choice,
         "embeddings": models.embeddings,
         "old-vectors": models.old_vectors,
+    },
+    "Agents": {
+        "hooks": agents.hooks,
+        "hooks-waiting": agents.spooled,
+        "mcp": agents.mcp,
     },
     "Work": {
         "jobs": work.jobs,

@@ -131,12 +131,13 @@ def _short(target: Target) -> str:
 
 
 def _status(args: Namespace) -> None:
-    found = [_standing(agent, target) for agent in HOSTS for target in installing.targets(agent, args.project)]
+    found = [standing(agent, target) for agent in HOSTS for target in installing.targets(agent, args.project)]
     waiting = spool.waiting()
     show(args, {"files": found, "spooled": waiting}, lambda: _status_text(found, waiting))
 
 
-def _standing(agent: str, target: Target) -> dict[str, str]:
+def standing(agent: str, target: Target) -> dict[str, str]:
+    """Return how the entries in a file of an agent are: installed, not installed, outdated, or what is in the way."""
     command = installing.own_command()
     try:
         text = installing.text_of(target, files.read(target.path))

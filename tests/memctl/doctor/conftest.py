@@ -30,6 +30,16 @@ from memoryd.client.protocol import (
 from workbench import Process
 
 
+@pytest.fixture(autouse=True)
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder in which no agent is configured."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    (folder / "home").mkdir()
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    return folder / "home"
+
+
 @pytest.fixture
 def doctor(memctl: Memctl) -> Doctor:
     """Ask for checks; the outcome is their findings by name."""

@@ -1,0 +1,63 @@
+"""Checks of the ways in for coding agents: hooks, what they could not tell, the MCP server."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, ok, warn
+from memoryd.client.memctl.hooks import installing, spool
+from memoryd.client.memctl.hooks.commands import standing
+from memoryd.client.memctl.hooks.hosts import HOSTS
+from memoryd.client.memctl.table import count
+
+FULL = 0.8
+OUTDATED = "outdated"
+LOOK = "memctl up; memctl hooks status"
+
+
+def hooks(patient: Patient) -> Finding | None:
+    """Look at the configuration of each agent: are the hooks there whole, and do they call this memctl."""
+    states = {agent: _states(agent) for agent in HOSTS}
+    unread = next((text for found in states.values() for text in found if _is_unread(text)), None)
+    if unread:
+        return warn(unread, "memctl hooks status")
+    old = [agent for agent, found in states.items() if any(text.startswith(OUTDATED) for text in found)]
+    half = [agent for agent, found in states.items() if {"installed", "not installed"} <= set(found)]
+    if old or half:
+        wrong = list(dict.fromkeys(old + half))
+        told = f"the hooks of {', '.join(wrong)} are not as this memctl writes them"
+        return fail(told, safe=[["memctl", "hooks", "install", agent] for agent in wrong])
+    present = [agent for agent, found in states.items() if "installed" in found]
+    return ok(f"installed for {', '.join(present)}") if present else None
+
+
+def _states(agent: str) -> list[str]:
+    return [standing(agent, target)["state"] for target in installing.targets(agent, None)]
+
+
+def _is_unread(state: str) -> bool:
+    return state not in ("installed", "not installed") and not state.startswith(OUTDATED)
+
+
+def spooled(patient: Patient) -> Finding | None:
+    """See what hooks could not tell the daemon while it did not run."""
+    path = Path(spool.path())
+    if not path.exists():
+        return None
+    waiting, size = spool.waiting(), path.stat().st_size
+    told = f"{count(waiting, 'call')} of hooks wait" if waiting != 1 else "1 call of a hook waits"
+    if size > FULL * spool.MAX_BYTES:
+        return warn(f"{told}, and there is hardly room for more: the next hook that finds the daemon sends them", LOOK)
+    if waiting and not patient.status:
+        return warn(f"{told} for the daemon", safe=[["memctl", "up"]])
+    return ok(f"{told}, the next hook sends them" if waiting else "nothing waits")
+
+
+def mcp(patient: Patient) -> Finding | None:
+    """See that the MCP server, which agents are told to start, can start."""
+    if find_spec("mcp") is not None:
+        return ok("the package for `memctl mcp` is here")
+    present = [agent for agent in HOSTS if "installed" in _states(agent)]
+    if present:
+        told = f"{', '.join(present)} start `memctl mcp`, which needs a package that is not here"
+        return fail(told, "pip install 'memoryd[mcp]'")
+    return None

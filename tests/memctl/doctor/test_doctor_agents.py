@@ -1,0 +1,68 @@
+"""doctor and the ways in for coding agents."""
+
+from pathlib import Path
+
+import pytest
+from fake_daemon import Memctl
+from findings import Doctor
+
+from memoryd.client.memctl.doctor import agents
+from memoryd.client.memctl.hooks import spool
+
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+
+
+def test_hooks_that_call_a_memctl_that_is_gone_are_installed_again(doctor: Doctor, memctl: Memctl, home: Path) -> None:
+    assert "hooks" not in doctor("hooks"), "no agent has any"
+    memctl("hooks", "install", "claude-code")
+    assert doctor("hooks")["hooks"]["message"] == "installed for claude-code"
+    settings = home / ".claude" / "settings.json"
+    good = settings.read_text()
+    settings.write_text(good.replace("/memctl", "/gone/memctl"))
+    found = doctor("hooks")["hooks"]
+    assert (found["state"], found["fix"]) == ("fail", "memctl hooks install claude-code")
+    assert doctor("hooks", "--fix", "--yes")["hooks"]["mended"] is True
+    assert settings.read_text() == good
+
+
+def test_hooks_of_which_a_half_is_gone_are_installed_again(doctor: Doctor, memctl: Memctl, home: Path) -> None:
+    memctl("hooks", "install", "codex")
+    (home / ".codex" / "config.toml").unlink()
+    assert doctor("hooks")["hooks"]["state"] == "fail"
+    assert doctor("hooks", "--fix", "--yes")["hooks"]["mended"] is True
+
+
+def test_a_file_of_an_agent_that_does_not_parse_is_told(doctor: Doctor, home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "hooks.json").write_text("nonsense")
+    found = doctor("hooks")["hooks"]
+    assert (found["state"], found["fix"]) == ("warn", "memctl hooks status")
+
+
+def test_calls_that_wait_for_the_daemon_are_told(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
+    (folder / "config.toml").write_text(NO_MODEL)
+    assert "hooks-waiting" not in doctor("hooks-waiting")
+    spool.append({"method": "status"})
+    found = doctor("hooks-waiting")["hooks-waiting"]
+    assert (found["message"], found["fix"]) == ("1 call of a hook waits for the daemon", "memctl up")
+    try:
+        assert doctor("hooks-waiting", "--fix", "--yes")["hooks-waiting"]["mended"] is True
+    finally:
+        memctl("down")
+
+
+def test_a_spool_that_is_nearly_full_is_told(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool.append({"method": "status"})
+    spool.append({"method": "status"})
+    monkeypatch.setattr(spool, "MAX_BYTES", 40)
+    assert "2 calls of hooks wait, and there is hardly room" in doctor("hooks-waiting")["hooks-waiting"]["message"]
+
+
+def test_a_missing_package_for_the_server_that_agents_start_is_told(
+    doctor: Doctor, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "find_spec", lambda name: None)
+    assert "mcp" not in doctor("mcp"), "nobody starts it"
+    memctl("hooks", "install", "gemini")
+    found = doctor("mcp")["mcp"]
+    assert (found["state"], found["fix"]) == ("fail", "pip install 'memoryd[mcp]'")
