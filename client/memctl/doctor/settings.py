@@ -1,6 +1,7 @@
 """Checks of the configuration, and of the services and keys that it names."""
 
 import os
+import re
 import stat
 from pathlib import Path
 from time import time
@@ -28,8 +29,14 @@ def configuration(patient: Patient) -> Finding | None:
     try:
         output_of("memoryd.daemon", ["--print-config"])
     except MemorydError as error:
-        return fail(error.message, f'"${{EDITOR:-vi}}" {path}')
+        return fail(_message(error.message), f'"${{EDITOR:-vi}}" {path}')
     return ok(f"{path}" if path.is_file() else "no file, the defaults hold")
+
+
+def _message(line: str) -> str:
+    """Return what a line of the daemon's log says, the line itself where it is none."""
+    found = re.search(r' msg="(.*?)"$', line)
+    return found[1].replace('\\"', '"').replace("\\\\", "\\") if found else line
 
 
 def configuration_file(patient: Patient) -> Finding | None:

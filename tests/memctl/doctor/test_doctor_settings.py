@@ -25,6 +25,7 @@ def test_a_configuration_that_is_wrong_is_explained(doctor: Doctor, folder: Path
     (folder / "config.toml").write_text(text)
     found = doctor("configuration")["configuration"]
     assert (found["state"], told in found["message"]) == ("fail", True)
+    assert found["message"].startswith(f"The configuration {folder / 'config.toml'} is wrong: ")
     assert found["fix"].endswith(f" {folder / 'config.toml'}")
 
 
