@@ -100,20 +100,22 @@ def _mend(args: Namespace, finding: Finding) -> bool:
 def _carried_out(args: Namespace, words: Words) -> bool:
     command = [sys.executable, "-P", "-m", "memoryd.client.memctl", *words[1:]] if words[0] == "memctl" else words
     environment = {**os.environ, "MEMORYD_SOCKET": args.socket} if args.socket else None
+    watched = bool(sys.stderr and sys.stderr.isatty())  # then its bars of progress are shown, and why it failed
+    note(f"+ {' '.join(words)}")
     try:
         done = subprocess.run(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=None if watched else subprocess.PIPE,
             timeout=MEND_LIMIT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         note(f"{' '.join(words)}: {error}")
         return False
-    if done.returncode:
+    if done.returncode and not watched:
         note(printable(done.stderr.decode("utf-8", "replace").strip()) or f"{' '.join(words)} failed")
     return not done.returncode
 
