@@ -26,7 +26,7 @@ def visit(args: Namespace) -> int:
     chosen = _chosen(args.checks)
     findings = _findings(args, chosen)
     if args.fix and any(finding.commands for finding in findings):
-        findings = _mended(args, findings)
+        findings = _mended(args, findings, chosen)
     shown = [finding for finding in findings if not args.wrong or finding.state != "ok" or finding.mended]
     show(args, shown, lambda: _text(shown, findings))
     return int(any(finding.state == "fail" for finding in findings))
@@ -77,18 +77,18 @@ def _agreed(args: Namespace, wrong: list[Finding]) -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def _mended(args: Namespace, findings: list[Finding]) -> list[Finding]:
+def _mended(args: Namespace, findings: list[Finding], names: list[str]) -> list[Finding]:
     """Carry out the safe commands, if they are agreed to; return what is found afterwards."""
     wrong = [finding for finding in findings if finding.commands]
     if not _agreed(args, wrong):
         note("memctl: nothing was changed; `memctl doctor --fix --yes` carries it out.")
         return findings
     went_well = {finding.name: _mend(args, finding) for finding in wrong}
-    after = {finding.name: finding for finding in _findings(args, [finding.name for finding in findings])}
+    after = {finding.name: finding for finding in _findings(args, names)}
     for finding in wrong:
         now = after.setdefault(finding.name, Finding("ok", "nothing is left of it", name=finding.name))
         now.area, now.mended = finding.area, went_well[finding.name] and now.state == "ok"
-    return [after[finding.name] for finding in findings if finding.name in after]
+    return [after[name] for name in names if name in after]
 
 
 def _mend(args: Namespace, finding: Finding) -> bool:
