@@ -18,6 +18,7 @@ from memoryd.client.protocol import (
     AddedMany,
     AddMany,
     AddWorkspace,
+    Backup,
     Call,
     Changed,
     CompleteTask,
@@ -82,6 +83,7 @@ from memoryd.client.protocol import (
     Turns,
     Undo,
     Update,
+    Verify,
     WhyNot,
     Workspaces,
 )
@@ -496,6 +498,16 @@ def import_memories(
     return _built(ImportMemories, records=list(records), overwrite=overwrite, dry_run=dry_run, **fields)
 
 
+def backup(path: str | os.PathLike[str] = "") -> Backup:
+    """Copy the whole database to one checked file: a new file, into a folder, or into `backups` beside the database."""
+    return Backup(path=absolute(path) if path else "")
+
+
+def verify(*, repair: bool = False) -> Verify:
+    """Check the database and all that is derived from its rows; with `repair` build that anew."""
+    return Verify(repair=repair)
+
+
 def add_workspace(path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()) -> AddWorkspace:
     """Make a folder of Markdown files a workspace; a relative path is one from the current directory."""
     return _built(
@@ -623,4 +635,6 @@ class Methods:
     context = method(context)
     count_tokens = method(count_tokens)
     stats = method(stats)
+    backup = method(backup)
+    verify = method(verify)
     status = method(status)

@@ -99,6 +99,12 @@ class StorageFailed(MemorydError):
     code = "storage_failed"
 
 
+class StorageFull(MemorydError):
+    """The database has reached the size that is allowed to it. Reading and deleting go on; nothing is added."""
+
+    code = "storage_full"
+
+
 class Forbidden(MemorydError):
     """The token of this connection does not allow it. Nothing was changed."""
 
@@ -127,6 +133,7 @@ ERRORS: dict[str, type[MemorydError]] = {
         TimedOut,
         ModelUnavailable,
         StorageFailed,
+        StorageFull,
         Forbidden,
         Unauthenticated,
     )

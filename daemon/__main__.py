@@ -93,6 +93,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     from memoryd.daemon.lifecycle import jobs
     from memoryd.daemon.lifecycle.judging import Judge
     from memoryd.daemon.lifecycle.thinking import Thinker
+    from memoryd.daemon.store import swap
 
     dispatch.check()
     jobs.check()
@@ -110,6 +111,8 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
             wait_s = _HELD_LIMIT_S
         stack.callback(os.close, listen.lock(socket_lock, f"the socket {socket_path}", wait_s))
         stack.callback(os.close, listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s))
+        if former := swap.take_up(folder, time()):
+            logger.warning("the database was exchanged; the former one is in %s", former)
         choice = Models(settings.embedding_api, models.load)
         core = Core(folder, settings, models_folder, choice.load, fetch, clock_of(given.clock) if given.clock else time)
         stack.callback(core.close)

@@ -160,6 +160,14 @@ class JobsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     backups: Annotated[int, Meta(ge=0, description="copies of the database that are kept; 0: none are made")] = 3
 
 
+class StorageConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """The database file."""
+
+    max_size_mb: Annotated[
+        int, Meta(ge=0, description="at this size nothing more is added; reads and deletes go on; 0: no limit")
+    ] = 50_000
+
+
 class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How turns and memories move through the tiers."""
 
@@ -233,6 +241,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     search: SearchConfig = SearchConfig()
     context: ContextConfig = ContextConfig()
     tiers: TiersConfig = TiersConfig()
+    storage: StorageConfig = StorageConfig()
     llm: LlmConfig = LlmConfig()
     embedding_api: EmbeddingApiConfig = EmbeddingApiConfig()
     cognition: CognitionConfig = CognitionConfig()

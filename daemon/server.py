@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
 from memoryd.client.frames import FrameReader
 from memoryd.client.protocol import Call, Connected, Progress, Welcome, method_name
-from memoryd.daemon import access, envelope
+from memoryd.daemon import access, envelope, room
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dispatch import HANDLERS, Context, Route, ServerFacts, carry_out, perform
@@ -273,6 +273,7 @@ class Connection(asyncio.Protocol):
             if self._server.draining:  # before all else: the successor may know what this daemon does not
                 raise stopping()
             call = access.admit(envelope.call_of(request), self._caller, self._server.core.tokens)
+            room.check(call, self._server.core.store)
         except MemorydError as error:
             self._refuse(request_id, error)
             return

@@ -78,6 +78,13 @@ GROUPS: dict[str, dict[str, Row]] = {
         "tiers": Row("tiers", "what L0, the hot buffer, L1 and L2 hold, and how turns flowed"),
         "consolidate": Row("tiers", "judge, promote, move and cluster everything now"),
     },
+    "Database": {
+        "backup": Row("upkeep.backup", "copy the whole database while it is in use, and check the copy"),
+        "restore": Row("upkeep.backup", "put a copy in place of the database; the former one is kept"),
+        "verify": Row("upkeep.repair", "check the database and all that is derived from it"),
+        "repair": Row("upkeep.repair", "build anew what is derived; --recover reads out a damaged file"),
+        "reset": Row("upkeep.repair", "delete everything, or with --namespace all of a namespace"),
+    },
     "Daemon": {
         "up": Row("service", "start the daemon"),
         "down": Row("service", "stop the daemon"),

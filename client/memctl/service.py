@@ -153,6 +153,7 @@ def _status_text(status: Status) -> str:
         ("memories", f"{status.memories:,}{pending}"),
         ("model", model_text(status.model)),
         ("memory use", _memory_use(status)),
+        ("database", _database(status)),
         ("connections", f"{status.connections}" if status.connections else ""),
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
@@ -165,6 +166,13 @@ def _memory_use(status: Status) -> str:
     """Return the memory in use, empty where a token is not told."""
     used, index = size_text(status.rss_bytes), size_text(status.index_bytes)
     return f"{used}, of it the vector index {index}" if status.rss_bytes else ""
+
+
+def _database(status: Status) -> str:
+    """Return the size of the database, and its limit where it is near."""
+    size, limit = status.database_bytes, status.database_limit_bytes
+    near = limit and size > limit // 2
+    return f"{size_text(size)} of {size_text(limit)} allowed" if near else size_text(size) if size else ""
 
 
 COMMANDS = {

@@ -142,6 +142,8 @@ from memoryd.client.protocol.search import (
     WhyNot,
 )
 from memoryd.client.protocol.service import (
+    BackedUp,
+    Backup,
     GetStatus,
     Hello,
     ModelState,
@@ -223,6 +225,8 @@ __all__ = [
     "Added",
     "AddedMany",
     "Authenticate",
+    "BackedUp",
+    "Backup",
     "Call",
     "CandidateTrace",
     "Change",
@@ -428,6 +432,7 @@ METHODS: tuple[type[Call[Any]], ...] = (
     GetStats,
     UseModel,
     Verify,
+    Backup,
     Shutdown,
     Restart,
     Hello,

@@ -35,6 +35,8 @@ class Status(Struct, kw_only=True):
     queued: dict[str, int] = {}
     rss_bytes: int = 0
     index_bytes: int = 0
+    database_bytes: int = 0
+    database_limit_bytes: int = 0
 
 
 class Verification(Struct, kw_only=True):
@@ -44,6 +46,17 @@ class Verification(Struct, kw_only=True):
     pending_embeddings: int
     problems: list[str] = []
     repaired: list[str] = []
+
+
+class BackedUp(Struct, kw_only=True):
+    """A copy that was made and checked: what it holds, and which older copies went for it."""
+
+    path: str
+    size_bytes: int
+    memories: int
+    operations: int
+    took_ms: float
+    removed: list[str] = []
 
 
 class GetStatus(Call[Status], kw_only=True, frozen=True, tag="status"):
@@ -57,9 +70,22 @@ class UseModel(Call[Done], kw_only=True, frozen=True):
 
 
 class Verify(Call[Verification], kw_only=True, frozen=True):
-    """Check the database, the full-text index and the vectors; with `repair` rebuild what is derived."""
+    """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows.
+
+    With `repair` everything derived is built anew from the rows, while the daemon goes on.
+    """
 
     repair: bool = False
+
+
+class Backup(Call[BackedUp], kw_only=True, frozen=True):
+    """Copy the whole database to one file while it is in use, and check it: it holds all that was acknowledged before.
+
+    `path` is an absolute path of a new file or of a folder; without one the copy goes to `backups` beside the database,
+    of which the latest `[jobs] backups` are kept.
+    """
+
+    path: str = ""
 
 
 class Shutdown(Call[Done], kw_only=True, frozen=True):

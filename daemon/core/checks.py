@@ -1,14 +1,13 @@
 """What a memory may hold: each check raises `Invalid` with one sentence and changes nothing."""
 
-import hashlib
 import math
-import unicodedata
 from typing import Any
 
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import MAX_CONTENT_BYTES, Metadata, NewMemory
+from memoryd.daemon.store.hashes import content_hash as content_hash
 
 MAX_WORD_BYTES = 128
 MAX_METADATA_BYTES = 64 * 1024
@@ -121,9 +120,3 @@ def _key_size(key: Any, where: str) -> int:
     if not isinstance(key, str) or "\0" in key:
         raise Invalid(f"{where[:80]} has a key that is not text: {key!r}.")
     return len(key.encode()) + 4
-
-
-def content_hash(content: str) -> bytes:
-    """Return the hash by which equal contents are found: whatever their case and white space."""
-    normal = " ".join(unicodedata.normalize("NFC", content).casefold().split())
-    return hashlib.sha256(normal.encode()).digest()

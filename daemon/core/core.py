@@ -45,7 +45,7 @@ class Core:
     ) -> None:
         make_private(folder)
         self.folder, self.config, self.clock = folder, config, clock
-        self.store = Store(folder)
+        self.store = Store(folder, config.storage.max_size_mb * 1_000_000)
         self.tokens = Tokens(self.store, folder, clock, config.access.require_token)
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
         self.centroids, self.names = Centroids(), Names()

@@ -15,6 +15,7 @@ from memoryd.daemon.handlers import (
     summaries,
     tiers,
     transfer,
+    upkeep,
     workspaces,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "summaries",
     "tiers",
     "transfer",
+    "upkeep",
     "workspaces",
 ]

@@ -15,8 +15,6 @@ from memoryd.client.protocol import (
     Shutdown,
     Status,
     UseModel,
-    Verification,
-    Verify,
     Welcome,
 )
 from memoryd.daemon.core import reading
@@ -47,6 +45,8 @@ def status(context: Context, call: GetStatus) -> Status:
         queued=server.queued(),
         rss_bytes=rss_bytes(),
         index_bytes=generation.index.size_bytes() if generation else 0,
+        database_bytes=core.store.size_bytes(),
+        database_limit_bytes=core.store.limit_bytes,
     )
 
 
@@ -72,27 +72,6 @@ def use_model(context: Context, call: UseModel) -> Done:
     """Switch to another model in the background."""
     context.core.embedding.use(call.name)
     return Done(message=f"switching to {call.name}")
-
-
-@handles(Verify, lane="bulk")
-def verify(context: Context, call: Verify) -> Verification:
-    """Check the store; rebuild what is derived if asked to."""
-    core = context.core
-    problems = core.store.problems().result()
-    repaired: list[str] = []
-    if call.repair:
-        core.store.rebuild().result()
-        core.embedding.rebuild()
-        core.centroids.forget()
-        repaired = ["full text rebuilt", "vectors read anew"]
-        problems = core.store.problems().result()
-    pending, memories = core.embedding.pending(), reading.count(core)
-    return Verification(
-        memories=memories,
-        pending_embeddings=memories if pending is None else pending,
-        problems=problems,
-        repaired=repaired,
-    )
 
 
 @handles(Shutdown, lane="inline")

@@ -1,22 +1,16 @@
 """Jobs that look after the database: embed what was left over, merge full text, fold the log, keep copies."""
 
-import os
-import shutil
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from memoryd.client.errors import StorageFailed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.work import Check, Step, Work
-from memoryd.daemon.store import upkeep
+from memoryd.daemon.store import copies, upkeep
 from memoryd.daemon.store.writer import Transaction
 
 _SEGMENTS = 4  # FTS5 merges segments of one size from four on
 _LOG_BYTES = 1024 * 1024  # a smaller log is not worth the write
-_ROOM = 1.2  # times the size of the database that must be free for a copy
 _REST_S = 0.002
 
 _WITHOUT_VECTOR = (
@@ -90,36 +84,28 @@ def plan_backup(core: Core, now: float) -> Iterator[Step]:
     keep = core.config.jobs.backups
     if not keep:
         return
-    present = copies(core)
+    present = copies.present(core.folder / copies.FOLDER)
     with core.store.reading() as connection:
         changed = upkeep.marks(connection)
     if changed and (not present or upkeep.marks_of(present[-1]) != changed):
-        name = f"memoryd-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.sqlite"
+        name = copies.name_at(now)
         yield Step("copy", name, "the database changed since the latest copy" if present else "there is no copy yet")
-        present.append(core.folder / "backups" / name)
+        present.append(core.folder / copies.FOLDER / name)
     for path in present[:-keep]:
         yield Step("delete", path.name, f"it is older than the latest {keep}")
 
 
 def back_up(core: Core, step: Step, check: Check) -> dict[str, int]:
     """Make a copy, or delete an old one."""
-    folder = core.folder / "backups"
+    folder = core.folder / copies.FOLDER
     path = folder / step.target
     if step.action == "delete":
         path.unlink(missing_ok=True)
         return {"deleted": 1}
     folder.mkdir(mode=0o700, exist_ok=True)
-    size = core.store.size_bytes()
-    if shutil.disk_usage(folder).free < _ROOM * size:
-        raise StorageFailed(f"There is no room for a copy of the database ({size / 1e6:.0f} MB) in {folder}.")
-    upkeep.copy(core.store, path, check)
+    copies.check_room(core.store, folder)
+    copies.copy(core.store, path, check)
     return {"copied": 1}
-
-
-def copies(core: Core) -> list[Path]:
-    """Return the copies there are, the oldest first."""
-    folder = core.folder / "backups"
-    return sorted(folder.glob("memoryd-*T*Z.sqlite")) if os.path.isdir(folder) else []
 
 
 EMBED = Work(plan_embed, apply_embed)

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import fulltext, graph_faults, turns, vectors
-from memoryd.daemon.store.connection import make_durable, open_reader, open_writer
+from memoryd.client.errors import MemorydError, StorageFailed, StorageFull
+from memoryd.daemon.store import fulltext, graph_faults, hashes, turns, vectors
+from memoryd.daemon.store.connection import limit_size, make_durable, open_reader, open_writer
 from memoryd.daemon.store.facts import Facts, Mask, only
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
@@ -44,12 +44,15 @@ Damaged = (apsw.CorruptError, apsw.SQLError)
 class Store:
     """The database of one data directory."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
+    def __init__(self, folder: Path, limit_bytes: int = 0) -> None:
+        """Open the database of a folder; it takes no more than `limit_bytes` on disk, 0: what the disk holds."""
+        self.path, self.limit_bytes = folder / FILE_NAME, limit_bytes
         connection = open_writer(self.path)
         try:
             migrate(connection)
             make_durable(connection)
+            self._page_bytes = limit_size(connection, limit_bytes)
+            self._used_bytes = self._used(connection)
             self.namespaces = Namespaces(connection)
             self.facts = Facts(connection)
             self.postings = Postings(connection)
@@ -88,6 +91,24 @@ class Store:
         """Bring what RAM knows of these memories, and of the texts of these, up to date, on the writer's thread."""
         self.facts.refresh(connection, rows)
         self.postings.changed(connection, texts)
+        if self.limit_bytes:
+            self._used_bytes = self._used(connection)
+
+    def check_room(self) -> None:
+        """Raise `StorageFull` when the database has reached its limit: nothing is to be added then."""
+        if self.limit_bytes and self._used_bytes >= self.limit_bytes:
+            raise StorageFull(
+                f"The database has reached its limit of {self.limit_bytes / 1e6:.0f} MB and takes in nothing more."
+                " Raise `max_size_mb` in [storage], or delete memories and shorten `history_days` in [jobs].",
+                {"limit_bytes": self.limit_bytes, "used_bytes": self._used_bytes},
+            )
+
+    def _used(self, connection: apsw.Connection) -> int:
+        """Return how many bytes of the file are in use, those of a log that is not folded in included."""
+        pages, free = connection.pragma("page_count"), connection.pragma("freelist_count")
+        assert isinstance(pages, int)
+        assert isinstance(free, int)
+        return (pages - free) * self._page_bytes
 
     def write(self, job: Callable[[Transaction], T], alone: bool = False) -> "Future[T]":
         """Queue a job for the writer; raise `Busy` when too many wait. One of thousands of rows goes `alone`."""
@@ -145,13 +166,14 @@ class Store:
 
         def job(transaction: Transaction) -> list[str]:
             return (
-                fulltext.problems(transaction.connection)
+                _loose_ends(transaction.connection)
+                + fulltext.problems(transaction.connection)
                 + vectors.problems(transaction.connection)
                 + turns.conservation(transaction.connection)
                 + graph_faults.problems(transaction.connection)
             )
 
-        found = self._integrity("PRAGMA integrity_check(10)")
+        found = self._integrity("PRAGMA integrity_check(10)") + self._wrong_hashes()
         result: Future[list[str]] = Future()
 
         def finish(done: "Future[list[str]]") -> None:
@@ -164,10 +186,19 @@ class Store:
         self.write(job).add_done_callback(finish)
         return result
 
+    def _wrong_hashes(self) -> list[str]:
+        try:
+            with self.reading() as connection:
+                number = len(hashes.wrong(connection))
+        except apsw.CorruptError as error:
+            return [f"memories: not all of them can be read: {error}"]
+        return [f"memories: {number} have hashes that are not those of their text"] if number else []
+
     def rebuild(self) -> "Future[None]":
-        """Build the full-text index anew; drop vectors that cannot be right, and a graph that is not right."""
+        """Build the full-text index and wrong hashes anew; drop vectors that cannot be right, and a wrong graph."""
 
         def job(transaction: Transaction) -> None:
+            hashes.mend(transaction.connection, hashes.wrong(transaction.connection))
             fulltext.rebuild(transaction.connection)
             vectors.drop_wrong(transaction.connection)
             if graph_faults.problems(transaction.connection):
@@ -204,7 +235,7 @@ class Store:
         """Return what is wrong. On a connection of its own: FTS5 checks against what a used one has cached."""
         connection = open_reader(self.path)
         try:
-            lines = [str(line) for (line,) in connection.execute(pragma)]
+            lines = [" ".join(str(line).split()) for (line,) in connection.execute(pragma)]
         except apsw.CorruptError as error:
             lines = [str(error)]
         finally:
@@ -240,3 +271,13 @@ class Store:
                 reader.close()
             self._readers.clear()
         self._connection.close()
+
+
+def _loose_ends(connection: apsw.Connection) -> list[str]:
+    """Return the tables in which rows refer to rows that do not exist."""
+    found: Any = connection.execute(
+        'SELECT "table", count(*) FROM pragma_foreign_key_check'
+        " WHERE \"table\" NOT IN ('members', 'edges', 'backlog')"  # the graph tells of its own
+        " GROUP BY 1"
+    ).fetchall()
+    return [f"{table}: {number} rows refer to what does not exist" for table, number in found]

@@ -1,18 +1,14 @@
-"""Looking after the file: the write-ahead log, the segments of the full-text index, copies of the whole."""
+"""Looking after the file: the write-ahead log, the segments of the full-text index."""
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import open_reader
 from memoryd.daemon.store.store import FILE_NAME, Store
 
 _MERGE_PAGES = 16  # about 2 ms of work
-_COPY_PAGES = 256
 
 # What a client may change is in one of these; jobs write other tables all the time.
 _MARKS = "SELECT name, seq FROM {schema}sqlite_sequence WHERE name IN ('operations', 'turns', 'skipped') ORDER BY name"
@@ -67,44 +63,3 @@ def marks_of(path: Path) -> list[Any]:
         return []
     finally:
         connection.close()
-
-
-def copy(store: Store, target: Path, check: Callable[[], None]) -> None:
-    """Write a consistent copy of the database to `target`, mode 0600; `check` may raise to give up.
-
-    The copy is one file without a log. It appears under its name when all of it is on disk.
-    """
-    part = target.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_EXCL, 0o600))
-    try:
-        source, copied = open_reader(store.path), apsw.Connection(str(part))
-        try:
-            source.execute("BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # one snapshot: never starts anew
-            _copied(source, copied, check)
-            copied.pragma("journal_mode", "delete")
-        finally:
-            copied.close()
-            source.close()
-        _synced(part)
-        part.rename(target)
-        _synced(target.parent)
-    except (OSError, apsw.Error) as error:
-        raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _copied(source: apsw.Connection, copied: apsw.Connection, check: Callable[[], None]) -> None:
-    with copied.backup("main", source, "main") as backup:
-        while not backup.done:
-            check()
-            backup.step(_COPY_PAGES)
-
-
-def _synced(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -106,20 +106,23 @@ _PLACES = (
 
 
 def problems(connection: apsw.Connection) -> list[str]:
-    """Return vectors whose length is not that of their model, as counted by sqlite-vec."""
-    wrong = connection.execute(
-        "SELECT count(*) FROM vec_embeddings e JOIN models ON models.id = e.model"
-        " WHERE length(e.vector) % 4 <> 0 OR vec_length(e.vector) <> models.dimensions"
-    ).get
-    return [f"vectors: {wrong} have a wrong length"] if wrong else []
+    """Return vectors that cannot be right: of another length than their model's, as counted by sqlite-vec, or empty."""
+    wrong = connection.execute(f"SELECT count(*) FROM {_MODELS} WHERE {_OF_WRONG_LENGTH}").get
+    void = connection.execute(f"SELECT count(*) FROM {_MODELS} WHERE {_VOID}").get
+    told = {"have a wrong length": wrong, "are zero or hold what is no number": void}
+    return [f"vectors: {number} {what}" for what, number in told.items() if number]
+
+
+_MODELS = "vec_embeddings e JOIN models ON models.id = e.model"
+_OF_WRONG_LENGTH = "length(e.vector) % 4 <> 0 OR length(e.vector) <> 4 * models.dimensions"
+# The cosine of a vector with itself is 1 unless it is zero, or holds a NaN or an infinity.
+_VOID = f"CASE WHEN {_OF_WRONG_LENGTH} THEN FALSE ELSE coalesce(vec_distance_cosine(e.vector, e.vector), 9) > 0.01 END"
 
 
 def drop_wrong(connection: apsw.Connection) -> None:
-    """Delete vectors of a wrong length; their memories are embedded again."""
-    connection.execute(
-        "DELETE FROM vec_embeddings WHERE id IN (SELECT e.id FROM vec_embeddings e JOIN models ON models.id = e.model"
-        " WHERE length(e.vector) % 4 <> 0 OR vec_length(e.vector) <> models.dimensions)"
-    )
+    """Delete vectors that cannot be right; their memories are embedded again."""
+    for wrong in (_OF_WRONG_LENGTH, _VOID):
+        connection.execute(f"DELETE FROM vec_embeddings WHERE id IN (SELECT e.id FROM {_MODELS} WHERE {wrong})")
 
 
 def adopt(connection: apsw.Connection, model: int, name: str) -> None:

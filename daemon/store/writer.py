@@ -199,6 +199,12 @@ class Writer:
     def _failure(self, error: Exception) -> Exception:
         if isinstance(error, apsw.CorruptError):
             self._damaged()
+        if isinstance(error, apsw.FullError):
+            log.error("writing failed: %s", error)
+            return StorageFailed(
+                "The database cannot be written: the disk is full, or the database is a tenth above its limit"
+                " (`max_size_mb` in [storage]). Nothing of this was written."
+            )
         if isinstance(error, apsw.Error | OSError):
             log.error("writing failed: %s", error)
             return StorageFailed(f"The database cannot be written: {error}.")

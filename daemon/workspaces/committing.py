@@ -59,6 +59,7 @@ class Change(NamedTuple):
 
 def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: Counts) -> list[str]:
     """Write changes as they come; return the files whose change is overtaken, so that they are to be read again."""
+    core.store.check_room()
     live = core.workspaces.live(workspace.id)
     overtaken, part, weight = list[str](), list[Change](), 0
     began = time.perf_counter()

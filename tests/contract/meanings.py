@@ -227,6 +227,7 @@ MEANINGS: dict[str, dict[str, str]] = {
     "GetTrace": {"id": "id or prefix of the trace; left out: the latest"},
     "UseModel": {"name": "name of an installed model"},
     "Verify": {"repair": "rebuild what is derived"},
+    "Backup": {"path": "an absolute path of a new file or of a folder; empty: `backups` beside the database"},
     # Results
     "Memory": {
         "id": "32 hex digits",
@@ -392,6 +393,14 @@ MEANINGS: dict[str, dict[str, str]] = {
         "installed": "version that a daemon started now would have",
         "restarting": "it gives way to that one now",
     },
+    "BackedUp": {
+        "path": "the copy",
+        "size_bytes": "its size",
+        "memories": "how many memories it holds",
+        "operations": "the number of the latest operation that it holds",
+        "took_ms": "how long it took, the check included",
+        "removed": "older copies that were deleted for it",
+    },
     "Status": {
         "version": "of the daemon",
         "protocol": "version of the protocol it speaks",
@@ -407,6 +416,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "queued": "calls under way or waiting, per lane; writes waiting",
         "rss_bytes": "resident memory",
         "index_bytes": "of that the vector index",
+        "database_bytes": "size of the database file and its log",
+        "database_limit_bytes": "`max_size_mb` of [storage]; at it nothing more is added; 0: no limit",
     },
     "MethodStats": {
         "calls": "how many",

@@ -39,6 +39,7 @@ WRITES = {"add", "add_many", "update", "tag", "delete", "undo", "use_model", "ve
     "pause_job",
     "resume_job",
     "import_memories",
+    "backup",
     "remember",
     "forget",
     "dream",

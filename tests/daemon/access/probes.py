@@ -250,6 +250,7 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.JobHistory: _once(protocol.JobHistory()),
     protocol.UseModel: _once(protocol.UseModel(name="words")),
     protocol.Verify: _once(protocol.Verify(), protocol.Verify(repair=True)),
+    protocol.Backup: _once(protocol.Backup(), protocol.Backup(path="/")),
     protocol.Shutdown: _once(protocol.Shutdown()),
     protocol.Restart: _once(protocol.Restart()),
     protocol.Hello: _once(protocol.Hello(version="0.0.1"), protocol.Hello(version="99")),

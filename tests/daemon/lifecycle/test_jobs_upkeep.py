@@ -13,9 +13,10 @@ from memoryd.client.protocol import NewMemory
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import jobs as table
-from memoryd.daemon.lifecycle import upkeep as work
 from memoryd.daemon.lifecycle.runner import Runner
+from memoryd.daemon.store import copies as store_copies
 from memoryd.daemon.store import upkeep
+from memoryd.daemon.store.copies import copy, present
 from workbench import CountingEmbedder, add, add_many, delete, disk_and_memory, found, running, wait_until
 
 
@@ -27,7 +28,7 @@ def jobs(core: Core) -> Iterator[Runner]:
 
 
 def copies(core: Core) -> list[str]:
-    return [path.name for path in work.copies(core)]
+    return [path.name for path in present(core.folder / "backups")]
 
 
 def test_the_tables_of_jobs_and_of_implementations_agree() -> None:
@@ -187,7 +188,7 @@ def test_a_backup_that_is_interrupted_leaves_nothing_behind(core: Core, folder: 
         raise Enough
 
     with pytest.raises(Enough):
-        upkeep.copy(core.store, folder / "copy.sqlite", check)
+        copy(core.store, folder / "copy.sqlite", check)
     assert [name for name in os.listdir(folder) if name.startswith("copy")] == []
 
 
@@ -200,7 +201,7 @@ def test_writes_go_on_while_a_backup_is_made_and_it_holds_one_moment(core: Core,
     def check() -> None:
         delete(core, ids[next(writes)])
 
-    upkeep.copy(core.store, folder / "copy.sqlite", check)
+    copy(core.store, folder / "copy.sqlite", check)
     assert next(writes) > 1
     connection = apsw.Connection(str(folder / "copy.sqlite"))
     assert connection.execute("SELECT count(*) FROM memories").get == 500
@@ -212,7 +213,7 @@ def test_no_room_for_a_backup_is_a_failure_with_a_sentence(
     core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(core, "Herons fish at dawn")
-    monkeypatch.setattr(work, "_ROOM", 1e15)
+    monkeypatch.setattr(store_copies, "_ROOM", 1e15)
     done = run(jobs, "backup")
     assert done.outcome == "failed"
     assert done.error.startswith("There is no room for a copy of the database")

@@ -76,9 +76,14 @@ def test_a_vector_of_a_model_given_up_meanwhile_is_not_kept_and_is_no_error(stor
 def test_vectors_of_a_wrong_length_are_reported_and_dropped(store: Store) -> None:
     number = model(store)
     insert = "INSERT INTO vec_embeddings (model, text_hash, vector) VALUES (?, ?, ?)"
-    for n, blob in enumerate((b"\0" * 16, b"\0" * 12, b"\0" * 15, b"\0" * 20)):
+    right, void = np.ones(4, np.float32).tobytes(), np.zeros(4, np.float32).tobytes()
+    unnumbered = np.full(4, np.nan, np.float32).tobytes()
+    for n, blob in enumerate((right, b"\1" * 12, b"\1" * 15, b"\1" * 20, void, unnumbered)):
         write(store, lambda connection, n=n, blob=blob: connection.execute(insert, (number, bytes([n]), blob)))
-    assert store.problems().result() == ["vectors: 3 have a wrong length"]
+    assert store.problems().result() == [
+        "vectors: 3 have a wrong length",
+        "vectors: 2 are zero or hold what is no number",
+    ]
     store.rebuild().result()
     assert store.problems().result() == []
     assert cached(store, number, b"\0") is not None

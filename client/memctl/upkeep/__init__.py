@@ -1,0 +1,1 @@
+"""Looking after the database: copies, restoring, checking, repairing, beginning anew."""

@@ -1,0 +1,130 @@
+"""backup, restore: checked copies of the database, and taking one back."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import msgspec
+
+from memoryd.client import paths
+from memoryd.client.calls import backup as backup_call
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.arguments import Usage
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.output import paint, show
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.table import count, size_text, table
+from memoryd.client.memctl.upkeep.restart import Report, exchanged, folder_of, rescue, running
+from memoryd.client.protocol import BackedUp, Progress
+
+LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy
+FOLDER = "backups"
+PATTERN = "memoryd-*T*Z.sqlite"
+FORMER = "before-*"
+FILE_NAME = "memoryd.sqlite"
+
+
+class Present(msgspec.Struct):
+    """A copy that is there."""
+
+    path: str
+    size_bytes: int
+
+
+# backup --------------------------------------------------------------------------------------------------------------
+
+
+def _backup_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", metavar="PATH", help="a new file or a folder (default: beside the database)")
+    parser.add_argument("--list", action="store_true", help="show the copies there are, and former databases")
+
+
+def _backup(args: Namespace) -> None:
+    if args.list:
+        if args.path:
+            raise Usage("--list takes no PATH.")
+        found = present(folder_of(args, running(args)))
+        return show(args, found, lambda: _listed(found))
+    with client_for(args) as client, ProgressBar("backup") as bar:
+
+        def tell(event: Progress) -> None:
+            bar.update(event.done, event.total)
+
+        client.timeout_s = max(client.timeout_s, LIMIT_S)
+        made = client.call(backup_call(args.path or ""), tell)
+    return show(args, made, lambda: _made(made))
+
+
+def present(folder: Path) -> list[Present]:
+    """Return the copies in the usual folder and what was kept of former databases, the oldest first of each."""
+    copies = sorted((folder / FOLDER).glob(PATTERN))
+    former = sorted(folder.glob(f"{FORMER}/{FILE_NAME}"))
+    return [Present(str(path), path.stat().st_size) for path in [*copies, *former]]
+
+
+def _listed(found: list[Present]) -> str:
+    if not found:
+        return "There are no copies yet; `memctl backup` makes one."
+    return table(["SIZE", "COPY"], [[size_text(one.size_bytes), one.path] for one in found], right=(0,))
+
+
+def _made(made: BackedUp) -> str:
+    lines = [f"Copied {count(made.memories, 'memory')} ({size_text(made.size_bytes)}) to {made.path}; checked."]
+    if made.removed:
+        lines.append(f"Deleted for it: {', '.join(Path(path).name for path in made.removed)}.")
+    lines.append(f"`{paint(f'memctl restore {made.path}', 'cyan')}` takes it back.")
+    return "\n".join(lines)
+
+
+# restore -------------------------------------------------------------------------------------------------------------
+
+
+def _restore_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a copy, the name of one in `backups`, or `latest`")
+
+
+def _restore(args: Namespace) -> None:
+    status = running(args)
+    folder = folder_of(args, status)
+    file = _found(folder, args.file)
+    with ProgressBar(f"restoring {file.name}", 2) as bar:
+        bar.update(1)
+        report = rescue(folder, "restore", str(file))
+        report = exchanged(args, status, report)
+    show(args, report, lambda: _restored(report, file, bool(status)))
+
+
+def _found(folder: Path, name: str) -> Path:
+    """Return the file that is meant: a path, or what lies in the usual folder."""
+    copies = sorted((folder / FOLDER).glob(PATTERN))
+    if name == "latest":
+        if not copies:
+            raise Invalid(f"There are no copies in {folder / FOLDER}.")
+        return copies[-1]
+    given = Path(paths.absolute(name))
+    beside = folder / FOLDER / name
+    file = beside if "/" not in name and not given.exists() and beside.exists() else given
+    return file / FILE_NAME if file.is_dir() else file
+
+
+def _restored(report: Report, file: Path, ran: bool) -> str:
+    lines = [f"Restored {count(report.memories, 'memory')} from {file}; checked."]
+    if ran:
+        lines.append("The daemon was stopped for it and runs again.")
+    if report.kept:
+        lines.append(f"The former database is kept in {report.kept}; delete that folder when it is not needed.")
+    return "\n".join(lines)
+
+
+COMMANDS = {
+    "backup": Command(
+        _backup_arguments,
+        _backup,
+        "  memctl backup\n  memctl backup ~/safe/memories.sqlite\n  memctl backup --list",
+    ),
+    "restore": Command(
+        _restore_arguments,
+        _restore,
+        "  memctl restore latest\n  memctl restore ~/safe/memories.sqlite",
+    ),
+}

@@ -1,0 +1,205 @@
+"""verify, repair, reset: is everything right, making it right, beginning anew."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+
+from memoryd.client.calls import backup as backup_call
+from memoryd.client.calls import verify as verify_call
+from memoryd.client.errors import Internal, MemorydError, StorageFailed, Unavailable
+from memoryd.client.memctl.arguments import Usage, no_arguments
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for, namespace_of
+from memoryd.client.memctl.output import complain, note, paint, printable, show
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.table import count
+from memoryd.client.memctl.upkeep.backup import LIMIT_S
+from memoryd.client.memctl.upkeep.restart import (
+    Report,
+    arguments_of,
+    exchanged,
+    folder_of,
+    rescue,
+    running,
+    start,
+    stop,
+)
+from memoryd.client.protocol import Delete, Deleted, Done, Progress, Turns, Verification
+from memoryd.client.sync import Client
+
+EVERYTHING = "everything"
+_PER_CALL = 500
+_LOCK_S = 10.0
+RECOVER = "memctl repair --recover"
+
+
+# verify, repair ------------------------------------------------------------------------------------------------------
+
+
+def _verify(args: Namespace) -> int:
+    found = _checked(args, repair=False)
+    show(args, found, lambda: _verified(found))
+    return _verdict(found, "`memctl repair` builds anew what follows from the memories")
+
+
+def _repair_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--recover",
+        action="store_true",
+        help="read what is readable of a damaged file into a new one; the daemon is stopped for it",
+    )
+
+
+def _repair(args: Namespace) -> int:
+    if args.recover:
+        return _recover(args)
+    try:
+        found = _checked(args, repair=True)
+    except (Unavailable, StorageFailed, Internal) as error:  # it does not start, or stumbles over what cannot be read
+        raise type(error)(f"{error.message} If the file is damaged: {RECOVER}", error.data) from None
+    show(args, found, lambda: _repaired(found))
+    return _verdict(
+        found, f"what is left is damage of the file itself: restore a copy (memctl backup --list), or {RECOVER}"
+    )
+
+
+def _checked(args: Namespace, repair: bool) -> Verification:
+    with client_for(args) as client, ProgressBar("checking") as bar:
+
+        def tell(event: Progress) -> None:
+            bar.update(event.done, event.total, event.stage)
+
+        client.timeout_s = max(client.timeout_s, LIMIT_S)
+        return client.call(verify_call(repair=repair), tell)
+
+
+def _verdict(found: Verification, advice: str) -> int:
+    if not found.problems:
+        return 0
+    return complain(f"{count(len(found.problems), 'problem')}: {advice}.", 1)
+
+
+def _verified(found: Verification) -> str:
+    if found.problems:
+        return "\n".join(f"{paint('wrong', 'red')}  {printable(problem)}" for problem in found.problems)
+    pending = f", {found.pending_embeddings:,} without a vector yet" if found.pending_embeddings else ""
+    return f"All is well: {count(found.memories, 'memory')}{pending}."
+
+
+def _repaired(found: Verification) -> str:
+    return "\n".join([f"Done: {', '.join(found.repaired)}.", _verified(found)])
+
+
+def _recover(args: Namespace) -> int:
+    status = running(args)
+    folder = folder_of(args, status)
+    arguments = arguments_of(status.pid) if status else []
+    if status:
+        stop(args, status)
+    try:
+        with ProgressBar("reading what is readable", 2) as bar:
+            bar.update(1)
+            report = rescue(folder, "recover", wait_s=_LOCK_S)
+    finally:
+        if status:
+            start(args, arguments)
+    show(args, report, lambda: _recovered(report))
+    return 0
+
+
+def _recovered(report: Report) -> str:
+    whole = f"Not all of {', '.join(report.damaged)} could be read." if report.damaged else "All rows could be read."
+    return (
+        f"Read {count(report.memories, 'memory')} into a new database. {whole}\n"
+        f"The former one is kept in {report.kept}; a copy may hold what is lost (memctl backup --list)."
+    )
+
+
+# reset ---------------------------------------------------------------------------------------------------------------
+
+
+def _reset_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--no-backup", action="store_true", help="keep nothing of what was there")
+
+
+def _reset(args: Namespace) -> None:
+    if namespace_of(args):
+        return _reset_namespace(args)
+    status = running(args)
+    folder = folder_of(args, status)
+    held = f"the {count(status.memories, 'memory')}" if status else "all memories"
+    _ask(args, EVERYTHING, f"This deletes {held} in {folder}, with their history, tokens and workspaces.")
+    report = rescue(folder, "reset", *(["--discard"] if args.no_backup else []))
+    report = exchanged(args, status, report)
+    return show(args, report, lambda: _was_reset(report))
+
+
+def _was_reset(report: Report) -> str:
+    kept = f"The former database is kept in {report.kept}." if report.kept else "Nothing was kept."
+    return f"There are no memories any more. {kept}"
+
+
+def _reset_namespace(args: Namespace) -> None:
+    namespace = namespace_of(args)
+    with client_for(args) as client:
+        ids = list(_ids(client))
+        if not ids:
+            return show(args, Done(message="Nothing to delete."), lambda: f"There is nothing in {namespace}.")
+        _ask(args, namespace, f"This deletes {count(len(ids), 'memory')} in {namespace} and below it.")
+        copied = "" if args.no_backup else _copied(client)
+        operations = _delete(client, ids)
+    undo = " and ".join(f"memctl undo {number}" for number in operations)
+    text = f"Deleted {count(len(ids), 'memory')} of {namespace}; `{paint(undo, 'cyan')}` takes it back.{copied}"
+    return show(args, Deleted(ids=ids, operation=operations[-1]), lambda: text)
+
+
+def _ids(client: Client) -> Iterator[str]:
+    """Yield the memories in a namespace and below, and the turns that are still in L0."""
+    after: str | None = ""
+    while after is not None:
+        part = client.export_memories(after, limit=_PER_CALL, reach="subtree")
+        yield from (record.id for record in part)
+        after = part.next
+    turns = client.call(Turns(reach="subtree", limit=1000))
+    yield from (turn.id for turn in turns.turns)
+
+
+def _copied(client: Client) -> str:
+    before, client.timeout_s = client.timeout_s, max(client.timeout_s, LIMIT_S)
+    made = client.call(backup_call())
+    client.timeout_s = before
+    return f"\nBefore that all was copied to {made.path}."
+
+
+def _delete(client: Client, ids: list[str]) -> list[int]:
+    operations = []
+    with ProgressBar("deleting", len(ids)) as bar:
+        for at in range(0, len(ids), _PER_CALL):
+            part = ids[at : at + _PER_CALL]
+            call = Delete(ids=part, reach="subtree")
+            operations.append(client.call(call).operation)
+            bar.update(at + len(part))
+    return operations
+
+
+def _ask(args: Namespace, name: str, warning: str) -> None:
+    """Go on only when the name was typed; raise `Usage` where nobody can be asked."""
+    if args.yes:
+        return
+    if not (sys.stdin and sys.stdin.isatty()):
+        raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
+    note(f"memctl: {warning}\nType {name} to go on:")
+    if sys.stdin.readline().strip() != name:
+        raise MemorydError("Nothing was deleted.")
+
+
+COMMANDS = {
+    "verify": Command(no_arguments, _verify, "  memctl verify\n  memctl verify --json"),
+    "repair": Command(_repair_arguments, _repair, "  memctl repair\n  memctl repair --recover"),
+    "reset": Command(
+        _reset_arguments,
+        _reset,
+        "  memctl reset\n  memctl reset --namespace acme/trial --yes\n  memctl reset --yes --no-backup",
+    ),
+}

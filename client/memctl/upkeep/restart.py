@@ -1,0 +1,112 @@
+"""Stopping a daemon for work on its database, and starting it again as it was.
+
+The work is made ready beside the database and taken up by whoever holds the lock of the data directory next: by the
+process that did it when no daemon runs, else by the daemon at its start, whoever starts it. So no client that starts a
+daemon in between meets half of it.
+"""
+
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memoryd.client import paths, spawn
+from memoryd.client.errors import MemorydError, TimedOut, Unavailable
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.local import output_of
+from memoryd.client.protocol import Shutdown, Status
+
+MODULE = "memoryd.daemon.rescue"
+_STOP_S = 60.0
+_LOCK_S = 10.0
+
+
+class Report(msgspec.Struct):
+    """What the process that did the work says of it."""
+
+    memories: int = 0
+    taken_up: bool = False
+    kept: str = ""
+    rows: dict[str, int] = {}
+    damaged: list[str] = []
+
+
+def running(args: Namespace) -> Status | None:
+    """Return the status of the daemon that answers, None where none does."""
+    with client_for(args, autostart=False) as client:
+        try:
+            return client.status() if spawn.answers(client.socket_path) else None
+        except Unavailable:
+            return None
+
+
+def folder_of(args: Namespace, status: Status | None) -> Path:
+    """Return the data directory: that of the running daemon, else the usual one."""
+    return Path(status.data_dir) if status else paths.data_dir()
+
+
+def rescue(folder: Path, command: str, *words: str, wait_s: float = 0.0) -> Report:
+    """Run one command on a data directory in a process of its own."""
+    options = ["--data-dir", str(folder), "--wait-s", str(wait_s)]
+    return msgspec.json.decode(output_of(MODULE, [command, *words, *options], progress=False), type=Report)
+
+
+def exchanged(args: Namespace, status: Status | None, report: Report) -> Report:
+    """See that what was made ready is taken up: stop the daemon, if one runs, and start it again."""
+    if report.taken_up or status is None:
+        return report
+    arguments = arguments_of(status.pid)
+    stop(args, status)
+    folder = Path(status.data_dir)
+    before = set(folder.glob("before-*"))
+    try:
+        taken = rescue(folder, "take-up", wait_s=_LOCK_S)
+    except MemorydError:  # somebody started a daemon meanwhile: it has taken it up
+        taken = Report()
+    start(args, arguments)
+    kept = taken.kept or next((str(path) for path in sorted(set(folder.glob("before-*")) - before)), "")
+    return msgspec.structs.replace(report, taken_up=True, kept=kept)
+
+
+def stop(args: Namespace, status: Status) -> None:
+    """Stop a daemon and wait until its process is gone; raise `TimedOut`."""
+    with client_for(args, autostart=False) as client:
+        client.call(Shutdown())
+    give_up_at = time.monotonic() + max(args.timeout, _STOP_S)
+    while lives(status.pid):
+        if time.monotonic() > give_up_at:
+            raise TimedOut(f"The daemon (pid {status.pid}) still runs; what was made ready is taken up when it starts.")
+        time.sleep(0.02)
+
+
+def start(args: Namespace, arguments: list[str]) -> None:
+    """Start a daemon unless one answers by now, as where its socket is held for it."""
+    with client_for(args, autostart=False) as client:
+        if not spawn.answers(client.socket_path):
+            spawn.start(client.socket_path, arguments)
+        client.status()
+
+
+def lives(pid: int) -> bool:
+    """Tell whether a process is still at work; one that only waits to be collected by its parent is not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
+
+
+def arguments_of(pid: int) -> list[str]:
+    """Return the options that a daemon was started with, to start it so again."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+    except OSError:
+        return []
+    found: list[str] = []
+    for name in ("--data-dir", "--config", "--log-level", "--clock"):
+        value: Any = next((words[at + 1] for at, word in enumerate(words[:-1]) if word == name), None)
+        value = value or next((word.partition("=")[2] for word in words if word.startswith(f"{name}=")), None)
+        found += [name, value] if value else []
+    return found

@@ -1,0 +1,137 @@
+"""Copies of the database: taken while it is written to, checked before they get their name, found again by their names.
+
+A copy is one file without a log. It is made in one snapshot, so it holds every write that was acknowledged before it
+began, and no half of any.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+from memoryd.client.errors import StorageFailed
+from memoryd.daemon.store.connection import open_reader
+from memoryd.daemon.store.store import Store
+
+FOLDER = "backups"
+_PAGES = 256
+_ROOM = 1.2  # times the size of the database that must be free for a copy
+_PROGRESS_STEPS = 50_000  # of SQLite's virtual machine between two looks at whether to give up
+
+
+class Copy(NamedTuple):
+    """What a copy holds."""
+
+    memories: int
+    operations: int
+    size_bytes: int
+
+
+def name_at(now: float) -> str:
+    """Return the name of a copy made at a time; names sort as times do."""
+    return f"memoryd-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.sqlite"
+
+
+def present(folder: Path) -> list[Path]:
+    """Return the copies in a folder, the oldest first."""
+    return sorted(folder.glob("memoryd-*T*Z.sqlite")) if os.path.isdir(folder) else []
+
+
+def check_room(store: Store, folder: Path) -> None:
+    """Raise `StorageFailed` when there is no room for a copy in a folder."""
+    space, size = os.statvfs(folder), store.size_bytes()
+    if space.f_bavail * space.f_frsize < _ROOM * size:
+        raise StorageFailed(f"There is no room for a copy of the database ({size / 1e6:.0f} MB) in {folder}.")
+
+
+def copy(
+    store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None] = lambda done, total: None
+) -> Copy:
+    """Write a checked copy to `target`, mode 0600; `check` may raise to give up, `tell` hears of pages done."""
+    part = target.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    try:
+        os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_EXCL, 0o600))
+        source, copied = open_reader(store.path), open_plain(part)
+        try:
+            source.execute("BEGIN")  # one snapshot: the copy never starts anew
+            expected = counts(source)
+            _copy_pages(source, copied, check, tell)
+            copied.pragma("journal_mode", "delete")
+            _verify(copied, expected, target, check)
+        finally:
+            copied.close()
+            source.close()
+        synced(part)
+        part.rename(target)
+        synced(target.parent)
+        return Copy(*expected, target.stat().st_size)
+    except (OSError, apsw.Error) as error:
+        raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def open_plain(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    """Open a database file that is not the daemon's own."""
+    connection = apsw.Connection(str(path), flags=flags)
+    connection.set_busy_timeout(10_000)
+    return connection
+
+
+def counts(connection: apsw.Connection) -> tuple[int, int]:
+    """Return how many memories there are, and how many operations there ever were."""
+    memories: Any = connection.execute("SELECT count(*) FROM memories").get
+    operations: Any = connection.execute("SELECT coalesce(max(id), 0) FROM operations").get
+    return int(memories), int(operations)
+
+
+def faults(connection: apsw.Connection, check: Callable[[], None] = lambda: None) -> list[str]:
+    """Return what SQLite finds wrong with a file; `check` may raise to give up."""
+
+    def going_on() -> bool:
+        check()
+        return False
+
+    connection.set_progress_handler(going_on, _PROGRESS_STEPS)
+    try:
+        lines = [" ".join(str(line).split()) for (line,) in connection.execute("PRAGMA integrity_check(10)")]
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        lines = [str(error)]
+    finally:
+        connection.set_progress_handler(None)
+    return [] if lines == ["ok"] else lines
+
+
+def synced(path: Path) -> None:
+    """Wait until a file or folder is on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_pages(
+    source: apsw.Connection, copied: apsw.Connection, check: Callable[[], None], tell: Callable[[int, int], None]
+) -> None:
+    with copied.backup("main", source, "main") as backup:
+        while not backup.done:
+            check()
+            backup.step(_PAGES)
+            tell(backup.page_count - backup.remaining, backup.page_count)
+            time.sleep(0)
+
+
+def _verify(copied: apsw.Connection, expected: tuple[int, int], target: Path, check: Callable[[], None]) -> None:
+    found = faults(copied, check)
+    if not found and counts(copied) != expected:
+        found = ["it does not hold what the database holds"]
+    if found:
+        raise StorageFailed(
+            f"The copy {target} was not kept, as it is damaged: {found[0]}. Look at the database: memctl verify"
+        )

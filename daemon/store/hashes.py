@@ -1,0 +1,60 @@
+"""Hashes of the rows: what duplicates and vectors are found by. They follow from the text and can be made anew."""
+
+import hashlib
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+import msgspec
+
+from memoryd.daemon.store import rows, vectors
+
+_PORTION = 500
+
+Rest = Callable[[], None]
+
+
+def content_hash(content: str) -> bytes:
+    """Return the hash by which equal contents are found: whatever their case and white space."""
+    normal = " ".join(unicodedata.normalize("NFC", content).casefold().split())
+    return hashlib.sha256(normal.encode()).digest()
+
+
+def wrong(connection: apsw.Connection, rest: Rest = lambda: None) -> list[int]:
+    """Return the numbers of the rows whose hashes are not those of their text; rests after each portion."""
+    found: list[int] = []
+    after = 0
+    while True:
+        portion: list[Any] = connection.execute(
+            "SELECT row, tier, turns, metadata, content, content_hash, text_hash FROM memories"
+            " WHERE row > ? ORDER BY row LIMIT ?",
+            (after, _PORTION),
+        ).fetchall()
+        if not portion:
+            return found
+        found += [row for row, *fields in portion if hashes(fields[:4]) != tuple(fields[4:])]
+        after = portion[-1][0]
+        rest()
+
+
+def hashes(fields: list[Any]) -> tuple[bytes, bytes]:
+    """Return the two hashes of (tier, turns, metadata, content)."""
+    tier, turns, metadata, content = fields
+    heading = ""
+    if tier == "documents":
+        told = msgspec.json.decode(metadata).get("heading", "")
+        heading = told if isinstance(told, str) else ""
+    return content_hash(content), vectors.text_hash(rows.embedded_text(content, heading, turns))
+
+
+def mend(connection: apsw.Connection, numbers: list[int]) -> None:
+    """Give rows the hashes of their text."""
+    for row in numbers:
+        fields: Any = connection.execute(
+            "SELECT tier, turns, metadata, content FROM memories WHERE row = ?", (row,)
+        ).fetchone()
+        if fields is not None:
+            connection.execute(
+                "UPDATE memories SET content_hash = ?, text_hash = ? WHERE row = ?", (*hashes(list(fields)), row)
+            )

@@ -1,0 +1,102 @@
+"""Putting another database in the place of the present one, at the daemon's start or while none runs.
+
+The other one is made ready as `next/memoryd.sqlite` in the data directory, whole and on disk. Whoever holds the lock of
+the directory takes it up: the former files go to a folder of their own, named for why and when, and the new one takes
+the name in one step. A crash at any point leaves either the former database in place, or `next` to be taken up again.
+"""
+
+import os
+import shutil
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+
+from memoryd.daemon.store.copies import open_plain, synced
+from memoryd.daemon.store.store import FILE_NAME
+
+NEXT = "next"
+_REASON = "reason"  # file in `next`: restore, recovery, reset
+_DISCARD = "discard"  # file in `next`: the former database is not kept
+_SUFFIXES = ("-wal", "-shm", "-journal")
+
+
+def ready(folder: Path, reason: str, discard: bool) -> None:
+    """Say that the database in `preparing(folder)` is whole and to be taken up next."""
+    place = preparing(folder)
+    (place / _REASON).write_text(reason)
+    if discard:
+        (place / _DISCARD).touch()
+    for path in place.iterdir():
+        synced(path)
+    cancel(folder)
+    place.rename(folder / NEXT)
+    synced(folder)
+
+
+def preparing(folder: Path) -> Path:
+    """Return the folder in which the next database is made."""
+    return folder / f"{NEXT}.part"
+
+
+def begin(folder: Path) -> Path:
+    """Return that folder, new and empty."""
+    shutil.rmtree(preparing(folder), ignore_errors=True)
+    preparing(folder).mkdir(mode=0o700, parents=True)
+    return preparing(folder)
+
+
+def cancel(folder: Path) -> None:
+    """Forget a database that was made ready and not taken up."""
+    shutil.rmtree(folder / NEXT, ignore_errors=True)
+
+
+def is_waiting(folder: Path) -> bool:
+    """Tell whether a database waits to be taken up."""
+    return (folder / NEXT / FILE_NAME).is_file()
+
+
+def take_up(folder: Path, now: float) -> Path | None:
+    """Put the waiting database in place, if there is one; return where the former is kept. Needs the folder's lock."""
+    if not is_waiting(folder):
+        return None
+    place, file = folder / NEXT, folder / FILE_NAME
+    reason = (place / _REASON).read_text() if (place / _REASON).is_file() else "change"
+    kept = _folder_for(folder, reason, now)
+    if file.exists():
+        _fold_log(file)
+        with suppress(FileExistsError):
+            os.link(file, kept / FILE_NAME)
+    for suffix in _SUFFIXES:  # what belongs to the former database would be taken for the new one's
+        with suppress(FileNotFoundError):
+            (folder / f"{FILE_NAME}{suffix}").rename(kept / f"{FILE_NAME}{suffix}")
+    synced(kept)
+    discard = (place / _DISCARD).exists()
+    (place / FILE_NAME).replace(file)
+    synced(folder)
+    shutil.rmtree(place, ignore_errors=True)
+    if discard or not any(kept.iterdir()):
+        shutil.rmtree(kept, ignore_errors=True)
+        return None
+    return kept
+
+
+def _folder_for(folder: Path, reason: str, now: float) -> Path:
+    stem = f"before-{reason}-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}"
+    for number in range(1, 100):
+        kept = folder / (stem if number == 1 else f"{stem}-{number}")
+        with suppress(FileExistsError):
+            kept.mkdir(mode=0o700)
+            return kept
+    raise FileExistsError(f"{folder / stem} and 98 more exist.")
+
+
+def _fold_log(file: Path) -> None:
+    """Fold the log of a daemon that was killed into its file; one too damaged for that keeps its log beside it."""
+    with suppress(apsw.Error):
+        connection = open_plain(file)
+        try:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            connection.close()

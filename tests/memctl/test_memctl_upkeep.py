@@ -1,0 +1,293 @@
+"""backup, restore, verify, repair, reset, against real daemons: in this process, or started by memctl."""
+
+import io
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import numpy as np
+import pytest
+from fake_daemon import Memctl
+
+from memoryd.client import Client
+from memoryd.client.memctl.upkeep import repair
+from memoryd.client.protocol import NewMemory, Record
+from workbench import wait_until
+
+if TYPE_CHECKING:
+    from conftest import Daemon
+
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n[jobs]\nenabled = false\n'
+
+
+def everything(client: Client) -> list[Record]:
+    return client.export_memories(limit=1000, reach="all").records
+
+
+# In this process -----------------------------------------------------------------------------------------------------
+
+
+def test_a_backup_is_checked_listed_and_rotated(memctl: Memctl, client: Client, daemon: "Daemon", clock: Any) -> None:
+    assert "There are no copies yet" in memctl("backup", "--list").out
+    client.add("Herons fish at dawn")
+    made = memctl("backup", "--json").json
+    assert (made["memories"], made["operations"], made["removed"]) == (1, 1, [])
+    assert Path(made["path"]).parent == daemon.core.folder / "backups"
+    assert Path(made["path"]).stat().st_mode & 0o777 == 0o600
+    removed = []
+    for _ in range(3):
+        clock.advance(60)
+        removed += memctl("backup", "--json").json["removed"]
+    assert removed == [made["path"]]
+    listed = memctl("backup", "--list", "--json").json
+    assert len(listed) == 3
+    assert f"memctl restore {daemon.core.folder}" in memctl("backup", str(daemon.core.folder / "one.sqlite")).out
+    assert (daemon.core.folder / "one.sqlite").exists()
+
+
+def test_a_backup_goes_where_it_is_told_and_never_over_a_file(
+    memctl: Memctl, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.add("Herons fish at dawn")
+    monkeypatch.chdir(tmp_path)
+    assert memctl("backup", "here.sqlite", "--json").json["path"] == str(tmp_path / "here.sqlite")
+    assert "is never written over" in memctl("backup", "here.sqlite").err
+    assert memctl("backup", str(tmp_path), "--json").json["path"].startswith(f"{tmp_path}/memoryd-2027")
+    assert "There is no folder" in memctl("backup", str(tmp_path / "none" / "x")).err
+    assert memctl("backup", "x", "--list").code == 2
+    assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
+
+
+def test_a_damaged_database_is_not_copied_over_good_copies(memctl: Memctl, client: Client, daemon: "Daemon") -> None:
+    client.add("Herons fish at dawn")
+    damage(daemon, "UPDATE memories_fts_data SET block = x'0000' WHERE id > 10")
+    refused = memctl("backup")
+    assert (refused.code, "was not kept, as it is damaged" in refused.err) == (1, True)
+    assert "memctl verify" in refused.err
+    assert memctl("backup", "--list", "--json").json == []
+
+
+def damage(daemon: "Daemon", *statements: str) -> None:
+    connection = apsw.Connection(str(daemon.core.store.path))
+    connection.pragma("foreign_keys", False)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE memories_fts_data SET block = x'0000' WHERE id > 10", "full text: fts5: corruption"),
+        ("UPDATE vec_embeddings SET vector = x'0000' WHERE id = 1", "vectors: 1 have a wrong length"),
+        ("UPDATE vec_embeddings SET vector = zeroblob(256) WHERE id = 1", "vectors: 1 are zero"),
+        ("UPDATE memories SET text_hash = x'00', content_hash = x'00' WHERE row = 1", "1 have hashes that are not"),
+        ("INSERT INTO backlog VALUES (1)", "graph: 1"),
+    ],
+    ids=["full text", "length", "zero", "hashes", "graph"],
+)
+def test_what_is_derived_is_found_wrong_and_built_anew_while_the_daemon_goes_on(
+    memctl: Memctl, client: Client, daemon: "Daemon", statement: str, told: str
+) -> None:
+    client.add_many([NewMemory(content=f"Crane number {number}") for number in range(30)], dedup=False)
+    wait_until(lambda: client.status().pending_embeddings == 0)
+    assert memctl("verify").out == "All is well: 30 memories.\n"
+    damage(daemon, statement)
+    wrong = memctl("verify")
+    assert (wrong.code, "memctl repair" in wrong.err) == (1, True)
+    assert told in wrong.out
+    assert len(memctl("verify", "--json").json["problems"]) >= 1
+    mended = memctl("repair")
+    assert (mended.code, "All is well" in mended.out) == (0, True)
+    assert memctl("verify").code == 0
+    wait_until(lambda: client.status().pending_embeddings == 0)
+    assert len(client.search("Crane number 7", limit=30)) == 30
+    assert memctl("verify").out == "All is well: 30 memories.\n"
+
+
+def test_vectors_that_were_dropped_are_made_anew(memctl: Memctl, client: Client, daemon: "Daemon") -> None:
+    client.add("Herons fish at dawn")
+    good = vectors(daemon)
+    damage(daemon, "UPDATE vec_embeddings SET vector = zeroblob(256)")
+    memctl("repair")
+    wait_until(lambda: len(vectors(daemon)) == 1)
+    assert np.allclose(vectors(daemon), good)
+
+
+def vectors(daemon: "Daemon") -> Any:
+    with daemon.core.store.reading() as connection:
+        return [np.frombuffer(blob, np.float32) for (blob,) in connection.execute("SELECT vector FROM vec_embeddings")]
+
+
+def test_a_reset_of_a_namespace_asks_keeps_a_copy_and_can_be_undone(
+    memctl: Memctl, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.add("At the root")
+    with_namespace = ["acme/api", "acme/api/alpha", "acme", "acme/apiary"]
+    for namespace in with_namespace:
+        client.call(msgspec_add(f"In {namespace}", namespace))
+    refused = memctl("reset", "--namespace", "acme/api")
+    assert (refused.code, "2 memories in acme/api and below it" in refused.err) == (2, True)
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("acme\n"))
+    assert "Nothing was deleted" in memctl("reset", "--namespace", "acme/api").err
+    assert len(everything(client)) == 5
+    before = everything(client)
+    monkeypatch.setattr(sys, "stdin", Terminal("acme/api\n"))
+    done = memctl("reset", "--namespace", "acme/api")
+    assert "Deleted 2 memories of acme/api" in done.out
+    assert "/backups/memoryd-" in done.out
+    assert sorted(memory.namespace for memory in everything(client)) == ["", "acme", "acme/apiary"]
+    assert len(memctl("backup", "--list", "--json").json) == 1
+    memctl("undo")
+    assert everything(client) == before
+    assert "There is nothing in x" in memctl("reset", "--namespace", "x", "--yes").out
+
+
+def msgspec_add(content: str, namespace: str) -> Any:
+    from memoryd.client.protocol import Add
+
+    return Add(memory=NewMemory(content=content), namespace=namespace)
+
+
+def test_nobody_is_asked_where_there_is_no_terminal(memctl: Memctl, client: Client) -> None:
+    client.add("Herons fish at dawn")
+    refused = memctl("reset")
+    assert (refused.code, "Give --yes" in refused.err) == (2, True)
+    assert len(everything(client)) == 1
+    assert repair.EVERYTHING == "everything"
+
+
+# Daemons that memctl starts and stops --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def started(memctl: Memctl, folder: Path) -> Iterator[Path]:
+    """A folder whose daemon is started by the first command and stopped at the end; gives its data directory."""
+    (folder / "config.toml").write_text(NO_MODEL)
+    yield folder / "data"
+    memctl("down")
+
+
+def contents(memctl: Memctl) -> list[str]:
+    return sorted(record["content"] for record in memctl("export", "--json").json)
+
+
+@pytest.mark.slow
+def test_a_copy_is_restored_under_a_running_daemon_and_the_former_kept(memctl: Memctl, started: Path) -> None:
+    memctl("add", "Herons fish at dawn")
+    memctl("add", "A slip of the pen")
+    memctl("undo")
+    memctl("backup")
+    memctl("add", "Storks nest on roofs")
+    before = memctl("status", "--json").json["pid"]
+    done = memctl("restore", "latest", "--json").json
+    assert (done["memories"], done["taken_up"]) == (1, True)
+    assert memctl("status", "--json").json["pid"] != before
+    assert contents(memctl) == ["Herons fish at dawn"]
+    assert memctl("search", "herons", "--json").json[0]["content"] == "Herons fish at dawn"
+    assert memctl("verify").code == 0
+    assert "undo" in [entry["kind"] for entry in memctl("history", "--json").json]
+    assert Path(done["kept"]).parent == started
+    again = memctl("restore", done["kept"])
+    assert "The daemon was stopped for it and runs again" in again.out
+    assert contents(memctl) == ["Herons fish at dawn", "Storks nest on roofs"]
+    assert len(memctl("backup", "--list", "--json").json) == 3
+
+
+@pytest.mark.slow
+def test_a_copy_is_restored_where_no_daemon_runs(memctl: Memctl, started: Path, folder: Path) -> None:
+    memctl("add", "Herons fish at dawn")
+    memctl("backup", str(folder / "copy.sqlite"))
+    memctl("add", "Storks nest on roofs")
+    memctl("down")
+    done = memctl("restore", str(folder / "copy.sqlite"))
+    assert "runs again" not in done.out
+    assert memctl("status").code == 3
+    assert contents(memctl) == ["Herons fish at dawn"]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_restored_changes_nothing(memctl: Memctl, started: Path, folder: Path) -> None:
+    memctl("add", "Herons fish at dawn")
+    copy = Path(memctl("backup", str(folder / "copy.sqlite"), "--json").json["path"])
+    pid = memctl("status", "--json").json["pid"]
+    newer, broken, other = folder / "newer.sqlite", folder / "broken.sqlite", folder / "other.sqlite"
+    for path in (newer, broken):
+        path.write_bytes(copy.read_bytes())
+    with sqlite3.connect(newer) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    data = bytearray(copy.read_bytes())
+    data[4096 * 5 : 4096 * 20] = b"\xa5" * 4096 * 15
+    broken.write_bytes(data)
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE something (id)")
+    connection.close()
+    (folder / "text.sqlite").write_text("no database at all" * 50)
+    (folder / "cut.sqlite").write_bytes(copy.read_bytes()[:20_000])
+    for name, told in {
+        "newer.sqlite": "newer memoryd (schema 999",
+        "broken.sqlite": "is damaged",
+        "other.sqlite": "is not a database of memoryd",
+        "text.sqlite": "text.sqlite",
+        "cut.sqlite": "cut.sqlite",
+        "none.sqlite": "there is no such file",
+    }.items():
+        refused = memctl("restore", str(folder / name))
+        assert (refused.code, told in refused.err) == (1, True), (name, refused)
+        assert len(refused.err.splitlines()) == 1
+    assert memctl("status", "--json").json["pid"] == pid
+    assert contents(memctl) == ["Herons fish at dawn"]
+    assert [path.name for path in started.glob("before-*")] == []
+    assert "There are no copies" in memctl("restore", "latest").err
+
+
+@pytest.mark.slow
+def test_a_file_with_lost_pages_is_read_out_and_the_daemon_goes_on(memctl: Memctl, started: Path) -> None:
+    lines = "\n".join(f'{{"content": "Crane {n} {"reeds " * 300}"}}' for n in range(60))
+    (started.parent / "many.jsonl").write_text(lines)
+    memctl("seed", str(started.parent / "many.jsonl"))
+    total = memctl("status", "--json").json["memories"]
+    assert total >= 60
+    memctl("down")
+    file = started / "memoryd.sqlite"
+    connection = apsw.Connection(str(file))
+    [(page,), *_] = connection.execute(
+        "SELECT pageno FROM dbstat WHERE name = 'memories' AND pagetype = 'leaf' LIMIT 1 OFFSET 3"
+    ).fetchall()
+    connection.close()
+    with file.open("r+b") as opened:
+        opened.seek((page - 1) * 4096)
+        opened.write(b"\xa5" * 4096)
+    assert memctl("verify").code == 1
+    mended = memctl("repair")
+    assert (mended.code, "memctl repair --recover" in mended.err) == (1, True)
+    done = memctl("repair", "--recover", "--json").json
+    assert done["damaged"] == ["memories"]
+    assert total > done["memories"] > total - 10
+    assert memctl("verify").code == 0
+    assert memctl("status", "--json").json["memories"] == done["memories"]
+    assert (Path(done["kept"]) / "memoryd.sqlite").exists()
+
+
+@pytest.mark.slow
+def test_a_reset_of_everything_keeps_the_former_database_unless_told_not_to(memctl: Memctl, started: Path) -> None:
+    memctl("add", "Herons fish at dawn")
+    done = memctl("reset", "--yes")
+    assert "There are no memories any more" in done.out
+    assert contents(memctl) == []
+    [former] = memctl("backup", "--list", "--json").json
+    memctl("restore", former["path"])
+    assert contents(memctl) == ["Herons fish at dawn"]
+    assert "Nothing was kept" in memctl("reset", "--yes", "--no-backup").out
+    assert contents(memctl) == []
+    assert memctl("verify").code == 0
