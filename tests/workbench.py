@@ -28,6 +28,7 @@ from memoryd.daemon.core import adding, changing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import rows, vectors
+from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 
@@ -140,7 +141,7 @@ def insert(store: Store, content: str, namespace: str = "", **fields: Any) -> Ro
             "importance": 0.5,
             "created_at": 1.0,
             "updated_at": 1.0,
-            "content_hash": vectors.text_hash(content),
+            "content_hash": content_hash(content),
             "text_hash": vectors.text_hash(content),
             **fields,
         }
