@@ -1,6 +1,7 @@
 """What the tools do, told by the official client to a server in this process, against a daemon."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -212,6 +213,21 @@ async def test_one_unknown_id_and_nothing_is_forgotten(memory: Client) -> None:
         failed = await client.call_tool("memory_forget", {"ids": [id, "ffffffff"], "dry_run": False})
     assert failed.is_error
     assert memory.get(id)
+
+
+async def test_what_is_forgotten_of_a_file_leaves_the_file(memory: Client, daemon: Any, tmp_path: Path) -> None:
+    (tmp_path / "MEMORY.md").write_text("# Cache\n\nThe cache is Redis.\n")
+    with daemon.client() as owner:
+        owner.add_workspace(tmp_path, namespace="acme/notes")
+        owner.index_workspace("acme/notes")
+    async with agent(namespace="acme/notes") as client:
+        found = await client.call_tool("memory_search", {"query": "cache redis"})
+        [item] = found.structured_content["memories"]
+        assert item["source"] == f"{tmp_path.name}/MEMORY.md:1-3"
+        changed = await client.call_tool("memory_update", {"id": item["id"], "content": "other"})
+        assert "edit the file" in text_of(changed)
+        await client.call_tool("memory_forget", {"ids": [item["id"]], "dry_run": False})
+    assert (tmp_path / "MEMORY.md").read_text().strip() == ""
 
 
 async def test_project_names_another_namespace_and_slash_what_all_share(daemon: Any, memory: Client) -> None:
