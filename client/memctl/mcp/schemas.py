@@ -101,12 +101,16 @@ class OneId(Arguments, kw_only=True):
 
 
 class Saved(Struct, kw_only=True):
-    """Outcome of memory_save; `merged` means that it was known already."""
+    """Outcome of memory_save; `merged` means that it was known already.
+
+    `redacted` counts the credentials that were taken out before it was stored, by kind.
+    """
 
     id: str
     outcome: Literal["created", "merged"]
     namespace: str
     disagrees_with: list[str] = []
+    redacted: dict[str, int] = {}
 
 
 class Found(Struct, kw_only=True, omit_defaults=True):
@@ -161,6 +165,7 @@ class Updated(Struct, kw_only=True):
 
     id: str
     operations: list[int]
+    redacted: dict[str, int] = {}
 
 
 class ForgottenMany(Struct, kw_only=True):

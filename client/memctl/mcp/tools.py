@@ -9,10 +9,11 @@ from msgspec import Struct
 from memoryd.client import calls
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
 from memoryd.client.inert import inert, inert_lines, origin
+from memoryd.client.memctl.link import phrase
 from memoryd.client.memctl.mcp import schemas
 from memoryd.client.memctl.mcp.answers import ID_DIGITS, ROOT, Answer, found, framed, line, shortened, within
 from memoryd.client.memctl.mcp.session import Session
-from memoryd.client.protocol import Forget, Get, Hit, Memory, Trace
+from memoryd.client.protocol import Forget, Get, Hit, Memory, Redacted, Trace
 from memoryd.client.times import iso, seconds
 
 SOURCE = "mcp"
@@ -53,11 +54,16 @@ async def _save(session: Session, given: schemas.Save) -> Answer:
         outcome=added.outcome,
         namespace=session.place(given.project) or ROOT,
         disagrees_with=[id[:ID_DIGITS] for id in added.contradicts],
+        redacted=added.redacted,
     )
     said = f"Saved as {saved.id}." if saved.outcome == "created" else f"Known already as {saved.id}; it is up to date."
     if saved.disagrees_with:
         said += f" It disagrees with {', '.join(saved.disagrees_with)}: look whether it replaces that (supersedes)."
-    return Answer(said, saved)
+    return Answer(said + _taken_out(added.redacted), saved)
+
+
+def _taken_out(kinds: Redacted) -> str:
+    return f" Taken out before storing, as credentials: {phrase(kinds)}." if kinds else ""
 
 
 # memory_search -------------------------------------------------------------------------------------------------------
@@ -184,10 +190,12 @@ async def _update(session: Session, given: schemas.Change) -> Answer:
     if given.feedback:
         useful = given.feedback == "useful"
         changes.append(await session.call(calls.feedback(given.id, useful), given.project))
-    done = schemas.Updated(id=changes[0].memory.id[:ID_DIGITS], operations=[change.operation for change in changes])
+    first = changes[0]
+    operations = [change.operation for change in changes]
+    done = schemas.Updated(id=first.memory.id[:ID_DIGITS], operations=operations, redacted=first.redacted)
     what = ["changed"] if given.content else []
     what += [f"rated {given.feedback}"] if given.feedback else []
-    return Answer(f"{done.id} is {' and '.join(what)}.", done)
+    return Answer(f"{done.id} is {' and '.join(what)}.{_taken_out(first.redacted)}", done)
 
 
 # memory_forget -------------------------------------------------------------------------------------------------------

@@ -207,6 +207,19 @@ async def test_forgetting_shows_first_and_then_does_it(memory: Client) -> None:
     assert memory.get(id)
 
 
+async def test_a_credential_is_taken_out_and_the_agent_is_told(memory: Client) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    async with agent() as client:
+        saved = await client.call_tool("memory_save", {"content": f"The deploy token is {token}"})
+        id = saved.structured_content["id"]
+        changed = await client.call_tool("memory_update", {"id": id, "content": f"The new deploy token is {token}"})
+    assert token not in memory.get(id).content
+    for reply in (saved, changed):
+        assert sum(reply.structured_content["redacted"].values()) == 1
+        assert "Taken out before storing, as credentials: " in text_of(reply)
+        assert token not in text_of(reply)
+
+
 async def test_one_unknown_id_and_nothing_is_forgotten(memory: Client) -> None:
     id = memory.add("stays").id
     async with agent() as client:
