@@ -13,6 +13,7 @@ from pathlib import Path
 BENCHMARKS = (
     "bench_embed",
     "bench_memctl",
+    "bench_hook",
     "bench_rpc",
     "bench_start",
     "bench_search",
