@@ -1,8 +1,8 @@
 """What a hook does at each event: from the agent's JSON to the calls for the daemon and the answer for the agent.
 
 The context comes before the prompt is noted, else it would find the prompt. Of an agent's answers the one is noted that
-the host hands over; where it hands over none, the last of its transcript. That may be the one before, since a host may
-start hooks before it has written it: the end of the session looks again, and the daemon takes a text once.
+the host hands over; where it hands over none (Claude Code of 2025), the last one that is in its transcript by then, and
+with its id there, so that it is taken once.
 """
 
 import os
@@ -25,6 +25,8 @@ _LOST = ("compact", "clear")  # sources of a session's start after which it has 
 _MAX_TASK_CHARS, _MAX_TEXT_CHARS, _MAX_SESSION_CHARS = 4000, 60_000, 64
 _TRANSCRIPT_TAIL = 512 * 1024  # bytes
 _COMMAND = re.compile(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
+# What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
+_INJECTED = re.compile(r"<(hook_context|memories)>.*?</\1>\s*", re.DOTALL)
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
 
@@ -88,10 +90,16 @@ def _question(event: Asked) -> Call | None:
         task = f"Work on {os.path.basename(event.folder) or 'this machine'}"
         fresh = event.text("source") in _LOST
         return {"task": task, "opening": True, "fresh": fresh, "max_tokens": OPENING_TOKENS}
-    prompt = event.text("prompt")
-    if event.event == hosts.PROMPT and prompt.strip() and not _COMMAND.match(prompt):
+    prompt = _prompt(event)
+    if event.event == hosts.PROMPT and prompt:
         return {"task": prompt[:_MAX_TASK_CHARS], "max_tokens": PROMPT_TOKENS}
     return None
+
+
+def _prompt(event: Asked) -> str:
+    """Return what the user said, empty for a command to the host."""
+    prompt = _INJECTED.sub("", event.text("prompt")).strip()
+    return "" if _COMMAND.match(prompt) else prompt
 
 
 # What the daemon is told ---------------------------------------------------------------------------------------------
@@ -101,15 +109,20 @@ def notes(event: Asked) -> list[Call]:
     """Return the calls that must reach the daemon, now or later."""
     place = {"namespace": event.namespace, "session": event.session}
     calls: list[Call] = []
-    if event.event == hosts.PROMPT and not _COMMAND.match(event.text("prompt")):
-        calls = _turn(event, "user", event.text("prompt"))
+    if event.event == hosts.PROMPT:
+        calls = _turn(event, "user", _prompt(event))
     elif event.event == hosts.STOP:
         calls = _turn(event, "assistant", *_said(event))
-    elif event.event == hosts.COMPACT and event.session:
+    elif event.event == hosts.COMPACT and event.session and _is_compacted(event):
         calls = [{"method": "reset_session", **place}]
     elif event.event == hosts.END and event.session:
-        calls = [*_turn(event, "assistant", *_in_transcript(event)), {"method": "end_session", **place}]
+        calls = [{"method": "end_session", **place}]
     return calls
+
+
+def _is_compacted(event: Asked) -> bool:
+    told = event.host.compactions
+    return not told or event.text("trigger") in told
 
 
 def _turn(event: Asked, role: str, text: str, id: str = "") -> list[Call]:

@@ -2,6 +2,7 @@
 
 As documented by code.claude.com/docs/en/hooks, developers.openai.com/codex/hooks, cursor.com/docs/agent/hooks and
 geminicli.com/docs/hooks/reference. Read by the hooks themselves and by the installer.
+Tried with Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61. Codex allows a session's end three seconds and no more.
 """
 
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ class Host(NamedTuple):
     injects: tuple[str, ...] = (START, PROMPT)
     silence: bytes = b""
     flat: bool = False  # whether an answer is one object, as Cursor has it
+    compactions: tuple[str, ...] = ()  # triggers of a compaction that tell one; none: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:
         """Return what puts a text into the agent's context."""
@@ -57,7 +59,7 @@ HOSTS = {
             TOOL: HostEvent("PostToolUse", 5, "Write|Edit|MultiEdit"),
             COMPACT: HostEvent("PreCompact", 5),
             STOP: HostEvent("Stop", 5),
-            END: HostEvent("SessionEnd", 5),
+            END: HostEvent("SessionEnd", 3),
         },
     ),
     "codex": Host(
@@ -68,7 +70,7 @@ HOSTS = {
             TOOL: HostEvent("PostToolUse", 5, "apply_patch|Edit|Write"),
             COMPACT: HostEvent("PreCompact", 5),
             STOP: HostEvent("Stop", 5),
-            END: HostEvent("SessionEnd", 5),
+            END: HostEvent("SessionEnd", 3),
         },
     ),
     "cursor": Host(
@@ -79,7 +81,7 @@ HOSTS = {
             TOOL: HostEvent("afterFileEdit", 5),
             COMPACT: HostEvent("preCompact", 5),
             STOP: HostEvent("afterAgentResponse", 5),
-            END: HostEvent("sessionEnd", 5),
+            END: HostEvent("sessionEnd", 3),
         },
         session=("conversation_id", "session_id"),
         message="text",
@@ -95,9 +97,10 @@ HOSTS = {
             TOOL: HostEvent("AfterTool", 5, "write_file|replace"),
             COMPACT: HostEvent("PreCompress", 5),
             STOP: HostEvent("AfterAgent", 5),
-            END: HostEvent("SessionEnd", 5),
+            END: HostEvent("SessionEnd", 3),
         },
         message="prompt_response",
         silence=b"{}",
+        compactions=("manual",),  # `auto` comes before every prompt, whether anything is compressed or not (0.61)
     ),
 }

@@ -17,9 +17,9 @@ from memoryd.client.memctl.hooks import hosts
 from memoryd.client.memctl.hooks.hosts import EVENTS, HOSTS
 
 # How long a hook deals with the daemon. A user waits at a prompt; at a start the daemon may have to start, too.
-LIMITS_S = {hosts.START: 6.0, hosts.PROMPT: 1.0}
+LIMITS_S = {hosts.START: 6.0, hosts.PROMPT: 1.0, hosts.END: 1.0}
 LIMIT_S = 2.0
-REPLAY_S = 1.0  # at most, of that
+REPLAY_SHARE = 0.5  # of that, at most
 _RESERVE_S = 1.0  # between the alarm and the host's own limit
 
 
@@ -125,7 +125,7 @@ def _tell(link: Any, asked: Any, answer: Answer) -> None:
 
     if asked.event != hosts.PROMPT:
         with suppress(Refused):
-            spool.replay(link, time.monotonic() + REPLAY_S)
+            spool.replay(link, time.monotonic() + REPLAY_SHARE * LIMITS_S.get(asked.event, LIMIT_S))
     with suppress(Refused):
         answer.give(answering.context(link, asked))
     for path in answering.written(asked):

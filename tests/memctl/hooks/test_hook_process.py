@@ -128,6 +128,17 @@ def test_a_prompt_and_an_answer_are_noted_in_the_namespace_of_the_project(proces
         ]
 
 
+def test_what_a_host_puts_before_a_prompt_is_not_taken_for_the_words_of_the_user(
+    process: Process, folder: Path, project: Path
+) -> None:
+    agent = Agent("gemini", folder, project)
+    injected = "<hook_context>&lt;memories&gt;\nThe sky is green\n&lt;/memories&gt;\n</hook_context>\n\n"
+    agent.hook("prompt", prompt=injected + SAYING)
+    agent.hook("prompt", prompt=injected)
+    with process.client() as client:
+        assert [turn[3] for turn in turns(client)] == [SAYING]
+
+
 def test_a_session_is_given_a_memory_once_until_it_is_compacted(process: Process, agent: Agent) -> None:
     with process.client("api") as client:
         client.add("Deploys of the api go through the blue pipeline", type="decision")
@@ -159,8 +170,8 @@ def test_without_the_message_the_last_answer_is_read_from_the_transcript(process
         + entry(3, "A side answer about nothing", isSidechain=True)
         + '{"type":"assistant","message":{"content":[{"type":"tool_use"}]}}\n'
     )
-    agent.hook("session-end", transcript_path=str(transcript), reason="exit")
-    agent.hook("session-end", transcript_path=str(transcript), reason="exit")
+    agent.hook("stop", transcript_path=str(transcript))
+    agent.hook("stop", transcript_path=str(transcript))
     with process.client() as client:
         found = {turn.id: turn.content for turn in client.turns()}
     assert found == {
@@ -250,6 +261,16 @@ def test_the_end_of_a_session_and_a_compaction_wait_for_the_daemon_too(folder: P
     agent.hook("session-end", reason="exit")
     place = {"namespace": "api", "session": agent.session}
     assert spooled(folder) == [{"method": "reset_session", **place}, {"method": "end_session", **place}]
+
+
+def test_only_a_compaction_by_hand_is_one_where_the_host_announces_others_at_every_prompt(
+    folder: Path, project: Path
+) -> None:
+    agent = Agent("gemini", folder, project)
+    agent.hook("compact", trigger="auto")
+    assert spooled(folder) == []
+    agent.hook("compact", trigger="manual")
+    assert [call["method"] for call in spooled(folder)] == ["reset_session"]
 
 
 def test_many_hooks_at_once_lose_no_line(folder: Path, project: Path) -> None:

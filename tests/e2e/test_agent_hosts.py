@@ -1,0 +1,108 @@
+"""The agents themselves, as their makers publish them: installed hooks run, and a memory reaches the model's request.
+
+Only the model is not real: its API runs in the test. Cursor cannot be had from a package index.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from model_api import ModelApi, model_api
+
+from memoryd.client.memctl import run
+from waiting import wait_until
+from workbench import Process
+
+CHECKOUT = Path(__file__).parents[2]
+PACKAGES = {
+    "claude": "@anthropic-ai/claude-code@^2.1",
+    "codex": "@openai/codex@^0.169",
+    "gemini": "@google/gemini-cli@^0.61",
+}
+MEMORY = "Run the billing migrations with --lock-timeout 5s, else the deploy hangs"
+ANSWER = "I have deployed the billing service at noon and told the whole team about it"
+QUESTION = "How do I run the billing migrations before the deploy?"
+
+Asking = Callable[[ModelApi, Path], tuple[list[str], dict[str, str]]]
+
+
+def command(name: str) -> str:
+    """Return the command of an agent: of this machine, else fetched once and kept between runs."""
+    if found := shutil.which(name):
+        return found
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip(f"{name} is not installed; with it, or with node and npm to fetch it, the agent itself is tried")
+    where = CHECKOUT / ".cache" / "agents" / name
+    program = where / "node_modules" / ".bin" / name
+    if not program.exists():
+        where.mkdir(parents=True, exist_ok=True)
+        place = ["--prefix", str(where), "--cache", str(where / "fetched")]
+        done = subprocess.run(
+            ["npm", "install", *place, "--no-audit", "--no-fund", "--silent", PACKAGES[name]],
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+        if done.returncode or not program.exists():
+            pytest.skip(f"npm cannot fetch {PACKAGES[name]}; where it can, the agent is tried: {done.stderr[-200:]}")
+    return str(program)
+
+
+def _claude(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text('{"permissions": {"allow": []}}\n')
+    quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+    key = {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": api.url}
+    return [command("claude"), "-p", QUESTION], {**key, **quiet}
+
+
+def _codex(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
+    provider = f'[model_providers.test]\nname = "test"\nbase_url = "{api.url}/v1"\nwire_api = "responses"\n'
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(f'model = "test"\nmodel_provider = "test"\n{provider}')
+    trusted = ["--skip-git-repo-check", "--dangerously-bypass-hook-trust"]  # a person is asked once, see /hooks
+    return [command("codex"), "exec", *trusted, QUESTION], {}
+
+
+def _gemini(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
+    (home / ".gemini").mkdir()
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    (home / ".gemini" / "settings.json").write_text(json.dumps(settings, indent=2))
+    environment = {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": api.url}
+    return [command("gemini"), "--skip-trust", "-m", "gemini-2.5-flash", "-p", QUESTION], environment
+
+
+AGENTS: dict[str, Asking] = {"claude-code": _claude, "codex": _codex, "gemini": _gemini}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_agent_itself_asks_its_model_with_the_memory_and_its_answer_is_noted(
+    agent: str, real: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, place = real.folder / "home", real.folder / "billing"
+    home.mkdir()
+    (place / ".git").mkdir(parents=True)
+    with real.client("billing") as client:
+        client.add(MEMORY, type="lesson")
+    with model_api(ANSWER) as api:
+        words, environment = AGENTS[agent](api, home)
+        for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HOME", str(home))
+        assert run(["hooks", "install", agent]) == 0
+        asking = {**os.environ, **real.environment, **environment, "HOME": str(home)}
+        done = subprocess.run(words, cwd=place, env=asking, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+        assert ANSWER in done.stdout.decode(), done.stderr.decode()[-2000:]
+        assert any("--lock-timeout 5s" in asked and QUESTION in asked for asked in api.asked)
+    with real.client("billing") as client:
+        wait_until(lambda: client.stats().methods["end_session"].calls >= 1)
+        assert {turn.content for turn in client.turns()} <= {QUESTION, ANSWER}
+        assert client.tiers().flows["observed"] == 2
+        assert not (real.data / "hooks.spool").exists()
+    assert run(["hooks", "uninstall", agent]) == 0
