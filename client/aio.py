@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client import paths
-from memoryd.client.calls import Methods, add_many_calls, joined, namespace_text
+from memoryd.client.calls import Methods, Words, add_many_calls, joined, namespace_text, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.exchange import (
     BROKEN,
@@ -29,10 +29,14 @@ from memoryd.client.exchange import (
     retry_after_s,
 )
 from memoryd.client.frames import FrameReader
-from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reply
+from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reach, Reply
+
+if TYPE_CHECKING:
+    from memoryd.client.subscription_aio import AsyncSubscription
 
 R = TypeVar("R")
 OnProgress = Callable[[Progress], None]
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 CONNECT_PAUSE_S = 0.01
 
@@ -103,6 +107,23 @@ class AsyncClient(Methods):
         calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
         return joined([await self.call(call, on_progress) for call in calls])
 
+    def subscribe(
+        self,
+        kinds: Words = (),
+        *,
+        reach: Reach | None = None,
+        limit: int | None = None,
+        idle_s: float | None = None,
+    ) -> "AsyncSubscription":
+        """Follow what happens within reach: `async for event in …`, as `Client.subscribe`.
+
+        It begins with the first event that is asked for, or with `async with`.
+        """
+        from memoryd.client.subscription_aio import AsyncSubscription
+
+        call = placed(subscribe(kinds, reach=reach, limit=limit), self.namespace)
+        return AsyncSubscription(self._opened, encode_call(call, next(self._ids)), self.timeout_s, idle_s)
+
     async def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
         request_id = next(self._ids)
         data = encode_call(call, request_id)
@@ -130,8 +151,11 @@ class AsyncClient(Methods):
             return self._stream
 
     async def _connect(self) -> "_Stream":
+        return _Stream(*await self._opened())
+
+    async def _opened(self) -> "Ends":
         try:
-            return await _Stream.open(self._address, self.timeout_s, self._greeting)
+            return await _open(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             if not self.autostart:
                 raise Unavailable(
@@ -141,9 +165,31 @@ class AsyncClient(Methods):
 
         await asyncio.to_thread(spawn.start, self.socket_path)
         try:
-            return await _Stream.open(self._address, self.timeout_s, self._greeting)
+            return await _open(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
+
+
+async def _open(address: str, timeout_s: float, greeting: bytes) -> "Ends":
+    """Connect; OSError when no daemon listens, `TimedOut` when it takes no connection."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        give_up_at = time.monotonic() + timeout_s
+        while True:
+            try:
+                connection.connect(address)
+                break
+            except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
+                if time.monotonic() > give_up_at:
+                    raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
+                await asyncio.sleep(CONNECT_PAUSE_S)
+        reader, writer = await asyncio.open_unix_connection(sock=connection)
+    except BaseException:
+        connection.close()
+        raise
+    writer.write(greeting)
+    return reader, writer
 
 
 class _Waiting:
@@ -177,28 +223,6 @@ class _Stream:
         self._ended = select.poll()
         self._ended.register(writer.get_extra_info("socket").fileno(), select.POLLRDHUP)
         self._receiving = asyncio.create_task(self._receive())
-
-    @classmethod
-    async def open(cls, address: str, timeout_s: float, greeting: bytes) -> "_Stream":
-        """Connect; OSError when no daemon listens, `TimedOut` when it takes no connection."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            connection.setblocking(False)
-            give_up_at = time.monotonic() + timeout_s
-            while True:
-                try:
-                    connection.connect(address)
-                    break
-                except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
-                    if time.monotonic() > give_up_at:
-                        raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
-                    await asyncio.sleep(CONNECT_PAUSE_S)
-            reader, writer = await asyncio.open_unix_connection(sock=connection)
-        except BaseException:
-            connection.close()
-            raise
-        writer.write(greeting)
-        return cls(reader, writer)
 
     def is_closed(self) -> bool:
         """Tell whether the stream has ended, also when the event loop has not noticed yet."""

@@ -65,6 +65,7 @@ from memoryd.client.protocol import (
     Page,
     PauseJob,
     Query,
+    Reach,
     Record,
     Redacted,
     Remember,
@@ -77,6 +78,7 @@ from memoryd.client.protocol import (
     Seed,
     Share,
     Skipped,
+    Subscribe,
     Summarize,
     Tag,
     Tiers,
@@ -545,6 +547,11 @@ def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool 
 def count_tokens(texts: Sequence[str]) -> CountTokens:
     """Return how many tokens each text has, counted as `context` counts them."""
     return CountTokens(texts=list(texts))
+
+
+def subscribe(kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None) -> Subscribe:
+    """Follow what happens; the clients' `subscribe` gives an iterator of it."""
+    return _built(Subscribe, kinds=words(kinds), reach=reach, limit=limit)
 
 
 def stats() -> GetStats:

@@ -16,6 +16,7 @@ from memoryd.client.protocol import (
     READS,
     Authenticate,
     Call,
+    Event,
     Hello,
     Progress,
     Reply,
@@ -51,6 +52,7 @@ _encoder = msgspec.msgpack.Encoder()
 _reply_decoder = msgspec.msgpack.Decoder(Reply)
 _code_decoder = msgspec.msgpack.Decoder(str)
 _progress_decoder = msgspec.msgpack.Decoder(Progress)
+_event_decoder = msgspec.msgpack.Decoder(Event)
 
 
 @cache
@@ -93,6 +95,11 @@ def decode_reply(payload: bytes) -> Reply:
 def progress_of(reply: Reply) -> Progress | None:
     """Return the event of a progress reply, None for a final one."""
     return _decoded(_progress_decoder, reply.body) if reply.kind == PROGRESS else None
+
+
+def event_of(reply: Reply) -> Event | None:
+    """Return the event that a reply to a subscription carries, None for the final reply."""
+    return _decoded(_event_decoder, reply.body) if reply.kind == PROGRESS else None
 
 
 def result_of(call: Call[R], reply: Reply) -> R:

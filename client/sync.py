@@ -9,11 +9,12 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client import paths
-from memoryd.client.calls import Methods, add_many_calls, joined, namespace_text
+from memoryd.client.calls import Methods, Words, add_many_calls, joined, namespace_text, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.exchange import (
     BROKEN,
@@ -29,10 +30,12 @@ from memoryd.client.exchange import (
     retry_after_s,
 )
 from memoryd.client.frames import FrameReader
-from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reply
+from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reach, Reply
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from memoryd.client.subscription import Subscription
 
 R = TypeVar("R")
 OnProgress = Callable[[Progress], None]
@@ -113,6 +116,24 @@ class Client(Methods):
         """Remember many memories; one transaction, or several where they would not fit into one frame of 16 MiB."""
         calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
         return joined([self.call(call, on_progress) for call in calls])
+
+    def subscribe(
+        self,
+        kinds: Words = (),
+        *,
+        reach: Reach | None = None,
+        limit: int | None = None,
+        idle_s: float | None = None,
+    ) -> "Subscription":
+        """Follow what happens within reach from now on: an iterator of events, on a connection of its own.
+
+        It ends after `limit` events, after `idle_s` without any, or when it is closed (it is a context manager); when
+        the daemon stops it raises `Unavailable`.
+        """
+        from memoryd.client.subscription import Subscription
+
+        call = placed(subscribe(kinds, reach=reach, limit=limit), self.namespace)
+        return Subscription(self._connect(), encode_call(call, next(self._ids)), self.timeout_s, idle_s)
 
     def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
         data = encode_call(call, next(self._ids))
@@ -195,21 +216,30 @@ class _Connection:
 
     def exchange(self, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
         """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
-        self._send(self._greeting + data, timeout_s)
-        self._greeting = b""
-        received = b""  # what came behind the last reply is read first: it may be the daemon's farewell
+        self.send(data, timeout_s)
         while True:
-            for payload in self._reader.feed(received):
-                reply = decode_reply(payload)
-                if is_greeting(reply):
-                    continue
-                if (event := progress_of(reply)) is None:
-                    return reply
-                if on_progress:
-                    on_progress(event)
-            received = self._receive(timeout_s)
+            reply = self.reply()
+            if (event := progress_of(reply)) is None:
+                return reply
+            if on_progress:
+                on_progress(event)
 
-    def _send(self, data: bytes, timeout_s: float) -> None:
+    def reply(self) -> Reply:
+        """Return the next reply; raise `BrokenStream` or `TimedOut`."""
+        while True:
+            for payload in self._reader.feed():
+                reply = decode_reply(payload)
+                if not is_greeting(reply):
+                    return reply
+            self._reader.feed(self._receive())
+
+    def wait_at_most(self, seconds: float | None) -> None:
+        """Limit the time that each further reply may take; None: no limit."""
+        self._socket.settimeout(seconds)
+
+    def send(self, data: bytes, timeout_s: float) -> None:
+        """Send a request; raise `BrokenStream` or `TimedOut`."""
+        data, self._greeting = self._greeting + data, b""
         self._socket.settimeout(timeout_s)
         try:
             self._socket.sendall(data)
@@ -220,11 +250,11 @@ class _Connection:
         except OSError as error:
             raise BrokenStream(str(error), self._heard) from None
 
-    def _receive(self, timeout_s: float) -> bytes:
+    def _receive(self) -> bytes:
         try:
             received = self._socket.recv(262144)
         except TimeoutError:
-            raise TimedOut(f"The daemon did not reply within {timeout_s:g} s.") from None
+            raise TimedOut(f"The daemon did not reply within {self._socket.gettimeout():g} s.") from None
         except OSError as error:
             raise BrokenStream(str(error), self._heard) from None
         if not received:
@@ -242,6 +272,11 @@ class _Connection:
         except OSError:
             return False
         return False  # its end, or a reply that nobody waits for
+
+    def interrupt(self) -> None:
+        """End the stream under whoever waits for a reply."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._socket.close()

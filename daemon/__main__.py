@@ -136,8 +136,11 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
 
 async def _run(core: "Core", settings: config.Config, listener: listen.Listener, ready_fd: int | None) -> bool:
     """Serve until a signal or a call says to stop, then drain; return whether a successor is to follow."""
+    from memoryd.client import exposition
+    from memoryd.client.protocol import GetStats
     from memoryd.daemon.lifecycle.runner import Runner
     from memoryd.daemon.server import FAREWELL, Server
+    from memoryd.daemon.textfile import Textfile
     from memoryd.daemon.workspaces.watching import Watchers
 
     stopping = asyncio.Event()
@@ -158,12 +161,15 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     notify.starter(ready_fd, "READY")
     watchers = Watchers(core)
     watchers.start()
+    textfile = Textfile(settings.metrics, lambda: exposition.text(server.perform(GetStats())))
+    textfile.start()
     scheduler = await _scheduled(server, settings.jobs, stopping)
     await stopping.wait()
     logger.info("stopping")
     notify.systemd("STOPPING=1")
     if scheduler:
         await asyncio.to_thread(scheduler.stop)
+    await asyncio.to_thread(textfile.close)
     core.workspaces.stopping.set()  # a long pass is interrupted; calls that read single files are still answered
     await server.stop()
     await asyncio.to_thread(watchers.close)

@@ -73,6 +73,7 @@ from memoryd.client.protocol import (
     Share,
     Shutdown,
     Skipped,
+    Subscribe,
     Summarize,
     Tag,
     Tiers,
@@ -157,6 +158,7 @@ RULES: dict[type[Call[Any]], Rule] = {
     DiffWorkspaces: "owner",
     Dream: "owner",
     Summarize: "within",
+    Subscribe: "within",
 }
 
 

@@ -213,6 +213,16 @@ class PrivacyConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = []
 
 
+class MetricsConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Figures for a monitoring system."""
+
+    textfile: Annotated[
+        str,
+        Meta(description="file written for node_exporter's textfile collector, absolute, ending in .prom; empty: none"),
+    ] = ""
+    every_s: Annotated[Duration, Meta(description="seconds between two versions of that file")] = 15.0
+
+
 class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How Markdown files are read."""
 
@@ -249,6 +259,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     jobs: JobsConfig = JobsConfig()
     access: AccessConfig = AccessConfig()
     workspaces: WorkspacesConfig = WorkspacesConfig()
+    metrics: MetricsConfig = MetricsConfig()
     privacy: PrivacyConfig = PrivacyConfig()
 
 
@@ -276,4 +287,7 @@ def _checked(config: Config) -> Config:
             re.compile(pattern)
         except re.error as error:
             raise ValueError(f"{pattern!r} is not a regular expression ({error}) - at `$.privacy.allow`") from None
+    textfile = config.metrics.textfile
+    if textfile and not (textfile.endswith(".prom") and textfile.startswith(("/", "~"))):
+        raise ValueError(f"{textfile!r} is not an absolute path ending in .prom - at `$.metrics.textfile`")
     return config

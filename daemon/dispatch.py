@@ -9,10 +9,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from memoryd.client.protocol import METHODS, Call, Connected, MethodStats, Progress, Welcome, method_name
+from memoryd.client.protocol import METHODS, Call, Connected, MethodStats, Progress, Subscribed, Welcome, method_name
 from memoryd.daemon import access
 from memoryd.daemon.core import privacy
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.view import View
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.store.caller import Caller
 
@@ -27,7 +28,7 @@ class Context(NamedTuple):
     """What a handler gets beside its call.
 
     The core, how to report progress, what the server knows of itself, who calls, how the connection becomes somebody
-    else's, and who runs jobs.
+    else's, who runs jobs, and how the client follows events, at most so many.
     """
 
     core: Core
@@ -36,6 +37,7 @@ class Context(NamedTuple):
     caller: Caller
     become: Callable[[Caller], None]
     jobs: Runner
+    follow: "Callable[[View, int | None], Future[Subscribed]]"
 
 
 class ServerFacts(NamedTuple):

@@ -17,6 +17,7 @@ from memoryd.client.protocol import (
     RESULT,
     UNVERSIONED,
     Call,
+    Event,
     Progress,
     Request,
     method_name,
@@ -56,7 +57,7 @@ def call_of(request: Request) -> Call[Any]:
         raise BadFrame(f"The call is not valid msgpack: {error}.") from None
 
 
-def progress(request_id: int, event: Progress) -> bytes:
+def progress(request_id: int, event: Progress | Event) -> bytes:
     """Return the reply frame of a progress event."""
     return frame(_encode((PROGRESS, request_id, event)))
 

@@ -18,16 +18,18 @@ from typing import Any, TypeVar
 
 from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
 from memoryd.client.frames import FrameReader
-from memoryd.client.protocol import Call, Connected, Progress, Welcome, method_name
+from memoryd.client.protocol import Call, Connected, Progress, Subscribe, Subscribed, Welcome, method_name
 from memoryd.daemon import access, envelope, room
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.view import View
 from memoryd.daemon.dispatch import HANDLERS, Context, Route, ServerFacts, carry_out, perform
 from memoryd.daemon.lanes import Lane
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.meters import Meters
 from memoryd.daemon.peer import Peer, peer_of, process_name
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
+from memoryd.daemon.subscriptions import Subscription, Subscriptions
 from memoryd.daemon.succession import Succession
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class Server:
         self.served_at = 0.0  # when the latest call began
         core.crowded = self._crowded
         self.meters = Meters()
+        self.subscriptions = Subscriptions(core)
         self.connections: set[Connection] = set()
         self.leaving: set[Connection] = set()
         self.draining = self.restarting = False
@@ -90,6 +93,7 @@ class Server:
         self.draining = True
         if self._asyncio_server:
             self._asyncio_server.close()
+        self.subscriptions.close()
         await asyncio.to_thread(self.jobs.close)
         give_up_at = time.monotonic() + self.config.drain_s
         while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
@@ -116,7 +120,7 @@ class Server:
 
     def perform(self, call: Call[R]) -> R:
         """Carry out a call of the daemon's own, on the calling thread; wait for its result."""
-        own = Context(self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs)
+        own = Context(self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _nobody)
         return perform(own, call)
 
     def _crowded(self) -> bool:
@@ -147,6 +151,7 @@ class Connection(asyncio.Protocol):
         self._peer = Peer(0, -1)
         self._since = server.core.clock()
         self._calls = 0
+        self._subscriptions: set[Subscription] = set()
         self.in_flight = 0
 
     # Transport -------------------------------------------------------------------------------------------------------
@@ -174,6 +179,8 @@ class Connection(asyncio.Protocol):
         self._transport = None
         if self._slow:
             self._slow.cancel()
+        for subscription in list(self._subscriptions):
+            subscription.fail(Unavailable("The client has gone."))
 
     def data_received(self, data: bytes) -> None:
         """Take the whole frames, as many as may be under way at once."""
@@ -192,6 +199,8 @@ class Connection(asyncio.Protocol):
         if self._slow:
             self._slow.cancel()
             self._slow = None
+        for subscription in list(self._subscriptions):
+            subscription.flush(self._server.core.clock())
         self._regulate()
 
     def told(self) -> Connected:
@@ -202,6 +211,7 @@ class Connection(asyncio.Protocol):
             since=self._since,
             calls=self._calls,
             under_way=self.in_flight,
+            subscriptions=len(self._subscriptions),
             token=self._caller.name,
         )
 
@@ -286,7 +296,8 @@ class Connection(asyncio.Protocol):
         report = partial(self._report, request_id)
         self._server.served_at = time.monotonic()
         server = self._server
-        context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs)
+        follow = partial(self._follow, request_id)
+        context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs, follow)
         if route.lane == "inline":
             self._finished(call, began, request_id, envelope.answer(request_id, partial(carry_out, context, call)))
             return
@@ -296,6 +307,20 @@ class Connection(asyncio.Protocol):
         except MemorydError as error:
             self._finished(call, began, request_id, (envelope.refusal(request_id, error), True))
         self._regulate()
+
+    def _follow(self, request_id: int, view: View, limit: int | None) -> "Future[Subscribed]":
+        """Subscribe this client; the future is done when the subscription ends."""
+        subscription = Subscription(request_id, view, limit, self._write, lambda: self._slow is not None)
+        self._server.loop.call_soon_threadsafe(self._begin_to_follow, subscription)
+        return subscription.ended
+
+    def _begin_to_follow(self, subscription: Subscription) -> None:
+        if self._transport is None or self._server.draining:
+            subscription.fail(stopping())
+            return
+        self._subscriptions.add(subscription)
+        subscription.ended.add_done_callback(lambda _: self._subscriptions.discard(subscription))
+        self._server.subscriptions.add(subscription)
 
     def _become(self, caller: Caller) -> None:
         """Speak for another caller from the next call on."""
@@ -326,7 +351,8 @@ class Connection(asyncio.Protocol):
         data, failed = answer
         self.in_flight -= 1
         now = time.perf_counter()
-        self._server.meters.count(method_name(type(call)), now - began, failed, now)
+        if type(call) is not Subscribe:  # how long somebody listened is no latency
+            self._server.meters.count(method_name(type(call)), now - began, failed, now)
         self._write(data)
         self._regulate()
 
@@ -348,3 +374,8 @@ def stopping() -> Unavailable:
 
 
 FAREWELL = envelope.refusal(0, stopping())
+
+
+def _nobody(view: View, limit: int | None) -> "Future[Subscribed]":
+    """Refuse: the daemon's own calls have nobody to send events to."""
+    raise Unavailable("Only a client can follow events.")

@@ -89,7 +89,10 @@ GROUPS: dict[str, dict[str, Row]] = {
         "up": Row("service", "start the daemon"),
         "down": Row("service", "stop the daemon"),
         "status": Row("service", "health of the daemon"),
+        "top": Row("top", "a live view: calls, latencies, tiers, queues, jobs, clients"),
+        "tail": Row("tail", "follow what happens: memories, turns, jobs, warnings"),
         "stats": Row("stats", "what is stored, how the daemon is used and who is connected"),
+        "metrics": Row("metrics", "all figures in the text format of Prometheus"),
         "doctor": Row("doctor", "check everything and say how to mend what is wrong"),
     },
     "Access": {

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -12,6 +12,9 @@ from memoryd.client.exchange import greeting
 from memoryd.client.memctl.output import note
 from memoryd.client.protocol import Call, Reach, Redacted, Scoped
 from memoryd.client.sync import Client, OnProgress
+
+if TYPE_CHECKING:
+    from memoryd.client.subscription import Subscription
 
 R = TypeVar("R")
 C = TypeVar("C", bound=Call[Any])
@@ -25,11 +28,22 @@ class OwnersClient(Client):
         try:
             return super().call(call, on_progress)
         except Unauthenticated as error:
-            if os.environ.get("MEMORYD_TOKEN"):
-                raise
-            self._greeting = greeting(paths.token_in(str(error.data.get("owner_token", ""))))
-            self.close()
+            self._be_owner(error)
             return super().call(call, on_progress)
+
+    def subscribe(self, *args: Any, **options: Any) -> "Subscription":
+        """Follow events; as `call`, try the owner's token when none or another is refused."""
+        try:
+            return super().subscribe(*args, **options)
+        except Unauthenticated as error:
+            self._be_owner(error)
+            return super().subscribe(*args, **options)
+
+    def _be_owner(self, error: Unauthenticated) -> None:
+        if os.environ.get("MEMORYD_TOKEN"):
+            raise error
+        self._greeting = greeting(paths.token_in(str(error.data.get("owner_token", ""))))
+        self.close()
 
 
 def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:

@@ -14,17 +14,18 @@ from memoryd.client.times import iso
 
 TOP = 8  # entries of a count shown
 CLIENTS = 12
-QUEUES = {
-    "interactive": "calls",
-    "bulk": "bulk calls",
-    "control": "calls about the daemon",
-    "vectors": "texts without a vector",
-    "writes": "writes",
-    "rate": "turns to rate",
-    "compare": "turns to compare",
-    "condense": "memories to condense",
-    "extract": "turns for facts",
-    "summary": "turns for summaries",
+NEEDY = ("failing", "quarantined")
+QUEUES = {  # of what one waits, and several
+    "interactive": ("call", "calls"),
+    "bulk": ("bulk call", "bulk calls"),
+    "control": ("call about the daemon", "calls about the daemon"),
+    "vectors": ("text without a vector", "texts without a vector"),
+    "writes": ("write", "writes"),
+    "rate": ("turn to rate", "turns to rate"),
+    "compare": ("turn to compare", "turns to compare"),
+    "condense": ("memory to condense", "memories to condense"),
+    "extract": ("turn for facts", "turns for facts"),
+    "summary": ("turn for a summary", "turns for summaries"),
 }
 
 
@@ -83,7 +84,8 @@ def _state(daemon: Runtime) -> str:
 
 def waiting_text(queues: dict[str, int]) -> str:
     """Return what waits in which queue, but for the call that asks; empty when nothing does."""
-    return ", ".join(f"{number:,} {QUEUES.get(name, name)}" for name, number in _waiting(queues).items() if number)
+    told = [(number, QUEUES.get(name, (name, name))) for name, number in _waiting(queues).items() if number]
+    return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in told)
 
 
 def _waiting(queues: dict[str, int]) -> dict[str, int]:
@@ -91,18 +93,18 @@ def _waiting(queues: dict[str, int]) -> dict[str, int]:
     return {name: number - (name == "interactive") for name, number in queues.items()}
 
 
-def jobs_text(jobs: list[Job], now: float) -> str:
-    """Return in a line which jobs run, which need somebody, and which is next."""
+def jobs_text(jobs: list[Job], now: float, *, plain: bool = False) -> str:
+    """Return in a line which jobs run, which need somebody, and which is next; `plain` without colours."""
     groups: dict[str, list[str]] = {}
     for job in jobs:
         state = "failing" if job.failures and job.state == "waiting" else job.state
         groups.setdefault(state, []).append(job.name)
     told = [
-        paint(f"{state}: {', '.join(groups[state])}", *(["yellow"] if state in ("failing", "quarantined") else []))
+        paint(f"{state}: {', '.join(groups[state])}", *(["yellow"] if state in NEEDY and not plain else []))
         for state in ("running", "queued", "quarantined", "failing", "paused")
         if state in groups
     ]
-    due = [(job.next_run_at, job.name) for job in jobs if job.next_run_at is not None]
+    due = [(job.next_run_at, job.name) for job in jobs if job.next_run_at is not None and job.state == "waiting"]
     if due:
         at, name = min(due)
         told.append(f"next: {name} in {duration(max(0.0, at - now))}")

@@ -51,6 +51,7 @@ from memoryd.client.protocol.base import (
 )
 from memoryd.client.protocol.context import ContextText, CountTokens, GetContext, TokenCounts
 from memoryd.client.protocol.dreams import Dream, DreamReport, DreamStep, Dreamt
+from memoryd.client.protocol.events import EVENT_KINDS, Event, EventKind, Subscribe, Subscribed
 from memoryd.client.protocol.feedback import MAX_NOTE_CHARS, Feedback
 from memoryd.client.protocol.graph import (
     Edge,
@@ -205,6 +206,7 @@ from memoryd.client.protocol.workspaces import (
 
 __all__ = [
     "ERROR",
+    "EVENT_KINDS",
     "LATENCY_LIMITS_S",
     "MAX_CONTENT_BYTES",
     "MAX_FRAME_BYTES",
@@ -252,6 +254,8 @@ __all__ = [
     "Edge",
     "EdgePage",
     "EndSession",
+    "Event",
+    "EventKind",
     "Explain",
     "Explanation",
     "ExportMemories",
@@ -366,6 +370,8 @@ __all__ = [
     "StageTrace",
     "Stats",
     "Status",
+    "Subscribe",
+    "Subscribed",
     "Summarize",
     "Summarized",
     "Tag",
@@ -467,6 +473,7 @@ METHODS: tuple[type[Call[Any]], ...] = (
     DiffWorkspaces,
     Dream,
     Summarize,
+    Subscribe,
 )
 
 # Calls that change nothing: a client may send them again after a broken connection.
@@ -501,6 +508,7 @@ READS: frozenset[type[Call[Any]]] = frozenset(
         GetWorkspace,
         DiffWorkspaces,
         Summarize,
+        Subscribe,
     }
 )
 

@@ -10,6 +10,7 @@ from memoryd.daemon.cognition import choice
 from memoryd.daemon.cognition.ledger import Ledger
 from memoryd.daemon.cognition.provider import Cognition
 from memoryd.daemon.config import Config
+from memoryd.daemon.core.events import Events
 from memoryd.daemon.core.privacy import Privacy
 from memoryd.daemon.core.workspaces import Workspaces
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
@@ -56,6 +57,7 @@ class Core:
         ledger = Ledger(self.store.setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(choice.provider(config.llm, ledger.spend, clock))
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
+        self.events = Events(self.store, clock)
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.privacy = Privacy(config.privacy)
         self.workspaces = Workspaces(config.workspaces, config.privacy)

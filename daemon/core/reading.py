@@ -1,5 +1,6 @@
 """Reading memories, their history and what is stored; none of it changes anything."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import apsw
@@ -114,14 +115,13 @@ def operations(core: Core, call: Operations) -> OperationLog:
 def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
     """Count what is stored within reach; a bound caller is told nothing of the rest."""
     condition = visible(core, call)
+    reached = core.store.namespaces.reached(call.namespace, call.reach)
+    facts = core.store.facts  # counting 100,000 rows takes SQLite a tenth of a second
+    standing = facts.standing(reached)
+    total = sum(part.memories for part in standing)
     with core.store.reading() as connection:
-        total, oldest, newest = _row(
-            connection, f"SELECT count(*), min(m.created_at), max(m.created_at) FROM memories m WHERE {condition}"
-        )
         (cached,) = _row(connection, "SELECT count(*) FROM vec_embeddings")
         (logged,) = _row(connection, "SELECT count(*) FROM operations")
-        by_number = _counts(connection, "m.namespace", condition)
-        counts = [_counts(connection, f"m.{column}", condition) for column in ("type", "source", "tier")]
         if caller.bound:
             waiting = pending_within(core, connection, condition)
             logged = history.count(connection, condition)
@@ -129,17 +129,17 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
     generation = core.embedding.active
     found = Stats(
         memories=total,
-        by_namespace={core.store.namespaces.name(number): count for number, count in by_number.items()},
-        by_type=counts[0],
-        by_source=counts[1],
-        by_tier=counts[2],
+        by_namespace=_summed((core.store.namespaces.name(part.namespace), part.memories) for part in standing),
+        by_type=facts.tally("type", reached),
+        by_source=facts.tally("source", reached),
+        by_tier=_summed((part.tier, part.memories) for part in standing),
         embedded=len(generation.index) if generation else 0,
         pending_embeddings=total if pending is None else pending,
         embedding_cache=cached,
         operations=logged,
         database_bytes=core.store.size_bytes(),
-        oldest_at=oldest,
-        newest_at=newest,
+        oldest_at=min((part.oldest_at for part in standing), default=None),
+        newest_at=max((part.newest_at for part in standing), default=None),
         llm=None if caller.bound else core.cognition.usage(),
     )
     if caller.bound:
@@ -176,7 +176,9 @@ def _row(connection: apsw.Connection, sql: str) -> Any:
     return connection.execute(sql).fetchone()
 
 
-def _counts(connection: apsw.Connection, column: str, condition: str) -> dict[Any, int]:
-    sql = f"SELECT {column}, count(*) FROM memories m WHERE {condition} GROUP BY 1 ORDER BY 2 DESC"
-    found: Any = connection.execute(sql)
-    return dict(found)
+def _summed(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the sums by name, the largest first."""
+    sums: dict[str, int] = {}
+    for name, count in pairs:
+        sums[name] = sums.get(name, 0) + count
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))

@@ -236,13 +236,16 @@ class Embedding:
             self._store.write(partial(_adopt, generation=generation)).result()
         self.active, self._reread = generation, False
         self._note("ready")
-        log.info("model %s ready, %d vectors, %d pending", name, len(generation.index), len(generation.pending))
+        found = len(generation.index), len(generation.pending)
+        log.info("model %s ready, %d vectors, %d pending", name, *found, extra={"told": True})
 
     def _note(self, state: _State, error: str = "", attempts: int | None = None) -> None:
         """Keep the state for `status`; while there is an active model it is ready, whatever else fails."""
-        generation = self.active
+        generation, name = self.active, self._state.name
+        if generation is None and state in ("missing", "failed") and self._state.state != state:
+            log.warning("the model %s is %s, search goes by words alone: %s", name, state, error)
         self._state = ModelState(
-            name=self._state.name,
+            name=name,
             state="ready" if generation else state,
             dimensions=generation.embedder.dimensions if generation else None,
             error=error,

@@ -18,6 +18,7 @@ from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.facts import Standing
 from memoryd.daemon.store.namespaces import check
 
 _ROW_BYTES = 37  # of the columns that filters read, per memory
@@ -77,11 +78,8 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
     """Return the state of all tiers within reach. What searches brought up is not told to a bound caller."""
     reached = core.store.namespaces.reached(check(call.namespace), call.reach)
     condition = visible(core, call)
+    stored = core.store.facts.standing(reached)
     with core.store.reading() as connection:
-        stored: list[Any] = connection.execute(
-            "SELECT m.tier, m.namespace, count(*), min(m.created_at), max(m.created_at) FROM memories m"
-            f" WHERE {condition} GROUP BY 1, 2",
-        ).fetchall()
         account = turns.flows(connection, condition)
         waiting = turns.waiting(connection, condition)
         heard = thoughts.waiting(connection, condition)
@@ -102,7 +100,7 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
     )
 
 
-def _states(core: Core, stored: list[Any], active: list[turns.Turn], hot: dict[str, int]) -> list[TierState]:
+def _states(core: Core, stored: list[Standing], active: list[turns.Turn], hot: dict[str, int]) -> list[TierState]:
     settings = core.config.tiers
     times = [turn.created_at for turn in active]
     memory_bytes = _ROW_BYTES + _vector_bytes(core)
@@ -119,16 +117,16 @@ def _states(core: Core, stored: list[Any], active: list[turns.Turn], hot: dict[s
     ]
     limits = {"L1": settings.max_recent, "L2": settings.max_facts, "documents": 0}
     for name, limit in limits.items():
-        rows = [row for row in stored if row[0] == name]
-        count = sum(row[2] for row in rows)
+        parts = [part for part in stored if part.tier == name]
+        count = sum(part.memories for part in parts)
         found.append(
             TierState(
                 name=name,  # type: ignore[arg-type]
                 count=count,
                 ram_bytes=count * memory_bytes,
                 limit=limit,
-                oldest_at=min((row[3] for row in rows), default=None),
-                newest_at=max((row[4] for row in rows), default=None),
+                oldest_at=min((part.oldest_at for part in parts), default=None),
+                newest_at=max((part.newest_at for part in parts), default=None),
             )
         )
     return found
@@ -140,14 +138,14 @@ def _vector_bytes(core: Core) -> int:
 
 
 def _namespaces(
-    core: Core, stored: list[Any], active: list[turns.Turn], account: dict[int, dict[str, int]]
+    core: Core, stored: list[Standing], active: list[turns.Turn], account: dict[int, dict[str, int]]
 ) -> list[NamespaceTiers]:
     counts: dict[int, dict[str, int]] = {number: {} for number in account}
     for turn in active:
         there = counts.setdefault(turn.namespace, {})
         there["L0"] = there.get("L0", 0) + 1
-    for tier, number, count, _, _ in stored:
-        counts.setdefault(number, {})[tier] = count
+    for part in stored:
+        counts.setdefault(part.namespace, {})[part.tier] = part.memories
     found = [
         NamespaceTiers(namespace=core.store.namespaces.name(number), tiers=there, flows=account.get(number, {}))
         for number, there in counts.items()

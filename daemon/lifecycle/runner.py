@@ -194,6 +194,7 @@ class Runner:
             kept.counts,
             kept.error,
         )
+        self._core.events.ran(kept)
         if call.by == "hand":
             self.changed(call.name)
         return kept

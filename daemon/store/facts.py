@@ -48,6 +48,16 @@ class _Columns(NamedTuple):
     until: NDArray[np.float64]  # alive before this time
 
 
+class Standing(NamedTuple):
+    """How many memories a namespace has in a tier, and when the oldest and the newest were made."""
+
+    namespace: int
+    tier: str
+    memories: int
+    oldest_at: float
+    newest_at: float
+
+
 class Facts:
     """The columns of one database."""
 
@@ -87,6 +97,34 @@ class Facts:
         if chosen.before is not None:
             mask &= columns.created < chosen.before
         return mask
+
+    def standing(self, reached: frozenset[int] | None) -> list[Standing]:
+        """Return how many memories each of these namespaces has in each tier, the dead ones included."""
+        columns, rows = self._reached(reached)
+        words = list(self._words)
+        pairs, inverse, counts = np.unique(
+            columns.namespace[rows] * np.int64(len(words)) + columns.tier[rows], return_inverse=True, return_counts=True
+        )
+        oldest, newest = np.full(len(pairs), np.inf), np.full(len(pairs), -np.inf)
+        np.minimum.at(oldest, inverse, columns.created[rows])
+        np.maximum.at(newest, inverse, columns.created[rows])
+        found = zip(pairs.tolist(), counts.tolist(), oldest.tolist(), newest.tolist(), strict=True)
+        return [Standing(pair // len(words), words[pair % len(words)], *rest) for pair, *rest in found]
+
+    def tally(self, column: str, reached: frozenset[int] | None) -> dict[str, int]:
+        """Return how many memories of these namespaces have which type or source, the commonest first."""
+        columns, rows = self._reached(reached)
+        words = list(self._words)
+        counts = np.bincount(getattr(columns, column)[rows], minlength=len(words)).tolist()
+        found = [(word, count) for word, count in zip(words, counts, strict=False) if count]
+        return dict(sorted(found, key=lambda item: -item[1]))
+
+    def _reached(self, reached: frozenset[int] | None) -> tuple[_Columns, Mask]:
+        """Return the columns, and which of their rows are memories in these namespaces."""
+        columns = _Columns._make(column[: self._used + 2] for column in self._columns)
+        if reached is None:
+            return columns, columns.namespace != _NOWHERE
+        return columns, _table(reached, int(columns.namespace.max(initial=0)))[columns.namespace]
 
     def count(self) -> int:
         """Return the largest row number, which is about the number of memories."""

@@ -24,7 +24,7 @@ from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.postings import Postings, common_stems
-from memoryd.daemon.store.writer import Transaction, Writer
+from memoryd.daemon.store.writer import Follower, Transaction, Writer
 
 T = TypeVar("T")
 
@@ -113,6 +113,10 @@ class Store:
     def write(self, job: Callable[[Transaction], T], alone: bool = False) -> "Future[T]":
         """Queue a job for the writer; raise `Busy` when too many wait. One of thousands of rows goes `alone`."""
         return self._writer.submit(job, alone)
+
+    def follow(self, follower: Follower | None) -> None:
+        """Tell `follower` what each transaction changes from now on, on the writer's thread; None: nobody."""
+        self._writer.follower = follower
 
     def waiting_writes(self) -> int:
         """Return how many jobs wait for the writer."""

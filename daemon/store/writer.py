@@ -17,10 +17,12 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 from memoryd.client.errors import Busy, MemorydError, StorageFailed
+from memoryd.daemon.store.changes import Change, Written
 
 T = TypeVar("T")
 Job = Callable[["Transaction"], T]
 Committed = Callable[[apsw.Connection, set[int], set[int]], None]
+Follower = Callable[[list[Change]], None]
 
 MAX_BATCH = 256
 MAX_WAITING = 2048
@@ -70,6 +72,8 @@ class Writer:
         self._committed = committed  # called with the rows of memories that a transaction touched, and of their texts
         self._touched: set[int] = set()  # rows of memories that the present transaction has changed
         self._texts: set[int] = set()  # those whose entry in full text is another
+        self.follower: Follower | None = None  # is told what each transaction changed, after everybody else
+        self._written = Written()
         connection.set_update_hook(self._note)
         self._moved_at: float | None = None  # when the writer last got on with something; None while it rests
         connection.set_progress_handler(self._move, _STEPS)
@@ -140,6 +144,7 @@ class Writer:
         outcomes: list[tuple[Future[Any], Any]] = []
         self._touched.clear()
         self._texts.clear()
+        self._written.clear()
         transaction = Transaction(self._connection)
         transaction.after_commit(lambda: self._committed(self._connection, self._touched, self._texts))
         try:
@@ -163,6 +168,15 @@ class Writer:
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
+        if self.follower is not None:
+            self._tell(self.follower)
+
+    def _tell(self, follower: Follower) -> None:
+        try:
+            if changes := self._written.read(self._connection):
+                follower(changes)
+        except Exception:
+            log.exception("what a transaction changed could not be told")
 
     def _move(self) -> bool:
         """Note that the writer moves; SQLite asks now and then, and goes on when told False."""
@@ -174,6 +188,8 @@ class Writer:
             self._touched.add(row)
         elif table == "memories_fts_docsize":  # FTS5's own table: one row for each entry
             self._texts.add(row)
+        if self.follower is not None:
+            self._written.note(kind, table, row)
 
     def _attempt(self, job: Job[Any], transaction: Transaction) -> Any:
         """Run one job in a savepoint; return its result or its exception."""

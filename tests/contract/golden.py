@@ -29,6 +29,7 @@ def messages() -> Iterator[tuple[str, Any]]:
             yield f"{result.__name__}: result, {kind}", [protocol.RESULT, REQUEST_ID, sample(result, kind == "full")]
     for code in ERRORS:
         yield f"{code}: error", [protocol.ERROR, REQUEST_ID, code, "A sentence.", {"limit": 1}]
+    yield "event", [protocol.PROGRESS, REQUEST_ID, sample(protocol.Event, True)]
     yield "progress", [protocol.PROGRESS, REQUEST_ID, sample(protocol.Progress, True)]
 
 

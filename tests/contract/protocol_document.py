@@ -62,8 +62,9 @@ A reply is an array that begins with its kind and the id of the request:
 - `[{protocol.RESULT}, id, result]`: the result, a map. Ignore keys that you do not know.
 - `[{protocol.ERROR}, id, code, message, data]`: an error: a code of the table below, a sentence for people, a map with
   details. The id is 0 when it concerns the connection as a whole or a frame that is not a request.
-- `[{protocol.PROGRESS}, id, event]`: the call goes on; `event` is a `Progress` (below). Any number may come before the
-  result or error, which is always the last reply to a request. Ignore other kinds.
+- `[{protocol.PROGRESS}, id, event]`: the call goes on; `event` is a `Progress` (below), for `subscribe` an
+  `Event`. Any number may come before the result or error, which is always the last reply to a request. Ignore other
+  kinds.
 
 Several calls of one connection may be under way at once; replies come in any order and are matched by `id`. The daemon
 works on a bounded number of calls per connection and reads on when some have finished; a client that does not read its
@@ -152,6 +153,7 @@ def used_types() -> list[type[Any]]:
             _collect(field.type, found)
         _collect(types.type_info(protocol.result_type(call)), found)
     found[protocol.Progress] = None
+    found[protocol.Event] = None
     return list(found)
 
 

@@ -9,7 +9,7 @@ from golden import REQUEST_ID, line, messages, sample
 
 from memoryd.client import protocol
 from memoryd.client.errors import ERRORS
-from memoryd.client.exchange import decode_reply, encode_call, error_of, progress_of, result_of
+from memoryd.client.exchange import decode_reply, encode_call, error_of, event_of, progress_of, result_of
 from memoryd.client.protocol import METHODS, method_name, result_type
 
 
@@ -72,3 +72,7 @@ def test_a_result_with_fields_of_a_newer_daemon_is_read_without_them(call: type[
     newer = {**msgspec.to_builtins(sample(result_type(call), False)), "of_tomorrow": [1]}
     reply = decode_reply(msgspec.msgpack.encode([protocol.RESULT, REQUEST_ID, newer, "and more"]))
     assert result_of(sample(call, False), reply) == sample(result_type(call), False)
+
+
+def test_the_client_reads_a_golden_event() -> None:
+    assert event_of(decode_reply(GOLDEN["event"].data)) == sample(protocol.Event, True)

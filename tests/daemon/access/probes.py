@@ -302,5 +302,8 @@ PROBES: dict[type[Call[Any]], Probe] = {
     protocol.AddMany: _add_many,
     protocol.Share: _shares,
     protocol.Delete: _deletes,
+    protocol.Subscribe: lambda world: (  # what is refused; what is let through has tests of its own
+        call for call in _placed(protocol.Subscribe) if call.reach == "all" or call.namespace == BETA
+    ),
     protocol.Authenticate: _once(),  # of every voice; a wrong one is tried in test_access
 }

@@ -27,6 +27,7 @@ from two_worlds import (
     Ids,
     Voice,
     World,
+    comparable,
     differences,
 )
 
@@ -169,6 +170,38 @@ def test_no_reply_depends_on_what_is_private_to_others(
         assert list(differences(with_secrets, without)) == [], call
         assert CANARY not in msgspec.json.encode(with_secrets).decode(), call
     assert _private(worlds[0]) == before
+
+
+@pytest.mark.parametrize("name", ["alpha", "lead"])
+def test_no_event_depends_on_what_is_private_to_others(worlds: list[World], name: str) -> None:
+    told = []
+    for world in worlds:
+        with world.client(name) as client, client.subscribe(idle_s=0.5) as followed:
+            _go_on(world)
+            told.append([comparable(msgspec.to_builtins(event)) for event in followed])
+    assert told[0] == told[1]
+    assert [event["kind"] for event in told[0]] == ["created", "created", "deleted"]
+    assert CANARY not in str(told)
+
+
+def _go_on(world: World) -> None:
+    """Something that all see, and between it what only beta and the machine's user do."""
+    owner = world.owner
+    owner.call(protocol.Add(memory=NewMemory(content="The office closes at six", id="abff" + "0" * 28), namespace=TEAM))
+    if world.secret:
+        _hide_more(world)
+    owner.call(protocol.Add(memory=NewMemory(content="It closes at five", id="abfe" + "0" * 28), namespace="acme"))
+    owner.call(protocol.Delete(ids=["abfe" + "0" * 28]))
+
+
+def _hide_more(world: World) -> None:
+    with world.client("beta") as beta:
+        beta.add(f"Another {CANARY}")
+        beta.add_many([{"content": f"{CANARY} {number}"} for number in range(400)], dedup=False)
+        beta.observe([{"role": "user", "content": f"We decided that {CANARY} is our canary from now on"}])
+        beta.delete(beta.add(f"Soon gone: {CANARY}").id)
+    world.owner.call(protocol.RunJob(name="sweep"))
+    world.settle()
 
 
 def _everything(world: World, name: str) -> Iterator[tuple[Call[Any], Any]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from memoryd.client.protocol import List
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import namespaces, rows
 from memoryd.daemon.store.facts import Facts, only, passing
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.store import Store
@@ -126,3 +126,21 @@ def test_the_columns_grow_with_the_rows(store: Store, count: int) -> None:
     store.write(job).result()
     assert len(by_ram(store, Filter())) == count + 1
     assert store.facts.size_bytes() < 200 * (count + 1024)
+
+
+def test_counts_in_ram_are_those_of_the_rows(store: Store) -> None:
+    assert store.facts.standing(None) == []
+    assert store.facts.tally("type", None) == {}
+    for number, place in enumerate(("", "a", "a", "a/b", "c")):
+        tier, kind = ("L1", "L2")[number % 2], ("fact", "decision", "L1")[number % 3]
+        insert(store, f"fact {number}", place, tier=tier, type=kind, created_at=float(number))
+    gone = insert(store, "gone", "a", tier="L1")
+    store.write(lambda transaction: rows.delete(transaction.connection, [gone.row])).result()
+    for reached in (None, store.namespaces.reached("a", "subtree"), frozenset[int]()):
+        condition = namespaces.condition(reached) if reached is None or reached else "FALSE"
+        with store.reading() as connection:
+            sql = "SELECT namespace, tier, count(*), min(created_at), max(created_at) FROM memories m"
+            expected = sorted(connection.execute(f"{sql} WHERE {condition} GROUP BY 1, 2"))
+            kinds = dict(connection.execute(f"SELECT type, count(*) FROM memories m WHERE {condition} GROUP BY 1"))
+        assert sorted(store.facts.standing(reached)) == expected
+        assert store.facts.tally("type", reached) == kinds

@@ -1,0 +1,122 @@
+"""Figures of the daemon in the text format of Prometheus: `memctl metrics` prints it, the daemon writes it to a file.
+
+Base units (seconds, bytes), `_total` for what only grows, a histogram for latencies. Nothing that a user named is a
+label: no namespace and no text, so the file may be read by a collector of another user.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from memoryd.client.protocol import LATENCY_LIMITS_S, MethodStats, Runtime, Stats
+
+PREFIX = "memoryd_"
+_STATES = ("missing", "fetching", "loading", "ready", "failed")
+_JOB_STATES = ("waiting", "running", "queued", "paused", "quarantined", "off")
+_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+
+Labels = Mapping[str, str]
+
+
+class Family(NamedTuple):
+    """One metric: its name without the prefix, its kind, what it means, its values by suffix and labels."""
+
+    name: str
+    kind: str
+    about: str
+    values: Sequence[tuple[str, Labels, float]]
+
+
+def text(stats: Stats) -> str:
+    """Return all figures as the text format."""
+    return "".join(_lines(family) for family in _families(stats) if family.values)
+
+
+def _lines(family: Family) -> str:
+    name = PREFIX + family.name
+    about = family.about.replace("\\", r"\\").replace("\n", r"\n")
+    lines = [f"# HELP {name} {about}", f"# TYPE {name} {family.kind}"]
+    lines += [f"{name}{suffix}{_labels(labels)} {_number(value)}" for suffix, labels, value in family.values]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Labels) -> str:
+    inner = ",".join(f'{name}="{str(value).translate(_ESCAPES)}"' for name, value in labels.items())
+    return f"{{{inner}}}" if inner else ""
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
+
+
+def _families(stats: Stats) -> Iterator[Family]:
+    yield from _stored(stats)
+    yield from _calls(stats.methods)
+    if stats.llm:
+        llm = stats.llm
+        asked = [("", {"outcome": "answered"}, llm.answers), ("", {"outcome": "failed"}, llm.failures)]
+        yield Family("llm_requests_total", "counter", "Questions to the language model.", asked)
+        tokens = [("", {"direction": "in"}, llm.tokens_in), ("", {"direction": "out"}, llm.tokens_out)]
+        yield Family("llm_tokens_total", "counter", "Tokens, as the model's server counts them.", tokens)
+    if stats.daemon:
+        yield from _process(stats.daemon)
+        yield from _work(stats.daemon)
+
+
+def _stored(stats: Stats) -> Iterator[Family]:
+    tiers = [("", {"tier": tier}, count) for tier, count in sorted(stats.by_tier.items())]
+    yield Family("memories", "gauge", "Memories in the database by tier; turns of L0 are none.", tiers)
+    yield _gauge("vectors", "Vectors in the index.", stats.embedded)
+    yield _gauge("pending_embeddings", "Memories that wait for a vector.", stats.pending_embeddings)
+    yield _gauge("operations", "Entries of the operation log.", stats.operations)
+    yield _gauge("database_bytes", "Size of the database with its write-ahead log.", stats.database_bytes)
+
+
+def _calls(methods: Mapping[str, MethodStats]) -> Iterator[Family]:
+    errors = [("", {"method": name}, method.errors) for name, method in methods.items()]
+    yield Family("call_errors_total", "counter", "Calls that failed.", errors)
+    buckets = [value for name, method in methods.items() for value in _histogram(name, method)]
+    yield Family("call_duration_seconds", "histogram", "Time of calls in the daemon.", buckets)
+
+
+def _histogram(name: str, method: MethodStats) -> Iterator[tuple[str, Labels, float]]:
+    for limit_s, count in zip(LATENCY_LIMITS_S, method.at_most, strict=False):
+        yield "_bucket", {"method": name, "le": repr(limit_s)}, count
+    yield "_bucket", {"method": name, "le": "+Inf"}, method.calls
+    yield "_sum", {"method": name}, method.total_s
+    yield "_count", {"method": name}, method.calls
+
+
+def _process(daemon: Runtime) -> Iterator[Family]:
+    yield Family("info", "gauge", "Version of the daemon.", [("", {"version": daemon.version}, 1)])
+    yield _gauge("start_time_seconds", "When the daemon started, Unix time.", round(daemon.at - daemon.uptime_s, 3))
+    yield Family("cpu_seconds_total", "counter", "Processor time that it used.", [("", {}, daemon.cpu_s)])
+    yield _gauge("resident_memory_bytes", "Resident memory.", daemon.rss_bytes)
+    yield _gauge("vector_index_bytes", "Of that the vector index.", daemon.index_bytes)
+    yield _gauge("write_ahead_log_bytes", "Of the database the write-ahead log.", daemon.wal_bytes)
+    yield _gauge("clients", "Connected clients.", len(daemon.clients))
+    followed = sum(client.subscriptions for client in daemon.clients)
+    yield _gauge("subscriptions", "Clients' subscriptions to events.", followed)
+    states = [("", {"state": state}, float(daemon.model.state == state)) for state in _STATES]
+    yield Family("model_state", "gauge", "State of the embedding model: 1 for the one it is in.", states)
+
+
+def _work(daemon: Runtime) -> Iterator[Family]:
+    queues = [("", {"queue": name}, count) for name, count in daemon.queues.items()]
+    yield Family("queue_length", "gauge", "What waits or is under way, by queue.", queues)
+    held = [("", {"tier": tier.name}, tier.count) for tier in daemon.tiers]
+    yield Family("tier_items", "gauge", "Turns, memories or chunks that a tier holds.", held)
+    ram = [("", {"tier": tier.name}, tier.ram_bytes) for tier in daemon.tiers]
+    yield Family("tier_memory_bytes", "gauge", "What a tier takes in RAM.", ram)
+    jobs = daemon.jobs
+    states = [
+        ("", {"job": job.name, "state": state}, float(job.state == state)) for job in jobs for state in _JOB_STATES
+    ]
+    yield Family("job_state", "gauge", "State of a background job: 1 for the one it is in.", states)
+    failures = [("", {"job": job.name}, job.failures) for job in jobs]
+    yield Family("job_failures", "gauge", "Failures of a job in a row.", failures)
+    ran = [("", {"job": job.name}, job.last_run_at) for job in jobs if job.last_run_at is not None]
+    yield Family("job_last_run_timestamp_seconds", "gauge", "When a job last began, Unix time.", ran)
+
+
+def _gauge(name: str, about: str, value: float) -> Family:
+    return Family(name, "gauge", about, [("", {}, value)])

@@ -1,0 +1,35 @@
+"""metrics: all figures in the text format of Prometheus."""
+
+from argparse import Namespace
+
+from memoryd.client.calls import stats as stats_call
+from memoryd.client.errors import Unavailable
+from memoryd.client.exposition import text
+from memoryd.client.memctl.arguments import no_arguments
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.output import say_bytes, say_json
+
+
+def _metrics(args: Namespace) -> None:
+    with client_for(args, autostart=False) as client:
+        try:
+            found = client.call(stats_call())
+        except Unavailable:
+            raise Unavailable(f"No daemon runs at {client.socket_path}; start one with `memctl up`.") from None
+    if args.json:
+        say_json(found)
+    else:
+        say_bytes(text(found).encode())
+
+
+COMMANDS = {
+    "metrics": Command(
+        no_arguments,
+        _metrics,
+        "  memctl metrics\n"
+        "  memctl metrics | curl --data-binary @- http://pushgateway:9091/metrics/job/memoryd\n"
+        "For node_exporter's textfile collector the daemon writes a file itself:\n"
+        '  [metrics] textfile = "/var/lib/node_exporter/memoryd.prom"   (in the configuration)',
+    )
+}

@@ -1,0 +1,167 @@
+"""tail: follow what happens, one line an event."""
+
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+
+import msgspec
+
+from memoryd.client.errors import Unavailable
+from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for, reach_of
+from memoryd.client.memctl.output import columns, note, paint, plain, say_bytes
+from memoryd.client.memctl.table import GAP, count, one_line, pad, shorten, width
+from memoryd.client.protocol import EVENT_KINDS, Event
+from memoryd.client.subscription import Subscription
+from memoryd.client.sync import Client
+from memoryd.client.times import iso
+
+AGAIN_S = 0.5
+INTERRUPTED = 130
+KIND, ID, FROM_TO = 8, 8, 5  # columns
+PLACE, BROAD_PLACE, BROAD = 12, 22, 100  # columns of a namespace; on a broad terminal; which is one
+STYLES = {
+    "created": ["green"],
+    "promoted": ["green"],
+    "deleted": ["red"],
+    "dropped": ["red"],
+    "warning": ["yellow"],
+    "missed": ["yellow"],
+    "job": ["dim"],
+    "notice": ["cyan"],
+}
+_SEEN = tuple(kind for kind in EVENT_KINDS if kind not in ("started", "missed"))
+
+
+def _tail_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--kind",
+        type=_kinds,
+        action="extend",
+        default=[],
+        metavar="KIND",
+        help=f"only these, several separated by commas: {', '.join(_SEEN)}",
+    )
+    parser.add_argument("--count", type=_whole, metavar="N", help="end after N events")
+    add_reach(parser)
+
+
+def _kinds(text: str) -> list[str]:
+    given = [kind.strip() for kind in text.split(",")]
+    for kind in given:
+        if kind not in _SEEN:
+            raise ArgumentTypeError(f"{kind!r} is none of {', '.join(_SEEN)}")
+    return given
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 10**12:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def _tail(args: Namespace) -> int | None:
+    """Print events until `--count`, Ctrl-C or nobody reads; when the daemon ends, wait for the next one."""
+    with client_for(args, autostart=False) as client:
+        left = args.count
+        followed = _follow(client, args, left)
+        try:
+            while True:
+                with followed:
+                    left = _print(followed, args, left)
+                if left == 0:
+                    return None
+                followed = _wait(client, args, left)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+
+
+def _follow(client: Client, args: Namespace, limit: int | None) -> Subscription:
+    return client.subscribe(args.kind, reach=reach_of(args), limit=limit)
+
+
+def _print(followed: Subscription, args: Namespace, left: int | None) -> int | None:
+    """Print what comes; return how many events are still wanted when the daemon has ended, 0 when it is enough."""
+    try:
+        for event in followed:
+            _show(event, args.json)
+            if left is not None and event.kind != "missed":
+                left -= 1
+    except Unavailable:
+        return left
+    return 0
+
+
+def _wait(client: Client, args: Namespace, left: int | None) -> Subscription:
+    note("memctl: the daemon has ended; events go on when one answers.")
+    while True:
+        time.sleep(AGAIN_S)
+        try:
+            followed = _follow(client, args, left)
+        except Unavailable:
+            continue
+        note("memctl: a daemon answers again; what happened meanwhile is not shown.")
+        return followed
+
+
+def _show(event: Event, as_json: bool) -> None:
+    line = msgspec.json.encode(plain(event)) if as_json else line_of(event, columns()).encode(_encoding(), "replace")
+    say_bytes(line + b"\n")
+
+
+def _encoding() -> str:
+    return (sys.stdout and sys.stdout.encoding) or "utf-8"
+
+
+def line_of(event: Event, size: int) -> str:
+    """Return an event as one line of at most `size` columns."""
+    cells = [((iso(event.at) or "")[11:19], ["dim"]), (pad(event.kind, KIND), STYLES.get(event.kind, []))]
+    if event.kind not in ("job", "warning", "notice", "missed"):
+        room = BROAD_PLACE if size >= BROAD else PLACE
+        cells += [
+            (pad(event.id[:ID], ID), ["cyan"]),
+            (pad(_tiers(event), FROM_TO), []),
+            (pad(place_text(event.namespace, room), room), []),
+        ]
+    used = sum(width(cell) + len(GAP) for cell, _ in cells)
+    text = shorten(one_line(_text(event)), max(0, size - used))
+    return GAP.join([*(paint(cell, *styles) for cell, styles in cells), text]).rstrip()
+
+
+def place_text(namespace: str, size: int) -> str:
+    """Return the end of a namespace, which tells more of it than its beginning."""
+    name = one_line(namespace) or "(root)"
+    return name if width(name) <= size else "…" + shorten(name[::-1], size)[:-1][::-1]
+
+
+def _tiers(event: Event) -> str:
+    tier = "docs" if event.tier == "documents" else event.tier
+    return f"{event.came_from}→{tier}" if event.came_from in ("L0", "L1", "L2") else tier
+
+
+def _text(event: Event) -> str:
+    if event.kind == "missed":
+        return f"{count(event.count, 'event')} left out: read faster, or ask for fewer"
+    if event.kind == "job":
+        return f"{event.by} {event.type}: {event.text}"
+    if event.kind in ("warning", "notice"):
+        return f"{event.by}: {event.text}"
+    if event.kind == "indexed":
+        return f"{event.text} ({count(event.count, 'part')})"
+    if event.count > 1:
+        return f"{count(event.count, 'memory')} ({event.by})"
+    moved = f"(from {event.came_from}) " if event.came_from and "→" not in _tiers(event) else ""
+    return moved + event.text
+
+
+COMMANDS = {
+    "tail": Command(
+        _tail_arguments,
+        _tail,
+        "  memctl tail\n"
+        "  memctl tail --namespace acme/api --kind created,updated,deleted\n"
+        "  memctl tail --kind warning,job\n"
+        "  memctl tail --json | jq .text       (one JSON object a line)",
+    )
+}

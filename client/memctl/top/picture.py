@@ -1,0 +1,160 @@
+"""What top shows of the figures: the head with the daemon's state, and the sections for calls, jobs and clients."""
+
+from typing import NamedTuple
+
+from memoryd.client.memctl.service import model_text
+from memoryd.client.memctl.stats import client_row, jobs_text, rate_text, waiting_text
+from memoryd.client.memctl.table import count, duration, ms, one_line, size_text
+from memoryd.client.memctl.top.frame import Line, Section, frame
+from memoryd.client.protocol import Connected, Job, MethodStats, Recent, Runtime, Stats
+
+ORDERS = ("calls", "p95", "errors", "time")
+_NEEDY = ("quarantined", "paused")
+_LAST_SHOWN_S = 365 * 86400.0
+_TOLD_BYTES = 100_000  # what a tier takes in RAM is told from here on
+
+
+class Sample(NamedTuple):
+    """Figures at a moment of the monotonic clock; `error` says why there are no newer ones."""
+
+    stats: Stats | None
+    at: float
+    error: str = ""
+
+
+def picture(now: Sample, before: Sample | None, order: str, size: tuple[int, int], foot: str = "") -> list[Line]:
+    """Return one picture; rates are those between two samples of the same daemon."""
+    stats = now.stats
+    told: list[Line] = [[(one_line(now.error), ("red",))]] if now.error else []
+    bottom: Line = [(foot, ("dim",))]
+    if stats is None or stats.daemon is None:
+        return frame(told, [], bottom, size)
+    former = _same(before, stats.daemon)
+    seconds = now.at - before.at if former and before else 0.0
+    rates = _rates(stats, former, seconds)
+    head = [*told, *_head(stats, stats.daemon, former, seconds, sum(rates.values()))]
+    sections = [
+        _calls(stats.methods, rates, order),
+        _jobs(stats.daemon),
+        _clients(stats.daemon, former.daemon if former else None, seconds),
+    ]
+    return frame(head, sections, bottom, size)
+
+
+def _same(before: Sample | None, daemon: Runtime) -> Stats | None:
+    """Return the figures of before, if they are of the same process."""
+    stats = before.stats if before else None
+    return stats if stats and stats.daemon and stats.daemon.pid == daemon.pid else None
+
+
+def _rates(stats: Stats, former: Stats | None, seconds: float) -> dict[str, float]:
+    """Return calls per second by method: since the sample before, else of the latest past."""
+    found = {}
+    for name, method in stats.methods.items():
+        if former and seconds > 0:
+            earlier = former.methods.get(name)
+            found[name] = max(0, method.calls - (earlier.calls if earlier else 0)) / seconds
+        else:
+            found[name] = method.recent.calls / method.recent.over_s if method.recent else 0.0
+    return found
+
+
+def _head(stats: Stats, daemon: Runtime, former: Stats | None, seconds: float, rate: float) -> list[Line]:
+    used = ""
+    if former and former.daemon and seconds > 0:
+        used = f"CPU {max(0.0, daemon.cpu_s - former.daemon.cpu_s) / seconds:.0%}, "
+    log = f" (log {size_text(daemon.wal_bytes)})" if daemon.wal_bytes else ""
+    ready = daemon.model.state == "ready"
+    waits = waiting_text(daemon.queues)
+    tiers = [f"{tier.name} {tier.count:,}" + _ram(tier.ram_bytes) for tier in daemon.tiers]
+    database = f"database {size_text(stats.database_bytes)}{log}"
+    first = f"up {duration(daemon.uptime_s)}, {used}RSS {size_text(daemon.rss_bytes)}, {database}, pid {daemon.pid}"
+    return [
+        [(f"memoryd {daemon.version}", ("bold",)), (f"  {first}", ())],
+        [_key("calls"), (f"{_rate(rate) or '0'}/s from {count(len(daemon.clients), 'client')}", ())],
+        [_key("tiers"), (" · ".join(tiers), ())],
+        [_key("model"), (model_text(daemon.model), () if ready else ("yellow",))],
+        [_key("waiting"), (waits or "nothing", ("yellow",) if waits else ())],
+        [_key("jobs"), (jobs_text(daemon.jobs, daemon.at, plain=True), ())],
+    ]
+
+
+def _key(name: str) -> tuple[str, tuple[str, ...]]:
+    return (f"{name:<9}", ("dim",))
+
+
+def _ram(size_bytes: int) -> str:
+    return f" ({size_text(size_bytes)})" if size_bytes >= _TOLD_BYTES else ""
+
+
+def _rate(rate: float) -> str:
+    return rate_text(Recent(over_s=1000.0, calls=round(rate * 1000), p50_ms=0.0, p95_ms=0.0, p99_ms=0.0))
+
+
+def _calls(methods: dict[str, MethodStats], rates: dict[str, float], order: str) -> Section:
+    def rank(item: tuple[str, MethodStats]) -> tuple[float, ...]:
+        name, method = item
+        recent = method.recent.p95_ms if method.recent else 0.0
+        first = {"calls": rates[name], "p95": recent, "errors": method.errors, "time": method.total_s}[order]
+        return (-first, -rates[name], -method.calls)
+
+    ordered = sorted(methods.items(), key=rank)
+    rows = [
+        [name, _rate(rates[name]), *_latency(method), f"{method.calls:,}", f"{method.errors:,}"]
+        for name, method in ordered
+    ]
+    busy = [() if rates[name] else ("dim",) for name, _ in ordered]
+    return Section(("CALL", "/S", "P50 MS", "P95 MS", "P99 MS", "CALLS", "ERRORS"), rows, busy, 6, "no calls yet")
+
+
+def _latency(method: MethodStats) -> list[str]:
+    """Return the percentiles of the latest past, of all calls where there is none."""
+    found = method.recent if method.recent and method.recent.calls else method
+    return [ms(found.p50_ms), ms(found.p95_ms), ms(found.p99_ms)]
+
+
+def _jobs(daemon: Runtime) -> Section:
+    def rank(job: Job) -> tuple[bool, bool, float]:
+        urgent = job.state in ("running", "queued")
+        return (not urgent, not (job.failures or job.state in _NEEDY), -(job.last_run_at or 0.0))
+
+    ordered = sorted(daemon.jobs, key=rank)
+    rows = [[job.name, job.state, _ago(job, daemon.at), _took(job), _due(job, daemon.at)] for job in ordered]
+    return Section(
+        ("JOB", "STATE", "LAST RAN", "TOOK", "NEXT IN"), rows, [_style(job) for job in ordered], 3, "no jobs", (1,)
+    )
+
+
+def _style(job: Job) -> tuple[str, ...]:
+    if job.failures or job.state in _NEEDY:
+        return ("yellow",)
+    return ("green",) if job.state in ("running", "queued") else ()
+
+
+def _ago(job: Job, now: float) -> str:
+    age_s = now - job.last_run_at if job.last_run_at is not None else None
+    return "never" if age_s is None or age_s > _LAST_SHOWN_S else f"{duration(max(0.0, age_s))} ago"
+
+
+def _took(job: Job) -> str:
+    if job.last is None:
+        return ""
+    return f"{ms(job.last.took_ms)} ms" if job.last.outcome in ("done", "running") else job.last.outcome
+
+
+def _due(job: Job, now: float) -> str:
+    return "" if job.next_run_at is None else duration(max(0.0, job.next_run_at - now))
+
+
+def _clients(daemon: Runtime, former: Runtime | None, seconds: float) -> Section:
+    earlier = {(one.pid, one.since): one.calls for one in former.clients} if former else {}
+
+    def rate(one: Connected) -> float:
+        return max(0, one.calls - earlier.get((one.pid, one.since), one.calls)) / seconds if seconds > 0 else 0.0
+
+    ordered = sorted(daemon.clients, key=lambda one: (-rate(one), -one.calls, one.pid))
+    rows = []
+    for one in ordered:
+        pid, name, since, calls, under_way = client_row(one, daemon.at)
+        rows.append([name, pid, since, calls, _rate(rate(one)), under_way])
+    return Section(("CLIENT", "PID", "THERE FOR", "CALLS", "/S", "UNDER WAY"), rows, [() for _ in rows], 3, "nobody")

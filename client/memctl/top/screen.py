@@ -1,0 +1,135 @@
+"""Where pictures are drawn: on a terminal in place, by rich where it is installed; elsewhere one after the other."""
+
+import os
+import select
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+from memoryd.client.memctl.output import coloured, columns, say
+from memoryd.client.memctl.top.frame import Line, text_of
+
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_HOME, _WIPE_LINE, _WIPE_REST = "\x1b[H", "\x1b[K", "\x1b[J"
+# A terminal that was made larger may show lines of the picture after it was left, unless they are gone before.
+_WIPE = f"{_HOME}{_WIPE_REST}"
+
+
+class Screen(Protocol):
+    """Shows one picture after the other."""
+
+    live: bool
+
+    def draw(self, lines: Sequence[Line]) -> None: ...
+
+
+def size() -> tuple[int, int]:
+    """Return columns and rows of the terminal; 0 rows where there is none."""
+    try:
+        found = os.get_terminal_size(1)
+    except OSError:
+        return columns(), 0
+    return columns(), max(8, found.lines)
+
+
+@contextmanager
+def screen() -> Iterator[Screen]:
+    """Give the screen that suits stdout; a terminal is as before afterwards."""
+    if not (sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"):
+        yield _Sequence()
+    elif find_spec("rich") is not None:
+        with _rich_screen() as drawn:
+            yield drawn
+    else:
+        with _ansi_screen() as drawn:
+            yield drawn
+
+
+class _Sequence:
+    live = False
+
+    def draw(self, lines: Sequence[Line]) -> None:
+        say(text_of(lines) + "\n")
+
+
+class _Ansi:
+    live = True
+
+    def draw(self, lines: Sequence[Line]) -> None:
+        text = text_of(lines).replace("\n", f"{_WIPE_LINE}\r\n")
+        sys.stdout.write(f"{_HOME}{text}{_WIPE_LINE}{_WIPE_REST}")
+        sys.stdout.flush()
+
+
+@contextmanager
+def _ansi_screen() -> Iterator[Screen]:
+    sys.stdout.write(_ENTER)
+    try:
+        yield _Ansi()
+    finally:
+        sys.stdout.write(_WIPE + _LEAVE)
+        sys.stdout.flush()
+
+
+class _Rich:
+    live = True
+
+    def __init__(self, display: Any) -> None:
+        self._display = display
+
+    def draw(self, lines: Sequence[Line]) -> None:
+        from rich.text import Text
+
+        found = Text(no_wrap=True, end="")
+        for place, line in enumerate(lines):
+            found.append("\n" if place else "")
+            for text, styles in line:
+                found.append(text, style=" ".join(styles))
+        self._display.update(found, refresh=True)
+
+
+@contextmanager
+def _rich_screen() -> Iterator[Screen]:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(no_color=not coloured(), highlight=False, markup=False)
+    with Live(console=console, screen=True, auto_refresh=False) as display:
+        drawn = _Rich(display)
+        try:
+            yield drawn
+        finally:
+            drawn.draw([])
+
+
+# Keys ----------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def keys() -> Iterator[None]:
+    """Let single keys be read from the terminal, not shown, until the end."""
+    if not sys.stdin or not sys.stdin.isatty():
+        yield
+        return
+    import termios
+    import tty
+
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def key_within(seconds: float) -> str:
+    """Return the key that is pressed within a time, empty for none."""
+    if not sys.stdin or not sys.stdin.isatty():
+        import time
+
+        time.sleep(seconds)
+        return ""
+    readable, _, _ = select.select([sys.stdin], [], [], seconds)
+    return os.read(sys.stdin.fileno(), 16).decode("ascii", "replace")[:1] if readable else ""

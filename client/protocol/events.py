@@ -1,0 +1,70 @@
+"""Following what happens: the events that a subscription streams."""
+
+from typing import Annotated, Literal, get_args
+
+from msgspec import Meta, Struct
+
+from memoryd.client.protocol.base import MAX_INTEGER, Scoped
+
+EventKind = Literal[
+    "created",
+    "updated",
+    "deleted",
+    "moved",
+    "promoted",
+    "observed",
+    "dropped",
+    "indexed",
+    "job",
+    "warning",
+    "notice",
+    "started",
+    "missed",
+]
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+
+
+class Event(Struct, kw_only=True):
+    """Something that happened, told once it is on disk.
+
+    To a memory: `created`, `updated`, `deleted`, `moved` (to another tier or namespace). To a turn: `observed` (it
+    entered L0), `promoted` (it became a memory), `dropped` (it left L0 and was not kept). `indexed`: parts of a file of
+    a workspace were written to the index. `job`: a run of a background job ended. `warning` and `notice`: what the
+    daemon has to say of itself. `started`: from here on nothing is left out. `missed`: the subscriber read too slowly,
+    `count` events are left out here.
+
+    Of one transaction with very many changes only counts are told: then `count` is above 1 and `id` is empty.
+    """
+
+    kind: EventKind
+    at: float
+    namespace: str = ""
+    id: str = ""
+    type: str = ""
+    tier: str = ""
+    came_from: str = ""
+    by: str = ""
+    operation: int | None = None
+    text: str = ""
+    count: int = 1
+
+
+class Subscribed(Struct, kw_only=True):
+    """How a subscription ended: how many events were sent and how many left out."""
+
+    events: int
+    missed: int
+
+
+class Subscribe(Scoped[Subscribed], kw_only=True, frozen=True):
+    """Follow what happens to the memories within reach, from now on.
+
+    Each reply of kind 2 carries an `Event` instead of a `Progress`; the first is `started`. It goes on until `limit`
+    events were sent or the connection ends; open one for each subscription. Events are in the order in which they got
+    to disk. For a subscriber that does not read, a bounded number of events waits; the rest is left out and counted.
+    A memory that moves out of reach is `deleted` for who does not see where it went, one that comes in is `created`.
+    Jobs, warnings and notices are the owner's, at reach `all` or where `kinds` names them.
+    """
+
+    kinds: Annotated[list[EventKind], Meta(max_length=len(EVENT_KINDS))] = []
+    limit: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None

@@ -1,0 +1,76 @@
+"""What happens, told to one listener while there is one: changes of memories, runs of jobs, what the log warns of.
+
+Threads: `tell` is called by any, the writer among them; the listener must return at once.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from memoryd.client.protocol import Event, JobRun
+from memoryd.daemon.store.changes import Change
+from memoryd.daemon.store.store import Store
+
+Happening = Change | Event  # an event of the daemon itself is ready to be sent
+Listener = Callable[[Sequence[Happening]], None]
+
+TOLD = {"told": True}  # `extra` of a record of the log that followers get though it is no warning
+
+_root = logging.getLogger("memoryd")
+
+
+class Events:
+    """Passes on what happens. Nothing is collected while nobody listens."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store, self._clock = store, clock
+        self._listener: Listener | None = None
+        self._log = _Log(self)
+
+    def listen(self, listener: Listener | None) -> None:
+        """Hand everything to this listener from now on; None ends that."""
+        self._listener = listener
+        self._store.follow(listener)
+        (_root.addHandler if listener else _root.removeHandler)(self._log)
+
+    def tell(self, event: Event) -> None:
+        """Pass on an event of the daemon itself."""
+        if self._listener is not None:
+            self._listener([event])
+
+    def ran(self, run: JobRun) -> None:
+        """Tell that a run of a job ended."""
+        if self._listener is None:
+            return
+        counts = ", ".join(f"{name} {number:,}" for name, number in run.counts.items() if number)
+        self.tell(
+            Event(
+                kind="job",
+                at=self._clock(),
+                by=run.job,
+                type=run.outcome,
+                operation=run.operation,
+                text=f"{counts or run.error or 'nothing to do'} ({run.took_ms:.0f} ms)",
+            )
+        )
+
+    def logged(self, record: logging.LogRecord) -> None:
+        """Tell what the log warns of."""
+        part = record.name.removeprefix("memoryd.").removeprefix("daemon.")
+        kind = "warning" if record.levelno >= logging.WARNING else "notice"
+        self.tell(
+            Event(kind=kind, at=self._clock(), by=part, type=record.levelname.lower(), text=record.getMessage())  # type: ignore[arg-type]
+        )
+
+
+class _Log(logging.Handler):
+    def __init__(self, events: Events) -> None:
+        super().__init__()
+        self._events = events
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass on warnings, and what is marked to be told."""
+        if record.levelno >= logging.WARNING or getattr(record, "told", False):
+            try:
+                self._events.logged(record)
+            except Exception:
+                self.handleError(record)

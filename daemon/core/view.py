@@ -1,0 +1,89 @@
+"""What one follower sees of what happens: its place and reach, the kinds it asked for, whether jobs are its own."""
+
+from memoryd.client.protocol import Event, EventKind, Subscribe
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.events import Happening
+from memoryd.daemon.store.caller import Caller
+from memoryd.daemon.store.changes import Change, Side
+from memoryd.daemon.store.namespaces import check, enclosing
+
+
+class View:
+    """Turns what happens into the events of one follower."""
+
+    def __init__(self, core: Core, call: Subscribe, caller: Caller) -> None:
+        self._place = check(call.namespace)
+        self._reach = call.reach or ("visible" if self._place else "all")
+        self._enclosing = frozenset(enclosing(self._place))
+        self._kinds = frozenset(call.kinds)
+        self._name, self._clock = core.store.namespaces.name, core.clock
+        self._tokens, self.caller = core.tokens, caller
+
+    def lasts(self) -> bool:
+        """Tell whether the caller may still see what it saw: its token may be revoked meanwhile."""
+        return not self.caller.key or self._tokens.holds(self.caller)
+
+    def shown(self, happening: Happening) -> Event | None:
+        """Return what this follower is told of something that happened, None for nothing."""
+        if isinstance(happening, Event):
+            return happening if self._hears(happening.kind) else None
+        return self._event(happening)
+
+    def _hears(self, kind: EventKind) -> bool:
+        """Tell whether what concerns the daemon as a whole is for this follower."""
+        if self.caller.bound:
+            return False
+        return kind in self._kinds if self._kinds else self._reach == "all"
+
+    def _sees(self, side: Side | None) -> bool:
+        if side is None:
+            return False
+        if self._reach == "all":
+            return True
+        name = self._name(side.namespace)
+        if self._reach == "visible":
+            return name in self._enclosing
+        inner = not self._place or name.startswith(self._place + "/")
+        return name == self._place or (self._reach == "subtree" and inner)
+
+    def _event(self, change: Change) -> Event | None:
+        before = change.before if self._sees(change.before) else None
+        after = change.after if self._sees(change.after) else None
+        kind = "indexed" if after and change.path else kind_of(before, after)
+        here = after or before
+        if kind is None or here is None or (self._kinds and kind not in self._kinds):
+            return None
+        return Event(
+            kind=kind,
+            at=self._clock(),
+            namespace=self._name(here.namespace),
+            id=change.id,
+            type=here.type,
+            tier=here.tier,
+            came_from=self._former(before, after),
+            by=change.by,
+            operation=change.operation,
+            text=change.path or here.text,
+            count=change.how_many,
+        )
+
+    def _former(self, before: Side | None, after: Side | None) -> str:
+        """Return the tier, or else the namespace, that it came from."""
+        if not before or not after:
+            return ""
+        if before.tier != after.tier:
+            return before.tier
+        return self._name(before.namespace) if before.namespace != after.namespace else ""
+
+
+def kind_of(before: Side | None, after: Side | None) -> EventKind | None:
+    """Return what it was that happened between two states."""
+    if after is None:
+        return None if before is None else "dropped" if before.tier == "L0" else "deleted"
+    if before is None:
+        return "observed" if after.tier == "L0" else "created"
+    if before.tier == after.tier == "L0":
+        return None
+    if before.tier == "L0":
+        return "promoted"
+    return "updated" if (before.tier, before.namespace) == (after.tier, after.namespace) else "moved"

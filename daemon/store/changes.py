@@ -1,0 +1,126 @@
+"""What a transaction changed, read back for those who follow events. Nothing here runs while nobody does.
+
+The writer notes between which row numbers the transaction wrote into the history, the journal of turns and the
+memories; after the commit it reads these rows on its own connection, before the next transaction begins, so each change
+is told as it was.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import apsw
+
+TEXT_CHARS = 240
+MAX_DETAILED = 300  # changes of one transaction that are told one by one
+
+_WATCHED = frozenset({"history", "turns", "memories"})
+# A turn is a side as well: what undo puts back into L0.
+_BEFORE = (
+    "coalesce(h.before ->> '$.row.namespace', h.before ->> '$.turn.namespace'),"
+    " iif(h.before ->> '$.turn.key' IS NULL, h.before ->> '$.row.tier', 'L0'),"
+    " coalesce(h.before ->> '$.row.type', h.before ->> '$.turn.role')"
+)
+_AFTER = "coalesce(m.namespace, t.namespace), iif(t.key IS NULL, m.tier, 'L0'), coalesce(m.type, t.role)"
+_FROM = (
+    " FROM history h JOIN operations o ON o.id = h.operation LEFT JOIN memories m ON m.id = h.memory"
+    " LEFT JOIN turns t ON t.key = h.memory WHERE h.id BETWEEN ? AND ?"
+)
+_ONE_BY_ONE = (
+    f"SELECT h.operation, o.kind, h.memory, 1, {_BEFORE},"
+    f" substr(coalesce(h.before ->> '$.row.content', h.before ->> '$.turn.content'), 1, {TEXT_CHARS}),"
+    f" {_AFTER}, substr(coalesce(m.content, t.content), 1, {TEXT_CHARS}){_FROM} ORDER BY h.id"
+)
+_COUNTED = (
+    f"SELECT h.operation, o.kind, '', count(*), {_BEFORE}, '', {_AFTER}, ''{_FROM}"
+    " GROUP BY 1, 5, 6, 7, 9, 10, 11 ORDER BY min(h.id)"
+)
+_TURNS = (
+    f"SELECT key, namespace, role, substr(content, 1, {TEXT_CHARS}) FROM turns WHERE id BETWEEN ? AND ?"
+    " AND source <> 'recall' ORDER BY id"
+)
+_FILES = (
+    f"SELECT namespace, path, count(*), substr(content, 1, {TEXT_CHARS}) FROM memories"
+    " WHERE row BETWEEN ? AND ? AND tier = 'documents' GROUP BY 1, 2 ORDER BY min(row)"
+)
+
+
+class Side(NamedTuple):
+    """A memory or turn as it was before a change, or as it is after it."""
+
+    namespace: int
+    tier: str
+    type: str
+    text: str
+
+
+class Change(NamedTuple):
+    """What happened to one memory or turn, or to `how_many` of them alike; a file that was indexed has a `path`."""
+
+    before: Side | None
+    after: Side | None
+    id: str = ""
+    by: str = ""
+    operation: int | None = None
+    how_many: int = 1
+    path: str = ""
+
+
+class Written:
+    """Between which row numbers the present transaction wrote, by table."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[str, tuple[int, int]] = {}
+
+    def note(self, kind: int, table: str, row: int) -> None:
+        """Take note of a row that SQLite wrote."""
+        if kind == apsw.SQLITE_INSERT and table in _WATCHED:
+            first, last = self._ranges.get(table, (row, row))
+            self._ranges[table] = (min(first, row), max(last, row))
+
+    def clear(self) -> None:
+        """Begin with another transaction."""
+        self._ranges.clear()
+
+    def read(self, connection: apsw.Connection) -> list[Change]:
+        """Return what the transaction did, once it is committed."""
+        found = self._recorded(connection)
+        known = {change.id for change in found}
+        if span := self._ranges.get("turns"):
+            observed: Any = connection.execute(_TURNS, span)
+            found += [
+                Change(None, Side(namespace, "L0", role, text), key, "observe")
+                for key, namespace, role, text in observed
+                if key not in known
+            ]
+        if span := self._ranges.get("memories"):
+            files: Any = connection.execute(_FILES, span)
+            found += [
+                Change(None, Side(namespace, "documents", "", text), how_many=count, path=path)
+                for namespace, path, count, text in files
+            ]
+        return found
+
+    def _recorded(self, connection: apsw.Connection) -> list[Change]:
+        """Return the changes that the history has: each is from its row before to that of the memory's next change."""
+        span = self._ranges.get("history")
+        if span is None:
+            return []
+        detailed = span[1] - span[0] < MAX_DETAILED
+        found = list(_changes(connection.execute(_ONE_BY_ONE if detailed else _COUNTED, span)))
+        if not detailed:
+            return found
+        later: dict[str, Change] = {}
+        for place in range(len(found) - 1, -1, -1):
+            if after := later.get(found[place].id):
+                found[place] = found[place]._replace(after=after.before)
+            later[found[place].id] = found[place]
+        return found
+
+
+def _changes(rows: Any) -> Iterator[Change]:
+    for operation, by, id, count, *sides in rows:
+        yield Change(_side(sides[:4]), _side(sides[4:]), id, by, operation, count)
+
+
+def _side(values: list[Any]) -> Side | None:
+    return None if values[0] is None else Side(*values)

@@ -1,0 +1,67 @@
+"""The file for node_exporter's textfile collector: the daemon's figures, written anew every some seconds.
+
+It appears in one step, so a collector never reads half of it, and everybody may read it: it holds counts alone. It is
+removed when the daemon stops, so that old figures are not taken for present ones.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from memoryd.client.errors import MemorydError
+from memoryd.daemon.config import MetricsConfig
+
+log = logging.getLogger(__name__)
+
+
+class Textfile:
+    """Writes what `figures` returns to the configured file; without one it does nothing."""
+
+    def __init__(self, config: MetricsConfig, figures: Callable[[], str]) -> None:
+        self._path = Path(config.textfile).expanduser() if config.textfile else None
+        self._every_s, self._figures = config.every_s, figures
+        self._stopping = threading.Event()
+        self._failing = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to write."""
+        if self._path:
+            self._thread = threading.Thread(target=self._run, args=(self._path,), name="textfile", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Write no more and remove the file."""
+        self._stopping.set()
+        if self._thread and self._path:
+            self._thread.join()
+            with suppress(OSError):
+                self._path.unlink()
+
+    def _run(self, path: Path) -> None:
+        while not self._stopping.is_set():
+            try:
+                write(path, self._figures())
+                self._failing = False
+            except (OSError, MemorydError) as error:
+                if not self._failing:
+                    log.warning("the metrics cannot be written to %s: %s", path, error)
+                self._failing = True
+            self._stopping.wait(self._every_s)
+
+
+def write(path: Path, text: str) -> None:
+    """Put text into a file that everybody may read, in one step."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")  # no *.prom: the collector does not look at it
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write(text)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise

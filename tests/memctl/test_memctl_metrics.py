@@ -1,0 +1,184 @@
+"""metrics: what Prometheus reads, from memctl and from the file that the daemon writes."""
+
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fake_daemon import Memctl
+from prometheus_client.parser import text_string_to_metric_families
+
+from memoryd.client import exposition
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import MethodStats, Stats
+from memoryd.daemon import config
+from memoryd.daemon.config import MetricsConfig
+from memoryd.daemon.textfile import Textfile, write
+from waiting import wait_until
+
+if TYPE_CHECKING:
+    from conftest import Daemon, Process
+
+Values = dict[str, dict[tuple[tuple[str, str], ...], float]]
+
+
+def parsed(text: str) -> Values:
+    """Return the values by the name and labels of each sample, as Prometheus' own parser reads them."""
+    found: Values = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        for sample in family.samples:
+            labels = tuple(sorted(sample.labels.items()))
+            assert labels not in found.setdefault(sample.name, {}), "a sample is there twice"
+            found[sample.name][labels] = sample.value
+    return found
+
+
+def names(text: str) -> list[str]:
+    return [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+
+
+def test_metrics_are_what_prometheus_reads(memctl: Memctl, daemon: "Daemon") -> None:
+    with daemon.client("acme/api") as client:
+        client.add("We use Valkey")
+        for _ in range(3):
+            client.search("Valkey")
+        with pytest.raises(Exception, match="ffff"):
+            client.get("ffff")
+    text = memctl("metrics").out
+    values = parsed(text)
+    assert values["memoryd_memories"] == {(("tier", "L1"),): 1}
+    assert values["memoryd_call_duration_seconds_count"][(("method", "search"),)] == 3
+    assert values["memoryd_call_errors_total"][(("method", "get"),)] == 1
+    assert values["memoryd_resident_memory_bytes"][()] > 10**7
+    assert values["memoryd_model_state"][(("state", "ready"),)] == 1
+    assert sum(values["memoryd_model_state"].values()) == 1
+    assert values["memoryd_queue_length"][(("queue", "vectors"),)] == 0
+    assert values["memoryd_job_state"][(("job", "sweep"), ("state", "waiting"))] == 1
+    assert values["memoryd_clients"][()] >= 1
+    assert text.endswith("\n")
+
+
+def test_each_metric_is_told_once_with_its_unit(memctl: Memctl, daemon: "Daemon") -> None:
+    with daemon.client() as client:
+        client.add("A fact")
+    text = memctl("metrics").out
+    found = names(text)
+    assert len(set(found)) == len(found) >= 20
+    assert all(name.startswith("memoryd_") for name in found)
+    for line in text.splitlines():
+        if line.startswith("# TYPE"):
+            _, _, name, kind = line.split()
+            assert (kind == "counter") == name.endswith("_total"), name
+
+
+def test_a_histogram_grows_to_its_count(memctl: Memctl, daemon: "Daemon") -> None:
+    with daemon.client() as client:
+        for _ in range(20):
+            client.status()
+    values = parsed(memctl("metrics").out)
+    buckets = sorted(
+        (float(dict(labels)["le"]), count)
+        for labels, count in values["memoryd_call_duration_seconds_bucket"].items()
+        if dict(labels)["method"] == "status"
+    )
+    counts = [count for _, count in buckets]
+    assert counts == sorted(counts)
+    assert buckets[-1] == (float("inf"), 20)
+    assert counts[-2] == 20
+    assert 0 < values["memoryd_call_duration_seconds_sum"][(("method", "status"),)] < 20
+
+
+def test_labels_are_escaped() -> None:
+    odd = 'a "b"\\c\nd'
+    method = MethodStats(calls=1, errors=1, p50_ms=1.0, p95_ms=1.0, p99_ms=1.0, total_s=0.001, at_most=[1] * 18)
+    stats = Stats(
+        memories=0,
+        by_namespace={},
+        by_type={},
+        by_source={},
+        by_tier={odd: 3},
+        embedded=0,
+        pending_embeddings=0,
+        embedding_cache=0,
+        operations=0,
+        database_bytes=0,
+        oldest_at=None,
+        newest_at=None,
+        methods={odd: method},
+    )
+    values = parsed(exposition.text(stats))
+    assert values["memoryd_memories"] == {(("tier", odd),): 3}
+    assert values["memoryd_call_errors_total"] == {(("method", odd),): 1}
+    assert "memoryd_info" not in values  # a token's caller is told nothing of the daemon
+
+
+def test_no_namespace_and_no_text_is_among_the_metrics(memctl: Memctl, daemon: "Daemon") -> None:
+    with daemon.client("wagtail/zyzzyva") as client:
+        client.add("quokka", type="numbat", source="xylitol")
+    text = memctl("metrics").out
+    assert not any(word in text for word in ("wagtail", "zyzzyva", "quokka", "numbat", "xylitol"))
+
+
+def test_metrics_start_no_daemon(memctl: Memctl) -> None:
+    found = memctl("metrics")
+    assert (found.code, found.out) == (3, "")
+    assert "memctl up" in found.err
+
+
+# The file ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_daemon_writes_a_file_for_the_collector_and_takes_it_away_at_its_end(
+    process: "Process", folder: Path
+) -> None:
+    process.stop()
+    path = folder / "memoryd.prom"
+    config_text = process.config.read_text()
+    process.config.write_text(f'{config_text}\n[metrics]\ntextfile = "{path}"\nevery_s = 0.05\n')
+    process.start()
+    wait_until(path.exists)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    with process.client() as client:
+        client.add("A fact")
+        wait_until(lambda: parsed(path.read_text()).get("memoryd_memories") == {(("tier", "L1"),): 1})
+    process.stop()
+    assert not path.exists()
+    assert list(folder.glob(".memoryd.prom*")) == []
+
+
+def test_a_file_that_cannot_be_written_is_warned_of_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    asked = []
+
+    def figures() -> str:
+        asked.append(1)
+        return "a 1\n"
+
+    textfile = Textfile(MetricsConfig(textfile=str(folder / "none" / "m.prom"), every_s=0.01), figures)
+    textfile.start()
+    wait_until(lambda: len(asked) > 3)
+    textfile.close()
+    assert len([record for record in caplog.records if "cannot be written" in record.message]) == 1
+
+
+def test_without_a_file_nothing_is_asked() -> None:
+    textfile = Textfile(MetricsConfig(), lambda: pytest.fail("nobody wants these"))
+    textfile.start()
+    textfile.close()
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(folder: Path) -> None:
+    path = folder / "m.prom"
+    write(path, "a 1\n")
+    with pytest.raises(UnicodeEncodeError):
+        write(path, "a \ud800\n")
+    assert path.read_text() == "a 1\n"
+    assert [found.name for found in folder.iterdir()] == ["m.prom"]
+
+
+@pytest.mark.parametrize("name", ["metrics.txt", "relative.prom"])
+def test_a_file_that_no_collector_would_read_is_refused(folder: Path, name: str) -> None:
+    path = folder / "config.toml"
+    path.write_text(f'[metrics]\ntextfile = "{name}"\n')
+    with pytest.raises(Invalid, match=r"absolute path ending in \.prom"):
+        config.load(path)
