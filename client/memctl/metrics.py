@@ -28,8 +28,8 @@ COMMANDS = {
         no_arguments,
         _metrics,
         "  memctl metrics\n"
-        "  memctl metrics | curl --data-binary @- http://pushgateway:9091/metrics/job/memoryd\n"
-        "For node_exporter's textfile collector the daemon writes a file itself:\n"
-        '  [metrics] textfile = "/var/lib/node_exporter/memoryd.prom"   (in the configuration)',
+        "  memctl metrics > /var/lib/node_exporter/memoryd.prom\n"
+        "The daemon writes such a file itself with, in the configuration:\n"
+        '  [metrics]\n  textfile = "/var/lib/node_exporter/memoryd.prom"',
     )
 }
