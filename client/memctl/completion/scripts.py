@@ -47,7 +47,8 @@ FISH = r"""# Completion of memctl for fish: memctl completion fish > ~/.config/f
 function __memctl_words
     set -l typed (commandline -opc)
     set -l cur (commandline -ct)
-    for line in ($typed[1] completion words (string join \n -- $typed "$cur" | string collect) 2>/dev/null)
+    set -l before (string join \n -- $typed | string collect)
+    for line in ($typed[1] completion words "$before"\n"$cur" 2>/dev/null)
         switch $line
             case :file
                 __fish_complete_path "$cur"
