@@ -62,13 +62,11 @@ GROUPS: dict[str, dict[str, Row]] = {
         "hooks uninstall": Row("hooks.commands", "take memoryd out of an agent's configuration"),
         "hooks status": Row("hooks.commands", "what is installed where, and what waits for the daemon"),
         "hook": Row("hooks.commands", "what an installed hook runs: an event as JSON on stdin"),
+        "mcp": Row("mcp", "serve memories to an agent over the Model Context Protocol (stdio)"),
     },
     "Export and import": {
         "export": Row("export", "all memories as JSON lines, or as a folder of Markdown files"),
         "import": Row("import_", "take memories of an export back in, or those of another system"),
-    },
-    "Agents": {
-        "mcp": Row("mcp", "serve memories to an agent over the Model Context Protocol (stdio)"),
     },
     "History": {
         "history": Row("history", "changes of one memory, or the operation log"),
