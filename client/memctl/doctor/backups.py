@@ -10,7 +10,7 @@ from memoryd.client.memctl.table import count, size_text
 
 DAY_S = 86400.0
 LATE = 3  # times the interval of the job `backup`
-COPY = [["memctl", "jobs", "run", "backup"]]
+COPY = [["memctl", "backup"]]
 SETTING = "set `backups` under [jobs] in the file that `memctl config path` names"
 
 
@@ -52,7 +52,7 @@ def backup_opens(patient: Patient) -> Finding | None:
     if not found or not installed():
         return None
     latest = found[-1]
-    aside = f"mv {latest} {latest}.broken; memctl jobs run backup"
+    aside = f"mv {latest} {latest}.broken; memctl backup"
     try:
         facts = examined(latest, check=True)
     except MemorydError as error:

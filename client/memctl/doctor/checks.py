@@ -51,6 +51,7 @@ AREAS: dict[str, dict[str, Check]] = {
         "database": database.database,
         "schema": database.schema,
         "size": database.size,
+        "size-limit": database.size_limit,
         "free-pages": database.free_pages,
         "write-ahead-log": database.log_size,
         "clock": database.clock,

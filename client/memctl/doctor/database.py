@@ -2,6 +2,7 @@
 
 from time import time
 
+from memoryd.client import paths
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.doctor.backups import copies
 from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, ok, warn
@@ -14,6 +15,7 @@ LARGE_PER_MEMORY_BYTES = 200_000
 FREE_BYTES, FREE_SHARE = 100_000_000, 0.3
 LOG_BYTES = 256_000_000
 AHEAD_S = 3600.0
+FULL = 0.8
 
 
 def database(patient: Patient) -> Finding | None:
@@ -21,7 +23,7 @@ def database(patient: Patient) -> Finding | None:
     if patient.status:
         verified = patient.client.call(Verify())
         if verified.problems:
-            return fail("; ".join(verified.problems[:3]), "memctl down; memctl up  # it repairs what is derived")
+            return fail("; ".join(verified.problems[:3]), safe=[["memctl", "repair"]])
         return ok(f"verified, {count(verified.memories, 'memory')}")
     if isinstance(patient.examination, MemorydError):
         return fail(f"it cannot be read: {patient.examination.message}", _restore(patient))
@@ -32,9 +34,7 @@ def database(patient: Patient) -> Finding | None:
 
 
 def _restore(patient: Patient) -> str:
-    if not (found := copies(patient)):
-        return f"there is no copy in {patient.data_dir / 'backups'}; keep the file: sqlite3 {patient.database} .recover"
-    return f"mv {patient.database} {patient.database}.broken; cp {found[-1]} {patient.database}; memctl up"
+    return "memctl restore latest" if copies(patient) else "memctl repair --recover"
 
 
 def schema(patient: Patient) -> Finding | None:
@@ -51,6 +51,18 @@ def schema(patient: Patient) -> Finding | None:
     return ok(f"schema {found}")
 
 
+def size_limit(patient: Patient) -> Finding | None:
+    """Compare the size of the database with its limit, at which nothing more is added."""
+    if not patient.status or not patient.status.database_limit_bytes:
+        return None
+    used, limit = patient.status.database_bytes, patient.status.database_limit_bytes
+    told = f"{size_text(used)} of {size_text(limit)}"
+    fix = f"raise `max_size_mb` under [storage] in {paths.config_path()}, or delete memories: memctl stats"
+    if used >= limit:
+        return fail(f"{told}: nothing more is added", fix)
+    return warn(told, fix) if used > FULL * limit else ok(told)
+
+
 def size(patient: Patient) -> Finding | None:
     """Compare the size of the file with what it holds: a file that grows without end is noticed here."""
     facts = patient.facts
@@ -59,7 +71,7 @@ def size(patient: Patient) -> Finding | None:
     status = patient.database.stat()
     if status.st_size > LARGE_BYTES and status.st_blocks * 512 < status.st_size / 2:
         told = f"{patient.database} is said to have {size_text(status.st_size)} and takes half of that: it has holes"
-        return warn(told, "memctl jobs run backup  # a copy has none")
+        return warn(told, "memctl backup  # a copy has none")
     each = status.st_size / max(facts["memories"], 1)
     if status.st_size > LARGE_BYTES and each > LARGE_PER_MEMORY_BYTES:
         told = f"{size_text(status.st_size)} for {count(facts['memories'], 'memory')}, {size_text(int(each))} each"

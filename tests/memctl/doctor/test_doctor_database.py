@@ -54,11 +54,10 @@ def test_a_file_that_is_no_database_is_told(doctor: Doctor, resting: Path) -> No
     found = doctor()
     assert found["database"]["state"] == "fail"
     assert "not a database" in found["database"]["message"]
-    assert "sqlite3" in found["database"]["fix"], "there is no copy"
+    assert found["database"]["fix"] == "memctl repair --recover", "there is no copy"
     (resting.parent / "backups").mkdir()
-    copy = resting.parent / "backups" / "memoryd-20260101T000000Z.sqlite"
-    copy.touch()
-    assert f"cp {copy} {resting}" in doctor("database")["database"]["fix"]
+    (resting.parent / "backups" / "memoryd-20260101T000000Z.sqlite").touch()
+    assert doctor("database")["database"]["fix"] == "memctl restore latest"
     assert {"schema", "size", "clock"}.isdisjoint(found), "nothing can be told of them"
 
 
@@ -70,11 +69,26 @@ def test_a_page_that_was_overwritten_is_told(doctor: Doctor, resting: Path) -> N
     assert (found["state"], "damaged" in found["message"]) == ("fail", True)
 
 
-def test_full_text_that_is_damaged_is_told(doctor: Doctor, memctl: Memctl, own: Any) -> None:
+def test_full_text_that_is_damaged_is_repaired(doctor: Doctor, memctl: Memctl, own: Any) -> None:
     memctl("add", "We use Valkey as the cache")
     assert doctor("database")["database"]["message"] == "verified, 1 memory"
     spoil(own.data / FILE_NAME, "DELETE FROM memories_fts_docsize")
     assert doctor("database")["database"]["state"] == "fail"
+    assert doctor("database", "--fix", "--yes")["database"]["mended"] is True
+    assert memctl("search", "Valkey", "--json").json[0]["content"] == "We use Valkey as the cache"
+
+
+def test_a_database_near_its_limit_is_told(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
+    limited = Process(folder, f"{NO_MODEL}[storage]\nmax_size_mb = 1\n").start()
+    try:
+        assert doctor("size-limit")["size-limit"]["state"] == "ok"
+        while memctl("add", "word " * 8000).code == 0:
+            pass
+        found = doctor("size-limit")["size-limit"]
+    finally:
+        limited.stop()
+    assert found["state"] in ("warn", "fail")
+    assert "raise `max_size_mb`" in found["fix"]
 
 
 def test_a_database_of_a_newer_memoryd_is_told(doctor: Doctor, resting: Path) -> None:
@@ -170,7 +184,7 @@ def test_a_database_without_copies_is_told(doctor: Doctor, resting: Path, folder
     spoil(resting, "INSERT INTO sqlite_sequence (name, seq) VALUES ('operations', 3)")
     os.utime(resting, (time.time() - 2 * 86400,) * 2)
     found = doctor("backup")["backup"]
-    assert (found["message"], found["fix"]) == ("there is no copy of the database", "memctl up; memctl jobs run backup")
+    assert (found["message"], found["fix"]) == ("there is no copy of the database", "memctl up; memctl backup")
     (folder / "config.toml").write_text("[jobs]\nbackups = 0\n")
     assert doctor("backup")["backup"]["message"].startswith("no copies of the database are made")
 
