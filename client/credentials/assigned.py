@@ -133,7 +133,10 @@ def _judged(name: str, match: re.Match[str], strict: bool) -> Assigned | None:
 
 def name_in(key: str) -> str | None:
     """Return the telling name that a key ends with, if it does."""
-    lowered = _NAME_AT_END.sub("", key.lower(), count=1)
+    lowered = key.lower()
+    if not any(name in lowered for name in NAMES):
+        return None
+    lowered = _NAME_AT_END.sub("", lowered, count=1)
     for name in NAMES:
         if lowered.endswith(name) and _is_telling(name, lowered, len(lowered) - len(name)):
             return name

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 from memoryd.client.credentials.assigned import assigned, is_credential, is_placeholder, kind_of, name_in
 from memoryd.client.credentials.formats import FORMATS, MIN_RUN, RUN_CHARS, Format
 
-MIN_CHARS = 6  # nothing shorter is a credential
+MIN_CHARS = 10  # the shortest is `pwd=` and six characters
 _FEW = 6  # a key of fewer different characters than that shows where one goes
 _LOOSE = [(shape, anchor) for shape in FORMATS if shape.loose for anchor in shape.anchors]
 _IN_RUNS = [(shape, anchor) for shape in FORMATS if not shape.loose for anchor in shape.anchors]
 _RUN = re.compile(f"[{re.escape(RUN_CHARS)}]{{{MIN_RUN},}}")
 _CLASSES = bytes(ord("w") if chr(byte) in RUN_CHARS else ord(" ") for byte in range(256))
 _LONG = b"w" * MIN_RUN
+_DIGITS = frozenset("0123456789")
 
 
 class Found(NamedTuple):
@@ -64,7 +65,9 @@ def _candidates(text: str, lowered: str) -> Iterator[tuple[Format, str]]:
             yield shape, anchor
     if _LONG not in text.encode("utf-8", "replace").translate(_CLASSES):
         return  # prose: there is no word long enough
-    runs = "\n".join(_RUN.findall(text))
+    runs = "\n".join(run for run in _RUN.findall(text) if not _DIGITS.isdisjoint(run))
+    if not runs:
+        return  # names: no key is without a digit
     folded = runs.lower()
     for shape, anchor in _IN_RUNS:
         if anchor in (folded if shape.folded else runs):

@@ -8,12 +8,14 @@ what is sent twice (a hook killed between sending and taking out) is taken once.
 import fcntl
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
+from memoryd.client.credentials import redact_tree
 from memoryd.client.memctl.hooks.wire import Link, Refused, Silent
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -29,9 +31,9 @@ def path() -> str:
 
 
 def append(call: dict[str, Any]) -> bool:
-    """Keep a call for later; tell whether there was room for it. It is on disk when this returns."""
+    """Keep a call for later, without credentials; tell whether there was room. It is on disk when this returns."""
     os.makedirs(os.path.dirname(path()), mode=0o700, exist_ok=True)
-    line = msgspec.json.encode(call) + b"\n"
+    line = msgspec.json.encode(redact_tree(call, Counter())) + b"\n"
     with _locked(os.O_RDWR | os.O_CREAT) as file:
         size = os.fstat(file).st_size
         if size + len(line) > MAX_BYTES:

@@ -290,6 +290,15 @@ def own_spool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "data" / "hooks.spool"
 
 
+def test_what_waits_holds_no_credential(own_spool: Path) -> None:
+    token = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
+    spool.append({"method": "observe", "turns": [{"role": "user", "content": f"push with {token}"}], "n": 1})
+    assert token.encode() not in own_spool.read_bytes()
+    link = Told()
+    assert replayed(link) == [1]
+    assert link.calls[0]["turns"] == [{"role": "user", "content": "push with [secret: GitHub token]"}]
+
+
 class Told:
     """A link that keeps what it is told, and breaks where a test says."""
 
