@@ -1,12 +1,13 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
 # make check: format, lint, types, imports, slow tests.                   make bench: every benchmark.
+# make soak: 200,000 mixed calls on one daemon, and what becomes of its memory (ten to thirty minutes).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo test check bench format protocol manual clean
+.PHONY: demo test check bench soak format protocol manual clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
@@ -23,6 +24,9 @@ check: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/all.py
+
+soak: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/soak.py
 
 format: $(VENV)/installed
 	$(BIN)/ruff check --fix .

@@ -27,6 +27,7 @@ JOBS: dict[str, Row] = {
     "dream": Row(_DAY_S, 10 * _MINUTE_S, "Put MEMORY.md of workspaces in order with their daily files."),
     "checkpoint": Row(5 * _MINUTE_S, _MINUTE_S, "Fold the write-ahead log into the database file."),
     "optimize": Row(_HOUR_S, 2 * _MINUTE_S, "Merge the segments of the full-text index."),
+    "release": Row(5 * _MINUTE_S, _MINUTE_S, "Give memory that was freed back to the system."),
     "trim": Row(_DAY_S, 5 * _MINUTE_S, "Forget old runs, skipped turns, undone history and unused vectors."),
     "backup": Row(_DAY_S, 10 * _MINUTE_S, "Copy the database into the folder of backups, if it changed."),
 }

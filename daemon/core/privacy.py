@@ -15,16 +15,10 @@ import msgspec
 
 from memoryd.client.credentials import allow_list, redact, redact_tree, sentence
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import Call, Explain, GetContext, GraphNodes, Redacted, Search, WhyNot
+from memoryd.client.protocol import Call, Redacted
 from memoryd.daemon.config import PrivacyConfig
 
-ASKING: dict[type[Call[Any]], str] = {
-    Search: "query",
-    Explain: "query",
-    WhyNot: "query",
-    GetContext: "task",
-    GraphNodes: "query",
-}
+ASKING = ("query", "task", "session")  # fields of calls that store nothing and leave these in traces and lists
 NAMES = frozenset(
     "id ids namespace reach workspace file supersedes superseded_by role tier outcome origin target kind by".split()
 )
@@ -44,12 +38,10 @@ class Privacy:
         if self.mode == "allow":
             return call, {}
         kinds: Counter[str] = Counter()
-        field = ASKING.get(type(call))
-        if field is not None:
-            query = getattr(call, field)
-            redacted = redact(query, kinds, self.allowed)
-            return (call if redacted is query else msgspec.structs.replace(call, **{field: redacted})), {}
-        if getattr(call, "allow_secrets", True):
+        allows: bool | None = getattr(call, "allow_secrets", None)
+        if allows is None:
+            return self._asked(call), {}
+        if allows:
             return call, {}
         clean: C = self._cleaned(call, kinds)
         if kinds and self.mode == "refuse":
@@ -59,6 +51,15 @@ class Privacy:
                 {"secrets": dict(kinds)},
             )
         return clean, dict(kinds)
+
+    def _asked(self, call: C) -> C:
+        """Return a call that stores nothing without the credentials in what it asks."""
+        changed = {}
+        for name in ASKING:
+            asked = getattr(call, name, None)
+            if isinstance(asked, str) and asked and (redacted := redact(asked, allowed=self.allowed)) is not asked:
+                changed[name] = redacted
+        return msgspec.structs.replace(call, **changed) if changed else call
 
     def text(self, text: str) -> str:
         """Return the text of a file as the index has it: without credentials, with the same lines."""

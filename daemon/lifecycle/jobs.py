@@ -5,7 +5,18 @@ To add a job: its module beside this one, a row here, a row in `JOBS`. A differe
 
 from collections.abc import Iterable
 
-from memoryd.daemon.lifecycle import caps, clustering, dream_job, expiring, promoting, scanning, sweeping, trim, upkeep
+from memoryd.daemon.lifecycle import (
+    caps,
+    clustering,
+    dream_job,
+    expiring,
+    promoting,
+    releasing,
+    scanning,
+    sweeping,
+    trim,
+    upkeep,
+)
 from memoryd.daemon.lifecycle.work import Work
 from memoryd.scheduler.jobs import JOBS
 
@@ -20,6 +31,7 @@ WORK: dict[str, Work] = {
     "dream": dream_job.DREAM,
     "checkpoint": upkeep.CHECKPOINT,
     "optimize": upkeep.OPTIMIZE,
+    "release": releasing.RELEASE,
     "trim": trim.TRIM,
     "backup": upkeep.BACKUP,
 }

@@ -11,12 +11,17 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Protocol
 
+from memoryd.client.inert import FRAME
+
 SESSIONS = 256
 MEMORIES = 200  # of each session
 _MAX_CHARS = 16_000
 _LEAST_CHARS = 20  # of a memory's text, so that saying it is no chance
 _ID = re.compile(r"\b[0-9a-f]{8,32}\b")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
+# What a context puts around a memory (`context/preparing.py`, `memctl mcp`): date, id and source; headings.
+_SHOWN = re.compile(r"^(?:disagrees with )?\d{4}-\d\d-\d\d \[[0-9a-f]{8}[^\]]{0,500}\] ")
+_HEADING = re.compile(r"[a-z ]{3,30}:")
 _BULLET = re.compile(r"^(?:[-*•>#]+|\d+[.)]|user:|assistant:)\s+")
 
 
@@ -90,7 +95,15 @@ class Recalls:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text without bullets and speakers, in one case and spacing."""
+    """Return the sentences of a text without bullets, speakers and what a context adds, in one case and spacing."""
+    parts = _parts(text)
+    return [part for part in parts if part not in _FRAME and not _HEADING.fullmatch(part)]
+
+
+def _parts(text: str) -> list[str]:
     plain = unicodedata.normalize("NFC", text).casefold()
-    parts = (_BULLET.sub("", part.strip()).rstrip(".!?…。！？ ") for part in _SENTENCE.split(plain))
+    parts = (_SHOWN.sub("", _BULLET.sub("", part.strip())).rstrip(".!?…。！？ ") for part in _SENTENCE.split(plain))
     return [" ".join(part.split()) for part in parts if part]
+
+
+_FRAME = frozenset(_parts("".join(FRAME)))

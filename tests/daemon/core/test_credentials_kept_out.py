@@ -69,7 +69,8 @@ def test_nothing_of_a_credential_is_on_disk_whichever_way_it_came_in(
     client.add_workspace(notes, namespace="notes")
     replies = ways_in(client, notes)
     client.search(f"who pushes with {TOKEN}")
-    client.context(f"push with {TOKEN}", session="s")
+    client.context(f"push with {TOKEN}", session=TOKEN)
+    assert client.end_session(TOKEN).waiting  # it is the session that was observed
     client.explain(f"who pushes with {TOKEN}")
     data = daemon.core.folder
     assert holding(data) == []  # the WAL too

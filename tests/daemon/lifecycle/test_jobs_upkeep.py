@@ -10,9 +10,11 @@ import pytest
 from moving import everything, run
 
 from memoryd.client.protocol import NewMemory
+from memoryd.daemon import process
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import jobs as table
+from memoryd.daemon.lifecycle import releasing
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.store import copies as store_copies
 from memoryd.daemon.store import upkeep
@@ -217,3 +219,15 @@ def test_no_room_for_a_backup_is_a_failure_with_a_sentence(
     done = run(jobs, "backup")
     assert done.outcome == "failed"
     assert done.error.startswith("There is no room for a copy of the database")
+
+
+def test_memory_that_was_freed_is_given_back(core: Core, jobs: Runner) -> None:
+    held = [bytes(100_000) for _ in range(400)]  # below what is mapped by itself: 128 kB
+    kept = held[::2]  # the holes in between stay with the allocator
+    del held
+    assert process.kept_bytes() > releasing.LEAST_BYTES
+    before = process.rss_bytes()
+    done = run(jobs, "release")
+    assert done.counts["released kB"] > 5_000
+    assert process.rss_bytes() < before - 5_000_000
+    assert len(kept) == 200

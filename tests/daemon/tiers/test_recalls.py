@@ -2,6 +2,7 @@
 
 from conversing import contents, flows, memories, observe, problems, skips
 
+from memoryd.client.inert import FRAME
 from memoryd.client.protocol import Memory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.tiers import recalls
@@ -25,6 +26,17 @@ def test_a_text_that_equals_a_recalled_memory_or_a_part_of_it_repeats_it() -> No
     assert guard.repeated("acme", "s", f"{CACHE} Since Monday it has a replica.") == []
     assert guard.repeated("acme", "s", "We use Redis as the cache.") == []
     assert guard.repeated("acme", "s", "") == []
+
+
+def test_a_line_of_a_context_or_all_of_it_repeats_what_it_shows() -> None:
+    guard = Recalls()
+    guard.note("acme", "s", [told("a", CACHE), told("b", LEDGER)])
+    line = f"- 2026-03-01 [ab12cd34, manual] {CACHE}\n"
+    assert guard.repeated("acme", "s", line) == ["a"]
+    whole = f"{FRAME[0]}Decisions:\n{line}  - disagrees with 2026-02-01 [cd34ab12] {LEDGER}\n{FRAME[1]}"
+    assert guard.repeated("acme", "s", whole) == ["a", "b"]
+    assert guard.repeated("acme", "s", f"{whole}We moved to Redis.") == []
+    assert guard.repeated("acme", "s", "".join(FRAME)) == []
 
 
 def test_another_session_or_namespace_was_not_told() -> None:
