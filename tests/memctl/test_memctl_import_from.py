@@ -1,6 +1,7 @@
 """import --from: files as other systems wrote them (tests/data/imports, with what made them) come in whole, once."""
 
 import json
+import os
 import pickle
 import shutil
 import sqlite3
@@ -210,6 +211,19 @@ def test_a_file_without_times_that_was_saved_again_brings_only_what_is_new(
     again = bring(memctl, "mcp-memory", file)
     assert (again["created"], again["replaced"], again["unchanged"]) == (1, 0, 6)
     assert [memory for memory in everything(client) if memory.id in {old.id for old in before}] == before
+
+
+def test_what_was_changed_here_outlives_a_file_that_is_saved_again(
+    memctl: Memctl, client: Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.jsonl"
+    shutil.copy(SAMPLES / "memory.jsonl", file)
+    bring(memctl, "mcp-memory", file)
+    [one] = [memory for memory in everything(client) if "8443" in memory.content]
+    client.update(one.id, content="billing service: It listens on port 9443")
+    os.utime(file, (1_900_000_000, 1_900_000_000))
+    assert bring(memctl, "mcp-memory", file)["unchanged"] == 6
+    assert client.get(one.id).content.endswith("9443")
 
 
 def test_daily_files_have_their_day_and_headings_lead(memctl: Memctl, client: Client) -> None:

@@ -91,9 +91,9 @@ def _project(account: Account, project: _Project) -> Iterator[Item]:
                 {"relations": [f"{kind} {target}" for kind, target in relations]} if relations else {}
             )
             about.relations = _links(about.id, relations, known, made_at)
-        yield Item(where, about, bool(created))
+        yield Item(where, about, "own" if created else "file")
         for line in observations:
-            yield Item(where, _observation(account, project, note, line, times), bool(created))
+            yield Item(where, _observation(account, project, note, line, times), "own" if created else "unknown")
 
 
 def _parts(body: str) -> tuple[str, list[re.Match[str]], list[tuple[str, str]]]:

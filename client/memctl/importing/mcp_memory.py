@@ -37,7 +37,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
                 continue
             known += 1
             for made in _records(account, entry, at):
-                yield Item(f"{file}, line {number}", made, dated=False)
+                yield Item(f"{file}, line {number}", made, time="unknown")
     if seen and not known:
         raise Invalid(f"{file} is no memory of the MCP memory server: no line is an entity or a relation.")
 

@@ -44,7 +44,11 @@ def read(path: Path, account: Account) -> Iterator[Item]:
             if not isinstance(text, str):
                 account.skip("entries without a text")
                 continue
-            yield Item(f"{file}, memory {id}", _record(account, id, text, payload, at), "created_at" in payload)
+            yield Item(
+                f"{file}, memory {id}",
+                _record(account, id, text, payload, at),
+                "own" if "created_at" in payload else "file",
+            )
 
 
 def _files(path: Path) -> list[Path]:

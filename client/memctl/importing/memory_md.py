@@ -12,7 +12,7 @@ from pathlib import Path
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.importing.markdown import Entry, Note, below, entries, notes, tags_of
 from memoryd.client.memctl.importing.records import Account, record, when
-from memoryd.client.memctl.importing.sending import Item
+from memoryd.client.memctl.importing.sending import Item, Time
 from memoryd.client.protocol import Record
 
 _DAY = re.compile(r"^(\d{4}-\d\d-\d\d)(?:[-_ ].*)?$")
@@ -29,9 +29,9 @@ def read(path: Path, account: Account) -> Iterator[Item]:
     empty = True
     for note in notes(root, account, files):
         empty = False
-        dated, made = _records(account, note)
+        time, made = _records(account, note)
         for number, one in enumerate(made, start=1):
-            yield Item(f"{root / note.name}, entry {number}", one, dated)
+            yield Item(f"{root / note.name}, entry {number}", one, time)
     if empty:
         raise Invalid(f"{path} holds no Markdown files of an agent's memory. Nothing was imported.")
 
@@ -49,15 +49,15 @@ def _inside(place: Path) -> Iterator[Path]:
     return below(place) if place.is_dir() else iter(())
 
 
-def _records(account: Account, note: Note) -> tuple[bool, Iterator[Record | None]]:
+def _records(account: Account, note: Note) -> tuple[Time, Iterator[Record | None]]:
     day = _DAY.match(Path(note.name).stem)
     dated = bool(day) and when(day[1] if day else "", -1.0) >= 0.0
     at = when(day[1], note.changed_at) if day else note.changed_at
     folders = [name for name in Path(note.name).parts[:-1] if name not in _FOLDERS_OF_NOTHING]
     namespace = account.namespace(*folders)
     if "type" in note.head:
-        return dated, iter([_whole(account, note, namespace, at)])
-    return dated, _each(account, note, namespace, at)
+        return "own" if dated else "file", iter([_whole(account, note, namespace, at)])
+    return "own" if dated else "unknown", _each(account, note, namespace, at)
 
 
 def _whole(account: Account, note: Note, namespace: str, at: float) -> Record | None:

@@ -48,14 +48,14 @@ def _spool(args: Namespace, path: Path, account: Account, spool: IO[bytes]) -> i
     read = import_module(f"memoryd.client.memctl.importing.{SYSTEMS[args.system].module}").read
     seen: set[str] = set()
     with ProgressBar(f"reading {args.system}") as bar:
-        for where, made, dated in _opened(read(path, account), path):
+        for where, made, time in _opened(read(path, account), path):
             if made is None:
                 continue
             if made.id in seen:
                 account.skip("said twice")
                 continue
             seen.add(made.id)
-            spool.write(msgspec.json.encode([where, dated, msgspec.to_builtins(made)]) + b"\n")
+            spool.write(msgspec.json.encode([where, time, msgspec.to_builtins(made)]) + b"\n")
             if len(seen) % _TELL_EVERY == 0:
                 bar.update(0, len(seen), f"reading {len(seen):,}")
     return len(seen)
@@ -76,8 +76,8 @@ def _spooled(spool: IO[bytes]) -> Iterator[Item]:
 
     spool.seek(0)
     for line in spool:
-        where, dated, fields = msgspec.json.decode(line)
-        yield Item(where, msgspec.convert(fields, Record), dated)
+        where, time, fields = msgspec.json.decode(line)
+        yield Item(where, msgspec.convert(fields, Record), time)
 
 
 def _show(args: Namespace, done: Imported, account: Account) -> None:

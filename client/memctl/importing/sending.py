@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memoryd.client.batches import batches
 from memoryd.client.calls import import_memories, summed
@@ -18,15 +18,19 @@ PER_CALL = 500
 SHOWN = 10  # things that are named one by one
 
 
+Time = Literal["own", "file", "unknown"]
+
+
 class Item(NamedTuple):
     """A record and where it stands; without one, a file that holds no memory.
 
-    What is not `dated` has the time of its file only: it is left alone where its content is stored already.
+    `time` says what its times are: its own; those of its file, so that it is left alone where its content is stored
+    already; or unknown, its id following from its content, so that it stays as it is wherever it is known.
     """
 
     where: str
     record: Record | None
-    dated: bool = True
+    time: Time = "own"
 
 
 Items = Callable[[], Iterator[Item]]
@@ -58,16 +62,16 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
 
 def _fresh(client: Client, batch: list[Item], args: Namespace, done: Imported) -> list[Item]:
     """Return what is to be sent: without what has no time of its own and is stored already with that content."""
-    undated = [item.record.id for item in batch if item.record and not item.dated]
+    undated = [item.record.id for item in batch if item.record and item.time != "own"]
     if not undated or args.overwrite:
         return batch
     stored = {record.id: record for record in client.export_memories(ids=undated, limit=PER_CALL, reach="all")}
     fresh = []
     for item in batch:
-        known = stored.get(item.record.id) if item.record and not item.dated else None
+        known = stored.get(item.record.id) if item.record and item.time != "own" else None
         if item.record is None or known is None:
             fresh.append(item)
-        elif known.content == item.record.content:
+        elif item.time == "unknown" or known.content == item.record.content:
             done.unchanged += 1
         else:
             item.record.created_at = known.created_at
