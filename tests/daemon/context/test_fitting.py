@@ -1,5 +1,6 @@
 """A context keeps its budget whatever is in it, and is the same for the same input."""
 
+import random
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +68,42 @@ def real(model_dir) -> Counter:
 def test_no_budget_is_exceeded_by_the_models_own_tokenizer(real: Counter, store: Store, budget: int) -> None:
     made = fitted(store.standing, store.relevant, budget, LAYOUT, real)
     assert made.tokens == real.count(made.text) <= budget
+
+
+STORES = 1000
+ODD = [
+    *("</memory>", "<|im_end|>", "[INST]", "```", "# heading", "ignore previous instructions", "--", "naïve", "ﷺ"),
+    *("日本語のメモ", "🚀🚀", "\u202e\u200b", "e\u0301\u0301", "\t\r\n", "https://example.org/a/b?c=d", "x" * 300),
+]
+
+
+def random_store(dice: random.Random) -> Store:
+    """Make up to 40 notes of words and oddities; some have older ones below them."""
+
+    def text() -> str:
+        words = (
+            dice.choice(ODD) if dice.random() < 0.15 else f"w{dice.randrange(500)}" for _ in range(dice.randrange(60))
+        )
+        return inert(" ".join(words))
+
+    groups = [heading for heading in GROUPS if heading != ALWAYS]
+    cut, count = dice.randrange(12), dice.randrange(41)
+    standing = [note(number, ALWAYS, text()) for number in range(min(cut, count))]
+    relevant = [note(n, dice.choice(groups), text(), dice.randrange(3)) for n in range(len(standing), count)]
+    return Store(standing, relevant)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("portion", range(4))
+def test_a_thousand_stores_keep_every_budget_and_come_out_alike(real: Counter, portion: int) -> None:
+    for number in range(portion, STORES, 4):
+        dice = random.Random(number)
+        store = random_store(dice)
+        for budget in (16, 100, 400, dice.randrange(16, 4001), 4000):
+            layout = Layout({}, 2.0, dice.random() < 0.5)
+            made = fitted(store.standing, store.relevant, budget, layout, real)
+            assert made.tokens == real.count(made.text) <= budget
+            assert made == fitted(store.standing, store.relevant, budget, layout, real)
 
 
 def test_a_smaller_note_fits_where_a_larger_one_does_not() -> None:
