@@ -25,6 +25,7 @@ from memoryd.daemon.cognition.provider import RULES, Provider
 from memoryd.daemon.core.agreement import disagreement
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.documents.lines import REPLACEMENT
 from memoryd.daemon.store import dreams, workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, changed, items, without_time
@@ -186,7 +187,8 @@ def _notes(text: str) -> list[str]:
     for item in items(text):
         told = without_time(item.text)
         found += [told] if item.marker and len(told) <= MAX_CHARS else sentences(told)
-    return [told for told in found if len(told) <= MAX_CHARS]
+    # A note with bytes that cannot be read would be written wrongly.
+    return [told for told in found if len(told) <= MAX_CHARS and REPLACEMENT not in told]
 
 
 def _key(text: str) -> bytes:

@@ -184,6 +184,18 @@ def test_undo_restores_odd_bytes(core: Core, root: Path) -> None:
     assert (root / "MEMORY.md").read_bytes() == old
 
 
+def test_a_note_with_bytes_that_cannot_be_read_stays_where_it_is(core: Core, root: Path) -> None:
+    write(root, "# Memory\n", d05="- The API listens on port 8443\n")
+    daily = root / "memory" / "2027-01-06.md"
+    daily.write_bytes(
+        "- The café".encode("latin-1") + b" opens at 8:00 every day\r\n- We decided to rent the crane until May\r\n"
+    )
+    added(core, root)
+    assert dream(core).outcome == "written"
+    assert "rent the crane until May" in memory(root)
+    assert "caf" not in memory(root)
+
+
 def test_undo_leaves_a_file_alone_that_was_changed_since(core: Core, root: Path) -> None:
     write(root, "# Memory\n", d05="- The API listens on port 8443\n")
     added(core, root)
