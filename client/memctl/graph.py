@@ -57,7 +57,9 @@ def _nodes_text(page: NodePage) -> str:
         first = "No nodes." if not page.total else f"No more: there are {page.total}."
         return f"{first}{_waiting(page.waiting)}"
     spaces = any(node.namespace for node in page.nodes)
-    headers = ["NODE", "KIND", "SIZE", "TOPIC", "UPDATED", *(["NAMESPACE"] if spaces else []), "LABEL"]
+    named = any(node.named_by != "rules" for node in page.nodes)
+    options = [*(["NAMESPACE"] if spaces else []), *(["NAMED BY"] if named else [])]
+    headers = ["NODE", "KIND", "SIZE", "TOPIC", "UPDATED", *options, "LABEL"]
     rows = [
         [
             f"{n.id}",
@@ -66,6 +68,7 @@ def _nodes_text(page: NodePage) -> str:
             "–" if n.topic is None else f"{n.topic}",
             iso(n.updated_at) or "",
             *([n.namespace] if spaces else []),
+            *([n.named_by] if named else []),
             n.label,
         ]
         for n in page.nodes
@@ -129,6 +132,7 @@ def _detail_text(detail: NodeDetail) -> str:
     about = [
         ("node", f"{node.id}, {node.kind}"),
         ("label", one_line(node.label)),
+        ("named by", node.named_by),
         ("namespace", node.namespace or "(root)"),
         ("topic", "none" if node.topic is None else f"{node.topic} {one_line(detail.topic)}"),
         ("size", count(node.size, "memory" if node.kind == "cluster" else "node")),

@@ -15,7 +15,10 @@ Number = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
 
 
 class Node(Struct, kw_only=True):
-    """A cluster of memories of L2, or a concept that stands for clusters. `topic` is null while it has none."""
+    """A cluster of memories of L2, or a concept that stands for clusters. `topic` is null while it has none.
+
+    `named_by` is the language model that gave the label, or `rules`.
+    """
 
     id: int
     namespace: str
@@ -25,6 +28,7 @@ class Node(Struct, kw_only=True):
     topic: int | None = None
     created_at: float
     updated_at: float
+    named_by: str = "rules"
 
 
 class NodePage(Struct, kw_only=True):

@@ -17,7 +17,9 @@ from memoryd.daemon.cognition import condensing, rating
 from memoryd.daemon.cognition.likeness import Examples
 from memoryd.daemon.cognition.marks import (
     ANAPHORA,
+    ASKING,
     ASSISTANT,
+    CHATTER,
     DOING,
     EPISODE,
     FACT,
@@ -25,7 +27,10 @@ from memoryd.daemon.cognition.marks import (
     KINDS,
     LEAD,
     PASSING,
+    QUOTED,
     STANDING,
+    SUPPOSED,
+    TALE,
     USER,
     Kind,
 )
@@ -34,10 +39,11 @@ from memoryd.daemon.store.stopwords import STOP_WORDS
 MAX_CHARS = 400  # of a fact
 MAX_SENTENCES = 40  # of a turn
 _MIN_WORDS = 4
+_HASTY_CHARS = 80
 _WHOLE_WORDS = 7  # of a sentence that says something whole
 _SAME_WORDS = 0.6  # share of the shorter one's words that two facts have in common when they say the same
 _COVERED = 0.8
-_PLAIN = 0.7  # confidence of a user's statement without a mark, before its meaning is looked at
+_PLAIN = 0.67  # confidence of a user's statement without a mark, before its meaning is looked at
 # Weighed on conversations of eight subjects, each compared with examples of the others alone.
 _NEARNESS_GAIN, _SHIFT = 0.15, 0.1
 
@@ -67,8 +73,8 @@ _MARKED = {feature.name: feature.pattern for feature in rating.FEATURES}
 _CONCRETE = ("number", "date", "code", "name")
 _WEIGHTY = ("decision", "rule", "lesson", "plan")
 _WORD = re.compile(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_PENALTY, _SMALL_PENALTY, _ASSISTANT_PENALTY, _CONCRETE_GAIN = 0.25, 0.15, 0.12, 0.05
+_FENCE = re.compile(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", re.MULTILINE)  # code, and what is quoted
+_LARGE_PENALTY, _PENALTY, _SMALL_PENALTY, _ASSISTANT_PENALTY, _CONCRETE_GAIN = 0.4, 0.25, 0.15, 0.12, 0.05
 
 
 def facts(turns: Sequence[tuple[str, str]]) -> list[Fact]:
@@ -101,13 +107,13 @@ def of_turn(role: str, content: str, index: int) -> list[Statement]:
         return []
     made: list[Statement] = []
     before = ""
-    for sentence in condensing.sentences(_FENCE.sub("\n", content), MAX_SENTENCES):
+    for sentence in _sentences(_FENCE.sub("\n", content)):
         if len(sentence) > MAX_CHARS:  # no fact, and patterns would take their time on it
             before = ""
             continue
         text, resolved = _self_contained(sentence, before)
         before = sentence
-        kind = _kind_of(role, sentence)
+        kind = _kind_of(role, QUOTED.sub(" ", sentence))
         if _asks(sentence) or len(text) > MAX_CHARS or len(text.split()) < _MIN_WORDS:
             continue
         if kind is not None or role == USER:
@@ -149,6 +155,19 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word.casefold().replace("’", "'") for word in _WORD.findall(text)) - STOP_WORDS
 
 
+def same(text: str, other: str) -> bool:
+    """Tell whether two sentences say the same: most words of the shorter, and the same figures."""
+    return text == other or _same(content_words(text), content_words(other))
+
+
+def _sentences(content: str) -> list[str]:
+    """Return the sentences of a turn; one of short pieces alone, as people type in haste, is one sentence."""
+    found = condensing.sentences(content, MAX_SENTENCES)
+    whole = " ".join(content.split())
+    short = len(whole) <= _HASTY_CHARS and not any(len(sentence.split()) >= _MIN_WORDS for sentence in found)
+    return [whole] if short and "?" not in whole else found
+
+
 def _same(one: frozenset[str], other: frozenset[str]) -> bool:
     """Tell whether two facts say the same; figures that differ make them two."""
     if _digits(one) != _digits(other):
@@ -175,7 +194,10 @@ def _kind_of(role: str, sentence: str) -> Kind | None:
 
 
 def _asks(sentence: str) -> bool:
-    return rating.asks(sentence) and (sentence.rstrip().endswith(("?", "？")) or not STANDING.match(_plain(sentence)))
+    plain = _plain(sentence)
+    if ASKING.search(plain):
+        return True
+    return rating.asks(sentence) and (sentence.rstrip().endswith(("?", "？")) or not STANDING.match(plain))
 
 
 def _has(kind: Kind, sentence: str) -> bool:
@@ -188,14 +210,16 @@ def _confidence(kind: Kind | None, role: str, sentence: str, text: str, resolved
     if kind and kind.type == FACT:
         sure += _CONCRETE_GAIN * any(_MARKED[name].search(text) for name in _WEIGHTY)
         sure += _CONCRETE_GAIN * (len(text.split()) >= _WHOLE_WORDS and not EPISODE.search(text))
-    if HEDGED.search(sentence):
-        sure -= _PENALTY
-    if PASSING.search(sentence):
-        sure -= _PENALTY
-    if not resolved:
-        sure -= _SMALL_PENALTY
+    plain = _plain(sentence)
+    sure -= _PENALTY * bool(HEDGED.search(plain)) + _PENALTY * bool(PASSING.search(plain))
+    sure -= _LARGE_PENALTY * bool(SUPPOSED.search(plain)) + _SMALL_PENALTY * bool(QUOTED.search(plain))
+    is_weak = kind is None or kind.type == FACT
+    if is_weak:
+        sure -= _SMALL_PENALTY * bool(CHATTER.search(plain) or TALE.search(plain))
+    if not resolved:  # what decides or rules tells its subject by itself more often
+        sure -= _SMALL_PENALTY if is_weak else _SMALL_PENALTY / 2
     if role == ASSISTANT:
-        sure -= _ASSISTANT_PENALTY
+        sure -= _ASSISTANT_PENALTY if kind and kind.type != FACT else _PENALTY
     return min(1.0, max(0.0, sure))
 
 

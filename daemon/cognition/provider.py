@@ -13,18 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.protocol import LlmUsage
-from memoryd.daemon.cognition import condensing, digesting, dreaming, extracting, rating
+from memoryd.daemon.cognition import condensing, digesting, dreaming, extracting, fading, rating
 from memoryd.daemon.cognition.dreaming import Fate, Likeness, Note
 from memoryd.daemon.cognition.examples import LASTING, PASSING
 from memoryd.daemon.cognition.extracting import Fact, Statement
 from memoryd.daemon.cognition.likeness import Examples
 
 _PORTION = 8
+_NOTHING = np.zeros((0, 0), np.float32)
 _BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
 
 # Gives the vectors of sentences, shape (n, dimensions), or None while there is no model.
 Embed = Callable[[Sequence[str]], NDArray[np.float32] | None]
 
+
+# Gives the most distinctive terms of each group of texts.
+Terms = Callable[[Sequence[Sequence[str]]], list[str]]
 
 Spoken = tuple[str, str]  # role and content of a turn
 
@@ -48,6 +52,9 @@ class Provider(Protocol):
 
     def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
         """Return what becomes of notes about like things, the oldest of which comes first."""
+
+    def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
+        """Return a label for each group of texts; `terms` gives those of the rules."""
 
     def close(self) -> None:
         """Answer what is under way with a failure, at once."""
@@ -80,15 +87,23 @@ class Rules:
 
     def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
-        found: list[Statement] = []
-        for index, (role, content) in enumerate(turns):
-            time.sleep(_BREATH_S)
-            found += extracting.of_turn(role, content, index)
-        examples = self._examples(embed) if found else None
-        vectors = _in_portions([one.text for one in found], embed) if examples else None
-        if examples is None or vectors is None:
-            return extracting.merged(extracting.by_marks(found))
-        return extracting.merged(extracting.by_meaning(found, vectors, examples))
+        found = _stated(turns)
+        weighed = self._weighed(found, embed)
+        return extracting.merged(extracting.by_marks(found) if weighed is None else weighed)
+
+    def fading(self, turns: Sequence[Spoken], facts: Sequence[Fact], embed: Embed) -> set[int]:
+        """Return which turns say nothing lasting beyond these facts; without a model none is known to."""
+        found = _stated(turns)
+        weighed = self._weighed(found, embed)
+        if weighed is None:
+            return set()
+        return fading.fading(turns, zip(found, (one.confidence for one in weighed), strict=True), facts)
+
+    def _weighed(self, found: Sequence[Statement], embed: Embed) -> list[Fact] | None:
+        """Return statements as facts with their confidence by marks and meaning, None without a model."""
+        examples = self._examples(embed)
+        vectors = (_in_portions([one.text for one in found], embed) if found else _NOTHING) if examples else None
+        return None if examples is None or vectors is None else extracting.by_meaning(found, vectors, examples)
 
     def _examples(self, embed: Embed) -> Examples | None:
         """Return the examples in the space of the present model; they are embedded once for each."""
@@ -112,8 +127,20 @@ class Rules:
         """Leave out repeats and what a newer note puts out of date."""
         return dreaming.fates(notes, likeness)
 
+    def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
+        """Take the most distinctive terms."""
+        return terms(groups)
+
     def close(self) -> None:
         """Have nothing to end."""
+
+
+def _stated(turns: Sequence[Spoken]) -> list[Statement]:
+    found: list[Statement] = []
+    for index, (role, content) in enumerate(turns):
+        time.sleep(_BREATH_S)
+        found += extracting.of_turn(role, content, index)
+    return found
 
 
 def _in_portions(texts: Sequence[str], embed: Embed) -> NDArray[np.float32] | None:

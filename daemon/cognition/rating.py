@@ -138,7 +138,7 @@ _REQUEST = re.compile(
     r"summari[sz]e\b|(?:what|how|why|when|where|who|which|is|are|do|does|did|should|any)\b[^.!]*\?)",
     re.IGNORECASE,
 )
-_COURTESY = frozenset(
+COURTESY = frozenset(
     """
     a about again ah aha all alright am an and any anytime are awesome bad be best bit brilliant but bye can
     care cheers clear come cool could course day definitely did do doing done else enjoy evening everything
@@ -161,7 +161,7 @@ def importance(text: str) -> float:
     words = [word.casefold().replace("’", "'") for word in _WORD.findall(read)]
     if not words:
         return 0.0
-    if _COURTESY.issuperset(words):
+    if COURTESY.issuperset(words):
         return SMALL_TALK
     asked = _only_asks(read)
     start = QUESTION if asked else FRAGMENT if len(words) < _ENOUGH_WORDS and _latin(read) else STATEMENT
@@ -190,7 +190,7 @@ def _only_asks(text: str) -> bool:
 
 
 def _courteous(sentence: str) -> bool:
-    return _COURTESY.issuperset(word.casefold().replace("’", "'") for word in _WORD.findall(sentence))
+    return COURTESY.issuperset(word.casefold().replace("’", "'") for word in _WORD.findall(sentence))
 
 
 def _latin(text: str) -> bool:

@@ -178,6 +178,7 @@ def _shown(core: Core, node: stored.Node) -> Node:
         topic=node.topic or None,
         created_at=node.created_at,
         updated_at=node.updated_at,
+        named_by=node.named_by or "rules",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from memoryd.daemon.cognition.provider import RULES
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.lifecycle.clustering_phrases import growth, memories, short, target
 from memoryd.daemon.lifecycle.clustering_writes import Coming, Drop, Merge, Name, Put
@@ -268,7 +269,8 @@ class Draft:
         with self.setting.store.reading() as connection:
             if self._namer is None:
                 self._namer = self.setting.names.namer(connection, self.setting.namespace)
-            return self._namer(connection, groups)
+            namer = self._namer
+            return RULES.label(groups, lambda texts: namer(connection, texts))
 
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Return the texts of memories."""

@@ -192,9 +192,10 @@ def _drop(core: Core, transaction: Transaction, drop: Drop) -> bool:
 
 
 def _name(core: Core, transaction: Transaction, name: Name) -> bool:
-    del core
+    transaction.after_commit(core.cognition.thoughts.set)  # a language model may name it
     transaction.connection.execute(
-        "UPDATE nodes SET label = ?3, settled = 1 WHERE id = ?1 AND size = ?2 AND kind = 'cluster'"
+        "UPDATE nodes SET label = ?3, settled = 1, named_by = CASE WHEN label = ?3 THEN named_by ELSE '' END,"
+        " named_of = CASE WHEN label = ?3 THEN named_of END WHERE id = ?1 AND size = ?2 AND kind = 'cluster'"
         " AND size = (SELECT count(*) FROM members WHERE node = ?1)",
         name,
     )
@@ -212,7 +213,7 @@ def _concept(core: Core, transaction: Transaction, concept: Concept) -> bool:
     for cluster in concept.clusters:
         _edge(connection, concept.node, cluster, ABSTRACTED_FROM, 1.0)
     connection.execute(
-        "UPDATE nodes SET label = ?2, centroid = ?3, settled = 1, updated_at = ?4,"
+        "UPDATE nodes SET label = ?2, centroid = ?3, settled = 1, updated_at = ?4, named_by = '', named_of = NULL,"
         " size = (SELECT count(*) FROM edges WHERE origin = ?1 AND kind = 'abstracted_from') WHERE id = ?1",
         (concept.node, concept.label, _blob(concept.mean), core.clock()),
     )

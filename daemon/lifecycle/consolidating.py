@@ -1,7 +1,8 @@
 """Consolidation by hand: everything within reach goes its whole way now, whatever its age.
 
 Judge what waits, empty L0, move all of L1 to the registry, pair questions with answers, cluster. The moves are one
-operation. A dry run counts what would happen to what is there now; turns that are not judged yet count as they are.
+operation. What was said and not thought about yet is due then: it may take turns out again that hold nothing lasting.
+A dry run counts what would happen to what is there now; turns that are not judged yet count as they are.
 """
 
 import time
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress
 from memoryd.daemon.core.adding import lifetime
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import judging, promoting, sweeping
+from memoryd.daemon.lifecycle import judging, promoting, sweeping, thinking
 from memoryd.daemon.lifecycle.work import Apply, Step
 from memoryd.daemon.store import history, namespaces
 from memoryd.daemon.store.namespaces import condition
@@ -46,6 +47,7 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     _embed_all(core, tools.report)
     tools.report(Progress(stage="cluster", done=0, total=1))
     clustered = tools.cluster()
+    thinking.hurry(core, reached)
     run.counts["judged"] = judged
     return _result(False, run.counts, began, clustered, run.operation)
 

@@ -127,7 +127,8 @@ def _rate(core: Core, provider: Provider) -> bool:
     def job(transaction: Transaction) -> None:
         connection = transaction.connection
         concerned = set()
-        for thing in things:
+        asked = turns.unjudged(connection, keys)  # others may have been thought about meanwhile
+        for thing in (one for one in things if one.key in asked):
             if turns.rate(connection, thing.key, rated[thing.key]):
                 concerned.add(thing.namespace)
             else:  # it may have become a memory since

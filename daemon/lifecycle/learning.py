@@ -2,8 +2,8 @@
 
 A fact is compared with all memories of its namespace whatever their type: equal text, or a near one that agrees, is
 counted as an access and stays as it is. What disagrees is linked `contradicts`; a correction is linked with all that it
-disagrees with on its subject. A turn that says nothing beyond its facts leaves L0 or L1 with them, so that nothing is
-remembered twice. One run is one operation: `undo` takes back the facts and brings back the turns.
+disagrees with on its subject. Turns that say nothing beyond their facts are let go of (`letting_go`). One run is one
+operation: `undo` takes back the facts and brings back the turns.
 """
 
 import logging
@@ -12,31 +12,30 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Metadata, NewMemory
 from memoryd.daemon.cognition import extracting
 from memoryd.daemon.cognition.extracting import Fact
 from memoryd.daemon.cognition.marks import CORRECTION
-from memoryd.daemon.cognition.provider import RULES, Provider
+from memoryd.daemon.cognition.provider import RULES, Embed, Provider
 from memoryd.daemon.core import adding
 from memoryd.daemon.core.agreement import disagreement
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.lifecycle.judging import embedder
-from memoryd.daemon.lifecycle.removing import remove
+from memoryd.daemon.lifecycle.letting_go import Talk
 from memoryd.daemon.store import history, rows, turns
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.store.filters import ALIVE, Filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.thoughts import KEPT_CHARS, Heard, Key
-from memoryd.daemon.store.turns import Skip
 from memoryd.daemon.store.writer import Transaction
 
 KIND = "extract"
 SOURCE = "extraction"
-AS_FACT = "kept as a fact"
 _TURN = "turn"  # the type of a promoted turn
 _NEIGHBOURS = 8
 _LONGEST = 1_000  # characters; what is longer is no fact
@@ -63,27 +62,43 @@ class _Kept(NamedTuple):
 
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Draw the facts out of turns; return what writes them."""
-    by, found = facts(core, provider, heard)
+    embed = _remembering(embedder(core))
+    by, found = facts(provider, heard, embed)
     place = core.store.namespaces.name(key.namespace)
     worth = [fact for fact in found if _worth(core, fact)]
     told = {fact.text: core.recalls.repeated(place, key.session, fact.text) for fact in worth}
     made = core.embedding.text_vectors([fact.text for fact in worth])
     news = [_compared(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
+    # By the rules whatever the provider: a model that names no facts has not said that there are none.
+    faded = RULES.fading([(one.role, one.content) for one in heard], worth, embed)
 
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
-        _Run(core, transaction, key, by).write(news, heard, there)
+        _Run(core, transaction, key, by).write(news, heard, there, faded)
 
     return finish
 
 
-def facts(core: Core, provider: Provider, heard: Sequence[Heard]) -> tuple[str, list[Fact]]:
+def facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tuple[str, list[Fact]]:
     """Return who found the facts of turns, and the facts; the rules where the provider fails."""
-    spoken, embed = [(one.role, one.content) for one in heard], embedder(core)
+    spoken = [(one.role, one.content) for one in heard]
     try:
         return provider.name, provider.extract(spoken, embed)
     except Exception as error:
         log.warning("%s could not extract facts, the rules do: %s", provider.name, error)
         return RULES.name, RULES.extract(spoken, embed)
+
+
+def _remembering(embed: Embed) -> Embed:
+    """Return what embeds each portion of sentences once, however often it is asked."""
+    known: dict[tuple[str, ...], NDArray[np.float32] | None] = {}
+
+    def asked(texts: Sequence[str]) -> NDArray[np.float32] | None:
+        key = tuple(texts)
+        if key not in known:
+            known[key] = embed(texts)
+        return known[key]
+
+    return asked
 
 
 def _worth(core: Core, fact: Fact) -> bool:
@@ -126,8 +141,8 @@ class _Run:
         self._operation: int | None = None
         self._kept: list[_Kept] = []
 
-    def write(self, news: Sequence[News], heard: Sequence[Heard], there: Sequence[Heard]) -> None:
-        """Write what is new; of turns that were deleted meanwhile nothing is kept."""
+    def write(self, news: Sequence[News], heard: Sequence[Heard], there: Sequence[Heard], faded: set[int]) -> None:
+        """Write what is new; of turns that were deleted meanwhile nothing is kept. Let go of what said no more."""
         left = {one.id for one in there}
         said: dict[str, list[Fact]] = defaultdict(list)
         known = 0
@@ -144,7 +159,10 @@ class _Run:
         count = self._transaction.connection, self._key.namespace
         turns.count(*count, "facts: kept", len(self._kept))
         turns.count(*count, "facts: known", known)
-        self._replace([one for one in there if _is_covered(one, said[one.key])])
+        ids = {key: one.row.id for one in self._kept for key in said if key in one.row.metadata}
+        covered = {one.key: ids[one.key] for one in there if _is_covered(one, said[one.key])}
+        left_over = [one for index, one in enumerate(heard) if index in faded and one.id in left]
+        Talk(self._core, self._transaction, self._key, self._begun).let_go(covered, left_over, there)
 
     def _is_known(self, news: News) -> bool:
         connection, now = self._transaction.connection, self._core.clock()
@@ -181,40 +199,6 @@ class _Run:
             kind = f"{history.JOB}{KIND}"
             self._operation = history.begin(self._transaction.connection, kind, self._place.name, self._core.clock())
         return self._operation
-
-    def _replace(self, said: Sequence[Heard]) -> None:
-        """Take out turns whose facts say all that they said."""
-        connection, keys = self._transaction.connection, [one.key for one in said]
-        active = list(turns.by_keys(connection, keys).values())
-        for turn in active:
-            history.record_turn(connection, self._begun(), turn, self._place.name)
-        turns.remove(connection, active)
-        turns.count(connection, self._key.namespace, f"dropped: {AS_FACT}", len(active))
-        ids = {key: one.row.id for one in self._kept for key in _keys(one.row, said)}
-        skips = [
-            Skip(
-                turn.namespace,
-                turn.session,
-                turn.role,
-                turn.content,
-                f"{AS_FACT} ({ids[turn.key][:8]})",
-                turn.created_at,
-            )
-            for turn in active
-        ]
-        turns.skip(connection, skips, self._core.config.tiers.skipped)
-        self._core.active.follow(self._transaction, {turn.namespace for turn in active})
-        promoted = [
-            row
-            for row in rows.by_ids(connection, keys).values()
-            if row.type == _TURN and row.turns == 1 and not row.pinned and row.namespace == self._key.namespace
-        ]
-        if promoted:
-            remove(self._core, self._transaction, promoted, self._begun())
-
-
-def _keys(row: Row, said: Sequence[Heard]) -> list[str]:
-    return [one.key for one in said if one.key in row.metadata]
 
 
 def _is_covered(one: Heard, said: Sequence[Fact]) -> bool:

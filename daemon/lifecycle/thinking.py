@@ -4,6 +4,8 @@ The queue is on disk (`store/thoughts.py`). A thought is finished by one transac
 its turns out of the queue, so a crash loses nothing and repeats nothing; a failure puts it off, and after several it is
 given up and counted. At a stop the rules work off what facts wait, within a limit; the rest is there after the start.
 
+Between thoughts a language model names nodes of the graph (`naming`).
+
 Threads: one of its own at low priority. `step` may be called where that is not running.
 """
 
@@ -20,6 +22,7 @@ from memoryd.daemon.config import CognitionConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import learning, summarising
 from memoryd.daemon.lifecycle.learning import Finish
+from memoryd.daemon.lifecycle.naming import Naming
 from memoryd.daemon.process import be_nice
 from memoryd.daemon.store import namespaces, thoughts
 from memoryd.daemon.store.thoughts import Heard, Key, Rest, Thought
@@ -71,6 +74,19 @@ def end(core: Core, call: EndSession) -> "Future[SessionEnded]":
         return SessionEnded(waiting=thoughts.hurry(transaction.connection, number, call.session, core.clock()))
 
     return core.store.write(job)
+
+
+def hurry(core: Core, reached: frozenset[int] | None) -> None:
+    """Make the facts of all conversations in some namespaces (None: all) due at once."""
+
+    def job(transaction: Transaction) -> None:
+        now = core.clock()
+        for thought in thoughts.everything(transaction.connection, learning.KIND):
+            if (reached is None or thought.key.namespace in reached) and thought.attempts == 0:
+                thoughts.hasten(transaction.connection, thought.key, now)
+        transaction.after_commit(core.cognition.thoughts.set)
+
+    core.store.write(job).result()
 
 
 def step(core: Core) -> bool:
@@ -127,12 +143,13 @@ def flush(core: Core, limit_s: float) -> None:
     with core.store.reading() as connection:
         waiting = thoughts.everything(connection, learning.KIND)
     for thought in waiting:
-        for _ in range(thoughts.MAX_TURNS):  # a long conversation takes several portions
-            if time.monotonic() >= end_at:
-                return
+        first = -1
+        while time.monotonic() < end_at:  # a long conversation takes several portions
             with core.store.reading() as connection:
-                if not thoughts.about(connection, thought.key, 1):
-                    break
+                heard = thoughts.about(connection, thought.key, 1)
+            if not heard or heard[0].id == first:  # nothing is left, or it does not get on
+                break
+            first = heard[0].id
             think(core, thought, RULES)
 
 
@@ -141,6 +158,7 @@ class Thinker:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._naming = Naming(core)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="thinker", daemon=True)
 
@@ -178,7 +196,7 @@ class Thinker:
 
     def _step(self) -> bool:
         began = time.perf_counter()
-        done = step(self._core)
+        done = step(self._core) or self._naming.step()
         if done:
             self._core.rest(time.perf_counter() - began)
         return done
@@ -188,6 +206,6 @@ class Thinker:
         with self._core.store.reading() as connection:
             thought = thoughts.next_due(connection)
         if thought is None:
-            return None
+            return self._naming.wait_s()
         self._core.cognition.expecting = True
         return min(_LOOK_EVERY_S, max(_TROUBLE_S / 10, thought.due_at - self._core.clock()))

@@ -30,6 +30,7 @@ class Node(NamedTuple):
     settled: int
     created_at: float
     updated_at: float
+    named_by: str
 
 
 class Waiting(NamedTuple):

@@ -228,11 +228,14 @@ CREATE TABLE nodes (
   settled INTEGER NOT NULL DEFAULT 0,  -- 0: changed since maintenance compared it with the others
   created_at REAL NOT NULL,
   updated_at REAL NOT NULL,
+  named_by TEXT NOT NULL DEFAULT '',  -- the language model that gave the label; empty: the rules
+  named_of BLOB,               -- hash of the members that a model was asked about; NULL: it was not, since they changed
   centroid BLOB NOT NULL       -- float32: the running mean of its members' unit vectors, itself not of unit length
 ) STRICT;
 CREATE INDEX nodes_namespace ON nodes (namespace, kind, topic, size);        -- lists, counts
 -- What maintenance has to look at: nodes that changed, nodes that are newer than the topics.
 CREATE INDEX nodes_unsettled ON nodes (namespace) WHERE settled = 0 AND kind = 'cluster';
+CREATE INDEX nodes_unnamed ON nodes (id) WHERE named_of IS NULL AND settled = 1 AND size > 1;
 CREATE INDEX nodes_ungrouped ON nodes (namespace) WHERE topic IS NULL AND kind = 'cluster';
 CREATE TABLE members (
   memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
@@ -259,7 +262,18 @@ END;
 CREATE TRIGGER members_removed AFTER DELETE ON members BEGIN
   UPDATE nodes SET settled = 0 WHERE id = old.node;
   INSERT OR IGNORE INTO backlog SELECT row FROM memories WHERE row = old.memory AND tier = 'L2';
+  -- A label may say what a deleted memory said.
+  DELETE FROM names WHERE node = old.node AND NOT EXISTS (SELECT 1 FROM memories WHERE row = old.memory);
 END;
+-- What a language model called a set of members, so that it is asked once. Not of the node: that may be made anew.
+CREATE TABLE names (
+  members BLOB PRIMARY KEY,    -- SHA-256 of the namespace and the hashes of their texts
+  node INTEGER NOT NULL,       -- that had them last
+  label TEXT NOT NULL,         -- empty, as is named_by: the answer could not be used
+  named_by TEXT NOT NULL,
+  at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX names_node ON names (node);
 -- Communities of nodes; of one namespace each, as their labels are words of its memories.
 CREATE TABLE topics (
   id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -109,6 +109,12 @@ def hurry(connection: apsw.Connection, namespace: int, session: str, now: float)
     return sorted(kind for (kind,) in found)
 
 
+def hasten(connection: apsw.Connection, key: Key, now: float) -> None:
+    """Make one thought due now."""
+    sql = "UPDATE thoughts SET due_at = min(due_at, ?4) WHERE namespace = ?1 AND session = ?2 AND kind = ?3"
+    connection.execute(sql, (*key, now))
+
+
 def next_due(connection: apsw.Connection) -> Thought | None:
     """Return what is due first, whether it is already or not."""
     sql = "SELECT namespace, session, kind, due_at, attempts FROM thoughts ORDER BY due_at LIMIT 1"

@@ -158,6 +158,15 @@ def rate(connection: apsw.Connection, key: str, importance: float) -> bool:
     return bool(connection.execute("UPDATE turns SET importance = ? WHERE key = ? RETURNING 1", (importance, key)).get)
 
 
+def fade(connection: apsw.Connection, keys: Sequence[str], importance: float) -> bool:
+    """Lower the importance of turns in L0; tell whether any is there. A rating that is to come knows less of them."""
+    there = by_keys(connection, keys) if keys else {}
+    for key in there:
+        connection.execute("UPDATE turns SET importance = min(importance, ?) WHERE key = ?", (importance, key))
+    answered(connection, keys, "rate")
+    return bool(there)
+
+
 # Skipped -------------------------------------------------------------------------------------------------------------
 
 

@@ -587,11 +587,12 @@ MEANINGS: dict[str, dict[str, str]] = {
         "id": "its number; never given again",
         "namespace": "of all its members",
         "kind": "`concept` stands for clusters",
-        "label": "the most distinctive terms of its members, or the beginning of the only one",
+        "label": "the most distinctive terms of its members, the beginning of the only one, or a model's words",
         "size": "members; of a concept: clusters",
         "topic": "number of its topic",
         "created_at": "when it was made",
         "updated_at": "when its members changed last",
+        "named_by": "the language model that gave the label, or `rules`",
     },
     "NodePage": {
         "nodes": "in the order asked for",
