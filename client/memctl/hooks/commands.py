@@ -144,9 +144,9 @@ def standing(agent: str, target: Target) -> dict[str, str]:
         there = target.entries(text)
         wanted = target.entries(target.added(target.removed(text), command)) if any(there) else []
     except Refusal as refusal:
-        state = str(refusal).removesuffix(" Nothing was changed.")
+        state = f"unreadable: {refusal.reason}"
     except UNFIT as error:
-        state = f"in the way: {error}"
+        state = f"something is in the way: {error}"
     else:
         state = "not installed" if not any(there) else "installed" if there == wanted else "outdated: install again"
     return {"agent": agent, "path": str(target.path), "state": state}

@@ -59,7 +59,7 @@ class Refusal(Exception):
 
     def __init__(self, target: Target, reason: str) -> None:
         super().__init__(f"{target.path} cannot be changed: {reason}. Nothing was changed.")
-        self.target = target
+        self.target, self.reason = target, reason
 
 
 class Change(NamedTuple):

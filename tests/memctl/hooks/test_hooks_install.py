@@ -129,6 +129,8 @@ def test_a_file_that_does_not_parse_is_left_and_the_block_is_printed(
     assert str(home / name) in refused.err
     assert "memctl" in refused.out
     assert memctl("hooks", "uninstall", agent).code == 1
+    standing = json.loads(memctl("hooks", "status", "--json").out)["files"]
+    assert next(one["state"] for one in standing if one["path"] == str(home / name)).startswith("unreadable: it is not")
     assert contents(home) == before
 
 
