@@ -1,7 +1,7 @@
-"""Start the daemon when none answers: detached, and once, however many clients race.
+"""Start the daemon when none answers: by systemd where it is installed as a service, else detached, and once.
 
-The first client takes a lock beside the socket and starts the daemon; the others wait for the lock, find the daemon
-answering and go on. The daemon tells through a pipe when it is ready or why it is not.
+However many clients race, the first takes a lock beside the socket and starts the daemon; the others wait for the lock,
+find the daemon answering and go on. The daemon tells through a pipe when it is ready or why it is not.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
-from memoryd.client import paths
+from memoryd.client import activation, paths
 from memoryd.client.errors import Unavailable
 
 START_LIMIT_S = 30.0
@@ -30,7 +30,7 @@ def start(socket_path: Path, arguments: Sequence[str] = ()) -> None:
     """Start a daemon at `socket_path` unless one answers by now; return when it is ready, raise `Unavailable`."""
     make_private(socket_path.parent)
     with _lock(socket_path.with_name(socket_path.name + ".start")):
-        if answers(socket_path):
+        if answers(socket_path) or (activation.holds(socket_path) and activation.start()):
             return
         try:
             _launch(socket_path, arguments)

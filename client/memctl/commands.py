@@ -89,6 +89,10 @@ GROUPS: dict[str, dict[str, Row]] = {
         "status": Row("service", "health of the daemon"),
         "top": Row("top", "a live view: calls, latencies, tiers, queues, jobs, clients"),
         "tail": Row("tail", "follow what happens: memories, turns, jobs, warnings"),
+        "service install": Row("systemd.command", "make it a service of systemd: it runs from the first client on"),
+        "service uninstall": Row("systemd.command", "remove that service; the data stays"),
+        "service status": Row("systemd.command", "whether it is installed and how it is"),
+        "service logs": Row("systemd.command", "what the daemon logged last"),
         "stats": Row("stats", "what is stored, how the daemon is used and who is connected"),
         "metrics": Row("metrics", "all figures in the text format of Prometheus"),
         "doctor": Row("doctor", "check everything and say how to mend what is wrong"),
@@ -144,6 +148,7 @@ DEFAULT_VERBS = {
     "token": "list",
     "workspace": "list",
     "hooks": "status",
+    "service": "status",
 }
 
 EXAMPLES = """\

@@ -14,7 +14,7 @@ from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import duration, fields, size_text
-from memoryd.client.protocol import Done, ModelState, Shutdown, Status
+from memoryd.client.protocol import Done, ModelState, Restart, Shutdown, Status
 from memoryd.client.sync import Client
 
 POLL_S = 0.1
@@ -36,10 +36,11 @@ def _up_arguments(parser: ArgumentParser) -> None:
         metavar="S",
         help=f"wait until the model is ready and every memory has its vector, at most S seconds ({WAIT_S:.0f})",
     )
+    parser.add_argument("--restart", action="store_true", help="start it again on its socket: no call fails meanwhile")
 
 
 def _up(args: Namespace) -> None:
-    from memoryd.client import spawn
+    from memoryd.client import activation, spawn
 
     names = ("data_dir", "config", "log_level")
     options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in names if getattr(args, name)}
@@ -48,15 +49,37 @@ def _up(args: Namespace) -> None:
     if args.config:
         options["--config"] = os.path.abspath(args.config)
     socket_path = paths.socket_path(args.socket)
+    if (args.config or args.log_level) and activation.holds(socket_path):
+        raise MemorydError(
+            "The daemon is a service, whose options are in its unit: `memctl service install --config FILE`, "
+            "or `systemctl --user edit memoryd.service`."
+        )
     ran = spawn.answers(socket_path)
     spawn.start(socket_path, [word for option in options.items() for word in option])
     with client_for(args, autostart=False) as client:
         status = client.status()
         if ran:
             _check_same(status, args)
+        if ran and args.restart:
+            status = restart(client, args.timeout)
         if args.wait is not None:
             status = wait_until_ready(client, args.wait)
-    show(args, status, lambda: _up_text(status, ran))
+    show(args, status, lambda: _up_text(status, ran and not args.restart))
+
+
+def restart(client: Client, limit_s: float) -> Status:
+    """Let the daemon start again on its socket; return its status when it has."""
+    from memoryd.client import activation
+
+    if activation.holds(client.socket_path):
+        activation.systemctl("reset-failed", activation.SERVICE_UNIT)  # it counts starts: this one is wanted
+    began_at = time.monotonic()
+    client.call(Restart())
+    while (status := client.status()).uptime_s > time.monotonic() - began_at:
+        if time.monotonic() - began_at > limit_s:
+            raise TimedOut(f"The daemon (pid {status.pid}) has not started again after {limit_s:g} s.")
+        time.sleep(POLL_S)
+    return status
 
 
 def _check_same(status: Status, args: Namespace) -> None:
@@ -108,9 +131,11 @@ def model_text(model: ModelState) -> str:
 
 
 def _down(args: Namespace) -> None:
-    from memoryd.client import spawn
+    from memoryd.client import activation, spawn
 
     with client_for(args, autostart=False) as client:
+        if activation.holds(client.socket_path) and not activation.missing():
+            return _down_service(args)
         if not spawn.answers(client.socket_path):
             return show(args, Done(message="No daemon runs."), lambda: f"No daemon runs at {client.socket_path}.")
         pid = client.status().pid
@@ -121,6 +146,17 @@ def _down(args: Namespace) -> None:
                 raise TimedOut(f"The daemon (pid {pid}) still runs after {args.timeout:g} s.")
             time.sleep(0.02)
     return show(args, Done(message="Stopped."), lambda: f"memoryd has stopped (pid {pid}).")
+
+
+def _down_service(args: Namespace) -> None:
+    """Stop socket and daemon of the service: while systemd holds the socket, whoever connects starts the daemon."""
+    from memoryd.client import activation
+
+    done = activation.systemctl("stop", activation.SOCKET_UNIT, activation.SERVICE_UNIT, limit_s=args.timeout + 60)
+    if done.returncode:
+        raise MemorydError(f"The service could not be stopped: {done.stderr.strip()}")
+    told = "The service memoryd has stopped; the next client or `memctl up` starts it again."
+    show(args, Done(message="Stopped."), lambda: told)
 
 
 def _lives(pid: int) -> bool:
@@ -177,7 +213,9 @@ def _database(status: Status) -> str:
 
 COMMANDS = {
     "up": Command(
-        _up_arguments, _up, "  memctl up\n  memctl up --wait\n  memctl up --data-dir /tmp/try --socket /tmp/try/s"
+        _up_arguments,
+        _up,
+        "  memctl up\n  memctl up --wait\n  memctl up --restart\n  memctl up --data-dir /tmp/try --socket /tmp/try/s",
     ),
     "down": Command(no_arguments, _down, "  memctl down"),
     "status": Command(no_arguments, _status, "  memctl status\n  memctl status --json"),

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from installation import NEW, OLD, Busy, Installation, check_kept, inode
 
+from installation import NEW, OLD, Busy, Installation, check_kept, inode
 from memoryd.client import Client
 from memoryd.client.protocol import Hello, Restart
 from waiting import wait_until

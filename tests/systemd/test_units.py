@@ -1,0 +1,161 @@
+"""The unit files as they are installed: word for word, whatever the paths; and the rules that the templates keep."""
+
+import re
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import memoryd
+from memoryd.client import activation
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.systemd.units import Place, command_of, here, is_ours, units
+
+GOLDEN = Path(__file__).parent.parent / "data" / "units"
+TEMPLATES = Path(memoryd.__file__).parent / "systemd"
+NAMES = ("memoryd.socket", "memoryd.service")
+PLAIN = Place(
+    Path("/home/user/.local/bin/python"),
+    Path("/run/user/1000/memoryd/memoryd.sock"),
+    Path("/home/user/.local/share/memoryd"),
+    Path("/home/user/.config/memoryd/config.toml"),
+)
+ODD = Place(
+    Path("/opt/o dd %t $HOME é/bin/python"),
+    Path("/tmp/a socket 100%/s"),
+    Path("/home/user/data \"of\" 'mine' \\x"),
+    Path("/home/user/$config.toml"),
+    Path("/srv/models %h"),
+    "25%",
+)
+
+
+@pytest.fixture(autouse=True)
+def _runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1000")
+    monkeypatch.setenv("HOME", "/home/user")
+
+
+@pytest.mark.parametrize(("place", "folder"), [(PLAIN, "plain"), (ODD, "odd")])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_units_are_word_for_word_what_they_were(place: Place, folder: str, name: str) -> None:
+    """After a change on purpose: `python tests/systemd/test_units.py`, and read the difference."""
+    assert units(place)[name] == (GOLDEN / folder / name).read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_directive_has_its_reason_above_it(name: str) -> None:
+    self_evident = {"Description", "ExecStart", "DirectoryMode", "After", "StartLimitBurst", "WantedBy"} | {
+        "SuccessExitStatus",
+        "TimeoutAbortSec",
+        "Restart",
+        "TimeoutStopSec",
+    }  # told in the comment of the directive before them
+    lines = (TEMPLATES / name).read_text().splitlines()
+    for above, line in pairwise(lines):
+        directive = line.partition("=")[0]
+        if line and not line.startswith(("#", "[")) and directive not in self_evident:
+            assert above.startswith("# "), line
+
+
+def test_nothing_puts_the_daemon_into_a_throttled_class() -> None:
+    told = (TEMPLATES / "memoryd.service").read_text()
+    slow = "Nice CPUWeight CPUQuota CPUSchedulingPolicy IOSchedulingClass IOWeight MemoryHigh Slice AllowedCPUs"
+    assert not [name for name in slow.split() if re.search(f"^{name}=", told, re.MULTILINE)]
+
+
+def test_the_templates_come_with_the_package() -> None:
+    assert {path.name for path in TEMPLATES.iterdir()} >= set(NAMES)
+    assert not any(is_ours((TEMPLATES / name).read_text()) for name in NAMES)
+
+
+@pytest.mark.parametrize("place", [PLAIN, ODD])
+def test_what_was_written_is_read_back(place: Place) -> None:
+    texts = units(place)
+    assert all(is_ours(text) for text in texts.values())
+    assert activation.listens(texts["memoryd.socket"]) == str(place.socket)
+    assert command_of(texts["memoryd.service"]) == str(place.python)
+
+
+path_text = st.text(
+    st.characters(exclude_characters="/\"'\\", exclude_categories=("C", "Z")) | st.just(" "), min_size=1
+)
+
+
+@given(path_text.filter(lambda text: text == text.strip() and text not in (".", "..")))
+def test_any_printable_path_survives(name: str) -> None:
+    texts = units(PLAIN._replace(python=Path(f"/x/{name}/python"), socket=Path(f"/x/{name}/s")))
+    assert activation.listens(texts["memoryd.socket"]) == f"/x/{name}/s"
+    assert command_of(texts["memoryd.service"]) == f"/x/{name}/python"
+    assert len(texts["memoryd.service"].splitlines()) == len(units(PLAIN)["memoryd.service"].splitlines())
+
+
+@pytest.mark.parametrize("path", ["/x/a\nExecStartPre=/bin/evil", "/x/a\tb", "/x/ends in a blank "])
+def test_a_path_that_a_unit_cannot_hold_is_refused(path: str) -> None:
+    for place in (PLAIN._replace(python=Path(path)), PLAIN._replace(socket=Path(path))):
+        with pytest.raises(Invalid, match="systemd cannot hold this path"):
+            units(place)
+
+
+@pytest.mark.parametrize("sign", ['"', "'", "\\"])
+def test_an_interpreter_that_systemd_would_not_run_is_refused(sign: str) -> None:
+    with pytest.raises(Invalid, match="quotes or backslashes"):
+        units(PLAIN._replace(python=Path(f"/x{sign}/python")))
+
+
+def test_a_socket_outside_the_runtime_directory_keeps_its_path() -> None:
+    told = units(PLAIN._replace(socket=Path("/run/user/10001/s")))
+    assert "ListenStream=/run/user/10001/s\n" in told["memoryd.socket"]
+
+
+def test_what_the_shell_says_of_places_goes_into_the_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MEMORYD_MODEL_DIR", "XDG_CACHE_HOME", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert here(PLAIN.socket, None, None, "").models is None
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    monkeypatch.setenv("MEMORYD_DATA_DIR", "/data")
+    place = here(PLAIN.socket, None, "settings.toml", "2G")
+    assert (place.models, place.data_dir) == (Path("/cache/memoryd/models"), Path("/data"))
+    assert (place.config, place.python) == (Path.cwd() / "settings.toml", Path(sys.executable))
+
+
+@pytest.mark.parametrize("size", ["1", "512M", "2G", "25%", "100%", "infinity"])
+def test_a_memory_ceiling_is_written_as_it_was_given(size: str) -> None:
+    assert f"\nMemoryMax={size}\n" in units(here(PLAIN.socket, None, None, size))["memoryd.service"]
+
+
+@pytest.mark.parametrize("size", ["2 G", "lots", "-1", "101%", "2G\nExecStop=/bin/evil", "2g"])
+def test_a_memory_ceiling_that_systemd_would_not_read_is_refused(size: str) -> None:
+    with pytest.raises(Invalid, match="no memory limit"):
+        here(PLAIN.socket, None, None, size)
+
+
+@pytest.mark.parametrize("place", [PLAIN, ODD])
+def test_systemd_reads_the_units_without_a_complaint(place: Place, folder: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("install systemd to run this")
+    (folder / "python").symlink_to(sys.executable)
+    for name, text in units(place._replace(python=folder / "python")).items():
+        (folder / name).write_text(text)
+    done = subprocess.run(
+        ["systemd-analyze", "--user", "verify", *(str(folder / name) for name in NAMES)],
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "XDG_RUNTIME_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+if __name__ == "__main__":
+    import os
+
+    os.environ.update(XDG_RUNTIME_DIR="/run/user/1000", HOME="/home/user")
+    for written, chosen in (("plain", PLAIN), ("odd", ODD)):
+        (GOLDEN / written).mkdir(parents=True, exist_ok=True)
+        for unit, unit_text in units(chosen).items():
+            (GOLDEN / written / unit).write_text(unit_text)
