@@ -16,10 +16,11 @@ LOOK = "memctl up; memctl hooks status"
 
 def hooks(patient: Patient) -> Finding | None:
     """Look at the configuration of each agent: are the hooks there whole, and do they call this memctl."""
-    states = {agent: _states(agent) for agent in HOSTS}
-    unread = next((text for found in states.values() for text in found if _is_unread(text)), None)
+    files = [standing(agent, target) for agent in HOSTS for target in installing.targets(agent, None)]
+    unread = next((file for file in files if _is_unread(file["state"])), None)
     if unread:
-        return warn(unread, "memctl hooks status")
+        return warn(f"{unread['path']}: {unread['state']}", "memctl hooks status")
+    states = {agent: [file["state"] for file in files if file["agent"] == agent] for agent in HOSTS}
     old = [agent for agent, found in states.items() if any(text.startswith(OUTDATED) for text in found)]
     half = [agent for agent, found in states.items() if {"installed", "not installed"} <= set(found)]
     if old or half:

@@ -37,6 +37,7 @@ def test_a_file_of_an_agent_that_does_not_parse_is_told(doctor: Doctor, home: Pa
     (home / ".cursor" / "hooks.json").write_text("nonsense")
     found = doctor("hooks")["hooks"]
     assert (found["state"], found["fix"]) == ("warn", "memctl hooks status")
+    assert found["message"].startswith(f"{home}/.cursor/hooks.json: ")
 
 
 def test_calls_that_wait_for_the_daemon_are_told(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
