@@ -2,7 +2,18 @@
 
 from collections.abc import Callable
 
-from memoryd.client.memctl.doctor import agents, backups, database, files, installation, models, service, settings, work
+from memoryd.client.memctl.doctor import (
+    agents,
+    backups,
+    database,
+    files,
+    installation,
+    models,
+    service,
+    settings,
+    units,
+    work,
+)
 from memoryd.client.memctl.doctor.patient import Finding, Patient
 
 Check = Callable[[Patient], Finding | None]
@@ -26,6 +37,8 @@ AREAS: dict[str, dict[str, Check]] = {
     "Process": {
         "daemon": service.daemon,
         "version": service.version,
+        "service": units.service,
+        "service-units": units.service_units,
         "instance": service.instance,
         "socket": service.socket,
         "stale-socket": service.stale_socket,
