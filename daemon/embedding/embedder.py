@@ -59,6 +59,7 @@ class Embedding:
         self._bulk = BulkPool()
         self._wake = threading.Event()  # there may be work
         self._retry = threading.Event()  # try again at once what failed
+        self._warned = False  # that there is no model: once, not at each attempt
         self._settled = threading.Event()  # the first attempt to load has ended
         self._closing = threading.Event()
         self._reread = False  # the index is to be built anew
@@ -242,8 +243,9 @@ class Embedding:
     def _note(self, state: _State, error: str = "", attempts: int | None = None) -> None:
         """Keep the state for `status`; while there is an active model it is ready, whatever else fails."""
         generation, name = self.active, self._state.name
-        if generation is None and state in ("missing", "failed") and self._state.state != state:
+        if generation is None and state in ("missing", "failed") and not self._warned:
             log.warning("the model %s is %s, search goes by words alone: %s", name, state, error)
+        self._warned = generation is None and (self._warned or state in ("missing", "failed"))
         self._state = ModelState(
             name=name,
             state="ready" if generation else state,

@@ -37,7 +37,9 @@ class Loader:
 
 
 @pytest.mark.parametrize("error", [ModelBroken("the file is cut off"), OSError("disk"), RuntimeError("session")])
-def test_a_load_that_fails_is_shown_and_tried_again_until_it_succeeds(folder: Path, error: Exception) -> None:
+def test_a_load_that_fails_is_shown_and_tried_again_until_it_succeeds(
+    folder: Path, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     loader = Loader(error)
     with running(folder, loader, ready=False) as core:
         wait_until(lambda: loader.calls >= 3)
@@ -49,6 +51,7 @@ def test_a_load_that_fails_is_shown_and_tried_again_until_it_succeeds(folder: Pa
         state = core.embedding.state()
         assert (state.error, state.attempts >= 3, state.dimensions) == ("", True, 64)
         assert search(core, "anything").degraded == []
+    assert len([record for record in caplog.records if "by words alone" in record.message]) == 1
 
 
 def test_a_missing_model_is_fetched_again_and_again_and_then_loaded(folder: Path) -> None:
