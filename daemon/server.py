@@ -71,7 +71,7 @@ class Server:
             clients=lambda: [connection.told() for connection in self.connections.copy()],
             queued=self._queued,
             methods=self.meters.read,
-            stop=stop,
+            stop=self._end,
             restart=self._restart,
             welcome=self._welcome,
         )
@@ -107,10 +107,15 @@ class Server:
         for lane in self._lanes.values():
             await asyncio.to_thread(lane.close)
 
-    def _restart(self) -> None:
-        """Give way to a successor, from the next call on."""
-        self.draining = self.restarting = True
+    def _end(self) -> None:
+        """Take no call from the next one on: whoever was told that the daemon stops meets another one after that."""
+        self.draining = True
         self._stop()
+
+    def _restart(self) -> None:
+        """Give way to a successor."""
+        self.restarting = True
+        self._end()
 
     def _welcome(self, version: str) -> Welcome:
         found = self._succession.welcome(version, time.monotonic() - self._started_at)
