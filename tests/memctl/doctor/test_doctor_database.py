@@ -163,6 +163,7 @@ def test_many_vectors_of_other_models_are_told(doctor: Doctor, resting: Path, mo
 # Copies --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_late_copy_is_made(doctor: Doctor, memctl: Memctl, own: Any) -> None:
     assert doctor("backup")["backup"]["message"] == "there is no copy yet, the job makes one"
     memctl("add", "one")

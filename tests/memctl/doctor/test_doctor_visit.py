@@ -11,7 +11,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
-from memoryd.client.errors import Busy
+from memoryd.client.errors import StorageFailed
 from memoryd.client.memctl.doctor.checks import AREAS, CHECKS
 from memoryd.client.protocol import Verify
 
@@ -87,10 +87,10 @@ def test_doctor_works_when_everything_is_broken(doctor: Doctor, folder: Path) ->
 
 
 def test_a_check_that_is_refused_an_answer_is_a_finding(doctor: Doctor, told: FakeDaemon) -> None:
-    told.replies[Verify] = Busy("The daemon has too much to do.")
+    told.replies[Verify] = StorageFailed("The disk is full.")
     found = doctor("daemon", "database")
     assert (found["daemon"]["state"], found["database"]["state"]) == ("ok", "fail")
-    assert found["database"]["message"] == "The daemon has too much to do."
+    assert found["database"]["message"] == "The disk is full."
 
 
 @pytest.mark.parametrize("columns", [80, 120])
