@@ -100,7 +100,13 @@ def test_seed_takes_turns_and_memories_each_to_its_place(memctl: Memctl, folder:
     assert told.out == "Seeded: 2 turns taken in, 1 memory created, 1 merged into others.\n"
     assert [memory["namespace"] for memory in memctl("list", "--json").json] == ["acme"]
     assert {turn["namespace"] for turn in memctl("tiers", "--turns", "--json").json} == {"acme/chat"}
-    assert memctl("seed", str(path), "--json").json == {"turns": 0, "created": 1, "merged": 1, "skipped": 2}
+    assert memctl("seed", str(path), "--json").json == {
+        "turns": 0,
+        "created": 1,
+        "merged": 1,
+        "skipped": 2,
+        "redacted": {},
+    }
 
 
 def test_seed_reads_standard_input(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:

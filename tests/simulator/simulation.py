@@ -22,7 +22,7 @@ from workbench import LIMIT_S, Clock, WordEmbedder, disk_and_memory, wait_until
 
 START = 1_767_225_600.0  # 2026-01-01
 # The jobs that move memories run each evening; by the table all would be due all the time.
-SELDOM = dict.fromkeys(("caps", "embed", "checkpoint", "optimize", "trim", "backup"), 7 * DAY_S)
+SELDOM = dict.fromkeys(("caps", "embed", "checkpoint", "optimize", "release", "trim", "backup"), 7 * DAY_S)
 # The size of a slice must not depend on how fast this machine is just now: it decides in which order rows are numbered.
 JOBS: dict[str, object] = {"backups": 0, "every_s": SELDOM, "slice_ms": 60_000.0}
 
