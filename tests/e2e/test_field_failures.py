@@ -51,6 +51,9 @@ A recall waited behind an import:
 A query was embedded twice, and again when it was repeated:
   here: test_a_recall_embeds_its_query_once_whichever_calls_ask_it
   daemon/embedding/test_economy.py: test_a_search_embeds_its_query_once_and_a_repeated_one_not_at_all
+The service manager throttled the daemon as background work:
+  systemd/test_units.py: test_nothing_puts_the_daemon_into_a_throttled_class
+  systemd/test_user_manager.py: test_nothing_slows_the_daemon_down
 Nothing bounded the search by vectors:
   here: test_a_slow_search_by_vectors_leaves_the_words_within_the_deadline
   daemon/embedding/test_economy.py: test_a_slow_model_is_not_waited_for_past_the_deadline
