@@ -7,6 +7,7 @@ runs `memctl hook … --agent NAME` or `memctl mcp`; no agent is shown a field t
 import re
 import shlex
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from memoryd.client.memctl.hooks import jsontext, tomltext
@@ -81,14 +82,14 @@ class Hooks(NamedTuple):
         return found is not None and found[1] == self.agent
 
     def entries(self, text: str) -> list[Any]:
-        """Return our entries, each with its event and matcher."""
+        """Return our entries, each with its event and matcher, sorted by event: a file may have these in any order."""
         found = []
         for event, given in _object(jsontext.value_at(text, ("hooks",))).items():
             for group in _array(given):
                 inner = _array(_object(group).get("hooks")) if self.grouped else [group]
                 matcher = _object(group).get("matcher", "")
                 found += [(event, matcher, entry) for entry in inner if self._is_ours(entry)]
-        return found
+        return sorted(found, key=itemgetter(0))
 
 
 class Server(NamedTuple):

@@ -31,8 +31,7 @@ def with_block(text: str, block: str) -> str:
     parsed(before)
     gap = "\n" if before else ""
     made = f"{before}{gap}{BEGIN}\n{block}{END}\n"
-    said, added = parsed(made), parsed(block)
-    if _subtracted(said, added) != _subtracted(parsed(before), added):
+    if repr(parsed(made)) != repr(_merged(parsed(before), parsed(block))):  # as text, since nan is not equal to itself
         raise NotToml("it has something of the same name")
     return made
 
@@ -47,12 +46,12 @@ def without_block(text: str) -> str:
     return f"{head}{gap}{tail}"
 
 
-def _subtracted(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """Return what a table says beyond a part of it."""
-    left = {}
-    for key, value in whole.items():
-        if key not in part:
-            left[key] = value
-        elif isinstance(value, dict) and isinstance(part[key], dict) and (deeper := _subtracted(value, part[key])):
-            left[key] = deeper
-    return left
+def _merged(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Return what a table says and what a part is to add to it; `NotToml` where the part finds no table to be in."""
+    merged = dict(whole)
+    for key, value in part.items():
+        there = merged.get(key, {})
+        if not isinstance(there, dict):
+            raise NotToml(f"{key} is no table")
+        merged[key] = _merged(there, value) if isinstance(value, dict) else value
+    return merged

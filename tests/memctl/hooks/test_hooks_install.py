@@ -159,6 +159,7 @@ def test_a_file_of_another_shape_is_refused(text: str | bytes, home: Path, memct
         ("cursor", ".cursor/mcp.json", '{"mcpServers": {"memoryd": {"command": "other"}}}'),
         ("codex", ".codex/config.toml", '[mcp_servers.memoryd]\ncommand = "other"\n'),
         ("codex", ".codex/config.toml", 'mcp_servers = { a = { command = "b" } }\n'),
+        ("codex", ".codex/config.toml", '[[mcp_servers]]\nname = "other"\n'),
     ],
 )
 def test_a_server_of_the_same_name_that_is_not_ours_is_left(
@@ -169,6 +170,19 @@ def test_a_server_of_the_same_name_that_is_not_ours_is_left(
     before = contents(home)
     assert memctl("hooks", "install", agent).code == 1
     assert memctl("hooks", "uninstall", agent).code == 0
+    assert contents(home) == before
+
+
+def test_an_event_without_hooks_is_as_it_was_after_two_installations(home: Path, memctl: Memctl) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"hooks": {"Stop": []}}')
+    before = contents(home)
+    memctl("hooks", "install", "claude-code")
+    installed = contents(home)
+    memctl("hooks", "install", "claude-code")
+    assert contents(home) == installed
+    memctl("hooks", "uninstall", "claude-code")
     assert contents(home) == before
 
 

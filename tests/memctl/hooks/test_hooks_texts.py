@@ -92,7 +92,7 @@ def test_one_thing_is_taken_out(text: str, path: jsontext.Path, left: str) -> No
     assert jsontext.without(text, path) == left
 
 
-@pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", "\n\n", "[t]\na = 1\r\n", "# only a comment"])
+@pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", "\n\n", "[t]\na = 1\r\n", "# only a comment", "a = nan\n"])
 def test_a_toml_block_goes_without_a_trace(text: str) -> None:
     part = TomlServer()
     made = part.added(text, COMMAND)
