@@ -10,34 +10,48 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-NAMES = ("password", "passwd", "passphrase", "passcode", "pwd", "secret", "credential", "token", "key")
+NAMES = (
+    *("password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "mot de passe", "contraseña", "pwd"),
+    *("pass", "secret", "credential", "token", "key"),
+)
 _KEYS = re.compile(
-    r"(?:api|access|auth|private|signing|encryption|master|account|service|subscription|secret)[ _-]?", re.IGNORECASE
+    r"(?:api|app|access|auth|private|signing|encryption|master|account|service|subscription|secret)[ _-]?",
+    re.IGNORECASE,
 )
 _LONGEST_BEFORE_KEY = 13
+_PASSES = tuple(
+    f"{whose}_"
+    for whose in "db database mysql pg postgres redis smtp mail ssh sudo become root user admin ldap ftp proxy".split()
+)
 _PUBLIC = ("publickey", "public_key_", "public-key-")  # the token of an assembly's public key is no secret
 _REST = (
-    r"(?:s\b)?(?:[ _-]?(?:access[ _-]?)?key)?(?:[_-]?(?:value|string|text|plain|prod|dev|live|test|b64|base64)|[12])?"
+    r"(?:s\b)?(?:[ _-]?(?:access[ _-]?)?key)?"
+    r"(?:[_-]?(?:value|string|text|plain|prod|dev|live|test|b64|base(?:64)?)|[12])?"
 )
 _QUOTED = r"(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{4,400})(?P=quote)"
 _BARE = r"(?P<bare>[^\s\"'`,;<>()\[\]{}|\\]{4,400}+)(?![(\[{<])"
 _VALUE = rf"\\?(?:{_QUOTED}|{_BARE})"
 _ASSIGNED = re.compile(
-    rf"{_REST}(?P<between>[\\\"'\]*]{{0,4}}[ \t]{{0,4}}(?P<sign>:=|=>|={{1,3}}|:)[ \t]{{0,4}}){_VALUE}", re.IGNORECASE
+    rf"{_REST}(?P<between>[\\\"'\]*]{{0,4}}[ \t]{{0,4}}(?P<sign>:=|=>|={{1,3}}|%3D|:)[ \t]{{0,4}}){_VALUE}",
+    re.IGNORECASE,
 )
 _SAID = re.compile(
-    rf"{_REST} (?:(?:for|of|to|on|in) (?:[\w'.:/-]{{1,40}} ){{0,4}}?)?(?:is|was|to|=)(?: now| still| just)?[: ]"
+    rf"{_REST} (?:(?:for|of|to|on|in|für|zum|von|pour|de|du) (?:[\w'.:/-]{{1,40}} ){{0,4}}?)?"
+    r"(?:is|was|to|=|lautet|ist|est|es)(?: now| still| just)?[: ]"
     rf"[ \t]{{0,2}}{_VALUE}",
     re.IGNORECASE,
 )
 _OPTION = re.compile(rf"[ =]{_VALUE}")
 _BEFORE_OPTION = re.compile(r"(?:^|[\s\"'`])--?(?:[a-z]+-){0,4}$")
+_SET = re.compile(rf"[ \t]{{1,4}}{_VALUE}")
+_BEFORE_SET = re.compile(r"\b(?:ENV|setenv|set(?: -\w{1,9}){1,3})[ \t]{1,4}\w{0,60}$")
 _ELEMENT = re.compile(r">\s{0,8}(?P<bare>[^<\s]{4,400})\s{0,8}<")
 _LOGIN = re.compile(r"\s{1,4}(?P<bare>\S{4,200})")
 _BEFORE_LOGIN = re.compile(r"\blogin\s{1,4}\S{1,100}\s{1,4}$", re.IGNORECASE)
 _IDENTIFIED = re.compile(r"identified(?: with \w{1,40})? by '(?P<quoted>[^'\s]{4,200})'", re.IGNORECASE)
 _CURL = re.compile(r"curl\b[^\n]{0,200}? (?:-u|--user)[ =]['\"]?[^\s:'\"]{1,80}:(?P<bare>[^\s'\"]{4,200})")
-_PARAMETER = re.compile(r"&\w{1,40}=")
+_PARAMETER = re.compile(r"&\w{1,40}=|%26\w{1,40}%3D", re.IGNORECASE)
+_BEFORE_PLAIN = re.compile(r"(?:^|\s)[A-Z0-9_]*$|[?&;]\w*$")
 _WITHOUT_NAME = (("identified", _IDENTIFIED), ("curl ", _CURL))
 _NAME_AT_END = re.compile(r"(?:[_ -]?(?:value|string|text|plain|prod|dev|live|test|b64|base64)|[12s])?$")
 
@@ -46,21 +60,24 @@ _EMPTY = re.compile(
     r"|goes[_-]?here|foobar|lorem|&(?:quot|lt|gt|amp|\#)",
     re.IGNORECASE,
 )
-_REFERENCE = re.compile(r"[$%{<\[&@#/~]|\w+://|(?:env|var|vault|secrets?|config|settings|self|process|os)\b[.:]", re.I)
+_REFERENCE = re.compile(
+    r"[$%{<\[&@#/~]|\w+://|(?:env|var|vault|secrets?|config|settings|self|process|os)\b[.:]|!vault\b", re.I
+)
 _PLAIN = frozenset(
     "password passwd passphrase passcode secret token string integer number boolean object required optional none null"
     " true false default undefined hidden masked username credential credentials apikey api_key pass pwd str bytes"
     " testing tested wrong invalid missing expired unknown empty disabled enabled changed".split()
 )
 _TECHNICAL = re.compile(
-    r"(?:base|sha|md|utf|ascii|latin|rsa|ed|aes|blake|argon|bcrypt|scrypt|pbkdf|hs|rs|es|oauth|http|ipv?|v|x|py|u?int|"
-    r"float|mp|h|s|ec|p|k8|win|log|web|base_|i18n|l10n|oauth|saml|tls|ssl|ldap|ntlm|wpa|pkcs|rfc|pep|python|cl)[_-]?\d",
+    r"(?:[vxhsp]\d{1,4}(?![a-z0-9])|(?:base|sha|md|utf|ascii|latin|rsa|ed|aes|blake|argon|bcrypt|scrypt|pbkdf|hs|rs|es|oauth|http|ipv?|py|u?int|"
+    r"float|mp|ec|k8|win|log|web|base_|i18n|l10n|oauth|saml|tls|ssl|ldap|ntlm|wpa|pkcs|rfc|pep|python|cl)[_-]?\d)",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_]*\d{0,2}(?:[.:>-]+[A-Za-z_][A-Za-z_]*\d{0,2})*[.:]?")
 _WORDS = re.compile(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})+")
 _STRONG = frozenset("!@#$%^&*?~+=|")
 _MIN_TOKEN, _MIN_SECRET, _MIN_PASSWORD = 16, 8, 6
+_MIN_WORD = 8  # of letters alone
 _HEX_BITS, _TEXT_BITS = 2.8, 3.2  # of entropy per character from which a key looks made: words have less
 _KINDS = {"secret": "secret", "credential": "credential", "token": "token", "key": "key"}
 
@@ -99,6 +116,8 @@ def _is_telling(name: str, lowered: str, at: int) -> bool:
         return before is not None and before.end() == at
     if name == "token":
         return not lowered.endswith(_PUBLIC, 0, at)
+    if name == "pass":
+        return lowered.endswith(_PASSES, 0, at)
     return name != "pwd" or at == 0 or not lowered[at - 1].isalnum()
 
 
@@ -109,23 +128,34 @@ def _beside(name: str, text: str, at: int, end: int) -> Assigned | None:
     if follows in (" ", "=") and before.endswith("-") and _BEFORE_OPTION.search(before):
         match = _OPTION.match(text, end)
     elif match := _ASSIGNED.match(text, end):
+        if _is_plain(text[at:end], match, before):
+            return _judged(name, match, strict=False, plain=True)
         code = match["sign"] == "=" and " = " in match["between"]
         return _judged(name, match, strict=code and match["quoted"] is None)
     elif follows == ">":
         match = _ELEMENT.match(text, end)
     elif name == "password" and _BEFORE_LOGIN.search(text[max(0, at - 120) : at]):
         match = _LOGIN.match(text, end)
-    elif match := _SAID.match(text, end):
+    elif (match := _SAID.match(text, end)) or (_BEFORE_SET.search(before) and (match := _SET.match(text, end))):
         return _judged(name, match, strict=True)
     return _judged(name, match, strict=False) if match else None
 
 
-def _judged(name: str, match: re.Match[str], strict: bool) -> Assigned | None:
+def _is_plain(written: str, match: re.Match[str], before: str) -> bool:
+    """Tell whether a name and its value stand as in an environment or an address, where the value is no variable."""
+    if match["between"] != "=" or match["quoted"] is not None:
+        return False
+    found = _BEFORE_PLAIN.search(before)
+    return found is not None and (written.isupper() or found.group().startswith(("?", "&", ";")))
+
+
+def _judged(name: str, match: re.Match[str], strict: bool, plain: bool = False) -> Assigned | None:
     groups = match.groupdict()
     group = "quoted" if groups.get("quoted") is not None else "bare"
     value = str(groups[group])
     value = _PARAMETER.split(value)[0].rstrip(".,:?*") if group == "bare" else value.removesuffix("\\")
-    if not is_credential(name, value, quoted=group == "quoted", strict=strict):
+    word = plain and kind_of(name) == "password" and len(value) >= _MIN_WORD and value.isalpha()
+    if not (word and not is_placeholder(value)) and not is_credential(name, value, group == "quoted", strict):
         return None
     start = match.start(group)
     return Assigned(kind_of(name), start, start + len(value))
@@ -148,7 +178,7 @@ def kind_of(name: str) -> str:
     return _KINDS.get(name, "password")
 
 
-def is_credential(name: str, value: str, *, quoted: bool, strict: bool = False) -> bool:
+def is_credential(name: str, value: str, quoted: bool, strict: bool = False) -> bool:
     """Tell whether a value beside a telling name is a credential; `strict` where words may stand there too."""
     if is_placeholder(value) or _REFERENCE.match(value):
         return False

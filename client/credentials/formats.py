@@ -35,18 +35,22 @@ class Format(NamedTuple):
 def _format(
     name: str, anchors: str, pattern: str, source: str, flags: int = 0, free: bool = False, loose: bool = False
 ) -> Format:
+    if pattern.startswith(r"\b"):
+        pattern = _BEGINNING + pattern.removeprefix(r"\b")
     return Format(name, tuple(anchors.split()), re.compile(pattern, flags), source, free, loose)
 
 
+_BEGINNING = r"(?:\b|(?<=%[0-9A-F]{2}))"  # in an encoded address a letter may stand before it: `%3D`
 MIN_RUN = 16
 RUN_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=.~%:?&-"
 
 
-_GAP = r"(?:\s|\\[nr]|[\"'+,>|])"
-_LINE = r"[A-Za-z0-9+/=]"
+_GAP = r"(?:\s|\\{1,4}[nr]|%0[AD]|[\"'+,>|→]|(?<![\w+/=])\d{1,5}(?=[\s:|→]))"  # also numbers of lines
+_LINE = r"(?:[A-Za-z0-9+/=]|%2[BF]|%3D)"
+_SPACE = r"(?: |%20)"
 _HEADERS = rf"(?:{_GAP}{{0,16}}(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): ?[^\n\\]*)*"
 _PRIVATE_KEY = (
-    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+    rf"-----BEGIN{_SPACE}(?:[A-Z0-9]+{_SPACE}){{0,3}}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?-----"
     rf"(?P<secret>{_HEADERS}(?:{_GAP}{{0,16}}{_LINE}{{16,}})+(?:{_GAP}{{0,16}}{_LINE}{{1,15}}(?={_GAP}{{0,16}}-----))?)"
 )
 
@@ -212,7 +216,8 @@ FORMATS: tuple[Format, ...] = (
     _format(
         "basic authorization",
         "authorization",
-        r"\bauthorization[\\\"']{0,2}[ \t]{0,3}[:=][ \t]{0,3}[\\\"']{0,2}basic[ \t]+(?P<secret>[A-Za-z0-9+/]{8,}=*)",
+        r"\bauthorization[\\\"'\]]{0,4}[ \t]{0,3}[:=,][ \t]{0,3}[\\\"'`]{0,2}(?:basic|token)[ \t]+"
+        r"(?P<secret>(?=[A-Za-z0-9+/](?-i:[a-z]*[A-Z0-9]))[A-Za-z0-9+/]{8,}=*)",
         "RFC 7617",
         re.IGNORECASE,
         loose=True,
@@ -220,7 +225,7 @@ FORMATS: tuple[Format, ...] = (
     _format(
         "password in a URL",
         "://",
-        r"://[^\s/:@\"'<>]{0,100}:(?P<secret>[^\s/@\"'<>]{3,200})@(?=[\w\[{.$-])",
+        r"://[^\s/:@\"'<>]{0,100}:(?P<secret>[^\s/\"'<>]{3,200})@(?=[\w\[{.$-])",
         "RFC 3986 section 3.2.1",
         loose=True,
     ),

@@ -22,6 +22,9 @@ HOLDING: dict[str, list[str]] = {
             "-----BEGIN RSA |PRIVATE KEY-----«\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0F1E\n\n"
             f"{KEY_BODY}»\n-----END RSA PRIVATE KEY-----",
             f"-----BEGIN PGP |PRIVATE KEY BLOCK-----«\nVersion: 2\n\n{KEY_BODY[:129]}»\n=aB3d\n",
+            f"-----BEGIN |PRIVATE KEY-----«\\\\n{KEY_BODY[:64]}\\\\n{KEY_BODY[:64]}»\\\\n-----END PRIVATE KEY-----",
+            f"     1\t-----BEGIN EC |PRIVATE KEY-----«\n     2\t{KEY_BODY[:64]}\n     3\t{KEY_BODY[:64]}»\n     4\tx",
+            f"-----BEGIN%20|PRIVATE%20KEY-----«%0A{KEY_BODY[:60]}%2B%2F{KEY_BODY[:9]}%3D%3D»%0A-----END%20PRIVATE%20KEY-----",
             f"PuTTY-User-Key-File-3: ssh-rsa\nPrivate-|Lines: 2«\n{MIXED}\n{MIXED}»\nPrivate-MAC: 0",
         ]
     ),
@@ -38,7 +41,9 @@ HOLDING: dict[str, list[str]] = {
     "GitLab token": _whole([f"«glp|at-{MIXED[:20]}»", f"«glr|t-{MIXED[:20]}»"]),
     "Anthropic key": _whole([f"export ANTHROPIC_API_KEY=«sk-|ant-api03-{MIXED}{MIXED}-AA»"]),
     "OpenRouter key": _whole([f"«sk-or|-v1-{HEX}{HEX}»"]),
-    "OpenAI key": _whole([f"use «sk-pr|oj-{MIXED}_{MIXED}» for that.", f'key="«sk-svc|acct-{MIXED}»"']),
+    "OpenAI key": _whole(
+        [f"use «sk-pr|oj-{MIXED}_{MIXED}» for that.", f'key="«sk-svc|acct-{MIXED}»"', f"key%3D«sk-pr|oj-{MIXED}»"]
+    ),
     "API key": _whole([f"«sk-|{MIXED}{MIXED[:8]}»", f"it is «sk-|{HEX}»"]),
     "Langfuse key": _whole(["«sk-|lf-9f86d081-884c-4d65-9a2f-eaa0c55ad015»"]),
     "LangSmith key": _whole([f"«lsv2_|pt_{HEX}_0a1b2c3d4e»"]),
@@ -93,11 +98,18 @@ HOLDING: dict[str, list[str]] = {
     "bearer token": _whole(
         [f"Authorization: Bearer «{MIXED}»", "curl -H 'authorization: |bearer «mF_9.B5f-4.1JqM-zZ8»'"]
     ),
-    "basic authorization": _whole(["Authorization: |Basic «YWxhZGRpbjpvcGVuc2VzYW1l»"]),
+    "basic authorization": _whole(
+        [
+            "Authorization: |Basic «YWxhZGRpbjpvcGVuc2VzYW1l»",
+            'headers["Authorization"] = "Basic |«YWxhZGRpbjpvcGVuc2VzYW1l»"',
+            f"curl -H 'Authorization: token |«{HEX}»'",
+        ]
+    ),
     "password in a URL": _whole(
         [
             "postgres://app:«s3cr|et»@db.internal:5432/app",
             "REDIS_URL=redis://:«hunt|er2»@cache:6379/0",
+            "postgres://app:«p@ss|q7Rt»@db.internal:5432/app",
             "clone https://ci:«q7Rt|2ZkP»@git.acme.test/api.git",
         ]
     ),
@@ -122,6 +134,15 @@ HOLDING: dict[str, list[str]] = {
             "PGPASSWORD=«q7Rt|2ZkP» psql",
             "pwd=«q7Rt|2ZkP»;Server=db",
             "passwd=«gr8|Wall#»",
+            "password: «s3cr|3tPa55»",
+            "DB_PASSWORD=«letme|inplease»",
+            "host=db;User Id=sa;Password=«letme|inplease»;Encrypt=True",
+            "jdbc:mysql://db/app?user=app&password=«letme|inplease»&ssl=true",
+            "DB_PASS=«q7Rt|2ZkP»",
+            "ansible_become_pass: «q7Rt|2ZkP»",
+            "Das Passwort für den Testserver lautet «q7Rt|2ZkP», bitte nicht weitergeben.",
+            "mot de passe : «q7Rt|2ZkP»",
+            "contraseña: «q7Rt|2ZkP»",
         ]
     ),
     "secret": _whole(
@@ -137,6 +158,8 @@ HOLDING: dict[str, list[str]] = {
             f"GITEA_TOKEN: «{HEX}»",
             f"DISCORD_TOKEN=«{MIXED[:24]}.Gh4x2Q.{MIXED[:27]}»",
             f"upload --token «{MIXED}»",
+            f"ENV APP_TOKEN «{MIXED}»",
+            f"set -gx CI_TOKEN «{MIXED}»",
         ]
     ),
     "key": _whole(
@@ -144,6 +167,9 @@ HOLDING: dict[str, list[str]] = {
             f"api_key = '«{MIXED}»'",
             f"X-Api-Key: «{HEX}»",
             f"apikey=«{MIXED[:24]}»&q=1",
+            f"/login?next=%2Fx%3Fapi_key%3D«{MIXED[:24]}»%26page%3D2",
+            f"APP_KEY=«base64:{MIXED}»",
+            f"SECRET_KEY_BASE_TEXT and ENCRYPTION_KEY_BASE=«{HEX}»",
             "ENCRYPTION_KEY: «0f1e2d3c-|4b5a-4968-8778-695a4b3c2d1e»",
         ]
     ),
@@ -196,6 +222,13 @@ HARMLESS: list[str] = [
     "publicKeyToken=1fc8b3b9a1e18e3b",
     "monkey=0123456789abcdef0123456789abcdef",
     "secret = None",
+    "password: !vault |\n  $ANSIBLE_VAULT;1.1;AES256",
+    "Das Passwort lautet nicht mehr wie früher, frag bitte die Abteilung 24. Passwort: siehe Tresor",
+    "Le mot de passe est obligatoire et doit contenir 8 caractères. Mot de passe : oublié ?",
+    "low_pass=20000hz, first_pass: render_2x, db_passes = 3",
+    "connect(user=app, password=otherwise, token=somebody)",
+    "Authorization: Basic authentication is enough; Authorization: token introspection",
+    "DB_PASSWORD=required, PASSWORD=<PASSWORD>, PGPASSWORD=changeme and ?password=hidden",
     "token_type=bearer&expires_in=3600",
     "the API key is stored in the keyring",
     "[secret: GitHub token] and password = [secret: password]",
