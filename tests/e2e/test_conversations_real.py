@@ -20,6 +20,7 @@ TOKENS = 400
 TAUGHT = "ledger festival laboratory removal podcast clinic terse wedding bistro roadmap".split()
 LOOKED_AT = "game allotment school server bridge home novel garage trip".split()
 UNSEEN = ["pipeline"]
+QUICK = ["terse", "wedding", "game", "bridge", "trip", "pipeline"]  # of each kind some; the others are marked slow
 SMALL_TALK = [
     "Hi again, back from the bakery.|Welcome back! Did you find something nice?",
     "Cinnamon rolls, still warm. The whole kitchen smells like it.|That sounds delicious, enjoy them!",
@@ -72,7 +73,10 @@ def strangers(memory: Any, talk: Conversation) -> tuple[list[list[str]], list[st
     return lost, [one.content for one in left]
 
 
-@pytest.mark.parametrize("name", [*TAUGHT, *LOOKED_AT, *UNSEEN])
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in (*TAUGHT, *LOOKED_AT, *UNSEEN)],
+)
 def test_planted_facts_are_kept_little_else_and_a_new_session_finds_them(talks: Any, name: str) -> None:
     talk = read(name)
     assert (len(talk.turns) >= 40, len(talk.planted), len(talk.questions)) == (True, 12, 8)

@@ -166,6 +166,7 @@ def test_a_new_version_that_cannot_start_says_why_and_the_next_client_may_start_
     assert version(process) == NEW
 
 
+@pytest.mark.slow
 def test_a_signal_after_a_restart_leaves_everything_tidy(start: Started) -> None:
     process = start()
     with process.client() as client:
