@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from fake_daemon import FakeDaemon, Memctl
+from figures import counted
 
 from memoryd.client.errors import AmbiguousId, Busy, Internal, Invalid, NotFound
 from memoryd.client.protocol import (
@@ -41,7 +42,6 @@ from memoryd.client.protocol import (
     Progress,
     Search,
     StageTrace,
-    Stats,
     Status,
     Tag,
     Trace,
@@ -348,20 +348,7 @@ def test_why_not_names_the_stage(memctl: Memctl, fake: FakeDaemon) -> None:
 
 
 def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
-    stats = Stats(
-        memories=2,
-        by_namespace={"": 2},
-        by_type={},
-        by_source={},
-        by_tier={},
-        embedded=2,
-        pending_embeddings=0,
-        embedding_cache=0,
-        operations=1,
-        database_bytes=4096,
-        oldest_at=0.0,
-        newest_at=None,
-    )
+    stats = counted(memories=2, by_namespace={"": 2}, embedded=2, operations=1, database_bytes=4096, oldest_at=0.0)
     fake.replies |= {GetStatus: status(folder), GetStats: stats}
     assert "mini, ready, 384 dimensions" in memctl("status").out
     assert memctl("status", "--json").json["model"]["name"] == "mini"

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fake_daemon import Memctl
+from figures import counted
 from prometheus_client.parser import text_string_to_metric_families
 
 from memoryd.client import exposition
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import MethodStats, Stats
+from memoryd.client.protocol import MethodStats
 from memoryd.daemon import config
 from memoryd.daemon.config import MetricsConfig
 from memoryd.daemon.textfile import Textfile, write
@@ -92,22 +93,7 @@ def test_a_histogram_grows_to_its_count(memctl: Memctl, daemon: "Daemon") -> Non
 def test_labels_are_escaped() -> None:
     odd = 'a "b"\\c\nd'
     method = MethodStats(calls=1, errors=1, p50_ms=1.0, p95_ms=1.0, p99_ms=1.0, total_s=0.001, at_most=[1] * 18)
-    stats = Stats(
-        memories=0,
-        by_namespace={},
-        by_type={},
-        by_source={},
-        by_tier={odd: 3},
-        embedded=0,
-        pending_embeddings=0,
-        embedding_cache=0,
-        operations=0,
-        database_bytes=0,
-        oldest_at=None,
-        newest_at=None,
-        methods={odd: method},
-    )
-    values = parsed(exposition.text(stats))
+    values = parsed(exposition.text(counted(by_tier={odd: 3}, methods={odd: method})))
     assert values["memoryd_memories"] == {(("tier", odd),): 3}
     assert values["memoryd_call_errors_total"] == {(("method", odd),): 1}
     assert "memoryd_info" not in values  # a token's caller is told nothing of the daemon

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from fake_daemon import Memctl
+from figures import counted
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -88,22 +89,7 @@ def stats(methods: dict[str, MethodStats], clients: int = 3, jobs: Sequence[Job]
             **daemon,
         }
     )
-    return Stats(
-        memories=58_323,
-        by_namespace={},
-        by_type={},
-        by_source={},
-        by_tier={},
-        embedded=58_000,
-        pending_embeddings=12,
-        embedding_cache=0,
-        operations=9,
-        database_bytes=3_200_000,
-        oldest_at=None,
-        newest_at=None,
-        methods=methods,
-        daemon=runtime,
-    )
+    return counted(memories=58_323, pending_embeddings=12, database_bytes=3_200_000, methods=methods, daemon=runtime)
 
 
 MANY = {f"method_{number}": method(1000 - number, recent=100 - number) for number in range(30)}

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from counts import stats
 from fake_daemon import FakeDaemon
+from figures import counted
 
 from memoryd.client.protocol import GetStats
 
@@ -87,7 +87,7 @@ class Shell:
 def shell(request: pytest.FixtureRequest, folder: Path, fake: FakeDaemon) -> Iterator[Shell]:
     if not shutil.which(request.param):
         pytest.skip(f"{request.param} is not installed; its package would make this run")
-    fake.replies[GetStats] = stats({"acme/api": 2})
+    fake.replies[GetStats] = counted(by_namespace={"acme/api": 2})
     (folder / "notes-of-today.md").touch()
     (folder / "notes-folder").mkdir()
     running = Shell(request.param, folder)

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counts import stats
 from fake_daemon import FakeDaemon, Memctl
+from figures import counted
 
 from memoryd.client.memctl.commands import COMMANDS, verbs
 from memoryd.client.protocol import (
@@ -100,7 +100,7 @@ def test_names_come_from_the_daemon(words: Any, fake: FakeDaemon, folder: Path) 
         importance=0.5, created_at=0.0, updated_at=0.0,
     )  # fmt: skip
     fake.replies |= {
-        GetStats: stats({"": 1, "acme/api": 2}),
+        GetStats: counted(by_namespace={"": 1, "acme/api": 2}),
         List: Page(memories=[memory], total=1),
         Workspaces: WorkspaceList(workspaces=[Workspace(namespace="notes", root="/n", globs=[], created_at=0.0)]),
         ListTokens: TokenList(tokens=[Token(name="alpha", namespace="acme", role="agent", created_at=0.0)]),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fake_daemon import FakeDaemon, Memctl
+from figures import counted
 from findings import Doctor
 
 import memoryd
@@ -19,7 +20,6 @@ from memoryd.client.protocol import (
     Jobs,
     ListTokens,
     ModelState,
-    Stats,
     Status,
     TokenList,
     Verification,
@@ -78,20 +78,6 @@ def alive(_alive: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def told(fake: FakeDaemon, folder: Path) -> FakeDaemon:
     """A daemon that says that all is well; a test changes what it says."""
-    stats = Stats(
-        memories=3,
-        by_namespace={},
-        by_type={},
-        by_source={},
-        by_tier={},
-        embedded=3,
-        pending_embeddings=0,
-        embedding_cache=0,
-        operations=0,
-        database_bytes=0,
-        oldest_at=None,
-        newest_at=None,
-    )
     status = Status(
         version=memoryd.__version__,
         protocol=1,
@@ -105,7 +91,7 @@ def told(fake: FakeDaemon, folder: Path) -> FakeDaemon:
     )
     fake.replies |= {
         GetStatus: status,
-        GetStats: stats,
+        GetStats: counted(memories=3, embedded=3),
         Verify: Verification(memories=3, pending_embeddings=0),
         Jobs: JobList(jobs=[], at=0.0),
         Workspaces: WorkspaceList(workspaces=[]),
