@@ -132,6 +132,7 @@ def model_text(model: ModelState) -> str:
 
 def _down(args: Namespace) -> None:
     from memoryd.client import activation, spawn
+    from memoryd.client.memctl.upkeep.restart import lives
 
     with client_for(args, autostart=False) as client:
         if activation.holds(client.socket_path) and not activation.missing():
@@ -141,7 +142,7 @@ def _down(args: Namespace) -> None:
         pid = client.status().pid
         client.call(Shutdown())
         give_up_at = time.monotonic() + args.timeout
-        while spawn.answers(client.socket_path) or _lives(pid):
+        while spawn.answers(client.socket_path) or lives(pid):
             if time.monotonic() > give_up_at:
                 raise TimedOut(f"The daemon (pid {pid}) still runs after {args.timeout:g} s.")
             time.sleep(0.02)
@@ -157,15 +158,6 @@ def _down_service(args: Namespace) -> None:
         raise MemorydError(f"The service could not be stopped: {done.stderr.strip()}")
     told = "The service memoryd has stopped; the next client or `memctl up` starts it again."
     show(args, Done(message="Stopped."), lambda: told)
-
-
-def _lives(pid: int) -> bool:
-    """Tell whether a process is still at work; one that only waits to be collected by its parent is not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in ("Z", "X")
 
 
 # status --------------------------------------------------------------------------------------------------------------
