@@ -79,7 +79,7 @@ _STRONG = frozenset("!@#$%^&*?~+=|")
 _MIN_TOKEN, _MIN_SECRET, _MIN_PASSWORD = 16, 8, 6
 _MIN_WORD = 8  # of letters alone
 _HEX_BITS, _TEXT_BITS = 2.8, 3.2  # of entropy per character from which a key looks made: words have less
-_KINDS = {"secret": "secret", "credential": "credential", "token": "token", "key": "key"}
+_KINDS = ("secret", "credential", "token", "key")
 
 
 class Assigned(NamedTuple):
@@ -175,7 +175,7 @@ def name_in(key: str) -> str | None:
 
 def kind_of(name: str) -> str:
     """Return what a credential of this name is called in a text without it."""
-    return _KINDS.get(name, "password")
+    return name if name in _KINDS else "password"
 
 
 def is_credential(name: str, value: str, quoted: bool, strict: bool = False) -> bool:
@@ -202,7 +202,7 @@ def _is_password(value: str, quoted: bool, strict: bool) -> bool:
     digits = any(map(str.isdigit, value))
     strong = not _STRONG.isdisjoint(value)
     if not letters:
-        return not strict and digits and (strong or quoted) and len(value) >= _MIN_PASSWORD
+        return not strict and digits and (strong or quoted)
     if strict or not quoted:
         made = (digits or strong) and not _TECHNICAL.match(value)
         return made and (strong or not _is_named(value, most_digits=0))
