@@ -32,11 +32,10 @@ from memoryd.client.frames import FrameReader
 from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reach, Reply
 
 if TYPE_CHECKING:
-    from memoryd.client.subscription_aio import AsyncSubscription
+    from memoryd.client.subscription_aio import AsyncSubscription, Ends
 
 R = TypeVar("R")
 OnProgress = Callable[[Progress], None]
-Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 CONNECT_PAUSE_S = 0.01
 

@@ -93,7 +93,7 @@ class Server:
         self.draining = True
         if self._asyncio_server:
             self._asyncio_server.close()
-        self.subscriptions.close()
+        self.subscriptions.close(stopping())
         await asyncio.to_thread(self.jobs.close)
         give_up_at = time.monotonic() + self.config.drain_s
         while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:

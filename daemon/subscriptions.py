@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 
-from memoryd.client.errors import MemorydError, Unauthenticated, Unavailable
+from memoryd.client.errors import MemorydError, Unauthenticated
 from memoryd.client.protocol import Event, Subscribed
 from memoryd.daemon import envelope
 from memoryd.daemon.core.core import Core
@@ -119,10 +119,10 @@ class Subscriptions:
             self._core.events.listen(None)
             self._pending.clear()
 
-    def close(self) -> None:
-        """End all of them: the daemon stops."""
+    def close(self, reason: MemorydError) -> None:
+        """End all of them."""
         for subscription in list(self._all):
-            subscription.fail(Unavailable("The daemon is stopping.", {"retry_after_ms": 100}))
+            subscription.fail(reason)
 
     def _happened(self, happenings: Sequence[Happening]) -> None:
         with self._lock:
