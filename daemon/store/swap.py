@@ -28,7 +28,7 @@ def ready(folder: Path, reason: str, discard: bool) -> None:
     (place / _REASON).write_text(reason)
     if discard:
         (place / _DISCARD).touch()
-    for path in place.iterdir():
+    for path in (*place.iterdir(), place):
         synced(path)
     cancel(folder)
     place.rename(folder / NEXT)
