@@ -3,8 +3,10 @@
 The other one is made ready as `next/memoryd.sqlite` in the data directory, whole and on disk. Whoever holds the lock of
 the directory takes it up: the former files go to a folder of their own, named for why and when, and the new one takes
 the name in one step. A crash at any point leaves either the former database in place, or `next` to be taken up again.
+What was not taken up for long is given up: whoever made it ready was killed, and the daemon has written on since.
 """
 
+import logging
 import os
 import shutil
 from contextlib import suppress
@@ -17,9 +19,12 @@ from memoryd.daemon.store.copies import open_plain, synced
 from memoryd.daemon.store.store import FILE_NAME
 
 NEXT = "next"
+LIMIT_S = 600.0
 _REASON = "reason"  # file in `next`: restore, recovery, reset
 _DISCARD = "discard"  # file in `next`: the former database is not kept
 _SUFFIXES = ("-wal", "-shm", "-journal")
+
+log = logging.getLogger(__name__)
 
 
 def ready(folder: Path, reason: str, discard: bool) -> None:
@@ -62,6 +67,10 @@ def take_up(folder: Path, now: float) -> Path | None:
     if not is_waiting(folder):
         return None
     place, file = folder / NEXT, folder / FILE_NAME
+    if now - place.stat().st_mtime > LIMIT_S:
+        log.warning("a database that was made ready in %s long ago was given up", place)
+        cancel(folder)
+        return None
     reason = (place / _REASON).read_text() if (place / _REASON).is_file() else "change"
     kept = _folder_for(folder, reason, now)
     if file.exists():

@@ -47,6 +47,9 @@ def test_a_backup_is_checked_listed_and_rotated(memctl: Memctl, client: Client, 
     assert len(listed) == 3
     assert f"memctl restore {daemon.core.folder}" in memctl("backup", str(daemon.core.folder / "one.sqlite")).out
     assert (daemon.core.folder / "one.sqlite").exists()
+    assert (
+        f"memctl restore '{daemon.core.folder}/one more'" in memctl("backup", str(daemon.core.folder / "one more")).out
+    )
 
 
 def test_a_backup_goes_where_it_is_told_and_never_over_a_file(
@@ -291,3 +294,19 @@ def test_a_reset_of_everything_keeps_the_former_database_unless_told_not_to(memc
     assert "Nothing was kept" in memctl("reset", "--yes", "--no-backup").out
     assert contents(memctl) == []
     assert memctl("verify").code == 0
+
+
+@pytest.mark.slow
+def test_what_the_daemon_refuses_does_not_happen_at_its_next_start(
+    memctl: Memctl, started: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memctl("add", "Herons fish at dawn")
+    memctl("backup")
+    memctl("add", "Storks nest on roofs")
+    token = memctl("token", "add", "agent", "--namespace", "acme", "--json").json["token"]
+    monkeypatch.setenv("MEMORYD_TOKEN", token)
+    for command in (("restore", "latest"), ("reset", "--yes", "--no-backup")):
+        assert "shutdown is for the machine's user" in memctl(*command).err
+    monkeypatch.delenv("MEMORYD_TOKEN")
+    memctl("up", "--restart")
+    assert contents(memctl) == ["Herons fish at dawn", "Storks nest on roofs"]

@@ -4,7 +4,7 @@ from pathlib import Path
 from time import time
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.doctor.patient import Finding, Patient, examined, fail, ok, warn
+from memoryd.client.memctl.doctor.patient import Finding, Patient, examined, fail, ok, quoted, warn
 from memoryd.client.memctl.local import installed
 from memoryd.client.memctl.table import count, size_text
 
@@ -52,7 +52,7 @@ def backup_opens(patient: Patient) -> Finding | None:
     if not found or not installed():
         return None
     latest = found[-1]
-    aside = f"mv {latest} {latest}.broken; memctl backup"
+    aside = f"mv {quoted(latest)} {quoted(latest)}.broken; memctl backup"
     try:
         facts = examined(latest, check=True)
     except MemorydError as error:

@@ -5,7 +5,7 @@ from time import time
 from memoryd.client import paths
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.doctor.backups import copies
-from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, ok, warn
+from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, ok, quoted, warn
 from memoryd.client.memctl.table import count, size_text
 from memoryd.client.protocol import Verify
 from memoryd.client.times import iso
@@ -87,7 +87,7 @@ def free_pages(patient: Patient) -> Finding | None:
     empty = facts["free_pages"] * facts["page_bytes"]
     if empty > FREE_BYTES and facts["free_pages"] > FREE_SHARE * facts["pages"]:
         told = f"{size_text(empty)} of the file are empty: they are used again, and not given back to the disk"
-        return warn(told, f"memctl down; sqlite3 {patient.database} VACUUM; memctl up")
+        return warn(told, f"memctl down; sqlite3 {quoted(patient.database)} VACUUM; memctl up")
     return ok(f"{size_text(empty)} of it are empty")
 
 

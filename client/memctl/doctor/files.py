@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, loose, ok, told_by_system, warn
+from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, loose, ok, quoted, told_by_system, warn
 from memoryd.client.memctl.table import size_text
 
 LOW_BYTES, LITTLE_BYTES = 200_000_000, 1_000_000_000
@@ -59,7 +59,7 @@ def disk(patient: Patient) -> Finding:
     folder = _nearest(patient.data_dir)
     space = os.statvfs(folder)
     free = space.f_bavail * space.f_frsize
-    told, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {folder}"
+    told, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {quoted(folder)}"
     if free < LOW_BYTES:
         return fail(told, fix)
     return warn(told, fix) if free < LITTLE_BYTES else ok(told)
@@ -71,7 +71,10 @@ def inodes(patient: Patient) -> Finding | None:
     space = os.statvfs(folder)
     if not space.f_files:
         return None
-    told, fix = f"{space.f_favail:,} more files fit", f"delete many small files: du --inodes -xs {folder.parent}/*"
+    told, fix = (
+        f"{space.f_favail:,} more files fit",
+        f"delete many small files: du --inodes -xs {quoted(folder.parent)}/*",
+    )
     if space.f_favail < LOW_INODES:
         return fail(told, fix)
     return warn(told, fix) if space.f_favail < LITTLE_INODES else ok(told)

@@ -104,5 +104,5 @@ def old_vectors(patient: Patient) -> Finding | None:
     others = {name: number for name, number in facts["vectors"].items() if name != used and number}
     if sum(others.values()) > max(MANY_VECTORS, facts["memories"]):
         told = f"{count(sum(others.values()), 'vector')} of {', '.join(others)} are kept, {used} is in use"
-        return warn(told, "lower `vectors_days` under [jobs], then: memctl down; memctl up; memctl jobs run trim")
+        return warn(told, "lower `vectors_days` under [jobs], then: memctl up --restart; memctl jobs run trim")
     return ok(f"{count(facts['vectors'].get(used, 0), 'vector')} of {used or 'no model'}")

@@ -1,6 +1,7 @@
 """What the checks look at, asked for once each, and what they say."""
 
 import os
+import shlex
 from argparse import Namespace
 from functools import cached_property
 from pathlib import Path
@@ -51,12 +52,16 @@ def fail(message: str, fix: str = "", *, safe: list[Words] | None = None) -> Fin
 
 
 def _typed(commands: list[Words]) -> str:
-    import shlex
-
     return "; ".join(map(shlex.join, commands))
 
 
-RESTART = [["memctl", "down"], ["memctl", "up"]]
+def quoted(path: Path) -> str:
+    """Return a path as a word of a command that is to be typed."""
+    return shlex.quote(str(path))
+
+
+RESTART = [["memctl", "up", "--restart"]]  # the same installation, on its socket
+REPLACE = [["memctl", "down"], ["memctl", "up"]]  # by the daemon of this installation, or one that does not answer
 
 
 class Patient:
@@ -146,7 +151,7 @@ def loose(path: Path, mode: int) -> Finding | None:
 
     status = path.stat()
     if status.st_uid != os.getuid():
-        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {path}")
+        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quoted(path)}")
     found = stat.S_IMODE(status.st_mode)
     if found & ~mode & 0o077:
         return fail(f"{path} has mode {found:04o}: others may get at it", safe=[["chmod", f"{mode:04o}", str(path)]])

@@ -7,7 +7,17 @@ from pathlib import Path
 import memoryd
 from memoryd.client import paths, spawn
 from memoryd.client.errors import Unavailable, VersionMismatch
-from memoryd.client.memctl.doctor.patient import RESTART, Finding, Patient, fail, loose, ok, told_by_system, warn
+from memoryd.client.memctl.doctor.patient import (
+    REPLACE,
+    Finding,
+    Patient,
+    fail,
+    loose,
+    ok,
+    quoted,
+    told_by_system,
+    warn,
+)
 from memoryd.client.memctl.table import count, one_line, shorten, size_text
 from memoryd.client.protocol import PROTOCOL_VERSION
 
@@ -28,20 +38,20 @@ def daemon(patient: Patient) -> Finding:
         return ok(f"answers, pid {patient.status.pid}")
     if isinstance(patient.error, Unavailable):
         return fail(f"no daemon answers at {patient.client.socket_path}", safe=[["memctl", "up"]])
-    return fail(patient.error.message if patient.error else "unknown", safe=RESTART)
+    return fail(patient.error.message if patient.error else "unknown", safe=REPLACE)
 
 
 def version(patient: Patient) -> Finding | None:
     """Compare the versions of memctl and the daemon."""
     if isinstance(patient.error, VersionMismatch):
-        return fail(patient.error.message, safe=RESTART)
+        return fail(patient.error.message, safe=REPLACE)
     status = patient.status
     if not status:
         return None
     if status.protocol != PROTOCOL_VERSION:
-        return fail(f"the daemon speaks protocol {status.protocol}, memctl {PROTOCOL_VERSION}", safe=RESTART)
+        return fail(f"the daemon speaks protocol {status.protocol}, memctl {PROTOCOL_VERSION}", safe=REPLACE)
     if status.version != memoryd.__version__:
-        return warn(f"the daemon is memoryd {status.version}, memctl is {memoryd.__version__}", safe=RESTART)
+        return warn(f"the daemon is memoryd {status.version}, memctl is {memoryd.__version__}", safe=REPLACE)
     return ok(f"daemon and memctl are {status.version}, protocol {status.protocol}")
 
 
@@ -75,7 +85,7 @@ def data_folder(patient: Patient) -> Finding | None:
     if patient.data_dir.resolve() == usual.resolve():
         return ok(f"{usual}, as this environment says")
     told = f"the daemon keeps its data in {patient.data_dir}; this environment says {usual}"
-    return warn(told, f"export MEMORYD_DATA_DIR={patient.data_dir}")
+    return warn(told, f"export MEMORYD_DATA_DIR={quoted(patient.data_dir)}")
 
 
 def socket(patient: Patient) -> Finding | None:
@@ -98,7 +108,7 @@ def stale_socket(patient: Patient) -> Finding | None:
     if not os.path.lexists(path):
         return None
     if not stat.S_ISSOCK(path.lstat().st_mode):
-        return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {path}")
+        return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quoted(path)}")
     if patient.status or spawn.answers(path):
         return ok("somebody listens at it")
     return warn(f"{path} was left by a daemon that is gone", safe=[["rm", "-f", str(path)]])
@@ -186,7 +196,7 @@ def log(patient: Patient) -> Finding | None:
         lines = file.read().decode("utf-8", "replace").splitlines()
     errors = [line for line in lines if any(mark in line for mark in LOG_MARKS)]
     if errors:
-        return warn(f"last error: {shorten(one_line(errors[-1]), LOG_LINE)}", f"less +G {path}")
+        return warn(f"last error: {shorten(one_line(errors[-1]), LOG_LINE)}", f"less +G {quoted(path)}")
     return ok(f"no errors lately in {path}")
 
 
@@ -197,5 +207,5 @@ def log_size(patient: Patient) -> Finding | None:
         return None
     size = path.stat().st_size
     if size > LOG_BYTES:
-        return warn(f"{path} has {size_text(size)}", f"truncate --size 0 {path}")
+        return warn(f"{path} has {size_text(size)}", f"truncate --size 0 {quoted(path)}")
     return ok(size_text(size))

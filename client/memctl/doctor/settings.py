@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from memoryd.client import paths
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.doctor.patient import RESTART, Finding, Patient, fail, loose, ok, warn
+from memoryd.client.memctl.doctor.patient import RESTART, Finding, Patient, fail, loose, ok, quoted, warn
 from memoryd.client.memctl.local import installed, output_of
 from memoryd.client.memctl.model import API
 from memoryd.client.memctl.table import one_line, shorten
@@ -29,7 +29,7 @@ def configuration(patient: Patient) -> Finding | None:
     try:
         output_of("memoryd.daemon", ["--print-config"])
     except MemorydError as error:
-        return fail(_message(error.message), f'"${{EDITOR:-vi}}" {path}')
+        return fail(_message(error.message), f'"${{EDITOR:-vi}}" {quoted(path)}')
     return ok(f"{path}" if path.is_file() else "no file, the defaults hold")
 
 
@@ -46,7 +46,7 @@ def configuration_file(patient: Patient) -> Finding | None:
         return None
     status = path.stat()
     if status.st_uid not in (os.getuid(), 0):
-        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {path}")
+        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quoted(path)}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return fail(f"others may change {path}", safe=[["chmod", "go-w", str(path)]])
     return ok("nobody else may change it")
@@ -93,7 +93,7 @@ def _key_finding(api: dict[str, Any], section: str) -> Finding:
     if os.environ.get(api["key_env"]):
         return ok(f"the key is in ${api['key_env']}; the daemon must have been started with it")
     told = f"there is no key for {api['url']}: neither `key_file` in {section} nor ${api['key_env']} here"
-    return warn(told, f"set `key_file` in {paths.config_path()}, then: memctl down; memctl up")
+    return warn(told, f"set `key_file` in {paths.config_path()}, then: memctl up --restart")
 
 
 def language_model(patient: Patient) -> Finding | None:

@@ -1,6 +1,7 @@
 """A visit: run the checks, carry out what is safe if asked to, tell what was found."""
 
 import os
+import shlex
 import subprocess
 import sys
 from argparse import Namespace
@@ -101,7 +102,7 @@ def _carried_out(args: Namespace, words: Words) -> bool:
     command = [sys.executable, "-P", "-m", "memoryd.client.memctl", *words[1:]] if words[0] == "memctl" else words
     environment = {**os.environ, "MEMORYD_SOCKET": args.socket} if args.socket else None
     watched = bool(sys.stderr and sys.stderr.isatty())  # then its bars of progress are shown, and why it failed
-    note(f"+ {' '.join(words)}")
+    note(f"+ {shlex.join(words)}")
     try:
         done = subprocess.run(
             command,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from time import time
 
-from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, ok, warn
+from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, ok, quoted, warn
 from memoryd.client.memctl.table import count, one_line, shorten
 from memoryd.client.protocol import GetWorkspace, Job, ListTokens, Workspaces, WorkspaceStatus
 
@@ -61,7 +61,7 @@ def workspaces(patient: Patient) -> Finding | None:
     gone = next((space for space in found if space.watching == "gone" or not Path(space.root).is_dir()), None)
     if gone:
         told = f"the folder of {gone.namespace}, {gone.root}, is not there; what is indexed of it stays"
-        return warn(told, f"memctl workspace remove {gone.root}")
+        return warn(told, f"memctl workspace remove {quoted(Path(gone.root))}")
     for space in found:
         if problems := patient.client.call(GetWorkspace(workspace=space.root)).problems:
             told = f"{space.namespace}: {problems[0].path}: {problems[0].problem}"
@@ -77,11 +77,14 @@ def watches(patient: Patient) -> Finding | None:
         return None
     limit = _watch_limit()
     used = sum(state.watches for state in states)
-    raised = f"sudo sysctl fs.inotify.max_user_watches={max(524288, 2 * (limit or 0))}; memctl down; memctl up"
+    raised = f"sudo sysctl fs.inotify.max_user_watches={max(524288, 2 * (limit or 0))}; memctl up --restart"
     scanned = next((state for state in states if state.workspace.watching == "scanning"), None)
     if scanned:
         told = f"{scanned.workspace.namespace} is scanned every few seconds: {scanned.reason or 'it cannot be watched'}"
-        return warn(told, raised if "watch" in scanned.reason else f"memctl workspace status {scanned.workspace.root}")
+        return warn(
+            told,
+            raised if "watch" in scanned.reason else f"memctl workspace status {quoted(Path(scanned.workspace.root))}",
+        )
     if limit and used > WATCHED * limit:
         return warn(f"{used:,} of {limit:,} watches are in use", raised)
     return ok(f"{count(used, 'folder')} watched" + (f", {limit:,} are allowed" if limit else ""))

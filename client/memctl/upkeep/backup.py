@@ -1,5 +1,6 @@
 """backup, restore: checked copies of the database, and taking one back."""
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def _made(made: BackedUp) -> str:
     lines = [f"Copied {count(made.memories, 'memory')} ({size_text(made.size_bytes)}) to {made.path}; checked."]
     if made.removed:
         lines.append(f"Deleted for it: {', '.join(Path(path).name for path in made.removed)}.")
-    lines.append(f"`{paint(f'memctl restore {made.path}', 'cyan')}` takes it back.")
+    lines.append(f"`{paint(f'memctl restore {shlex.quote(made.path)}', 'cyan')}` takes it back.")
     return "\n".join(lines)
 
 

@@ -58,8 +58,13 @@ def exchanged(args: Namespace, status: Status | None, report: Report) -> Report:
     if report.taken_up or status is None:
         return report
     arguments = arguments_of(status.pid)
-    stop(args, status)
     folder = Path(status.data_dir)
+    try:
+        ask_to_stop(args)
+    except BaseException:  # refused or interrupted: nothing of it may happen at a later start
+        rescue(folder, "cancel")
+        raise
+    wait_until_gone(args, status.pid)
     before = set(folder.glob("before-*"))
     try:
         taken = rescue(folder, "take-up", wait_s=_LOCK_S)
@@ -72,12 +77,24 @@ def exchanged(args: Namespace, status: Status | None, report: Report) -> Report:
 
 def stop(args: Namespace, status: Status) -> None:
     """Stop a daemon and wait until its process is gone; raise `TimedOut`."""
+    ask_to_stop(args)
+    wait_until_gone(args, status.pid)
+
+
+def ask_to_stop(args: Namespace) -> None:
+    """Tell a daemon to stop; raise the error with which it refuses."""
     with client_for(args, autostart=False) as client:
         client.call(Shutdown())
+
+
+def wait_until_gone(args: Namespace, pid: int) -> None:
+    """Wait until the process of a daemon has ended; raise `TimedOut`."""
     give_up_at = time.monotonic() + max(args.timeout, _STOP_S)
-    while lives(status.pid):
+    while lives(pid):
         if time.monotonic() > give_up_at:
-            raise TimedOut(f"The daemon (pid {status.pid}) still runs; what was made ready is taken up when it starts.")
+            raise TimedOut(
+                f"The daemon (pid {pid}) still runs; what was made ready is taken up if it starts within ten minutes."
+            )
         time.sleep(0.02)
 
 

@@ -31,6 +31,7 @@ def word_of(folder: Path) -> str | None:
 def make_ready(folder: Path, discard: bool = False) -> None:
     make(swap.begin(folder), "new")
     swap.ready(folder, "restore", discard)
+    os.utime(folder / swap.NEXT, (NOW, NOW))
 
 
 def test_what_is_ready_is_taken_up_and_the_former_is_kept_with_a_date(folder: Path) -> None:
@@ -42,6 +43,13 @@ def test_what_is_ready_is_taken_up_and_the_former_is_kept_with_a_date(folder: Pa
     assert kept == folder / "before-restore-20270115T080000Z"
     assert (word_of(folder), word_of(kept)) == ("new", "old")
     assert swap.take_up(folder, NOW) is None
+
+
+def test_what_was_made_ready_long_ago_is_given_up(folder: Path) -> None:
+    make(folder, "old")
+    make_ready(folder)
+    assert swap.take_up(folder, NOW + swap.LIMIT_S + 1) is None
+    assert (word_of(folder), swap.is_waiting(folder)) == ("old", False)
 
 
 def test_the_log_of_a_killed_daemon_goes_with_the_former_database(folder: Path) -> None:

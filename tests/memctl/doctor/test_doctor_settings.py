@@ -44,7 +44,7 @@ def test_settings_that_are_not_in_force_yet_are_told_and_taken(doctor: Doctor, m
         assert doctor("in-force")["in-force"]["state"] == "ok"
         os.utime(folder / "config.toml", (time.time() + 1,) * 2)
         found = doctor("in-force")["in-force"]
-        assert (found["state"], found["fix"]) == ("warn", "memctl down; memctl up")
+        assert (found["state"], found["fix"]) == ("warn", "memctl up --restart")
         os.utime(folder / "config.toml")
         assert doctor("in-force", "--fix", "--yes")["in-force"]["mended"] is True
         assert memctl("status", "--json").json["pid"] != first
