@@ -138,8 +138,9 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     """Serve until a signal or a call says to stop, then drain; return whether a successor is to follow."""
     from memoryd.client import exposition
     from memoryd.client.protocol import GetStats
+    from memoryd.daemon.connection import FAREWELL
     from memoryd.daemon.lifecycle.runner import Runner
-    from memoryd.daemon.server import FAREWELL, Server
+    from memoryd.daemon.server import Server
     from memoryd.daemon.textfile import Textfile
     from memoryd.daemon.workspaces.watching import Watchers
 

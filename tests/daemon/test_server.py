@@ -12,7 +12,7 @@ import pytest
 
 from memoryd.client import AsyncClient, Client, Internal, Unavailable
 from memoryd.client.protocol import List, Shutdown
-from memoryd.daemon import peer, server
+from memoryd.daemon import connection, peer
 from memoryd.daemon.dispatch import HANDLERS, Route
 from waiting import wait_until
 from wire import Wire, request
@@ -45,7 +45,7 @@ def test_another_user_is_turned_away_without_a_reply(
     daemon: "Daemon", client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.add("private")
-    monkeypatch.setattr(server, "peer_of", lambda connection: peer.Peer(1, os.getuid() + 1))
+    monkeypatch.setattr(connection, "peer_of", lambda _: peer.Peer(1, os.getuid() + 1))
     with Wire(daemon.socket) as foreign:
         foreign.send(request({"method": "list"}))
         assert foreign.receive() is None

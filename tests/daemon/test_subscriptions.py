@@ -283,7 +283,7 @@ def test_a_limit_ends_it_with_its_counts(client: Client) -> None:
 
 
 def test_a_pause_ends_it_for_who_wants_that(client: Client) -> None:
-    with client.subscribe(idle_s=0.05) as followed:
+    with client.subscribe(idle_s=0.5) as followed:
         client.add("A fact")
         assert told(list(followed)) == [("created", "A fact")]
         assert list(followed) == []
@@ -362,7 +362,7 @@ def _add_some(daemon: "Daemon", number: int) -> None:
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Buffers so small that a follower who does not read is noticed after some events."""
     monkeypatch.setattr(subscriptions, "MAX_WAITING", 10)
-    monkeypatch.setattr("memoryd.daemon.server._WRITE_HIGH_WATER", 1024)
+    monkeypatch.setattr("memoryd.daemon.connection._WRITE_HIGH_WATER", 1024)
 
 
 @pytest.mark.usefixtures("narrow")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import memoryd
 from memoryd.daemon import succession
 from memoryd.daemon.config import ServerConfig
+from memoryd.daemon.connection import FAREWELL
 from memoryd.daemon.listen import Listener, listener_at, retire
-from memoryd.daemon.server import FAREWELL
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.succession import Succession, installed, newer
 from waiting import wait_until
