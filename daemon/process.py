@@ -24,8 +24,12 @@ def rss_bytes() -> int:
 
 
 def be_nice(by: int = _NICE) -> None:
-    """Let the threads of interactive calls go before the calling one."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), by)
+    """Let the threads of interactive calls go before the calling one.
+
+    One that is nicer already, as in a daemon that a client of low priority started, stays so: only root may go back.
+    """
+    thread = threading.get_native_id()
+    os.setpriority(os.PRIO_PROCESS, thread, max(by, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
 def kept_bytes() -> int:
