@@ -129,6 +129,29 @@ def test_what_a_system_kept_comes_in_once_and_goes_with_one_undo(
     assert everything(client) == []
 
 
+def test_files_of_the_same_name_of_two_projects_stay_apart(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tests.md").write_text(f"---\ntype: feedback\n---\nTests of {name} need its own database.\n")
+        (tmp_path / name / "MEMORY.md").write_text("- Tabs, not spaces.\n")
+        for _ in range(2):
+            memctl("import", "--from", "memory-md", str(tmp_path / name), "--namespace", name)
+    assert sorted((memory.namespace, memory.content) for memory in everything(client)) == [
+        (name, text)
+        for name in ("one", "two")
+        for text in ("Tabs, not spaces.", f"Tests of {name} need its own database.")
+    ]
+
+
+def test_texts_that_were_stored_as_bytes_come_in(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    shutil.copy(SAMPLES / "claude-mem.db", tmp_path)
+    with sqlite3.connect(tmp_path / "claude-mem.db") as connection:
+        connection.execute("UPDATE observations SET narrative = ? WHERE type = 'bugfix'", (b"Caf\xe9 of bytes",))
+    connection.close()
+    assert bring(memctl, "claude-mem", tmp_path)["created"] == 4
+    assert any("Caf\ufffd of bytes" in memory.content for memory in everything(client))
+
+
 def test_times_tags_titles_and_files_of_claude_mem_are_kept(memctl: Memctl, client: Client) -> None:
     outcome = memctl("import", "--from", "claude-mem", str(SAMPLES / "claude-mem.db"))
     assert "2 left out: prompts of users" in outcome.out
@@ -271,10 +294,12 @@ def test_a_newer_schema_is_said_and_what_is_known_comes_in(memctl: Memctl, tmp_p
 def test_lines_that_are_cut_off_are_named_and_the_others_come_in(memctl: Memctl, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     whole = (SAMPLES / "memory.jsonl").read_text()
-    file.write_text(whole + '\n{"type":"relation","from":"a"}\n{"type":"entity","name":"x","entityT')
+    file.write_text(
+        whole + '\n{"type":"relation","from":"a"}\n{"type":["entity"]}\n{"type":"entity","name":"x","entityT'
+    )
     outcome = memctl("import", "--from", "mcp-memory", str(file))
     assert "Imported 6 memories" in outcome.out
-    assert "2 left out: lines that are cut off" in outcome.out
+    assert "3 left out: lines that are cut off" in outcome.out
     assert "line 5" in outcome.err
     assert "line 6" in outcome.err
 

@@ -76,7 +76,7 @@ def _project(account: Account, project: _Project) -> Iterator[Item]:
     found = list(notes(project.folder, account, below(project.folder)))
     known: dict[str, str] = {}
     for note in found:
-        id = stable_id(account.system, _key(project, note))
+        id = stable_id(account, _key(project, note))
         for name in (_title(note), note.head.get("permalink"), note.name.removesuffix(".md")):
             known.setdefault(str(name).casefold(), id)
     for note in found:

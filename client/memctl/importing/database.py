@@ -8,6 +8,7 @@ from typing import Any
 
 from memoryd.client.errors import Invalid
 
+BINARY = frozenset({"point"})  # columns that hold no text: Qdrant's points
 _BUSY_S = 5.0
 _MAGIC = b"SQLite format 3\0"
 
@@ -50,9 +51,13 @@ def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
 
 
 def rows(connection: sqlite3.Connection, sql: str, *values: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a query as dictionaries."""
+    """Yield the rows of a query as dictionaries; texts that were stored as bytes are texts, too."""
     for row in connection.execute(sql, values):
-        yield dict(row)
+        yield {name: row[name] if name in BINARY else _text(row[name]) for name in row.keys()}  # noqa: SIM118
+
+
+def _text(value: Any) -> Any:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _reason(error: sqlite3.DatabaseError) -> str:

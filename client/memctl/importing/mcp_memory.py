@@ -50,7 +50,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     if not isinstance(entry, dict):
         return None
     needed = {"entity": ("name", "entityType", "observations"), "relation": ("from", "to", "relationType")}
-    names = needed.get(entry.get("type", ""), ("",))
+    names = needed.get(str(entry.get("type")), ("",))
     return entry if all(name in entry for name in names) and _is_sound(entry) else None
 
 

@@ -1,6 +1,7 @@
 """What importers share: records with ids of their origin, times and namespaces as ours, an account of the rest.
 
-The id of an imported memory follows from its system and its name there, so an import again finds what it brought.
+The id of an imported memory follows from its system, its name there and the namespace of the import: the same import
+again finds what it brought, and two projects with files of the same name do not take each other's.
 """
 
 import hashlib
@@ -60,7 +61,7 @@ def record(
         return None
     metadata = {name: value for name, value in others.pop("metadata", {}).items() if value not in (None, "", [], {})}
     return Record(
-        id=stable_id(account.system, key),
+        id=stable_id(account, key),
         namespace=namespace,
         type=word(type) or "fact",
         content=text.encode(errors="replace").decode(),
@@ -72,9 +73,10 @@ def record(
     )
 
 
-def stable_id(system: str, key: str) -> str:
+def stable_id(account: Account, key: str) -> str:
     """Return the id of a memory of another system."""
-    return hashlib.sha256(f"{system}\0{key}".encode(errors="replace")).hexdigest()[:32]
+    name = f"{account.system}\0{account.base}\0{key}"
+    return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32]
 
 
 def part(name: Any) -> str:
