@@ -7,8 +7,8 @@ used again.
 
 `usefulness` has the few memories that somebody gave feedback on, with the factor of their score.
 
-Threads: the writer changes it after each commit, before anybody is told; readers take the arrays as they are. A row is
-written with `until`, which makes it alive, last.
+Threads: the writer changes it after each commit, before anybody is told; readers take the arrays as they are. Of a row
+`namespace`, which makes it one, and `until`, which makes it alive, are written last.
 """
 
 import math
@@ -121,7 +121,9 @@ class Facts:
 
     def _reached(self, reached: frozenset[int] | None) -> tuple[_Columns, Mask]:
         """Return the columns, and which of their rows are memories in these namespaces."""
-        columns = _Columns._make(column[: self._used + 2] for column in self._columns)
+        used = self._used + 2
+        columns = _Columns._make(column[:used] for column in self._columns)
+        columns = columns._replace(namespace=columns.namespace.copy())  # a row may go meanwhile
         if reached is None:
             return columns, columns.namespace != _NOWHERE
         return columns, _table(reached, int(columns.namespace.max(initial=0)))[columns.namespace]
@@ -142,11 +144,11 @@ class Facts:
             self._rate(rows, feedback[0])
         self._make_room(max(rows))
         columns = self._columns
-        columns.namespace[rows] = namespaces
         columns.type[rows] = self._numbers(types)
         columns.source[rows] = self._numbers(sources)
         columns.tier[rows] = self._numbers(tiers)
         columns.created[rows] = created
+        columns.namespace[rows] = namespaces
         columns.until[rows] = until
         self._used = max(self._used, max(rows))
 

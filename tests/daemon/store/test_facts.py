@@ -144,3 +144,37 @@ def test_counts_in_ram_are_those_of_the_rows(store: Store) -> None:
             kinds = dict(connection.execute(f"SELECT type, count(*) FROM memories m WHERE {condition} GROUP BY 1"))
         assert sorted(store.facts.standing(reached)) == expected
         assert store.facts.tally("type", reached) == kinds
+
+
+def test_a_row_is_counted_whole_or_not_at_all_while_it_is_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert(store, "first", "a", tier="L1")
+    before = (store.facts.standing(None), store.facts.tally("tier", None))
+    seen: list[Any] = []
+    numbers = Facts._numbers
+
+    def look_meanwhile(facts: Facts, words: list[str]) -> list[int]:
+        seen.append((facts.standing(None), facts.tally("tier", None)))
+        return numbers(facts, words)
+
+    monkeypatch.setattr(Facts, "_numbers", look_meanwhile)
+    insert(store, "second", "a", tier="L1")
+    assert seen == [before] * 3
+
+
+def test_a_row_that_goes_while_it_is_counted_is_of_no_other_namespace(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = insert(store, "gone", "a", tier="L1")
+    before = store.facts.standing(None)
+    reached = Facts._reached
+
+    def forget_meanwhile(facts: Facts, wanted: frozenset[int] | None) -> Any:
+        found = reached(facts, wanted)
+        facts._forget([gone.row])
+        return found
+
+    monkeypatch.setattr(Facts, "_reached", forget_meanwhile)
+    assert store.facts.standing(None) == before
+    assert store.facts.standing(None) == []
