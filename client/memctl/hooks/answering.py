@@ -43,9 +43,9 @@ class Asked(NamedTuple):
     at: float
 
     def text(self, name: str) -> str:
-        """Return a field that holds text, empty where there is none."""
+        """Return a field that holds text, empty where there is none, without NUL bytes: the daemon takes none."""
         value = self.given.get(name)
-        return value if isinstance(value, str) else ""
+        return value.replace("\0", "") if isinstance(value, str) else ""
 
 
 def asked(event: str, agent: str, data: bytes) -> Asked:

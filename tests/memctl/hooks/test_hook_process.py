@@ -128,6 +128,12 @@ def test_a_prompt_and_an_answer_are_noted_in_the_namespace_of_the_project(proces
         ]
 
 
+def test_a_nul_byte_costs_a_prompt_nothing_else(process: Process, agent: Agent) -> None:
+    agent.hook("prompt", prompt=f"{SAYING}\0.")
+    with process.client(namespace="api") as client:
+        assert [content for *_, content in turns(client)] == [f"{SAYING}."]
+
+
 def test_what_a_host_puts_before_a_prompt_is_not_taken_for_the_words_of_the_user(
     process: Process, folder: Path, project: Path
 ) -> None:
