@@ -84,7 +84,7 @@ KINDS: tuple[Kind, ...] = (
         r"|\bmy (?:favou?rite|preferred|preference)\b|\ballerg(?:ic to|y)\b|\bcall me\b"
         r"|\bI(?: really| always)? (?:like|love|want) "
         r"(?!(?:it|that|this|them|those|these|you|to|the|him|her|how|what)\b)\w"
-        r"|\bplease (?:always|never|keep|write|use|answer|reply|do not|don't)\b(?!,)|\bprefers?\b",
+        r"|\bplease (?:always|never|keep(?! in mind)|write|use|answer|reply|do not|don't)\b(?!,)|\bprefers?\b",
         roles=(USER,),
     ),
     _kind(
@@ -127,6 +127,14 @@ KINDS: tuple[Kind, ...] = (
         needs="number date code name",
     ),
     _kind(FACT, 0.74, r"\b(?:name|title|codename|motto|password|address|number|topic)(?: will be\b|:)", roles=(USER,)),
+    # What is said to be remembered.
+    _kind(
+        FACT,
+        0.74,
+        r"^(?:please )?(?:(?:remember|note|keep in mind|bear in mind|don't forget)(?: that\b|:)|for future reference\b"
+        r"|note to self\b|make a note\b)",
+        roles=(USER,),
+    ),
     # Any other statement: what it has of names, figures, dates and reasons decides.
     _kind(FACT, 0.62, r"", roles=(USER,), needs="number date code name"),
 )

@@ -129,7 +129,7 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+|\n|$)")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _REQUEST = re.compile(
     r"^(?:(?:and|so|but|also|then|ok|okay|great|thanks|sure|hey|hi|please)[,!]? +)*"
-    r"(?:please\b|(?:can|could|would|will) you\b|"
+    r"(?:please\b(?! (?:remember|note|keep in mind|bear in mind)\b)|(?:can|could|would|will) you\b|"
     r"(?:can|could|may|shall) (?:i|we)\b|do you (?:know|have|think)\b|let me\b|let's see\b|tell me\b|show me\b|"
     r"help me\b|give me\b|give it\b|explain\b|continue\b|go on\b|try (?:again|it)\b|"
     r"I(?:'ll| will) (?:look|take a look|check|see|start by)\b|"
