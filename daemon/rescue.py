@@ -7,6 +7,7 @@ lock of the directory is free, else by the daemon at its next start (`store/swap
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -40,13 +41,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         report = _COMMANDS[given.command](folder, given)
     except MemorydError as error:
-        print(error.message, file=sys.stderr)
-        return 1
+        return _given_up(folder, error.message)
     except OSError as error:
-        print(f"{error.filename or folder}: {error.strerror}.", file=sys.stderr)
-        return 1
+        return _given_up(folder, f"{error.filename or folder}: {error.strerror}.")
     print(msgspec.json.encode(report).decode())
     return 0
+
+
+def _given_up(folder: Path, reason: str) -> int:
+    """Say why, and give back the room of what was not made ready: the disk may be full."""
+    shutil.rmtree(swap.preparing(folder), ignore_errors=True)
+    print(reason, file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

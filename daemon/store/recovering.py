@@ -20,7 +20,7 @@ from memoryd.daemon.store.writer import Transaction
 
 _PORTION = 500
 _DERIVED = frozenset({"nodes", "members", "edges", "topics", "backlog"})
-_UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
+_UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.TooBigError, UnicodeDecodeError)
 _ACCOUNT = """
 INSERT INTO flows SELECT id, 'gone: recovery', missing FROM (
   SELECT n.id AS id,
@@ -124,7 +124,10 @@ def _copied(source: apsw.Connection, target: apsw.Connection, tell: Tell) -> Rec
         before = target.total_changes()
         with target:
             for row in _rows(source, table, names, damaged):
-                target.execute(insert, row)
+                try:
+                    target.execute(insert, row)
+                except (apsw.ConstraintError, apsw.MismatchError):  # it can be read and is no row of this table
+                    damaged.append(table.name)
         counts[table.name] = target.total_changes() - before
     return Recovered(counts, sorted(set(damaged)))
 

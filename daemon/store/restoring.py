@@ -23,6 +23,8 @@ def restore(file: Path, folder: Path) -> int:
     try:
         _check_version(source, file)
         found = _copied(source, folder / FILE_NAME)
+    except apsw.FullError:
+        raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
     except apsw.Error as error:
         raise StorageFailed(f"{file} cannot be read: {error}. Nothing was changed.") from None
     finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -182,7 +183,9 @@ class Store:
 
         def finish(done: "Future[list[str]]") -> None:
             error = done.exception()
-            if error:
+            if error and found:  # the damage that is told is why the rest cannot be looked at
+                result.set_result(found)
+            elif error:
                 result.set_exception(error)
             else:
                 result.set_result(found + done.result())
@@ -194,7 +197,7 @@ class Store:
         try:
             with self.reading() as connection:
                 number = len(hashes.wrong(connection))
-        except apsw.CorruptError as error:
+        except (apsw.CorruptError, UnicodeDecodeError, msgspec.DecodeError) as error:
             return [f"memories: not all of them can be read: {error}"]
         return [f"memories: {number} have hashes that are not those of their text"] if number else []
 

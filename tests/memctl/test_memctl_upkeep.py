@@ -251,6 +251,7 @@ def test_what_cannot_be_restored_changes_nothing(memctl: Memctl, started: Path, 
     assert memctl("status", "--json").json["pid"] == pid
     assert contents(memctl) == ["Herons fish at dawn"]
     assert [path.name for path in started.glob("before-*")] == []
+    assert [path.name for path in started.glob("next*")] == []
     assert "There are no copies" in memctl("restore", "latest").err
 
 

@@ -3,7 +3,7 @@
 from time import time
 
 from memoryd.client import paths
-from memoryd.client.errors import MemorydError
+from memoryd.client.errors import Internal, MemorydError, StorageFailed
 from memoryd.client.memctl.doctor.backups import copies
 from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, ok, quoted, warn
 from memoryd.client.memctl.table import count, size_text
@@ -21,7 +21,10 @@ FULL = 0.8
 def database(patient: Patient) -> Finding | None:
     """Verify the store: by the daemon where one answers, else by SQLite's quick check."""
     if patient.status:
-        verified = patient.client.call(Verify())
+        try:
+            verified = patient.client.call(Verify())
+        except (StorageFailed, Internal) as error:  # it stumbles over what cannot be read
+            return fail(error.message, _restore(patient))
         if verified.problems:
             return fail("; ".join(verified.problems[:3]), safe=[["memctl", "repair"]])
         return ok(f"verified, {count(verified.memories, 'memory')}")

@@ -72,6 +72,20 @@ def test_a_sound_database_comes_over_whole(damaged: Path, folder: Path) -> None:
     after.close()
 
 
+def test_bytes_that_are_no_text_are_told_and_cost_their_row_alone(damaged: Path, folder: Path) -> None:
+    connection = apsw.Connection(str(damaged))
+    connection.execute("UPDATE memories SET content = CAST(x'dff0e5' AS TEXT) WHERE row = 7")
+    connection.close()
+    store = Store(damaged.parent)
+    assert "memories: not all of them can be read" in store.problems().result()[-1]
+    store.close()
+    target = folder / "new"
+    target.mkdir()
+    done = recover(damaged, target)
+    assert (done.damaged, done.rows["memories"]) == (["memories"], NUMBER)
+    open_recovered(target).close()
+
+
 @pytest.mark.parametrize("number", [1, 5])
 def test_pages_that_are_lost_cost_the_rows_on_them_and_no_others(damaged: Path, folder: Path, number: int) -> None:
     pages = pages_of(damaged, "memories")
