@@ -9,7 +9,7 @@ from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.table import count, duration, fields, ms, one_line, size_text, table
-from memoryd.client.protocol import Connected, Job, LlmUsage, Recent, Runtime, Stats
+from memoryd.client.protocol import Connected, Job, LlmUsage, MethodStats, Runtime, Stats
 from memoryd.client.times import iso
 
 TOP = 8  # entries of a count shown
@@ -144,16 +144,20 @@ def _methods(stats: Stats) -> str:
     if not stats.methods:
         return ""
     rows = [
-        [name, f"{m.calls:,}", f"{m.errors:,}", rate_text(m.recent), ms(m.p50_ms), ms(m.p95_ms), ms(m.p99_ms)]
+        [name, f"{m.calls:,}", f"{m.errors:,}", rate_text(rate_of(m)), ms(m.p50_ms), ms(m.p95_ms), ms(m.p99_ms)]
         for name, m in sorted(stats.methods.items(), key=lambda item: -item[1].calls)
     ]
     headers = ["CALL", "CALLS", "ERRORS", "NOW/S", "P50 MS", "P95 MS", "P99 MS"]
     return table(headers, rows, flexible=0, right=(1, 2, 3, 4, 5, 6))
 
 
-def rate_text(recent: Recent | None) -> str:
-    """Return calls per second of the latest past, empty where there were none."""
-    rate = recent.calls / recent.over_s if recent and recent.over_s else 0.0
+def rate_of(method: MethodStats) -> float:
+    """Return calls per second of the latest past."""
+    return method.recent.calls / method.recent.over_s if method.recent and method.recent.over_s else 0.0
+
+
+def rate_text(rate: float) -> str:
+    """Return calls per second in few digits, empty where there were none."""
     return "" if not rate else f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}" if rate >= 0.1 else "<0.1"
 
 

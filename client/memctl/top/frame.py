@@ -58,8 +58,8 @@ def shares(sections: Sequence[Section], room: int) -> list[int]:
     wanted = [max(len(section.rows), 1) for section in sections]
     if not room:
         return wanted
-    left = room - sum(1 for _ in sections) - (len(sections) - 1)  # headers, blank lines between
-    given = [0 for _ in sections]
+    left = room - len(sections) - (len(sections) - 1)  # headers, blank lines between
+    given = [0] * len(sections)
     for least in (True, False):
         moved = True
         while moved and left > 0:

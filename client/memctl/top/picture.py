@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from memoryd.client.memctl.service import model_text
-from memoryd.client.memctl.stats import client_row, jobs_text, rate_text, waiting_text
+from memoryd.client.memctl.stats import client_row, jobs_text, rate_of, rate_text, waiting_text
 from memoryd.client.memctl.table import count, duration, ms, one_line, size_text
 from memoryd.client.memctl.top.frame import Line, Section, frame
-from memoryd.client.protocol import Connected, Job, MethodStats, Recent, Runtime, Stats
+from memoryd.client.protocol import Connected, Job, MethodStats, Runtime, Stats
 
 ORDERS = ("calls", "p95", "errors", "time")
 _NEEDY = ("quarantined", "paused")
@@ -55,7 +55,7 @@ def _rates(stats: Stats, former: Stats | None, seconds: float) -> dict[str, floa
             earlier = former.methods.get(name)
             found[name] = max(0, method.calls - (earlier.calls if earlier else 0)) / seconds
         else:
-            found[name] = method.recent.calls / method.recent.over_s if method.recent else 0.0
+            found[name] = rate_of(method)
     return found
 
 
@@ -71,7 +71,7 @@ def _head(stats: Stats, daemon: Runtime, former: Stats | None, seconds: float, r
     first = f"up {duration(daemon.uptime_s)}, {used}RSS {size_text(daemon.rss_bytes)}, {database}, pid {daemon.pid}"
     return [
         [(f"memoryd {daemon.version}", ("bold",)), (f"  {first}", ())],
-        [_key("calls"), (f"{_rate(rate) or '0'}/s from {count(len(daemon.clients), 'client')}", ())],
+        [_key("calls"), (f"{rate_text(rate) or '0'}/s from {count(len(daemon.clients), 'client')}", ())],
         [_key("tiers"), (" · ".join(tiers), ())],
         [_key("model"), (model_text(daemon.model), () if ready else ("yellow",))],
         [_key("waiting"), (waits or "nothing", ("yellow",) if waits else ())],
@@ -87,10 +87,6 @@ def _ram(size_bytes: int) -> str:
     return f" ({size_text(size_bytes)})" if size_bytes >= _TOLD_BYTES else ""
 
 
-def _rate(rate: float) -> str:
-    return rate_text(Recent(over_s=1000.0, calls=round(rate * 1000), p50_ms=0.0, p95_ms=0.0, p99_ms=0.0))
-
-
 def _calls(methods: dict[str, MethodStats], rates: dict[str, float], order: str) -> Section:
     def rank(item: tuple[str, MethodStats]) -> tuple[float, ...]:
         name, method = item
@@ -100,7 +96,7 @@ def _calls(methods: dict[str, MethodStats], rates: dict[str, float], order: str)
 
     ordered = sorted(methods.items(), key=rank)
     rows = [
-        [name, _rate(rates[name]), *_latency(method), f"{method.calls:,}", f"{method.errors:,}"]
+        [name, rate_text(rates[name]), *_latency(method), f"{method.calls:,}", f"{method.errors:,}"]
         for name, method in ordered
     ]
     busy = [() if rates[name] else ("dim",) for name, _ in ordered]
@@ -156,5 +152,5 @@ def _clients(daemon: Runtime, former: Runtime | None, seconds: float) -> Section
     rows = []
     for one in ordered:
         pid, name, since, calls, under_way = client_row(one, daemon.at)
-        rows.append([name, pid, since, calls, _rate(rate(one)), under_way])
+        rows.append([name, pid, since, calls, rate_text(rate(one)), under_way])
     return Section(("CLIENT", "PID", "THERE FOR", "CALLS", "/S", "UNDER WAY"), rows, [() for _ in rows], 3, "nobody")
