@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -104,13 +104,8 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     with ExitStack() as stack:
         make_private(folder)
         listen.private_folder(socket_path.parent)
-        socket_lock = socket_path.with_name(socket_path.name + ".lock")
-        # A client starts a daemon when none answers: one that is just ending may still hold the locks.
-        wait_s = _PREDECESSOR_LIMIT_S if given.ready_fd is not None else 0.0
-        if listen.is_passed() or given.listener_fd is not None:
-            wait_s = _HELD_LIMIT_S
-        stack.callback(os.close, listen.lock(socket_lock, f"the socket {socket_path}", wait_s))
-        stack.callback(os.close, listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s))
+        for lock in _locks(given, folder, socket_path):
+            stack.callback(os.close, lock)
         if former := swap.take_up(folder, time()):
             logger.warning("the database was exchanged; the former one is in %s", former)
         choice = Models(settings.embedding_api, models.load)
@@ -132,6 +127,16 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     if heir:
         succession.become_successor(heir)
     return succession.RESTART if restarting else 0
+
+
+def _locks(given: argparse.Namespace, folder: Path, socket_path: Path) -> Iterator[int]:
+    """Yield the locks that are held for life: one daemon serves a socket, one writes to a data directory."""
+    # A client starts a daemon when none answers: one that is just ending may still hold the locks.
+    wait_s = _PREDECESSOR_LIMIT_S if given.ready_fd is not None else 0.0
+    if listen.is_passed() or given.listener_fd is not None:
+        wait_s = _HELD_LIMIT_S
+    yield listen.lock(socket_path.with_name(socket_path.name + ".lock"), f"the socket {socket_path}", wait_s)
+    yield listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s)
 
 
 async def _run(core: "Core", settings: config.Config, listener: listen.Listener, ready_fd: int | None) -> bool:
