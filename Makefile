@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A file of tests runs in one process, files in as many as there are cores.
+PARALLEL := --numprocesses auto --dist loadfile
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
@@ -13,14 +15,14 @@ demo: $(VENV)/installed
 	$(BIN)/memctl demo
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 check: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest $(PARALLEL) -m slow
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/all.py

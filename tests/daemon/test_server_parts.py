@@ -184,7 +184,9 @@ def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("pid", "count"), [(None, None), ("1", "1"), (str(os.getpid()), "2"), (str(os.getpid()), "0"), ("x", "1")]
+    ("pid", "count"),
+    [(None, None), ("1", "1"), (str(os.getpid()), "2"), (str(os.getpid()), "0"), ("x", "1")],
+    ids=["none", "another process's", "two", "not one", "no number"],
 )
 def test_sockets_that_were_not_passed_to_this_process_are_not_taken(
     monkeypatch: pytest.MonkeyPatch, pid: str | None, count: str | None
