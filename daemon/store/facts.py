@@ -101,9 +101,10 @@ class Facts:
     def standing(self, reached: frozenset[int] | None) -> list[Standing]:
         """Return how many memories each of these namespaces has in each tier, the dead ones included."""
         columns, rows = self._reached(reached)
-        words = list(self._words)
+        namespaces, tiers = columns.namespace[rows], columns.tier[rows]
+        words = list(self._words)  # after the columns: a word is known before a row has it
         pairs, inverse, counts = np.unique(
-            columns.namespace[rows] * np.int64(len(words)) + columns.tier[rows], return_inverse=True, return_counts=True
+            namespaces * np.int64(len(words)) + tiers, return_inverse=True, return_counts=True
         )
         oldest, newest = np.full(len(pairs), np.inf), np.full(len(pairs), -np.inf)
         np.minimum.at(oldest, inverse, columns.created[rows])
@@ -114,8 +115,9 @@ class Facts:
     def tally(self, column: str, reached: frozenset[int] | None) -> dict[str, int]:
         """Return how many memories of these namespaces have which type or source, the commonest first."""
         columns, rows = self._reached(reached)
+        numbers = getattr(columns, column)[rows]
         words = list(self._words)
-        counts = np.bincount(getattr(columns, column)[rows], minlength=len(words)).tolist()
+        counts = np.bincount(numbers, minlength=len(words)).tolist()
         found = [(word, count) for word, count in zip(words, counts, strict=False) if count]
         return dict(sorted(found, key=lambda item: -item[1]))
 
