@@ -108,7 +108,7 @@ RULES: dict[type[Call[Any]], Rule] = {
     Undo: "within",
     Observe: "outward",
     EndSession: "outward",
-    ResetSession: "outward",
+    ResetSession: "within",
     CompleteTask: "outward",
     Turns: "within",
     Skipped: "within",

@@ -111,7 +111,7 @@ KINDS: tuple[Kind, ...] = (
         LESSON,
         0.74,
         r"\b(?:root cause|turn(?:s|ed) out|caused by|lesson|we (?:learned|learnt)|the (?:fix|cause|trick|workaround|"
-        r"reason|culprit) (?:is|was)|c[ao]me from|comes from|due to|because of|fixed by|solved by|workaround|"
+        r"reason|culprit) (?:is|was)|\b(?:cause|reason|culprit):|c[ao]me from|comes from|due to|because of|fixed by|solved by|workaround|"
         r"next time|works? only|only works?|fail(?:s|ed) (?:when|if|on|unless|because)|"
         r"(?:breaks?|broke) (?:when|if|on|because))\b",
     ),
@@ -195,7 +195,8 @@ ASKING = re.compile(
     r"^I(?:'d| would) (?:like|love|want) to (?:go|talk|speak|discuss|start|begin|ask|know|see|hear|show|run|work)\b|"
     r"^(?:and |so |but |ok |okay |hey |hm+ |ah )*(?:(?:what|who|whom|where|when|why|how|which)"
     r"(?:'s|(?: \w+){0,2}? (?:is|are|was|were|does|do|did|would|should|can|could|will|has|have|you say)) ?(?:\w|$)"
-    r"|(?:is|are|was|were|does|did|can|could|would|should) (?:it|this|that|there|we|you|they|I|he|she|any\w*|some\w*)\b"
+    r"|(?:is|are|was|were|does|did|can|could|would|should) (?:it|this|that|there|we|you|they|I|he|she|an?|the|"
+    r"my|your|our|any\w*|some\w*)\b|(?:what|who) \w+s\b(?!.*\b(?:is|are|was|were|will|must|should)\b)"
     r"|(?:what|how|why) (?:about|if|come|not)\b)"
     r"|[,;] (?:who|what|why|when|where|how) (?:is|was|did|does|do|would|could|wrote|said|did)\b[^,.]*$"
     r"|^(?:tell|show|play|read|write|give|explain|check|turn (?:on|off)|switch (?:on|off))(?: \w+){0,3}$",
@@ -205,7 +206,7 @@ ASKING = re.compile(
 DOING = re.compile(
     r"^(?:(?:sure|okay|ok|done|great|good|yes|alright|perfect|certainly|of course|happy to|got it|noted|understood|"
     r"will do|makes sense|thanks|sounds good|agreed|no problem|absolutely|right|fair enough|glad)\b|"
-    r"(?:I|I've|I'll|I'm|let me|here(?:'s| is| are)|you (?:can|could|may|might|should|will|need)|shall|would you|"
+    r"(?:(?:I|I've|I have)(?! (?:found|noticed|measured|traced|discovered)\b)|I'll|I'm|let me|here(?:'s| is| are)|you (?:can|could|may|might|should|will|need)|shall|would you|"
     r"do you|if you|feel free)\b)|.*\b(?:is|are) (?:now )?(?:set|done|saved|noted|added|updated|running)[.!]?$",
     re.IGNORECASE,
 )
