@@ -111,7 +111,8 @@ KINDS: tuple[Kind, ...] = (
         LESSON,
         0.74,
         r"\b(?:root cause|turn(?:s|ed) out|caused by|lesson|we (?:learned|learnt)|the (?:fix|cause|trick|workaround|"
-        r"reason|culprit) (?:is|was)|\b(?:cause|reason|culprit):|c[ao]me from|comes from|due to|because of|fixed by|solved by|workaround|"
+        r"reason|culprit) (?:is|was)|(?:cause|reason|culprit)(?=:)|"
+        r"c[ao]me from|comes from|due to|because of|fixed by|solved by|workaround|"
         r"next time|works? only|only works?|fail(?:s|ed) (?:when|if|on|unless|because)|"
         r"(?:breaks?|broke) (?:when|if|on|because))\b",
     ),
@@ -206,7 +207,8 @@ ASKING = re.compile(
 DOING = re.compile(
     r"^(?:(?:sure|okay|ok|done|great|good|yes|alright|perfect|certainly|of course|happy to|got it|noted|understood|"
     r"will do|makes sense|thanks|sounds good|agreed|no problem|absolutely|right|fair enough|glad)\b|"
-    r"(?:(?:I|I've|I have)(?! (?:found|noticed|measured|traced|discovered)\b)|I'll|I'm|let me|here(?:'s| is| are)|you (?:can|could|may|might|should|will|need)|shall|would you|"
+    r"(?:(?:I|I've|I have)(?! (?:found|noticed|measured|traced|discovered)\b)|I'll|I'm|let me|"
+    r"here(?:'s| is| are)|you (?:can|could|may|might|should|will|need)|shall|would you|"
     r"do you|if you|feel free)\b)|.*\b(?:is|are) (?:now )?(?:set|done|saved|noted|added|updated|running)[.!]?$",
     re.IGNORECASE,
 )

@@ -88,10 +88,10 @@ class Facts:
         columns = _Columns._make(column[:used] for column in self._columns)
         mask = columns.until > now
         if chosen.reached is not None:
-            mask &= _table(chosen.reached, int(columns.namespace.max(initial=0)))[columns.namespace]
+            mask &= _among(chosen.reached, columns.namespace)
         for name, wanted in chosen.words.items():
             known = [self._words[word] for word in wanted if word in self._words]
-            mask &= _table(known, len(self._words))[getattr(columns, name)]
+            mask &= _among(known, getattr(columns, name))
         if chosen.after is not None:
             mask &= columns.created > chosen.after
         if chosen.before is not None:
@@ -128,7 +128,7 @@ class Facts:
         columns = columns._replace(namespace=columns.namespace.copy())  # a row may go meanwhile
         if reached is None:
             return columns, columns.namespace != _NOWHERE
-        return columns, _table(reached, int(columns.namespace.max(initial=0)))[columns.namespace]
+        return columns, _among(reached, columns.namespace)
 
     def count(self) -> int:
         """Return the largest row number, which is about the number of memories."""
@@ -201,8 +201,10 @@ def _empty(capacity: int) -> _Columns:
     return _Columns(numbers(), numbers(), numbers(), numbers(), np.zeros(capacity), np.full(capacity, _GONE))
 
 
-def _table(wanted: Iterable[int], largest: int) -> Mask:
-    """Return a table that holds for the wanted numbers; its last place, for -1, is False."""
-    table = np.zeros(largest + 2, np.bool_)
+def _among(wanted: Iterable[int], column: NDArray[np.int32]) -> Mask:
+    """Return for each place of a column whether one of the wanted numbers stands there."""
+    numbers = column.copy()  # the writer goes on
+    largest = int(numbers.max(initial=0))
+    table = np.zeros(largest + 2, np.bool_)  # the last place is that of -1
     table[[number for number in wanted if number <= largest]] = True
-    return table
+    return table[numbers]

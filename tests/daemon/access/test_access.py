@@ -107,6 +107,14 @@ def test_an_agent_adds_to_an_enclosing_namespace_but_changes_nothing_there(clien
     assert client.get(shared.id).superseded_by is None
 
 
+@pytest.mark.parametrize("namespace", ["acme/api", "acme", "acme/api/beta"])
+def test_an_agent_resets_no_session_but_its_own(connect: Connect, namespace: str) -> None:
+    alpha = connect("acme/api/alpha")
+    alpha.reset_session("talk")
+    with pytest.raises(Forbidden, match="speaks for acme/api/alpha"):
+        alpha.call(protocol.ResetSession(namespace=namespace, session="talk"))
+
+
 def test_a_lead_edits_and_deletes_what_is_shared_with_it(client: Client, connect: Connect) -> None:
     shared = client.call(protocol.Add(memory=NewMemory(content="The API speaks msgpack"), namespace="acme/api"))
     private = client.call(protocol.Add(memory=NewMemory(content="A thought"), namespace="acme/api/alpha"))

@@ -47,6 +47,9 @@ def test_each_kind_of_fact_is_known_by_its_marks(said: str, kind: str) -> None:
         "Thanks a lot, see you on Monday!",
         "Which database did we decide to use in 2024?",
         "Can you please use Postgres 16 in the example?",
+        "can a person be allergic to Postgres 16",
+        "who uploads 40 MB pictures in this century",
+        "what rhymes with Postgres 16",
         "Maybe we should switch to Postgres 16 one day.",
         "I think we might be going with Postgres 16.",
         "My lunch is here, back in half an hour!",
@@ -65,6 +68,8 @@ def test_an_assistant_that_echoes_or_tells_what_it_does_states_nothing(said: str
 
 def test_an_assistant_may_teach_but_neither_corrects_nor_prefers() -> None:
     assert kept("The root cause was the cache: version 2.1 drops the key.", "assistant")[0][0] == "lesson"
+    found = extracting.of_turn("assistant", "I found the cause: port 5433 closes when the radio starts.", 0)
+    assert [one.kind and one.kind.type for one in found] == ["lesson"]
     assert all(kind not in ("correction", "preference") for kind, _ in kept("No, the port is 5433.", "assistant"))
     assert kept("I prefer British spelling in 2026.", "assistant") == []
 

@@ -1,6 +1,9 @@
 """What filters ask, answered from RAM: always what SQLite would answer."""
 
 import random
+import sys
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -178,3 +181,39 @@ def test_a_row_that_goes_while_it_is_counted_is_of_no_other_namespace(
     monkeypatch.setattr(Facts, "_reached", forget_meanwhile)
     assert store.facts.standing(None) == before
     assert store.facts.standing(None) == []
+
+
+@pytest.fixture
+def eager() -> Iterator[None]:
+    """Threads that take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_what_is_counted_while_rows_come_and_go_is_of_their_places(store: Store, eager: None) -> None:
+    """Every place has a new name, type and source, so each table that a reader makes is too small a moment later."""
+    done = threading.Event()
+
+    def come_and_go() -> None:
+        try:
+            for number in range(300):
+                one = insert(store, f"fact {number}", f"place {number}", type=f"type {number}", source=f"from {number}")
+                if number % 2:
+                    store.write(lambda transaction, row=one.row: rows.delete(transaction.connection, [row])).result()
+        finally:
+            done.set()
+
+    writer = threading.Thread(target=come_and_go)
+    writer.start()
+    wrong = []
+    try:
+        while not done.is_set():
+            wrong += [found for found in store.facts.standing(None) if found.namespace < 1 or found.tier != "L1"]
+            store.facts.tally("source", None)
+            store.allowed(compile_filter(List(type=["type 0"], namespace="place 0"), store.namespaces), NOW)
+    finally:
+        writer.join()
+    assert wrong == []
+    assert sum(found.memories for found in store.facts.standing(None)) == 150
