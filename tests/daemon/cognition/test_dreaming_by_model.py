@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import ModelServer, fails, model_server, says
+from model_server import ModelServer, fails, says
 
 from memoryd.client.protocol import Dream, DreamReport, GetStats, LlmUsage, Message, Summarize
-from memoryd.daemon.cognition import chat
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
@@ -20,13 +19,6 @@ from workbench import running
 
 MEMORY = "- Tests go through make\n- Tests go through tox\n"
 KEEP_NEWEST = {"notes": [{"number": 1, "fate": "outdated", "by": 2}, {"number": 2, "fate": "keep"}]}
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(chat, "_FIRST_PAUSE_S", 0.001)
-    with model_server() as made:
-        yield made
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from model_server import ModelServer, after, fails, model_server, says
+from model_server import ModelServer, after, fails, says
 
 from memoryd.client.protocol import Consolidate, GetStats, NewTurn, Observe
-from memoryd.daemon.cognition import chat
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
@@ -16,13 +15,6 @@ from memoryd.daemon.lifecycle import consolidating, judging, observing
 from workbench import LIMIT_S, CountingEmbedder, running
 
 TURN = "We have decided to use Valkey on port 6380 for the cache"
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(chat, "_FIRST_PAUSE_S", 0.001)
-    with model_server() as made:
-        yield made
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Behaviour, ModelServer, Request, fails, model_server, says
+from model_server import Behaviour, ModelServer, Request, fails, says
 
 from memoryd.client.protocol import Consolidate, Delete, GetStats, GraphNodes, List
-from memoryd.daemon.cognition import chat
 from memoryd.daemon.cognition.chat import Chat, ChatFailed
 from memoryd.daemon.cognition.llm import Llm
 from memoryd.daemon.cognition.provider import RULES
@@ -21,13 +20,6 @@ from memoryd.daemon.store import history
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, running
 
 SUBJECTS = ("harbour crane", "tax ledger", "garden hose")
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(chat, "_FIRST_PAUSE_S", 0.001)
-    with model_server() as made:
-        yield made
 
 
 @pytest.fixture

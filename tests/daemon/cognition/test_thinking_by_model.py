@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Behaviour, ModelServer, after, drips, fails, model_server, says
+from model_server import Behaviour, ModelServer, after, drips, fails, says
 
 from memoryd.client.protocol import EndSession, GetStats, List, NewTurn, Observe
-from memoryd.daemon.cognition import chat
 from memoryd.daemon.cognition.chat import Chat
 from memoryd.daemon.cognition.llm import Llm
 from memoryd.daemon.config import Config, LlmConfig
@@ -25,13 +24,6 @@ SAID = [
 ]
 FACT = {"text": "The ledger runs on Postgres 16", "type": "decision", "confidence": 0.9, "turns": [1]}
 DIGEST = {"done": ["Chose Postgres 16"], "learned": ["Retries double charges"], "failed": ["The document store"]}
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setattr(chat, "_FIRST_PAUSE_S", 0.001)
-    with model_server() as made:
-        yield made
 
 
 @pytest.fixture
