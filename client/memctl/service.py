@@ -198,9 +198,9 @@ def _memory_use(status: Status) -> str:
 
 def _database(status: Status) -> str:
     """Return the size of the database, and its limit where it is near."""
-    size, limit = status.database_bytes, status.database_limit_bytes
-    near = limit and size > limit // 2
-    return f"{size_text(size)} of {size_text(limit)} allowed" if near else size_text(size) if size else ""
+    size, used, limit = status.database_bytes, status.database_used_bytes, status.database_limit_bytes
+    near = f", {size_text(used)} of {size_text(limit)} allowed are in use" if limit and used > limit // 2 else ""
+    return f"{size_text(size)}{near}" if size else ""
 
 
 COMMANDS = {

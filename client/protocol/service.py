@@ -37,6 +37,7 @@ class Status(Struct, kw_only=True):
     index_bytes: int = 0
     database_bytes: int = 0
     database_limit_bytes: int = 0
+    database_used_bytes: int = 0
 
 
 class Verification(Struct, kw_only=True):

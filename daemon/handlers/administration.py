@@ -47,6 +47,7 @@ def status(context: Context, call: GetStatus) -> Status:
         index_bytes=generation.index.size_bytes() if generation else 0,
         database_bytes=core.store.size_bytes(),
         database_limit_bytes=core.store.limit_bytes,
+        database_used_bytes=core.store.used_bytes,
     )
 
 

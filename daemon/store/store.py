@@ -53,7 +53,7 @@ class Store:
             migrate(connection)
             make_durable(connection)
             self._page_bytes = limit_size(connection, limit_bytes)
-            self._used_bytes = self._used(connection)
+            self.used_bytes = self._used(connection)
             self.namespaces = Namespaces(connection)
             self.facts = Facts(connection)
             self.postings = Postings(connection)
@@ -93,15 +93,15 @@ class Store:
         self.facts.refresh(connection, rows)
         self.postings.changed(connection, texts)
         if self.limit_bytes:
-            self._used_bytes = self._used(connection)
+            self.used_bytes = self._used(connection)
 
     def check_room(self) -> None:
         """Raise `StorageFull` when the database has reached its limit: nothing is to be added then."""
-        if self.limit_bytes and self._used_bytes >= self.limit_bytes:
+        if self.limit_bytes and self.used_bytes >= self.limit_bytes:
             raise StorageFull(
                 f"The database has reached its limit of {self.limit_bytes / 1e6:.0f} MB and takes in nothing more."
                 " Raise `max_size_mb` in [storage], or delete memories and shorten `history_days` in [jobs].",
-                {"limit_bytes": self.limit_bytes, "used_bytes": self._used_bytes},
+                {"limit_bytes": self.limit_bytes, "used_bytes": self.used_bytes},
             )
 
     def _used(self, connection: apsw.Connection) -> int:

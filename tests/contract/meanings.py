@@ -417,6 +417,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "rss_bytes": "resident memory",
         "index_bytes": "of that the vector index",
         "database_bytes": "size of the database file and its log",
+        "database_used_bytes": "what the limit is compared with: pages of the file that are in use, not empty ones",
         "database_limit_bytes": "`max_size_mb` of [storage]; at it nothing more is added; 0: no limit",
     },
     "MethodStats": {

@@ -58,7 +58,7 @@ def size_limit(patient: Patient) -> Finding | None:
     """Compare the size of the database with its limit, at which nothing more is added."""
     if not patient.status or not patient.status.database_limit_bytes:
         return None
-    used, limit = patient.status.database_bytes, patient.status.database_limit_bytes
+    used, limit = patient.status.database_used_bytes, patient.status.database_limit_bytes
     told = f"{size_text(used)} of {size_text(limit)}"
     fix = f"raise `max_size_mb` under [storage] in {paths.config_path()}, or delete memories: memctl stats"
     if used >= limit:

@@ -56,6 +56,10 @@ def test_room_comes_back_when_what_was_deleted_is_let_go(start_daemon: Callable[
         client.delete(*ids)
         daemon.core.clock.advance(90 * 86400)  # type: ignore[attr-defined]
         client.run_job("trim")
+        status = client.status()
+        assert (
+            status.database_used_bytes < status.database_limit_bytes < status.database_bytes
+        )  # the file keeps its size
         assert client.add("One more").outcome == "created"
 
 
