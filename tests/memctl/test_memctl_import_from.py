@@ -143,13 +143,28 @@ def test_files_of_the_same_name_of_two_projects_stay_apart(memctl: Memctl, clien
     ]
 
 
-def test_texts_that_were_stored_as_bytes_come_in(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("system", "path", "number"), [("mem0", "mem0/get_all.json", 3), ("mcp-memory", "memory.jsonl", 6)]
+)
+def test_a_byte_order_mark_is_no_part_of_json(
+    memctl: Memctl, tmp_path: Path, system: str, path: str, number: int
+) -> None:
+    (tmp_path / "marked.json").write_bytes(b"\xef\xbb\xbf" + (SAMPLES / path).read_bytes())
+    assert bring(memctl, system, tmp_path / "marked.json")["created"] == number
+
+
+def test_texts_that_were_stored_as_bytes_or_have_nul_bytes_come_in(
+    memctl: Memctl, client: Client, tmp_path: Path
+) -> None:
     shutil.copy(SAMPLES / "claude-mem.db", tmp_path)
     with sqlite3.connect(tmp_path / "claude-mem.db") as connection:
-        connection.execute("UPDATE observations SET narrative = ? WHERE type = 'bugfix'", (b"Caf\xe9 of bytes",))
+        values = (b"Caf\xe9 of bytes", "Titled\0 twice")
+        connection.execute("UPDATE observations SET narrative = ?, title = ? WHERE type = 'bugfix'", values)
     connection.close()
     assert bring(memctl, "claude-mem", tmp_path)["created"] == 4
-    assert any("Caf\ufffd of bytes" in memory.content for memory in everything(client))
+    [fix] = [memory for memory in everything(client) if memory.type == "bugfix"]
+    assert "Caf\ufffd of bytes" in fix.content
+    assert fix.summary == "Titled twice"
 
 
 def test_times_tags_titles_and_files_of_claude_mem_are_kept(memctl: Memctl, client: Client) -> None:

@@ -4,6 +4,7 @@ Each observation becomes a memory that begins with the name of its entity, each 
 knows neither times nor users: its own time stands for all, and what is known stays as it is.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
             if not line.strip():
                 continue
             seen += 1
-            entry = _entry(line)
+            entry = _entry(line.removeprefix(BOM_UTF8))
             if entry is None:
                 account.skip("lines that are cut off or no entity or relation")
                 account.notes.append(f"{file}, line {number}: not an entity or relation, left out.")

@@ -5,6 +5,7 @@ history (`history.db`) knows its text and times only and is read where it alone 
 """
 
 import sqlite3
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,7 @@ def _history(connection: sqlite3.Connection, file: Path, account: Account) -> Pa
 def _json(file: Path, account: Account) -> Payloads:
     """Read what stands beside a FAISS index, or what `get_all()` returns."""
     try:
-        found = msgspec.json.decode(file.read_bytes())
+        found = msgspec.json.decode(file.read_bytes().removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"{file} is not {WHAT}, nor JSON: {error}. Nothing was imported.") from None
     if isinstance(found, dict) and isinstance(found.get("docstore"), dict):

@@ -52,11 +52,11 @@ def record(
     **others: Any,
 ) -> Record | None:
     """Return a memory, None (and count it) when the content is none; `key` is its name in the system it comes from."""
-    text = content.replace("\0", "").strip()
+    text = _storable(content).strip()
     if not text:
         account.skip("without content")
         return None
-    if len(text.encode(errors="replace")) > MAX_CONTENT_BYTES:
+    if len(text.encode()) > MAX_CONTENT_BYTES:
         account.skip("longer than 1 MiB")
         return None
     metadata = {name: value for name, value in others.pop("metadata", {}).items() if value not in (None, "", [], {})}
@@ -64,13 +64,19 @@ def record(
         id=stable_id(account, key),
         namespace=namespace,
         type=word(type) or "fact",
-        content=text.encode(errors="replace").decode(),
+        content=text,
+        summary=_storable(others.pop("summary", "")),
         metadata=metadata,
         source=account.system,
         created_at=created_at,
         updated_at=max(created_at, created_at if updated_at is None else updated_at),
         **others,
     )
+
+
+def _storable(text: str) -> str:
+    """Return a text without NUL bytes and halves of characters, which no memory has."""
+    return text.replace("\0", "").encode(errors="replace").decode()
 
 
 def stable_id(account: Account, key: str) -> str:
@@ -87,8 +93,8 @@ def part(name: Any) -> str:
 
 def word(name: Any) -> str:
     """Return a type as a word that a memory may have."""
-    text = " ".join(str(name or "").split())
-    return text.encode(errors="replace")[:_WORD_BYTES].decode(errors="ignore")
+    text = " ".join(_storable(str(name or "")).split())
+    return text.encode()[:_WORD_BYTES].decode(errors="ignore")
 
 
 def when(value: Any, fallback: float) -> float:
