@@ -37,7 +37,7 @@ _ASSIGNED = re.compile(
 )
 _SAID = re.compile(
     rf"{_REST} (?:(?:for|of|to|on|in|für|zum|von|pour|de|du) (?:[\w'.:/-]{{1,40}} ){{0,4}}?)?"
-    r"(?:is|was|to|=|lautet|ist|est|es)(?: now| still| just)?[: ]"
+    r"(?:(?:(?:is |was )?(?:changed |set |reset ))?to|is|was|=|lautet|ist|est|es)(?: now| still| just)?[: ]"
     rf"[ \t]{{0,2}}{_VALUE}",
     re.IGNORECASE,
 )

@@ -208,7 +208,7 @@ FORMATS: tuple[Format, ...] = (
     _format(
         "bearer token",
         "bearer",
-        r"\bbearer[ \t]+[\"'`]?(?P<secret>(?=[A-Za-z._~+/-]{0,200}\d)[A-Za-z0-9._~+/-]{16,}=*)",
+        r"\bbearer:?[ \t]+[\"'`]?(?P<secret>(?=[A-Za-z._~+/-]{0,200}\d)[A-Za-z0-9._~+/-]{16,}=*)",
         "RFC 6750",
         re.IGNORECASE,
         loose=True,

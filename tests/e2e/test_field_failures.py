@@ -70,6 +70,7 @@ An upgrade left the old code running:
 Daemons were started again and again, several at once:
   daemon/test_server_process.py: test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on
   client/test_client_autostart.py: test_twenty_processes_at_once_end_up_on_one_daemon
+  systemd/test_user_manager.py: test_a_service_that_cannot_start_is_given_up_and_says_where_to_look
 Another model of the same dimension was put in place, and vectors of two models were compared:
   daemon/embedding/test_switch.py: test_a_model_of_the_same_name_that_makes_other_vectors_embeds_everything_anew
 A memory was shown to an agent, said again by it, and learned as new:

@@ -96,7 +96,11 @@ HOLDING: dict[str, list[str]] = {
     "memoryd token": _whole([f"«m|t_{MIXED}abc»"]),
     "JWT": _whole(["cookie «ey|JhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P»"]),
     "bearer token": _whole(
-        [f"Authorization: Bearer «{MIXED}»", "curl -H 'authorization: |bearer «mF_9.B5f-4.1JqM-zZ8»'"]
+        [
+            f"Authorization: Bearer «{MIXED}»",
+            f"bearer: «{MIXED}»",
+            "curl -H 'authorization: |bearer «mF_9.B5f-4.1JqM-zZ8»'",
+        ]
     ),
     "basic authorization": _whole(
         [
@@ -143,6 +147,7 @@ HOLDING: dict[str, list[str]] = {
             "Das Passwort für den Testserver lautet «q7Rt|2ZkP», bitte nicht weitergeben.",
             "mot de passe : «q7Rt|2ZkP»",
             "contraseña: «q7Rt|2ZkP»",
+            "the root password was changed to «q7Rt|2ZkP» on Monday",
         ]
     ),
     "secret": _whole(
@@ -229,6 +234,7 @@ HARMLESS: list[str] = [
     "connect(user=app, password=otherwise, token=somebody)",
     "Authorization: Basic authentication is enough; Authorization: token introspection",
     "DB_PASSWORD=required, PASSWORD=<PASSWORD>, PGPASSWORD=changeme and ?password=hidden",
+    "The password was set to expire after 90 days and reset to whatever the user likes.",
     "token_type=bearer&expires_in=3600",
     "the API key is stored in the keyring",
     "[secret: GitHub token] and password = [secret: password]",
