@@ -40,7 +40,11 @@ class Link:
             self.close()
             raise Silent(str(error)) from None
         if token := os.environ.get("MEMORYD_TOKEN") or paths.owner_token():
-            self.call("authenticate", token=token)
+            try:
+                self.call("authenticate", token=token)
+            except (Silent, Refused) as error:  # of a token that is not good now nothing is lost
+                self.close()
+                raise Silent(str(error)) from None
 
     def call(self, method: str, **fields: Any) -> dict[str, Any]:
         """Send a call and return its result; raise `Silent` or `Refused`."""

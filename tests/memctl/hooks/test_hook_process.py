@@ -238,6 +238,12 @@ def test_the_environment_and_a_token_say_where_memories_go(process: Process, age
 # The spool -----------------------------------------------------------------------------------------------------------
 
 
+def test_what_is_said_with_a_token_that_is_refused_waits(process: Process, agent: Agent, folder: Path) -> None:
+    agent.environment["MEMORYD_TOKEN"] = "revoked"
+    assert agent.hook("prompt", prompt=SAYING).out == ""
+    assert [call["turns"][0]["content"] for call in spooled(folder)] == [SAYING]
+
+
 def test_what_is_said_while_the_daemon_is_down_comes_to_it_once_with_its_time(folder: Path, agent: Agent) -> None:
     began = time.time()
     agent.hook("prompt", prompt=SAYING)
