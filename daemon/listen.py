@@ -37,7 +37,7 @@ def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
         except BlockingIOError:
             if time.monotonic() >= give_up_at:
                 os.close(descriptor)
-                raise Conflict(f"Another daemon already serves {what}.") from None
+                raise Conflict(f"Another daemon already serves {what}; `memctl doctor` says which.") from None
             time.sleep(_LOCK_PAUSE_S)
 
 

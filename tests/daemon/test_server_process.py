@@ -105,14 +105,17 @@ def test_the_socket_that_a_killed_daemon_left_is_taken_over(process: "Process") 
 
 def test_a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on(process: "Process") -> None:
     second = {**process.environment, "MEMORYD_DATA_DIR": str(process.folder / "other")}
-    assert refusal(second) == f"Another daemon already serves the socket {process.socket}."
+    assert refusal(second) == f"Another daemon already serves the socket {process.socket}; `memctl doctor` says which."
     with process.client() as client:
         assert client.status().protocol == 1
 
 
 def test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on(process: "Process") -> None:
     second = {**process.environment, "MEMORYD_SOCKET": str(process.folder / "t")}
-    assert refusal(second) == f"Another daemon already serves the data directory {process.data}."
+    assert (
+        refusal(second)
+        == f"Another daemon already serves the data directory {process.data}; `memctl doctor` says which."
+    )
     assert not (process.folder / "t").exists()
     with process.client() as client:
         assert client.status().protocol == 1

@@ -111,7 +111,7 @@ def stale_socket(patient: Patient) -> Finding | None:
         return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quoted(path)}")
     if patient.status or spawn.answers(path):
         return ok("somebody listens at it")
-    return warn(f"{path} was left by a daemon that is gone", safe=[["rm", "-f", str(path)]])
+    return warn(f"{path} was left by a daemon that is gone", safe=[["memctl", "up"]])  # it replaces it
 
 
 def load(patient: Patient) -> Finding | None:

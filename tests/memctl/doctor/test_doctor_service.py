@@ -74,13 +74,15 @@ def test_a_socket_that_others_may_use_is_made_private(doctor: Doctor, folder: Pa
     assert doctor("socket")["socket"]["message"].startswith("others may enter")
 
 
-def test_a_socket_that_a_killed_daemon_left_is_removed(doctor: Doctor, folder: Path) -> None:
+def test_a_socket_that_a_killed_daemon_left_is_taken_over(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
+    (folder / "config.toml").write_text(NO_MODEL)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(folder / "s"))
     found = doctor("stale-socket")["stale-socket"]
-    assert (found["state"], found["fix"]) == ("warn", f"rm -f {folder / 's'}")
-    mended = doctor("stale-socket", "--fix", "--yes")["stale-socket"]
-    assert (mended["mended"], mended["message"]) == (True, "nothing is left of it")
+    assert (found["state"], found["fix"]) == ("warn", "memctl up")
+    mended = doctor("daemon", "stale-socket", "--fix", "--yes")
+    assert [mended[name]["mended"] for name in ("daemon", "stale-socket")] == [True, True]
+    memctl("down")
     (folder / "s").write_text("a file")
     assert "is not a socket" in doctor("stale-socket", "--fix", "--yes")["stale-socket"]["message"]
     assert (folder / "s").exists(), "it may be anybody's"
