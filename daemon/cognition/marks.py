@@ -214,7 +214,8 @@ DOING = re.compile(
 )
 # A request that holds from now on, not for the next answer alone.
 STANDING = re.compile(
-    r"^(?:please )?(?:(?:always|never|keep (?:your|the|all)|from now on|don't|do not)\b|"
+    r"^(?:please )?(?:(?:always|never|keep (?:your|the|all)|from now on|don't|do not|"
+    r"stop (?:using|adding|writing|putting))\b|"
     r"(?:give|write|use|show|send|answer|reply|talk|speak)\b.* in (?:inches|feet|miles|metres|meters|kilomet\w+|metric|"
     r"imperial|celsius|fahrenheit|euros|dollars|pounds|UTC|markdown|british|american|english|german|french|spanish)\b)",
     re.IGNORECASE,

@@ -21,6 +21,7 @@ def kept(text: str, role: str = "user") -> list[tuple[str, str]]:
         ("Let's go with the blue theme for version 2.", "decision"),
         ("I prefer British spelling in comments.", "preference"),
         ("Please always answer in German.", "preference"),
+        ("Please stop using print for logging, use structlog 24.", "correction"),
         ("The report is due on 14 March.", "deadline"),
         ("Amounts must never be stored as floats.", "rule"),
         ("No glass bottles are allowed on the square.", "rule"),
