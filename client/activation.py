@@ -66,7 +66,8 @@ def missing() -> str:
         return "XDG_RUNTIME_DIR is not set (log in as this user rather than by su or sudo)"
     asked = systemctl("show", "--property=Version", "--value")
     if asked.returncode:
-        return f"its user manager does not answer ({(asked.stderr.strip() or 'no reason given').splitlines()[0]})"
+        reason = (asked.stderr.strip() or "no reason given").splitlines()[0]
+        return f"the user manager of systemd does not answer ({reason})"
     return ""
 
 
