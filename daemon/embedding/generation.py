@@ -77,7 +77,7 @@ class Generation:
             looked_up = vectors.places_of(connection, self.model, missing)
             self._learn(looked_up)
             found.update((row, blob) for row, _, blob in looked_up)
-        return list(found), vectors.matrix_of(list(found.values()))
+        return list(found), vectors.matrix_of(list(found.values())).reshape(len(found), self.index.dimensions)
 
     def waiting(self) -> int:
         """Return how many memories have no vector yet."""

@@ -194,7 +194,7 @@ def _same(core: Core, generation: Generation, thing: Thing, vector: Vector) -> s
     if not near:
         return None
     with core.store.reading() as connection:
-        numbers, matrix = vectors.of_rows(connection, generation.model, near)
+        numbers, matrix = generation.exact(connection, near)
         close = [number for number, cosine in zip(numbers, (matrix @ vector).tolist(), strict=True) if cosine >= floor]
         others = [row for row in rows.by_rows(connection, close).values() if row.id != thing.key]
     return next((row.id for row in others if disagreement(row.content, thing.content) is None), None)

@@ -67,6 +67,27 @@ def test_a_turn_that_rephrases_a_memory_is_dropped_and_bumps_it(core: Core, cloc
     assert problems(core) == []
 
 
+def test_a_turn_is_judged_though_the_memory_that_it_is_like_goes_meanwhile(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = add(core, "On Fridays we do not deploy the gateway.", "acme").id
+    observe(core, "We do not deploy the gateway on Fridays.", namespace="acme")
+    assert core.embedding.active is not None
+    index = type(core.embedding.active.index)
+    nearest = index.nearest
+
+    def nearest_then_gone(*asked: Any) -> Any:
+        found = nearest(*asked)
+        assert len(found.rows) == 1
+        delete(core, known)
+        return found
+
+    monkeypatch.setattr(index, "nearest", nearest_then_gone)
+    judge(core)
+    assert len(ring(core, "acme")) == 1
+    assert problems(core) == []
+
+
 def test_a_near_duplicate_that_disagrees_stays(core: Core) -> None:
     add(core, "The gateway listens on port 8080 behind the proxy of the office.")
     observe(core, "The gateway listens on port 8081 behind the proxy of the office.")
