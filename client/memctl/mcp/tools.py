@@ -1,6 +1,7 @@
 """The tools: one row each in `TOOLS`, with its function below. Few, since every description costs each agent tokens."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +41,8 @@ class Tool(NamedTuple):
 
 
 async def _save(session: Session, given: schemas.Save) -> Answer:
+    if given.expires_at and seconds(given.expires_at) <= time.time():
+        raise Invalid(f"expires_at {given.expires_at!r} is past, so nothing would be found of it.")
     call = calls.add(
         given.content,
         type=given.kind,

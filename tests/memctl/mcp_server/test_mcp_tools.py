@@ -267,6 +267,7 @@ async def test_project_names_another_namespace_and_slash_what_all_share(daemon: 
         ("memory_save", {"content": " "}, "content is empty"),
         ("memory_save", {"content": "x", "project": "a//b"}, "empty part"),
         ("memory_save", {"content": "x", "supersedes": "ffffffff"}, "No memory begins with ffffffff"),
+        ("memory_save", {"content": "x", "expires_at": "2020-01-01"}, "is past"),
         ("memory_get", {"ids": []}, ">= 1"),
         ("memory_update", {"id": "ffffffff"}, "Say what changes"),
         ("memory_update", {"id": "ffffffff", "content": "x"}, "No memory begins with ffffffff"),
