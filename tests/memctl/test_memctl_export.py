@@ -75,10 +75,10 @@ def test_an_export_again_writes_only_what_changed(memctl: Memctl, client: Client
     assert (first["written"], first["unchanged"], first["removed"]) == (4, 0, 0)
     again = memctl("export", "--markdown", str(folder), "--json").json
     assert (again["written"], again["unchanged"], again["removed"]) == (0, 4, 0)
-    one, other, *_ = everything(client)
-    client.update(one.id, content="Another text altogether")
-    client.delete(other.id)
-    client.share(everything(client)[-1].id, to="acme", move=True)
+    ids = {record.content[:13]: record.id for record in everything(client)}
+    client.update(ids["We use Valkey"], content="Another text altogether")
+    client.delete(next(id for words, id in ids.items() if words.startswith("---")))
+    client.share(next(id for words, id in ids.items() if words.startswith("Deploys")), to="acme", move=True)
     third = memctl("export", "--markdown", str(folder), "--json").json
     assert (third["written"], third["unchanged"], third["removed"]) == (2, 1, 2)
     assert len(files(folder)) == 3

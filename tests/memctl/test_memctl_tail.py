@@ -138,7 +138,12 @@ def test_tail_starts_no_daemon(memctl: Memctl, folder: Path) -> None:
 def test_tail_goes_on_after_a_restart_and_ends_with_ctrl_c(process: "Process") -> None:
     words = [sys.executable, "-m", "memoryd.client.memctl", "tail", "--json", "--kind", "created"]
     tail = subprocess.Popen(
-        words, env=dict(os.environ, **process.environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        words,
+        env=dict(os.environ, **process.environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     try:
         assert tail.stdout is not None

@@ -370,7 +370,7 @@ def tmux(folder: Path) -> Iterator[Callable[..., str]]:
 def test_top_in_a_real_terminal_follows_its_size_and_ends_with_q(process: "Process", tmux: Callable[..., str]) -> None:
     command = f"{sys.executable} -m memoryd.client.memctl top --interval 0.2"
     settings = [f"{name}={value}" for name, value in process.environment.items() if name.startswith("MEMORYD_")]
-    shell = f"env {' '.join(settings)} {command}; echo ended; sleep 60"
+    shell = f"env -u COLUMNS -u LINES {' '.join(settings)} {command}; echo ended; sleep 60"
     tmux("new-session", "-d", "-s", "t", "-x", "80", "-y", "24", shell)
 
     def shown() -> list[str]:
