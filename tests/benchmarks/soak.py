@@ -188,7 +188,10 @@ def sampled(daemon: Daemon, children: list[Any], done: Any, total: int) -> list[
             samples.append(Sample(time.monotonic() - began, done.value, *memory_mb(daemon)))
             bar.update(done.value)
             if not bar._visible and len(samples) % 60 == 0:
-                print(f"  … {samples[-1]}", file=sys.stderr, flush=True)
+                at = samples[-1]
+                print(
+                    f"  … {at.calls:,} calls, {at.rss_mb:.0f} MB after {at.seconds:.0f} s", file=sys.stderr, flush=True
+                )
             time.sleep(min(1.0, 0.05 + total / 100_000))
     samples.append(Sample(time.monotonic() - began, done.value, *memory_mb(daemon)))
     return samples
