@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
 from memoryd.client.frames import FrameReader
-from memoryd.client.protocol import Call, Connected, Progress, Subscribe, Subscribed, method_name
+from memoryd.client.protocol import DECLARED, Call, Connected, Progress, Subscribe, Subscribed, method_name
 from memoryd.daemon import access, envelope, room
 from memoryd.daemon.core.view import View
-from memoryd.daemon.dispatch import HANDLERS, Context, Route, carry_out
+from memoryd.daemon.dispatch import Context, carry_out
 from memoryd.daemon.peer import Peer, peer_of, process_name
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from memoryd.daemon.subscriptions import Subscription
@@ -184,9 +184,9 @@ class Connection(asyncio.Protocol):
         except MemorydError as error:
             self._refuse(request_id, error)
             return
-        self._begin(request_id, call, HANDLERS[type(call)])
+        self._begin(request_id, call)
 
-    def _begin(self, request_id: int, call: Call[Any], route: Route) -> None:
+    def _begin(self, request_id: int, call: Call[Any]) -> None:
         self.in_flight += 1
         self._calls += 1
         began = time.perf_counter()
@@ -195,12 +195,13 @@ class Connection(asyncio.Protocol):
         server = self._server
         follow = partial(self._follow, request_id)
         context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs, follow)
-        if route.lane == "inline":
+        lane = DECLARED[type(call)].lane
+        if lane == "inline":
             self._finished(call, began, request_id, envelope.answer(request_id, partial(carry_out, context, call)))
             return
         work = partial(self._work, request_id, call, context, began)
         try:
-            self._server.submit(route, work)
+            self._server.submit(lane, work)
         except MemorydError as error:
             self._finished(call, began, request_id, (envelope.refusal(request_id, error), True))
         self._regulate()

@@ -1,23 +1,21 @@
-"""Which function answers which call, and on which lane: an explicit table, checked when the daemon starts.
+"""Which function answers which call: an explicit table, checked when the daemon starts.
 
-Lanes: `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on worker threads, `bulk` on one
-thread of its own, so that an import never stands before a search, `control` on another one, so that a daemon whose
-workers are all busy still tells how it is.
+A method declares its lane (`@rpc`): `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on
+worker threads, `bulk` on one thread of its own, so that an import never stands before a search, `control` on another
+one, so that a daemon whose workers are all busy still answers `status`.
 """
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from memoryd.client.protocol import METHODS, Call, Connected, MethodStats, Progress, Subscribed, Welcome, method_name
-from memoryd.daemon import access
 from memoryd.daemon.core import privacy
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.view import View
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.store.caller import Caller
 
-Lane = Literal["inline", "interactive", "bulk", "control"]
 Report = Callable[[Progress], None]
 
 R = TypeVar("R")
@@ -57,25 +55,18 @@ class ServerFacts(NamedTuple):
 Handler = Callable[[Context, Any], Any]
 
 
-class Route(NamedTuple):
-    """A handler and its lane. It returns the result, or a future of it while the writer works."""
-
-    handler: Handler
-    lane: Lane
-
-
-HANDLERS: dict[type[Call[Any]], Route] = {}
+HANDLERS: dict[type[Call[Any]], Handler] = {}
 
 
 def handles(
-    method: type[Call[R]], lane: Lane = "interactive"
+    method: type[Call[R]],
 ) -> Callable[[Callable[[Context, Any], "R | Future[R]"]], Callable[[Context, Any], "R | Future[R]"]]:
     """Register the handler of a method."""
 
     def register(handler: Callable[[Context, Any], "R | Future[R]"]) -> Callable[[Context, Any], "R | Future[R]"]:
         if method in HANDLERS:
             raise RuntimeError(f"two handlers for {method_name(method)}")
-        HANDLERS[method] = Route(handler, lane)
+        HANDLERS[method] = handler
         return handler
 
     return register
@@ -84,7 +75,7 @@ def handles(
 def carry_out(context: Context, call: Call[R]) -> "R | Future[R]":
     """Hand a call to its handler without the credentials that it holds; the result tells which were taken out."""
     clean, redacted = context.core.privacy.cleaned(call)
-    result: R | Future[R] = privacy.tell(HANDLERS[type(call)].handler(context, clean), redacted)
+    result: R | Future[R] = privacy.tell(HANDLERS[type(call)](context, clean), redacted)
     return result
 
 
@@ -95,8 +86,7 @@ def perform(context: Context, call: Call[R]) -> R:
 
 
 def check() -> None:
-    """Refuse to start while a method of the contract has no handler, or nobody has said who may call it."""
+    """Refuse to start while a method of the contract has no handler."""
     missing = [method_name(method) for method in METHODS if method not in HANDLERS]
     if missing:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
-    access.check()

@@ -16,7 +16,7 @@ from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.connection import Connection, stopping
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.view import View
-from memoryd.daemon.dispatch import Context, Route, ServerFacts, perform
+from memoryd.daemon.dispatch import Context, ServerFacts, perform
 from memoryd.daemon.lanes import Lane
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.meters import Meters
@@ -121,9 +121,9 @@ class Server:
         lately = time.monotonic() - self.served_at < _CROWDED_S
         return lately or any(lane.pending() for lane in self._lanes.values())
 
-    def submit(self, route: Route, work: Callable[[], None]) -> None:
-        """Run work on its lane, which may refuse with `Busy`."""
-        self._lanes[route.lane].submit(work)
+    def submit(self, lane: str, work: Callable[[], None]) -> None:
+        """Run work on a lane, which may refuse with `Busy`."""
+        self._lanes[lane].submit(work)
 
     def _queued(self) -> dict[str, int]:
         waiting = {name: lane.pending() for name, lane in self._lanes.items()}

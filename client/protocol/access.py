@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Call, Done, Scoped
+from memoryd.client.protocol.base import Call, Done, Scoped, rpc
 
 Role = Literal["agent", "lead"]
 
@@ -14,15 +14,20 @@ class SharedMemory(Struct, kw_only=True):
     """What became of one memory: `id` is the one in the namespace shared to, `origin` the one that was named."""
 
     id: str
+    """id of the memory in the namespace shared to"""
     origin: str
+    """id of the memory that was shared"""
     outcome: Literal["copied", "moved", "merged"]
+    """what happened; `merged`: it was known there"""
 
 
 class Shared(Struct, kw_only=True):
     """What was shared, in order, and the operation that `undo` takes back."""
 
     memories: list[SharedMemory]
+    """in the order of the ids"""
     operation: int
+    """its number, for `undo`"""
 
     def __iter__(self) -> Iterator[SharedMemory]:
         return iter(self.memories)
@@ -35,38 +40,52 @@ class Identity(Struct, kw_only=True):
     """Whom a connection speaks for: a token's name, the namespace that it is bound to, its role."""
 
     name: str
+    """name of the token; empty for the owner"""
     namespace: str
+    """what it is bound to; empty for the owner"""
     role: Literal["owner", "lead", "agent"]
+    """what it may do"""
 
 
 class NewToken(Struct, kw_only=True):
     """A new token: `token` is the secret, which is shown this once and not kept."""
 
     name: str
+    """its name"""
     namespace: str
+    """what it is bound to"""
     role: Role
+    """what it may do"""
     token: str
+    """the secret, shown this once"""
 
 
 class Token(Struct):
     """A token without its secret."""
 
     name: str
+    """its name"""
     namespace: str
+    """what it is bound to"""
     role: Role
+    """what it may do"""
     created_at: float
+    """when it was made"""
     last_used_at: float | None = None
+    """when a connection last presented it, to the minute"""
 
 
 class TokenList(Struct, kw_only=True):
     """All tokens, by name."""
 
     tokens: list[Token]
+    """by name"""
 
     def __iter__(self) -> Iterator[Token]:
         return iter(self.tokens)
 
 
+@rpc("within", grows=True)
 class Share(Scoped[Shared], kw_only=True, frozen=True):
     """Share memories outward: copy them, or with `move` move them, to a namespace that encloses theirs.
 
@@ -75,29 +94,41 @@ class Share(Scoped[Shared], kw_only=True, frozen=True):
     """
 
     ids: list[str]
+    """ids or unique prefixes, at least one"""
     to: str
+    """the namespace to share to; the empty text is the root"""
     move: bool = False
+    """move them instead of copying them"""
 
 
+@rpc("anyone", reads=True, lane="inline")
 class Authenticate(Call[Identity], kw_only=True, frozen=True):
     """Bind this connection to what a token stands for, from now on. After an unknown token it may do nothing more."""
 
     token: str
+    """the secret that `add_token` returned, or the owner's"""
 
 
+@rpc("owner")
 class AddToken(Call[NewToken], kw_only=True, frozen=True):
     """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
 
     name: str
+    """what to call it in lists and to revoke it by; up to 64 characters"""
     namespace: str
+    """what it is bound to; not the root"""
     role: Role = "agent"
+    """`agent` changes what is its own; `lead` also what is shared with it"""
 
 
+@rpc("owner", reads=True)
 class ListTokens(Call[TokenList], kw_only=True, frozen=True):
     """List the tokens, without their secrets."""
 
 
+@rpc("owner")
 class RevokeToken(Call[Done], kw_only=True, frozen=True):
     """Revoke a token; connections that presented it lose access at once."""
 
     name: str
+    """name of the token"""

@@ -1,6 +1,7 @@
 """What all calls share: version and limits, the envelope, the bases of calls, plain types."""
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,6 +21,9 @@ Metadata = dict[str, Any]
 MAX_INTEGER = 2**63 - 1  # what SQLite can hold
 Line = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 Choice = Annotated[list[str], Meta(max_length=1000)]  # each value is a variable of a statement
+
+Access = Literal["anyone", "within", "outward", "owner"]
+Lane = Literal["inline", "interactive", "bulk", "control"]
 
 R = TypeVar("R")
 
@@ -49,14 +53,18 @@ class Progress(Struct, frozen=True):
     """How far a long call is: `done` of `total` units of `stage`."""
 
     stage: str
+    """what is being done"""
     done: int
+    """how much of it"""
     total: int
+    """of how much"""
 
 
 class Done(Struct, kw_only=True):
     """An order was accepted."""
 
     message: str = ""
+    """what will happen"""
 
 
 def _wire_name(class_name: str) -> str:
@@ -76,6 +84,46 @@ class Call(
     """A request for one method; `R` is its result."""
 
 
+class Rpc(NamedTuple):
+    """What a call declares of itself beside its fields.
+
+    `access`: who may call it. `anyone`: also a connection without a token where one is required; `within`: a bound
+    caller, placed in its namespace; `outward`: the same, and in an enclosing namespace, for what adds memories;
+    `owner`: the machine's user alone.
+    `reads`: it changes nothing, so a client may send it again after a broken connection.
+    `grows`: it adds to the database, so it is refused at the size limit.
+    `lane`: which thread runs its handler (see `daemon/server/lanes.py`).
+    `any_version`: answered whatever protocol version the request names.
+    """
+
+    access: Access
+    reads: bool
+    grows: bool
+    lane: Lane
+    any_version: bool
+
+
+DECLARED: "dict[type[Call[Any]], Rpc]" = {}
+C = TypeVar("C", bound=Call[Any])
+
+
+def rpc(
+    access: Access,
+    *,
+    reads: bool = False,
+    grows: bool = False,
+    lane: Lane = "interactive",
+    any_version: bool = False,
+) -> Callable[[type[C]], type[C]]:
+    """Declare the class below as a method. Its tag is the wire name; docstrings of class and fields document it."""
+
+    def declare(call: type[C]) -> type[C]:
+        DECLARED[call] = Rpc(access, reads, grows, lane, any_version)
+        return call
+
+    return declare
+
+
 Redacted = dict[str, int]  # how many credentials of which kind were taken out of what a call gave to be stored
 
 
@@ -87,7 +135,9 @@ class Scoped(Call[R], kw_only=True, frozen=True):
     """
 
     namespace: str = ""
+    """the caller's place, written `acme/api/alpha`; the root is the empty text"""
     reach: Reach | None = None
+    """what it sees from there; left out: `visible`, at the root `all`"""
 
 
 class Filtered(Scoped[R], kw_only=True, frozen=True):
@@ -98,10 +148,18 @@ class Filtered(Scoped[R], kw_only=True, frozen=True):
     """
 
     type: Choice = []
+    """only memories of one of these types"""
     source: Choice = []
+    """only memories from one of these sources"""
     tier: Annotated[list[Tier], Meta(max_length=1000)] = []
+    """only memories in one of these tiers"""
     metadata: Metadata = {}
+    """only memories whose metadata has these values; at most 64 keys (a list: contains it)"""
     after: Seconds | None = None
+    """only memories created after this time"""
     before: Seconds | None = None
+    """only memories created before this time"""
     path_prefix: str | None = None
+    """only memories that came from a file whose path begins so"""
     ids: list[str] = []
+    """only memories with one of these ids or unique prefixes"""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Filtered, Scoped
+from memoryd.client.protocol.base import Filtered, Scoped, rpc
 
 MIN_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS = 16, 100_000
 MAX_TEXTS = 1000
@@ -18,17 +18,28 @@ class ContextText(Struct, kw_only=True):
     """
 
     text: str
+    """for a prompt; empty: nothing is relevant"""
     tokens: int
+    """of the text, at most max_tokens"""
     tokenizer: str
+    """the model whose tokenizer counted, an encoding, or bytes (two to a token)"""
     ids: list[str] = []
+    """the memories in it, in order"""
     stable_chars: int = 0
+    """how many characters of its beginning stay the same from call to call"""
     omitted: int = 0
+    """relevant memories that did not fit"""
     repeated: int = 0
+    """relevant memories that the session has already"""
     degraded: list[str] = []
+    """what was left out of the search"""
     trace: str = ""
+    """id of the search for get_trace"""
     took_ms: float = 0.0
+    """time in the daemon"""
 
 
+@rpc("within")
 class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """Return the memories that matter for a task as text for a prompt, strictly within `max_tokens`.
 
@@ -41,22 +52,33 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """
 
     task: str
+    """what is to be done, in plain words"""
     max_tokens: Annotated[int, Meta(ge=MIN_CONTEXT_TOKENS, le=MAX_CONTEXT_TOKENS)] = 800
+    """the budget of the text"""
     session: str = ""
+    """the conversation that it is for; empty: none"""
     fresh: bool = False
+    """the session has lost what it was given before"""
     opening: bool = False
+    """it is the start of a session: give what matters without a task, too"""
     compact: bool = False
+    """without the frame and the sources"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
+    """the search stops then with what it has"""
 
 
 class TokenCounts(Struct, kw_only=True):
     """How many tokens each text has, in order, by `tokenizer`."""
 
     counts: list[int]
+    """tokens of each text, in order"""
     tokenizer: str
+    """the model whose tokenizer counted, an encoding, or bytes (two to a token)"""
 
 
+@rpc("within", reads=True)
 class CountTokens(Scoped[TokenCounts], kw_only=True, frozen=True):
     """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
 
     texts: Annotated[list[str], Meta(max_length=MAX_TEXTS)]
+    """at most 1000"""

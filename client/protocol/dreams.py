@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Call
+from memoryd.client.protocol.base import Call, rpc
 
 Fate = Literal["take", "repeat", "outdated"]
 DreamOutcome = Literal["written", "planned", "unchanged", "refused", "undone"]
@@ -17,11 +17,17 @@ class DreamStep(Struct, kw_only=True):
     """
 
     action: Fate
+    """what becomes of it"""
     text: str
+    """the statement"""
     source: str
+    """the file, or the id of the memory, that it is from"""
     date: str = ""
+    """its day, empty when that is not known"""
     kept: str = ""
+    """the statement that is kept for it"""
     reason: str = ""
+    """why"""
 
 
 class DreamReport(Struct, kw_only=True):
@@ -31,25 +37,39 @@ class DreamReport(Struct, kw_only=True):
     """
 
     place: str
+    """the namespace of the workspace, or the one dreamt of"""
     outcome: DreamOutcome
+    """what was done"""
     by: str = "rules"
+    """who decided: `rules` or a model, or both"""
     steps: list[DreamStep] = []
+    """what becomes of which statement"""
     passing: int = 0
+    """notes that matter for their day only"""
     path: str | None = None
+    """of MEMORY.md; null for the memories of a namespace"""
     chars_before: int = 0
+    """characters that there were"""
     chars_after: int = 0
+    """characters that there are, or would be"""
     diary: str | None = None
+    """the file that tells of it"""
     backup: str | None = None
+    """the file that holds MEMORY.md as it was"""
     operation: int | None = None
+    """number for `undo`, of memories alone"""
     problem: str = ""
+    """why nothing was changed"""
 
 
 class Dreamt(Struct, kw_only=True):
     """Dreams, one for each place."""
 
     dreams: list[DreamReport]
+    """how each of them went"""
 
 
+@rpc("owner", lane="control")
 class Dream(Call[Dreamt], kw_only=True, frozen=True):
     """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace.
 
@@ -61,8 +81,14 @@ class Dream(Call[Dreamt], kw_only=True, frozen=True):
     """
 
     place: str | None = None
+    """a workspace (its namespace, or a path inside) or a namespace; left out: all workspaces"""
     facts: bool = False
+    """the memories of the namespace, also where a workspace has that name"""
     dry_run: bool = False
+    """tell what would be done, and change nothing"""
     force: bool = False
+    """also what was dreamt of already, and where MEMORY.md loses more than half"""
     undo: bool = False
+    """put back MEMORY.md as it was before the latest dream"""
     date: str | None = None
+    """with `undo`: the latest dream of this day, YYYY-MM-DD"""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Scoped
+from memoryd.client.protocol.base import MAX_INTEGER, Scoped, rpc
 
 EventKind = Literal[
     "created",
@@ -37,25 +37,39 @@ class Event(Struct, kw_only=True):
     """
 
     kind: EventKind
+    """what happened"""
     at: float
+    """when it was told"""
     namespace: str = ""
+    """of the memory or turn"""
     id: str = ""
+    """of the memory or turn; empty for several"""
     type: str = ""
+    """of the memory; the role of a turn; how a run of a job ended; the level of a warning"""
     tier: str = ""
+    """where the memory or turn is, or was when it is gone"""
     came_from: str = ""
+    """the tier, or else the namespace, that it was in before"""
     by: str = ""
+    """the kind of the operation, as in the operation log; the job; the part of the daemon"""
     operation: int | None = None
+    """its number, for `undo`"""
     text: str = ""
+    """the beginning of the content; the path of an indexed file; what there is to say"""
     count: int = 1
+    """how many memories, turns or parts of a file it stands for, or events that were left out"""
 
 
 class Subscribed(Struct, kw_only=True):
     """How a subscription ended: how many events were sent and how many left out."""
 
     events: int
+    """how many were sent"""
     missed: int
+    """how many were left out"""
 
 
+@rpc("within", reads=True, lane="control")
 class Subscribe(Scoped[Subscribed], kw_only=True, frozen=True):
     """Follow what happens to the memories within reach, from now on.
 
@@ -67,4 +81,6 @@ class Subscribe(Scoped[Subscribed], kw_only=True, frozen=True):
     """
 
     kinds: Annotated[list[EventKind], Meta(max_length=len(EVENT_KINDS))] = []
+    """only events of these kinds; empty: all"""
     limit: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
+    """end after so many events; left out: never"""

@@ -4,12 +4,13 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from memoryd.client.protocol.base import Scoped
+from memoryd.client.protocol.base import Scoped, rpc
 from memoryd.client.protocol.memories import Changed
 
 MAX_NOTE_CHARS = 500
 
 
+@rpc("within")
 class Feedback(Scoped[Changed], kw_only=True, frozen=True):
     """Say whether a memory was useful, and why.
 
@@ -18,6 +19,10 @@ class Feedback(Scoped[Changed], kw_only=True, frozen=True):
     """
 
     id: str
+    """id or unique prefix"""
     useful: bool
+    """whether it was of use"""
     note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
+    """why, at most 500 characters"""
     allow_secrets: bool = False
+    """store likely credentials as they are"""

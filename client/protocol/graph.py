@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Fraction, Limit, Scoped
+from memoryd.client.protocol.base import MAX_INTEGER, Fraction, Limit, Scoped, rpc
 from memoryd.client.protocol.jobs import PlannedStep
 
 NodeKind = Literal["cluster", "concept"]
@@ -21,22 +21,34 @@ class Node(Struct, kw_only=True):
     """
 
     id: int
+    """its number; never given again"""
     namespace: str
+    """of all its members"""
     kind: NodeKind
+    """`concept` stands for clusters"""
     label: str
+    """the most distinctive terms of its members, the beginning of the only one, or a model's words"""
     size: int
+    """members; of a concept: clusters"""
     topic: int | None = None
+    """number of its topic"""
     created_at: float
+    """when it was made"""
     updated_at: float
+    """when its members changed last"""
     named_by: str = "rules"
+    """the language model that gave the label, or `rules`"""
 
 
 class NodePage(Struct, kw_only=True):
     """Nodes in the order asked for, how many match in all, and how many memories still wait for a node."""
 
     nodes: list[Node]
+    """in the order asked for"""
     total: int
+    """how many match in all"""
     waiting: int = 0
+    """memories of L2 within reach that have no node yet"""
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
@@ -53,17 +65,24 @@ class Edge(Struct, kw_only=True):
     """
 
     origin: int
+    """number of a node; of a `co_occurs` edge the smaller one"""
     target: int
+    """number of a node"""
     kind: EdgeKind
+    """what it tells"""
     weight: float
+    """how strong it is"""
 
 
 class EdgePage(Struct, kw_only=True):
     """Edges, the heaviest first, how many there are in all, and (number, label) of their nodes."""
 
     edges: list[Edge]
+    """the heaviest first"""
     total: int
+    """how many match in all"""
     labels: list[tuple[int, str]] = []
+    """number and label of each node in `edges`"""
 
     def __iter__(self) -> Iterator[Edge]:
         return iter(self.edges)
@@ -76,9 +95,13 @@ class NodeMember(Struct, kw_only=True):
     """A memory in a node: the beginning of its text, its cosine to the centroid."""
 
     id: str
+    """the memory's id"""
     preview: str
+    """the beginning of its text"""
     created_at: float
+    """when it was created"""
     similarity: float | None = None
+    """cosine to the node's centroid; null: not known now"""
 
 
 class Neighbour(Struct, kw_only=True):
@@ -88,35 +111,50 @@ class Neighbour(Struct, kw_only=True):
     """
 
     node: int
+    """its number"""
     label: str
+    """its label"""
     relation: Literal["co_occurs", "derived_from", "abstracted_from", "derived", "abstraction", "similar"]
+    """how it is related"""
     weight: float
+    """how strongly"""
 
 
 class NodeDetail(Struct, kw_only=True):
     """One node with its members, nearest to the centroid first, and its neighbours, heaviest first in each relation."""
 
     node: Node
+    """the node"""
     topic: str = ""
+    """label of its topic; empty: it has none"""
     members: list[NodeMember] = []
+    """nearest to the centroid first"""
     neighbours: list[Neighbour] = []
+    """by relation, the heaviest first"""
 
 
 class Topic(Struct, kw_only=True):
     """A community of nodes of one namespace."""
 
     id: int
+    """its number; kept while most of its nodes stay together"""
     namespace: str
+    """of all its nodes"""
     label: str
+    """the most distinctive terms of its memories"""
     nodes: int
+    """how many nodes it has"""
     memories: int
+    """how many members these have"""
 
 
 class TopicList(Struct, kw_only=True):
     """Topics, the largest first; `alone` counts the nodes that belong to none."""
 
     topics: list[Topic]
+    """the largest first"""
     alone: int = 0
+    """nodes within reach that belong to no topic"""
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self.topics)
@@ -129,27 +167,38 @@ class GraphChange(Struct, kw_only=True):
     """What was done to the graph, or with `dry_run` would be: how often what, and the first 1000 of `total` steps."""
 
     dry_run: bool
+    """nothing was changed"""
     counts: dict[str, int] = {}
+    """what was done how often, by action; `skipped`: it held no more"""
     total: int = 0
+    """how many steps there are"""
     steps: list[PlannedStep] = []
+    """the first 1000 of them"""
 
 
 class ExportedNode(Struct, kw_only=True):
     """A node with the beginnings of its members' texts and its most similar nodes (number, cosine)."""
 
     node: Node
+    """the node"""
     members: list[str] = []
+    """the beginnings of its members' texts"""
     similar: list[tuple[int, float]] = []
+    """the most similar nodes of its namespace: number, cosine"""
 
 
 class GraphPart(Struct, kw_only=True):
     """One part of an export: nodes by rising number, the edges that begin at them; `next` is null at the end."""
 
     nodes: list[ExportedNode]
+    """by rising number"""
     edges: list[Edge] = []
+    """those that begin at them, with both ends within reach"""
     next: int | None = None
+    """what to give as `after` for the next part; null: this was the last"""
 
 
+@rpc("within", reads=True)
 class GraphNodes(Scoped[NodePage], kw_only=True, frozen=True):
     """List the nodes of the graph, the largest first unless `sort` says otherwise.
 
@@ -157,32 +206,47 @@ class GraphNodes(Scoped[NodePage], kw_only=True, frozen=True):
     """
 
     query: str = ""
+    """only nodes whose label, or a memory in them, has all of these words"""
     topic: Number | None = None
+    """only nodes of this topic"""
     kind: NodeKind | None = None
+    """only nodes of this kind"""
     sort: NodeSort = "size"
+    """`size` and `updated`: largest and latest first"""
     limit: Limit = 20
+    """how many at most"""
     offset: Number = 0
+    """how many to leave out first"""
 
 
+@rpc("within", reads=True)
 class GraphEdges(Scoped[EdgePage], kw_only=True, frozen=True):
     """List the edges between nodes within reach, the heaviest first."""
 
     kind: EdgeKind | None = None
+    """only edges of this kind"""
     node: Number | None = None
+    """only edges from or to this node"""
     limit: Limit = 20
+    """how many at most"""
     offset: Number = 0
+    """how many to leave out first"""
 
 
+@rpc("within", reads=True)
 class GraphNode(Scoped[NodeDetail], kw_only=True, frozen=True):
     """Show one node: its members, its topic, its neighbours."""
 
     node: Number
+    """its number"""
 
 
+@rpc("within", reads=True)
 class GraphTopics(Scoped[TopicList], kw_only=True, frozen=True):
     """List the topics: communities of nodes that are alike or were retrieved together."""
 
 
+@rpc("owner", lane="bulk")
 class GraphDedupe(Scoped[GraphChange], kw_only=True, frozen=True):
     """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own.
 
@@ -190,22 +254,30 @@ class GraphDedupe(Scoped[GraphChange], kw_only=True, frozen=True):
     """
 
     threshold: Fraction | None = None
+    """cosine of centroids from which nodes are merged; null: the model's own"""
     dry_run: bool = False
+    """plan and change nothing"""
 
 
+@rpc("owner", lane="bulk")
 class GraphAbstract(Scoped[GraphChange], kw_only=True, frozen=True):
     """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
 
     threshold: Fraction | None = None
+    """cosine from which clusters belong to one concept; null: the model's own"""
     dry_run: bool = False
+    """plan and change nothing"""
 
 
+@rpc("owner", lane="bulk")
 class GraphRegroup(Scoped[GraphChange], kw_only=True, frozen=True):
     """Find the topics anew; a topic keeps its number as long as most of its nodes stay together."""
 
     dry_run: bool = False
+    """plan and change nothing"""
 
 
+@rpc("within", reads=True, lane="bulk")
 class GraphExport(Scoped[GraphPart], kw_only=True, frozen=True):
     """Return a part of the graph within reach: the nodes with numbers above `after`, in order.
 
@@ -213,5 +285,8 @@ class GraphExport(Scoped[GraphPart], kw_only=True, frozen=True):
     """
 
     after: Number = 0
+    """only nodes with larger numbers; 0 at first, then `next` of the reply"""
     limit: Limit = 500
+    """nodes in one reply at most"""
     preview: Annotated[int, Meta(ge=0, le=200)] = 80
+    """characters of each member's text; 0: no members"""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Call, Limit
+from memoryd.client.protocol.base import Call, Limit, rpc
 
 RunBy = Literal["hand", "scheduler"]
 Outcome = Literal["planned", "running", "done", "failed", "interrupted"]
@@ -14,17 +14,24 @@ class PlannedStep(Struct, kw_only=True):
     """One thing that a job would do: to which memory, node or file, and why. `preview` is the beginning of its text."""
 
     action: str
+    """a verb"""
     target: str
+    """id of a memory or turn, or a name"""
     reason: str
+    """why"""
     preview: str = ""
+    """the beginning of its text"""
 
 
 class SkippedStep(Struct, kw_only=True):
     """A step of a plan that was not carried out, because what it rests on changed after the plan was made."""
 
     action: str
+    """a verb"""
     target: str
+    """id of a memory or turn"""
     reason: str
+    """why it was left out"""
 
 
 class JobRun(Struct, kw_only=True):
@@ -36,53 +43,82 @@ class JobRun(Struct, kw_only=True):
     """
 
     job: str
+    """the job's name"""
     outcome: Outcome
+    """how it ended"""
     by: RunBy
+    """who asked for it"""
     started_at: float
+    """when it began"""
     took_ms: float
+    """how long it took"""
     run: int | None = None
+    """its number in the history; null: a dry run"""
     counts: dict[str, int] = {}
+    """what was done how often; of a dry run: what would be"""
     operation: int | None = None
+    """the number for `undo`; null when no memory was changed"""
     error: str = ""
+    """why it was interrupted or failed"""
     plan: str | None = None
+    """of a dry run: the id under which the plan is kept for a while"""
     total: int = 0
+    """steps that were gone through; of a dry run: steps of the plan"""
     more: bool = False
+    """of a dry run: there is more to do than the plan holds"""
     steps: list[PlannedStep] = []
+    """of a dry run: from `offset` on, at most `limit`"""
     skipped: list[SkippedStep] = []
+    """steps of the plan that were left out, at most 1000"""
     next_run_at: float | None = None
+    """when the job is due next"""
 
 
 class Job(Struct, kw_only=True):
     """A job and its state; `next_run_at` is null while it runs only by hand."""
 
     name: str
+    """its name"""
     about: str
+    """what it does"""
     state: Literal["waiting", "running", "queued", "paused", "quarantined", "off"]
+    """`queued`: it waits for another job's run; `off`: it runs only when asked to"""
     every_s: float
+    """seconds between runs"""
     deadline_s: float
+    """seconds after which a run is interrupted"""
     failures: int = 0
+    """runs that failed, in a row"""
     last_run_at: float | None = None
+    """when the latest run began"""
     next_run_at: float | None = None
+    """when it is due; null: only when asked to"""
     last: JobRun | None = None
+    """how the latest run went; null: there was none"""
 
 
 class JobList(Struct, kw_only=True):
     """All jobs; `at` is the daemon's time."""
 
     jobs: list[Job]
+    """all jobs"""
     at: float
+    """the daemon's time"""
 
 
 class JobRuns(Struct, kw_only=True):
     """Runs, the latest first."""
 
     runs: list[JobRun]
+    """the latest first"""
 
 
+@rpc("owner", reads=True, lane="control")
 class Jobs(Call[JobList], kw_only=True, frozen=True):
     """List the background jobs with their states, intervals and latest runs."""
 
 
+@rpc("owner", lane="control")
 class RunJob(Call[JobRun], kw_only=True, frozen=True):
     """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` carries out such a plan.
 
@@ -91,27 +127,40 @@ class RunJob(Call[JobRun], kw_only=True, frozen=True):
     """
 
     name: str
+    """the job's name"""
     dry_run: bool = False
+    """make the plan, or show the one of `plan`, and change nothing"""
     plan: str | None = None
+    """id of a plan to carry out"""
     offset: Annotated[int, Meta(ge=0)] = 0
+    """of a dry run: steps to leave out of the reply"""
     limit: Limit = 1000
+    """of a dry run: steps in the reply at most"""
     by: RunBy = "hand"
+    """`scheduler` is refused with `conflict` while the job is paused or not due; `next_run_at` in the details"""
 
 
+@rpc("owner", lane="control")
 class PauseJob(Call[Job], kw_only=True, frozen=True):
     """Keep a job from running by itself, also after a restart; a run under way is interrupted."""
 
     name: str
+    """the job's name"""
 
 
+@rpc("owner", lane="control")
 class ResumeJob(Call[Job], kw_only=True, frozen=True):
     """Let a job run by itself again after a pause or after too many failures."""
 
     name: str
+    """the job's name"""
 
 
+@rpc("owner", reads=True)
 class JobHistory(Call[JobRuns], kw_only=True, frozen=True):
     """Tell how the runs of a job, or of all jobs, went."""
 
     name: str | None = None
+    """only runs of this job"""
     limit: Limit = 20
+    """how many at most"""

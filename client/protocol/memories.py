@@ -18,6 +18,7 @@ from memoryd.client.protocol.base import (
     Seconds,
     Sort,
     Tier,
+    rpc,
 )
 
 
@@ -26,10 +27,15 @@ class Vote(Struct, kw_only=True):
     digests. `useful` is null for one that only cited it."""
 
     by: str
+    """`token NAME`, or the namespace of a caller without a token"""
     useful: bool | None = None
+    """what it said; null: it only cited the memory"""
     note: str = ""
+    """why"""
     at: float
+    """when it last said or cited it"""
     cited: list[str] = []
+    """digests of its sessions that cited the memory; two count"""
 
 
 class Usefulness(Struct, kw_only=True):
@@ -39,45 +45,75 @@ class Usefulness(Struct, kw_only=True):
     """
 
     factor: float
+    """of the score, 0.85 to 1.15"""
     useful: int = 0
+    """callers who found it useful"""
     useless: int = 0
+    """callers who did not"""
     cited: int = 0
+    """sessions that cited it, two of a caller at most"""
     notes: list[str] = []
+    """the latest reasons"""
 
 
 class Memory(Struct, kw_only=True):
     """One remembered item."""
 
     id: str
+    """32 hex digits"""
     namespace: str
+    """where it lies"""
     type: str
+    """what it is"""
     content: str
+    """the text"""
     summary: str = ""
+    """a shorter text, or empty"""
     metadata: Metadata = {}
+    """the JSON object"""
     importance: float = 0.5
+    """0 to 1"""
     source: str = "manual"
+    """how it came in"""
     tier: Tier = "L1"
+    """where in the hierarchy it is"""
     created_at: float
+    """when it came about"""
     updated_at: float
+    """when it was last changed"""
     last_accessed_at: float | None = None
+    """when it was last among the hits"""
     access_count: int = 0
+    """how often it was among the hits"""
     expires_at: float | None = None
+    """when it leaves search"""
     pinned: bool = False
+    """never decays, never expires"""
     superseded_by: str | None = None
+    """id of the memory that replaces it in results"""
     path: str | None = None
+    """the file it came from"""
     start_line: int | None = None
+    """its first line there"""
     end_line: int | None = None
+    """its last line there"""
     contradicts: list[str] = []
+    """ids of near-duplicates that disagree with it"""
     links: list[str] = []
+    """files that this part of a file links to, as paths or `name (not found)`; told by `get` alone"""
     linked_from: list[str] = []
+    """files that link to the file it came from; told by `get` alone"""
     usefulness: Usefulness | None = None
+    """what feedback comes to; null: nobody has given any"""
 
 
 class Page(Struct, kw_only=True):
     """Memories in the order asked for, and how many match in all."""
 
     memories: list[Memory]
+    """in the order asked for"""
     total: int
+    """how many match in all"""
 
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.memories)
@@ -93,22 +129,34 @@ class Added(Struct, kw_only=True):
     """Outcome of an add: durable and searchable. `embedded` is false while its vector waits in the queue."""
 
     id: str
+    """id of the new memory or of the one it was merged into"""
     outcome: Literal["created", "merged"]
+    """what happened"""
     embedded: bool
+    """false while its vector waits in the queue; words find it at once"""
     similarity: float | None = None
+    """cosine with the nearest one above the threshold"""
     contradicts: list[str] = []
+    """ids of near-duplicates that disagree with it"""
     operation: int
+    """its number, for `undo`"""
     redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
 
 
 class AddedMany(Struct, kw_only=True):
     """Outcome of `add_many`: one `Added` per memory, in order. One call is one operation."""
 
     results: list[Added]
+    """one per memory, in order"""
     created: int
+    """how many are new"""
     merged: int
+    """how many were merged"""
     operations: list[int]
+    """its number, for `undo`, as a list of one"""
     redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
 
     def __iter__(self) -> Iterator[Added]:
         return iter(self.results)
@@ -121,32 +169,44 @@ class Changed(Struct, kw_only=True):
     """A memory after its change, and the operation that `undo` takes back."""
 
     memory: Memory
+    """the memory after the change"""
     operation: int
+    """its number, for `undo`"""
     redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
 
 
 class Deleted(Struct, kw_only=True):
     """Ids of the deleted memories, and the operation that `undo` takes back."""
 
     ids: list[str]
+    """full ids of what was deleted"""
     operation: int
+    """its number, for `undo`"""
 
 
 class Change(Struct, kw_only=True):
     """One entry of a memory's history: `changed` maps a field to its `[old, new]` values."""
 
     operation: int
+    """number of the operation"""
     kind: str
+    """what was called: `add`, `update`, `delete`, `undo` …"""
     action: Action
+    """what that did to this memory"""
     at: float
+    """when"""
     changed: dict[str, tuple[Any, Any]] = {}
+    """field → [old value, new value]"""
 
 
 class Changes(Struct, kw_only=True):
     """The history of one memory, oldest first."""
 
     id: str
+    """id of the memory"""
     changes: list[Change]
+    """oldest first"""
 
     def __iter__(self) -> Iterator[Change]:
         return iter(self.changes)
@@ -156,17 +216,24 @@ class Operation(Struct, kw_only=True):
     """One entry of the operation log."""
 
     id: int
+    """its number"""
     kind: str
+    """what was called"""
     at: float
+    """when"""
     namespace: str
+    """the caller's place"""
     memories: int
+    """how many it touched"""
     undone_by: int | None = None
+    """number of the undo, null while it is in effect"""
 
 
 class OperationLog(Struct, kw_only=True):
     """Operations, newest first."""
 
     operations: list[Operation]
+    """newest first"""
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self.operations)
@@ -176,8 +243,11 @@ class Undone(Struct, kw_only=True):
     """What an undo did; it is an operation itself, so undoing `operation` does the change again."""
 
     undone: int
+    """number of the operation that was taken back"""
     operation: int
+    """number of the undo itself"""
     ids: list[str]
+    """the memories it touched"""
 
 
 class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -189,22 +259,38 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     """
 
     content: str
+    """the text, at most 1 MiB of UTF-8"""
     type: str = "fact"
+    """a free word for what it is"""
     summary: str = ""
+    """a shorter text"""
     metadata: Metadata = {}
+    """any JSON object: at most 64 KiB, 16 levels; no binary data, no NaN"""
     importance: Fraction = 0.5
+    """how much it matters"""
     source: str = "manual"
+    """how it came in"""
     created_at: Seconds | None = None
+    """when it came about; left out: now"""
     expires_at: Seconds | None = None
+    """when it leaves search; left out: never"""
     pinned: bool = False
+    """never decays and never expires"""
     supersedes: str | None = None
+    """id of a memory that it replaces in results"""
     id: str | None = None
+    """32 lower-case hex digits, for imports; left out: a random one"""
     neighbours: list[str] = []
+    """the turns before and after it in a conversation"""
     path: str | None = None
+    """the file that it came from: relative or absolute, at most 4096 bytes"""
     start_line: Line | None = None
+    """where it begins in that file, counted from 1"""
     end_line: Line | None = None
+    """where it ends there"""
 
 
+@rpc("outward", grows=True)
 class Add(Scoped[Added], kw_only=True, frozen=True):
     """Remember one thing. Durable and searchable when it returns.
 
@@ -214,79 +300,120 @@ class Add(Scoped[Added], kw_only=True, frozen=True):
     """
 
     memory: NewMemory
+    """what to remember"""
     dedup: bool = True
+    """look for a duplicate first"""
     dedup_threshold: Fraction | None = None
+    """cosine above which texts are compared; left out: the model's own"""
     allow_secrets: bool = False
+    """store likely credentials as they are"""
 
 
+@rpc("outward", grows=True, lane="bulk")
 class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
     """Remember many things in one transaction: all or nothing. Sends progress while it embeds."""
 
     memories: list[NewMemory]
+    """what to remember, in order"""
     dedup: bool = True
+    """look for duplicates first"""
     dedup_threshold: Fraction | None = None
+    """cosine above which texts are compared; left out: the model's own"""
     allow_secrets: bool = False
+    """store likely credentials as they are"""
 
 
+@rpc("within", reads=True, lane="inline")
 class Get(Scoped[Memory], kw_only=True, frozen=True):
     """Read one memory by id or unique prefix of 4 or more digits."""
 
     id: str
+    """id or unique prefix of 4 or more digits"""
 
 
+@rpc("within", reads=True)
 class List(Filtered[Page], kw_only=True, frozen=True):
     """List memories by filter, newest first unless `sort` says otherwise. Superseded and expired ones on request."""
 
     sort: Sort = "created"
+    """the order"""
     ascending: bool = False
+    """smallest or oldest first"""
     limit: Limit = 20
+    """how many at most"""
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
+    """how many to skip"""
     all_states: bool = False
+    """superseded and expired ones too"""
 
 
+@rpc("within", grows=True)
 class Update(Scoped[Changed], kw_only=True, frozen=True):
     """Change the given fields of one memory. `metadata` is merged key by key (null removes a key) unless replaced."""
 
     id: str
+    """id or unique prefix"""
     content: str | UnsetType = UNSET
+    """new text; it is embedded again"""
     type: str | UnsetType = UNSET
+    """new type"""
     summary: str | UnsetType = UNSET
+    """new summary"""
     metadata: Metadata | UnsetType = UNSET
+    """merged key by key; null removes a key"""
     replace_metadata: bool = False
+    """`metadata` replaces all there is"""
     importance: Fraction | UnsetType = UNSET
+    """new importance"""
     expires_at: Seconds | UnsetType | None = UNSET
+    """new expiry; null: never"""
     pinned: bool | UnsetType = UNSET
+    """pin or unpin"""
     allow_secrets: bool = False
+    """store likely credentials as they are"""
 
 
+@rpc("within")
 class Tag(Scoped[Changed], kw_only=True, frozen=True):
     """Add words to a memory's `tags` list and set metadata values."""
 
     id: str
+    """id or unique prefix"""
     tags: list[str] = []
+    """words to add to the list `tags` in the metadata"""
     values: Metadata = {}
+    """metadata keys to set"""
     allow_secrets: bool = False
+    """store likely credentials as they are"""
 
 
+@rpc("within")
 class Delete(Scoped[Deleted], kw_only=True, frozen=True):
     """Delete memories by id or unique prefix: all or none. `undo` brings them back."""
 
     ids: list[str]
+    """ids or unique prefixes, at least one"""
 
 
+@rpc("within", reads=True)
 class History(Scoped[Changes], kw_only=True, frozen=True):
     """Every change of one memory, also of a deleted one."""
 
     id: str
+    """id or unique prefix, also of a deleted memory"""
 
 
+@rpc("within", reads=True)
 class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
     """The latest operations, newest first: what `undo` can take back."""
 
     limit: Limit = 20
+    """how many at most"""
 
 
+@rpc("within")
 class Undo(Scoped[Undone], kw_only=True, frozen=True):
     """Take back one operation as a whole; without a number the latest that was not undone yet."""
 
     operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
+    """its number; left out: the latest that is in effect"""

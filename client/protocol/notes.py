@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Call, Line, Redacted, Scoped
+from memoryd.client.protocol.base import Call, Line, Redacted, Scoped, rpc
 
 Standing = Literal["missing", "extra", "changed"]
 
@@ -14,21 +14,32 @@ class Remembered(Struct, kw_only=True):
     """Where a note was written. `id` is the memory that holds it, null when it is gone from the file again already."""
 
     path: str
+    """the file, absolute"""
     start_line: int
+    """the note's first line there"""
     end_line: int
+    """its last line"""
     namespace: str
+    """of the file's memories"""
     id: str | None
+    """the memory that holds it"""
     redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
 
 
 class RemovedLines(Struct, kw_only=True):
     """Lines that were taken out of a file: `text` is what stood there, line ends included."""
 
     id: str
+    """the memory that held them"""
     path: str
+    """the file"""
     start_line: int
+    """where they stood, the first"""
     end_line: int
+    """the last; a blank line that would be left over goes too"""
     text: str
+    """what stood there"""
 
 
 class Forgotten(Struct, kw_only=True):
@@ -36,35 +47,50 @@ class Forgotten(Struct, kw_only=True):
     back."""
 
     removed: list[RemovedLines]
+    """what was taken out of files"""
     deleted: list[str] = []
+    """ids of memories of no file, which were deleted"""
     operation: int | None = None
+    """the deletion that `undo` takes back; null: nothing was deleted"""
     dry_run: bool = False
+    """nothing was changed"""
 
 
 class ChunkDifference(Struct, kw_only=True):
     """A part of a file that only the file (`in_file`) or only the index has; `preview` is the beginning of its text."""
 
     in_file: bool
+    """only the file has it, else only the index"""
     start_line: int
+    """its first line"""
     end_line: int
+    """its last line"""
     preview: str
+    """the beginning of its text"""
 
 
 class FileDifference(Struct, kw_only=True):
     """A file that is `missing` in the index, `extra` there (there is no such file), or `changed` since it was read."""
 
     workspace: str
+    """namespace of the workspace"""
     path: str
+    """the file, absolute"""
     standing: Standing
+    """how it stands"""
     chunks: list[ChunkDifference] = []
+    """what differs, by line; at most 100; none: equal chunks stand another number of times"""
 
 
 class Differences(Struct, kw_only=True):
     """Where files and index differ; none: they are equal. `total` counts the files, of which the first are listed."""
 
     files: list[FileDifference]
+    """by path; at most 1000"""
     total: int
+    """how many files differ"""
     compared: int
+    """how many were compared"""
 
     def __iter__(self) -> Iterator[FileDifference]:
         return iter(self.files)
@@ -73,6 +99,7 @@ class Differences(Struct, kw_only=True):
         return len(self.files)
 
 
+@rpc("within", grows=True)
 class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     """Write a note into a file of a workspace; it can be found when this returns.
 
@@ -82,11 +109,16 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     """
 
     text: str
+    """the note, as Markdown; several lines stay together"""
     workspace: str
+    """its namespace or an absolute path inside it"""
     file: str = "today"
+    """the file that it goes to"""
     allow_secrets: bool = False
+    """store likely credentials as they are"""
 
 
+@rpc("within")
 class Forget(Scoped[Forgotten], kw_only=True, frozen=True):
     """Forget memories: of a file its lines are taken out, any other memory is deleted.
 
@@ -96,13 +128,20 @@ class Forget(Scoped[Forgotten], kw_only=True, frozen=True):
     """
 
     ids: list[str]
+    """ids or unique prefixes"""
     text: str | None = None
+    """take out only the list item or line that holds it"""
     start_line: Line | None = None
+    """take out only lines from this one on, counted in the file"""
     end_line: Line | None = None
+    """to this one; left out: `start_line` alone"""
     dry_run: bool = False
+    """only tell what would be taken out"""
 
 
+@rpc("owner", reads=True, lane="control")
 class DiffWorkspaces(Call[Differences], kw_only=True, frozen=True):
     """Compare the index with the files of a workspace, or of all, and change neither. Sends progress."""
 
     workspace: str | None = None
+    """its namespace or an absolute path inside it; left out: all"""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Filtered, Fraction, Limit, R, Reach, Scoped
+from memoryd.client.protocol.base import Filtered, Fraction, Limit, R, Reach, Scoped, rpc
 from memoryd.client.protocol.memories import Memory
 
 ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
@@ -18,17 +18,24 @@ class Hit(Memory, kw_only=True):
     """
 
     score: float
+    """0 to 1, as ranked"""
     similarity: float | None = None
+    """cosine with the query, if the vectors found it"""
     bm25: float | None = None
+    """full-text score, if the words found it"""
 
 
 class Hits(Struct, kw_only=True):
     """Results of a search, best first. `degraded` names what was left out (`vector`, `fulltext`)."""
 
     hits: list[Hit]
+    """best first"""
     degraded: list[str] = []
+    """what was left out: `vector`, `fulltext`, `deadline`"""
     trace: str = ""
+    """id of the kept trace, for `get_trace`"""
     took_ms: float = 0.0
+    """time in the daemon"""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -44,10 +51,15 @@ class StageTrace(Struct, kw_only=True):
     """One stage of a retrieval: its time, how many candidates entered and left, what it decided."""
 
     name: str
+    """name of the stage"""
     took_ms: float
+    """its time"""
     entered: int
+    """candidates before it"""
     left: int
+    """candidates after it"""
     notes: dict[str, Any] = {}
+    """what it decided"""
 
 
 class CandidateTrace(Struct, kw_only=True):
@@ -57,52 +69,84 @@ class CandidateTrace(Struct, kw_only=True):
     """
 
     id: str
+    """id of the memory"""
     preview: str
+    """the beginning of its text"""
     similarity: float | None = None
+    """cosine with the query"""
     bm25: float | None = None
+    """full-text score"""
     score: float | None = None
+    """as ranked"""
     usefulness: float = 1.0
+    """the factor of its score that feedback gives"""
     tier: str = ""
+    """where the memory is kept"""
     origins: list[str] = []
+    """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`"""
     lost: str = ""
+    """`stage: reason`, empty for a hit"""
 
 
 class Trace(Struct, kw_only=True):
     """A kept retrieval: the query, its parameters, each stage and each candidate."""
 
     id: str
+    """its id"""
     query: str
+    """what was looked for"""
     at: float
+    """when"""
     namespace: str
+    """the caller's place"""
     reach: Reach
+    """what it saw from there"""
     model: str | None
+    """the embedding model, null without one"""
     stages: list[StageTrace]
+    """in order"""
     candidates: list[CandidateTrace]
+    """best first"""
     degraded: list[str] = []
+    """what was left out"""
     took_ms: float = 0.0
+    """time in the daemon"""
 
 
 class Explanation(Struct, kw_only=True):
     """The hits of a search together with its whole trace."""
 
     hits: list[Hit]
+    """best first"""
     trace: Trace
+    """how they were found"""
 
 
 class Why(Struct, kw_only=True):
     """Why a memory is or is not among the hits of a query: the stage that lost it and the reason."""
 
     id: str
+    """full id of the memory"""
     found: bool
+    """whether it is among the hits"""
     rank: int | None = None
+    """its place among the hits, from 1"""
     stage: str = ""
+    """the stage that lost it"""
     reason: str = ""
+    """why"""
     similarity: float | None = None
+    """cosine with the query"""
     similarity_rank: int | None = None
+    """its place among all by cosine"""
     bm25: float | None = None
+    """full-text score"""
     bm25_rank: int | None = None
+    """its place among all by words"""
     score: float | None = None
+    """after fusion"""
     last_hit_score: float | None = None
+    """what the last hit had"""
 
 
 class Query(Filtered[R], kw_only=True, frozen=True):
@@ -118,36 +162,56 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     """
 
     query: str
+    """what to look for, in plain words"""
     limit: Limit = 10
+    """how many hits at most"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
+    """stop then with the best finished answer; `degraded` says what was left out"""
     fusion: Literal["weighted", "rrf"] | None = None
+    """how words and meaning are combined; left out: as the daemon is configured"""
     vector_weight: Fraction | None = None
+    """share of the cosine in a `weighted` score; left out: as the daemon is configured"""
     min_score: Fraction | None = None
+    """leave out hits with a lower score"""
     min_similarity: Annotated[float, Meta(ge=-1.0, le=1.0)] | None = None
+    """leave out hits with a lower cosine"""
     candidate_multiplier: Annotated[int, Meta(ge=1, le=100)] | None = None
+    """candidates per arm = this x `limit`, at least 50"""
     profile: ProfileName = "default"
+    """a named set of parameters"""
     half_life_days: Annotated[float, Meta(gt=0.0)] | None = None
+    """the score is halved after so many days; left out, age does not count"""
     mmr_lambda: Fraction = 1.0
+    """below 1 variety counts: that times the score, less the rest times the likeness to better hits"""
     graph: bool = True
+    """also what was often retrieved together with the best hits"""
     session: str = ""
+    """the conversation that the hits are for"""
     touch: bool = True
+    """count an access of each hit"""
 
 
+@rpc("within", reads=True)
 class Search(Query[Hits], kw_only=True, frozen=True):
     """Find memories by meaning and by words, best first."""
 
 
+@rpc("within", reads=True)
 class Explain(Query[Explanation], kw_only=True, frozen=True):
     """Run a search and return its whole trace with the hits."""
 
 
+@rpc("within", reads=True)
 class WhyNot(Query[Why], kw_only=True, frozen=True):
     """Say why the memory `id` is or is not among the hits of a search, naming the stage that lost it."""
 
     id: str
+    """id or unique prefix of the memory in question"""
 
 
+@rpc("within", reads=True)
 class GetTrace(Scoped[Trace], kw_only=True, frozen=True):
     """Return the kept trace of an earlier search; without an id the latest one."""
 
     id: str | None = None
+    """id or prefix of the trace; left out: the latest"""

@@ -4,72 +4,109 @@ from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Call, Done, Progress
+from memoryd.client.protocol.base import Call, Done, Progress, rpc
 
 
 class ModelState(Struct, kw_only=True):
     """The embedder: `state` is missing, fetching, loading, ready or failed; `reembedding` while models are swapped."""
 
     name: str
+    """the model"""
     state: Literal["missing", "fetching", "loading", "ready", "failed"]
+    """how it is"""
     dimensions: int | None = None
+    """length of its vectors, once ready"""
     error: str = ""
+    """why it is missing or failed"""
     attempts: int = 0
+    """failed attempts to load it"""
     reembedding: Progress | None = None
+    """how far the change to another model is"""
 
 
 class Status(Struct, kw_only=True):
     """Health of the daemon."""
 
     version: str
+    """of the daemon"""
     protocol: int
+    """version of the protocol it speaks"""
     pid: int
+    """its process"""
     uptime_s: float
+    """how long it runs"""
     socket: str
+    """where it listens"""
     data_dir: str
+    """where the database lies"""
     memories: int
+    """how many there are"""
     pending_embeddings: int
+    """how many wait for a vector"""
     model: ModelState
+    """the embedding model"""
     degraded: list[str] = []
+    """what does not work now: `vector` while there is no model"""
     connections: int = 0
+    """open connections"""
     queued: dict[str, int] = {}
+    """calls under way or waiting, per lane; writes waiting"""
     rss_bytes: int = 0
+    """resident memory"""
     index_bytes: int = 0
+    """of that the vector index"""
     database_bytes: int = 0
+    """size of the database file and its log"""
     database_limit_bytes: int = 0
+    """`max_size_mb` of [storage]; at it nothing more is added; 0: no limit"""
     database_used_bytes: int = 0
+    """what the limit is compared with: pages of the file that are in use, not empty ones"""
 
 
 class Verification(Struct, kw_only=True):
     """Result of a check of the store: `problems` is empty when all is well."""
 
     memories: int
+    """how many there are"""
     pending_embeddings: int
+    """how many wait for a vector"""
     problems: list[str] = []
+    """what is wrong; empty: nothing"""
     repaired: list[str] = []
+    """what was rebuilt"""
 
 
 class BackedUp(Struct, kw_only=True):
     """A copy that was made and checked: what it holds, and which older copies went for it."""
 
     path: str
+    """the copy"""
     size_bytes: int
+    """its size"""
     memories: int
+    """how many memories it holds"""
     operations: int
+    """the number of the latest operation that it holds"""
     took_ms: float
+    """how long it took, the check included"""
     removed: list[str] = []
+    """older copies that were deleted for it"""
 
 
+@rpc("anyone", reads=True, lane="control", any_version=True)
 class GetStatus(Call[Status], kw_only=True, frozen=True, tag="status"):
     """Health of the daemon: model, queue of embeddings, connections, memory use."""
 
 
+@rpc("owner")
 class UseModel(Call[Done], kw_only=True, frozen=True):
     """Switch to another installed embedding model. Memories are re-embedded in the background, search goes on."""
 
     name: str
+    """name of an installed model"""
 
 
+@rpc("owner", lane="bulk")
 class Verify(Call[Verification], kw_only=True, frozen=True):
     """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows.
 
@@ -77,8 +114,10 @@ class Verify(Call[Verification], kw_only=True, frozen=True):
     """
 
     repair: bool = False
+    """rebuild what is derived"""
 
 
+@rpc("owner", lane="bulk")
 class Backup(Call[BackedUp], kw_only=True, frozen=True):
     """Copy the whole database to one file while it is in use, and check it: it holds all that was acknowledged before.
 
@@ -87,12 +126,15 @@ class Backup(Call[BackedUp], kw_only=True, frozen=True):
     """
 
     path: str = ""
+    """an absolute path of a new file or of a folder; empty: `backups` beside the database"""
 
 
+@rpc("owner", lane="inline", any_version=True)
 class Shutdown(Call[Done], kw_only=True, frozen=True):
     """Finish the calls under way, write everything down and end the daemon."""
 
 
+@rpc("owner", lane="inline", any_version=True)
 class Restart(Call[Done], kw_only=True, frozen=True):
     """Finish the calls under way and start again from what is installed now, on the same socket: nobody is refused."""
 
@@ -101,11 +143,16 @@ class Welcome(Struct, kw_only=True):
     """Which daemon answers; `installed` is the version on disk where it runs from, which an upgrade made newer."""
 
     version: str
+    """version of memoryd that answers"""
     protocol: int
+    """version of the protocol"""
     installed: str
+    """version that a daemon started now would have"""
     restarting: bool = False
+    """it gives way to that one now"""
 
 
+@rpc("anyone", reads=True, lane="inline", any_version=True)
 class Hello(Call[Welcome], kw_only=True, frozen=True):
     """Say which version the client is of, ahead of its first call.
 
@@ -114,3 +161,4 @@ class Hello(Call[Welcome], kw_only=True, frozen=True):
     """
 
     version: str
+    """the client's version, like 0.2.0"""

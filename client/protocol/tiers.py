@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Limit, Redacted, Scoped, Seconds
+from memoryd.client.protocol.base import MAX_INTEGER, Limit, Redacted, Scoped, Seconds, rpc
 from memoryd.client.protocol.memories import NewMemory
 
 MAX_TURNS = 500
@@ -15,9 +15,13 @@ class NewTurn(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omi
     """One message of a conversation. `id` and `created_at` serve imports and repeated sending."""
 
     role: str
+    """who said it: user, assistant …"""
     content: str
+    """the text, at most 1 MiB of UTF-8"""
     created_at: Seconds | None = None
+    """when it was said; left out: now"""
     id: str | None = None
+    """32 lower-case hex digits, for imports and repeated sending; left out: a random one"""
 
 
 TurnList = Annotated[list[NewTurn], Meta(max_length=MAX_TURNS)]
@@ -27,18 +31,26 @@ class ObservedTurn(Struct, kw_only=True):
     """What became of one turn: `accepted` into L0 as `id`, or `skipped` for a reason; `same_as` is what it repeats."""
 
     outcome: Literal["accepted", "skipped"]
+    """what became of it"""
     id: str | None = None
+    """its id in L0, and later the memory's; null: it was skipped and brought none"""
     reason: str = ""
+    """why it was skipped; empty: it was not"""
     same_as: str | None = None
+    """id of the memory or turn that it repeats"""
 
 
 class Observed(Struct, kw_only=True):
     """Outcome of an observe, turn by turn in order. What was accepted is on disk."""
 
     turns: list[ObservedTurn]
+    """in the order of the call"""
     accepted: int
+    """how many are in L0"""
     skipped: int
+    """how many were not kept"""
     redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
 
     def __iter__(self) -> Iterator[ObservedTurn]:
         return iter(self.turns)
@@ -56,22 +68,34 @@ class Turn(Struct, kw_only=True):
     """One turn in L0. `judged` is false while its importance is still the first guess."""
 
     id: str
+    """32 hex digits; a promoted turn keeps it"""
     namespace: str
+    """where it was observed"""
     session: str
+    """the conversation's name; empty: none was given"""
     role: str
+    """who said it"""
     content: str
+    """the text"""
     importance: float
+    """0 to 1; from a limit on (0.5) it becomes a memory when it leaves L0"""
     judged: bool
+    """false: the importance is the first guess"""
     source: str
+    """`conversation`, or `recall` for what a search brought up"""
     created_at: float
+    """when it was said"""
 
 
 class ActiveTurns(Struct, kw_only=True):
     """Turns of L0, newest first; `ring` is how many a namespace holds at most."""
 
     turns: list[Turn]
+    """newest first"""
     total: int
+    """how many there are"""
     ring: int
+    """how many L0 holds of each namespace"""
 
     def __iter__(self) -> Iterator[Turn]:
         return iter(self.turns)
@@ -84,17 +108,24 @@ class SkippedTurn(Struct, kw_only=True):
     """A turn that was not kept: the beginning of its text, and why."""
 
     namespace: str
+    """where it was observed"""
     session: str
+    """the conversation's name"""
     role: str
+    """who said it"""
     content: str
+    """the beginning of the text"""
     reason: str
+    """why it was not kept"""
     at: float
+    """when it was said"""
 
 
 class SkippedTurns(Struct, kw_only=True):
     """Turns that were not kept, newest first."""
 
     turns: list[SkippedTurn]
+    """newest first"""
 
     def __iter__(self) -> Iterator[SkippedTurn]:
         return iter(self.turns)
@@ -107,19 +138,28 @@ class TierState(Struct, kw_only=True):
     """One tier: what it holds on disk, what of it is in RAM, its limit per namespace (0: none)."""
 
     name: Literal["L0", "hot", "L1", "L2", "documents"]
+    """the tier"""
     count: int
+    """how many turns or memories it has within reach"""
     ram_bytes: int
+    """about how much of them is in RAM"""
     limit: int = 0
+    """how many of each namespace it holds at most; 0: no limit"""
     oldest_at: float | None = None
+    """creation time of the oldest"""
     newest_at: float | None = None
+    """creation time of the newest"""
 
 
 class NamespaceTiers(Struct, kw_only=True):
     """How many a namespace has in each tier, and its account of turns: what came in and where it went."""
 
     namespace: str
+    """the namespace"""
     tiers: dict[str, int]
+    """how many it has in each tier"""
     flows: dict[str, int] = {}
+    """its account of turns"""
 
 
 class TierReport(Struct, kw_only=True):
@@ -129,37 +169,58 @@ class TierReport(Struct, kw_only=True):
     """
 
     tiers: list[TierState]
+    """from the most recent to the registry"""
     namespaces: list[NamespaceTiers]
+    """the fullest first"""
     flows: dict[str, int]
+    """turns that went each way, over all namespaces: `observed`, `skipped: …`, `dropped: …`, `gone: …`"""
     waiting: dict[str, int] = {}
+    """turns and memories that wait for a judgement, by job: rate, compare, condense"""
     heard: dict[str, int] = {}
+    """turns that wait for their conversation to rest, by what is made of it: `extract` (facts), `summary`"""
     nodes: int = 0
+    """nodes of the graph of L2"""
 
 
 class Consolidated(Struct, kw_only=True):
     """What a consolidation did, or with `dry_run` would do. `undo` of `operation` takes the moves back."""
 
     dry_run: bool
+    """nothing was changed"""
     judged: int
+    """judgements made"""
     promoted: int
+    """turns that became memories"""
     dropped: int
+    """turns that did not matter enough"""
     moved: int
+    """memories that went from L1 to L2 as they are"""
     paired: int
+    """questions that went with their answers, two turns as one memory"""
     clustered: dict[str, int] = {}
+    """what was done to the graph; empty: nothing, or a run was under way"""
     operation: int | None = None
+    """number of the operation; null: nothing moved"""
     took_ms: float = 0.0
+    """milliseconds in the daemon"""
 
 
 class Seeded(Struct, kw_only=True):
     """Outcome of a seed: turns taken into L0 and on, memories created or merged."""
 
     turns: int
+    """turns taken in"""
     created: int
+    """memories created"""
     merged: int
+    """memories merged into others"""
     skipped: int = 0
+    """turns that are there already"""
     redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
 
 
+@rpc("outward", grows=True)
 class Observe(Scoped[Observed], kw_only=True, frozen=True):
     """Take note of turns of a conversation. Waits for no model; what is accepted is on disk when it returns.
 
@@ -168,28 +229,39 @@ class Observe(Scoped[Observed], kw_only=True, frozen=True):
     """
 
     turns: TurnList
+    """in the order in which they were said, at most 500"""
     session: str = ""
+    """the conversation's name"""
     allow_secrets: bool = False
+    """store likely credentials as they are"""
 
 
+@rpc("within", reads=True)
 class Turns(Scoped[ActiveTurns], kw_only=True, frozen=True):
     """List the turns in L0, newest first."""
 
     session: str | None = None
+    """only turns of this conversation"""
     limit: Limit = 100
+    """how many at most"""
 
 
+@rpc("within", reads=True)
 class Skipped(Scoped[SkippedTurns], kw_only=True, frozen=True):
     """List turns that were not kept, newest first, each with the reason."""
 
     limit: Limit = 100
+    """how many at most"""
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
+    """how many to skip"""
 
 
+@rpc("within", reads=True)
 class Tiers(Scoped[TierReport], kw_only=True, frozen=True):
     """Tell what each tier holds, and how many turns went which way."""
 
 
+@rpc("owner", lane="bulk")
 class Consolidate(Scoped[Consolidated], kw_only=True, frozen=True):
     """Judge, promote, move to the registry and cluster everything within reach now, whatever its age.
 
@@ -197,12 +269,18 @@ class Consolidate(Scoped[Consolidated], kw_only=True, frozen=True):
     """
 
     dry_run: bool = False
+    """only count what would be done"""
 
 
+@rpc("owner", grows=True, lane="bulk")
 class Seed(Scoped[Seeded], kw_only=True, frozen=True):
     """Take in many turns or memories at once, without the gate. Sends progress; each portion is durable by itself."""
 
     turns: TurnList = []
+    """turns of one conversation, in order, at most 500"""
     memories: Annotated[list[NewMemory], Meta(max_length=10_000)] = []
+    """memories to add"""
     session: str = ""
+    """the conversation's name"""
     allow_secrets: bool = False
+    """store likely credentials as they are"""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Call, Filtered, Limit, Redacted
+from memoryd.client.protocol.base import MAX_INTEGER, Call, Filtered, Limit, Redacted, rpc
 from memoryd.client.protocol.memories import Memory, Vote
 
 MAX_RECORDS = 10_000  # of one call
@@ -15,9 +15,13 @@ class Link(Struct, kw_only=True):
     """A link between two memories, for example `contradicts` or `shared_from`."""
 
     origin: str
+    """the memory that it starts from"""
     target: str
+    """the memory that it leads to"""
     kind: str
+    """what it says"""
     created_at: float
+    """when it was made"""
 
 
 class Record(Memory, kw_only=True):
@@ -28,9 +32,13 @@ class Record(Memory, kw_only=True):
     """
 
     neighbours: str = ""
+    """texts before and after it, searched lightly"""
     turns: int = 0
+    """how many observed turns it is made of; 0: it was added"""
     relations: list[Link] = []
+    """links to and from other memories"""
     votes: list[Vote] = []
+    """the feedback, one vote of each caller; a bound caller is shown its own"""
 
 
 class Exported(Struct, kw_only=True):
@@ -41,9 +49,13 @@ class Exported(Struct, kw_only=True):
     """
 
     records: list[Record]
+    """by rising id"""
     next: str | None
+    """to be given as `after_id`; null: this was the last portion"""
     total: int
+    """memories of the whole export"""
     left_out: dict[str, int] = {}
+    """how many `documents` and turns in `L0` are within reach and not exported"""
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
@@ -57,22 +69,34 @@ class Imported(Struct, kw_only=True):
     stored ones are as new or newer; `skipped` counts chunks of files. Without a change there is no operation."""
 
     created: int = 0
+    """were not there"""
     replaced: int = 0
+    """were there in another state"""
     unchanged: int = 0
+    """were there as they are"""
     kept: list[str] = []
+    """ids of those that were left as they are stored"""
     skipped: int = 0
+    """chunks of files: they come from the files"""
     operation: int | None = None
+    """what `undo` takes back; null: nothing was changed"""
     dry_run: bool = False
+    """nothing was changed"""
     redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
 
 
+@rpc("within", reads=True, lane="bulk")
 class ExportMemories(Filtered[Exported], kw_only=True, frozen=True):
     """Read memories with all that is stored of them, also superseded and expired ones, portion by portion."""
 
     after_id: str = ""
+    """only memories with larger ids; empty at first, then `next` of the reply"""
     limit: Limit = 500
+    """memories in one reply at most; fewer where they are large"""
 
 
+@rpc("owner", grows=True, lane="bulk")
 class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     """Put memories back exactly as they are given, id and times included: all of them or none, in one transaction.
 
@@ -82,7 +106,12 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     """
 
     records: Annotated[list[Record], Meta(max_length=MAX_RECORDS)]
+    """the memories, at most 10,000 and 16 MiB"""
     overwrite: bool = False
+    """what is imported wins, also over what was changed later"""
     dry_run: bool = False
+    """only tell what would be done"""
     operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
+    """an import to go on with; left out: a new one"""
     allow_secrets: bool = False
+    """store likely credentials as they are"""

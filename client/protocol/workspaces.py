@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Call, Done
+from memoryd.client.protocol.base import Call, Done, rpc
 
 MAX_GLOBS = 64
 Watching = Literal["inotify", "scanning", "gone", "off"]
@@ -16,18 +16,26 @@ class Workspace(Struct, kw_only=True):
     """A folder of Markdown files. `root` is absolute, with symlinks resolved; `globs` are relative to it."""
 
     namespace: str
+    """where its chunks lie"""
     root: str
+    """the folder, symlinks resolved"""
     globs: list[str]
+    """patterns of its files, relative to it"""
     created_at: float
+    """when it was added"""
     files: int = 0
+    """files in the index"""
     chunks: int = 0
+    """their chunks"""
     watching: Watching = "off"
+    """how the daemon hears of changes"""
 
 
 class WorkspaceList(Struct, kw_only=True):
     """All workspaces, by namespace."""
 
     workspaces: list[Workspace]
+    """by namespace"""
 
     def __iter__(self) -> Iterator[Workspace]:
         return iter(self.workspaces)
@@ -40,7 +48,9 @@ class FileProblem(Struct, kw_only=True):
     """Why nothing, or not all, of a file or folder is indexed; `path` is relative to the root."""
 
     path: str
+    """relative to the root"""
     problem: str
+    """a sentence that says why nothing, or not all of it, is indexed"""
 
 
 class WorkspaceStatus(Struct, kw_only=True):
@@ -52,40 +62,61 @@ class WorkspaceStatus(Struct, kw_only=True):
     """
 
     workspace: Workspace
+    """the workspace"""
     pending_embeddings: int
+    """chunks that wait for a vector; words find them already"""
     problems: list[FileProblem] = []
+    """files and folders of which nothing, or not all, is indexed"""
     reason: str = ""
+    """why it is watched as it is; empty: as usual"""
     since: float | None = None
+    """since when it is watched so"""
     watches: int = 0
+    """watches of inotify in use: one per folder"""
     indexing: int | None = None
+    """files that a pass under way has still to read; null: none is under way"""
     indexed_at: float | None = None
+    """when a file was last read"""
     scanned_at: float | None = None
+    """when all files were last looked at, since the start of the daemon"""
 
 
 class IndexedWorkspace(Struct, kw_only=True):
     """What bringing the index of one workspace up to date did; `problem` says why it could not be."""
 
     namespace: str
+    """of the workspace"""
     scanned: int = 0
+    """files looked at"""
     read: int = 0
+    """files read, because they looked changed"""
     indexed: int = 0
+    """files that were new or changed"""
     unchanged: int = 0
+    """files that are as they were"""
     removed: int = 0
+    """files that are not there any more"""
     chunks_new: int = 0
+    """chunks that are new or changed"""
     chunks_kept: int = 0
+    """chunks of changed files that are as they were"""
     seconds: float = 0.0
+    """how long it took"""
     problem: str = ""
+    """why it could not be done; empty: it was"""
 
 
 class Indexed(Struct, kw_only=True):
     """What bringing the index up to date did, workspace by workspace."""
 
     workspaces: list[IndexedWorkspace]
+    """one entry each"""
 
     def __iter__(self) -> Iterator[IndexedWorkspace]:
         return iter(self.workspaces)
 
 
+@rpc("owner", grows=True)
 class AddWorkspace(Call[Workspace], kw_only=True, frozen=True):
     """Make a folder a workspace: it is watched from now on, and indexed in the background.
 
@@ -93,26 +124,35 @@ class AddWorkspace(Call[Workspace], kw_only=True, frozen=True):
     """
 
     path: str
+    """an absolute path of a folder; symlinks are resolved"""
     namespace: str | None = None
+    """where its chunks lie; left out: the folder's name"""
     globs: Annotated[list[Glob], Meta(max_length=MAX_GLOBS)] = []
+    """patterns of its files, relative to it; left out: `MEMORY.md` and `memory/**/*.md`"""
 
 
+@rpc("owner", lane="bulk")
 class RemoveWorkspace(Call[Done], kw_only=True, frozen=True):
     """Forget a workspace and what is indexed of it. Its files stay as they are."""
 
     workspace: str
+    """its namespace, or an absolute path inside it"""
 
 
+@rpc("owner", reads=True)
 class Workspaces(Call[WorkspaceList], kw_only=True, frozen=True):
     """List the workspaces."""
 
 
+@rpc("owner", reads=True)
 class GetWorkspace(Call[WorkspaceStatus], kw_only=True, frozen=True):
     """Tell how a workspace is: what is indexed, what is not and why, how it is watched."""
 
     workspace: str
+    """its namespace, or an absolute path inside it"""
 
 
+@rpc("owner", grows=True, lane="control")
 class IndexWorkspace(Call[Indexed], kw_only=True, frozen=True):
     """Bring the index of a workspace, or of all, up to date with the files. Sends progress.
 
@@ -120,4 +160,6 @@ class IndexWorkspace(Call[Indexed], kw_only=True, frozen=True):
     """
 
     workspace: str | None = None
+    """its namespace, or an absolute path inside it; left out: all"""
     force: bool = False
+    """read all files, also those whose size and time are as they were"""

@@ -26,7 +26,7 @@ def share(context: Context, call: Share) -> "Future[Shared]":
     return sharing.share(context.core, call, context.caller)
 
 
-@handles(Authenticate, lane="inline")
+@handles(Authenticate)
 def authenticate(context: Context, call: Authenticate) -> Identity:
     """Bind the connection; whoever presents a wrong token is nobody, not whom the connection spoke for before."""
     try:

@@ -22,7 +22,7 @@ from memoryd.daemon.dispatch import Context, handles
 from memoryd.daemon.process import rss_bytes
 
 
-@handles(GetStatus, lane="control")
+@handles(GetStatus)
 def status(context: Context, call: GetStatus) -> Status:
     """Tell the daemon's health; a bound caller is told nothing that depends on what it does not see."""
     core, server = context.core, context.server
@@ -75,21 +75,21 @@ def use_model(context: Context, call: UseModel) -> Done:
     return Done(message=f"switching to {call.name}")
 
 
-@handles(Shutdown, lane="inline")
+@handles(Shutdown)
 def shutdown(context: Context, call: Shutdown) -> Done:
     """End the daemon after the calls under way."""
     context.server.stop()
     return Done(message="stopping")
 
 
-@handles(Restart, lane="inline")
+@handles(Restart)
 def restart(context: Context, call: Restart) -> Done:
     """Start again on the same socket after the calls under way."""
     context.server.restart()
     return Done(message="restarting")
 
 
-@handles(Hello, lane="inline")
+@handles(Hello)
 def hello(context: Context, call: Hello) -> Welcome:
     """Greet a client, which may be the first one of a newer version."""
     return context.server.welcome(call.version)

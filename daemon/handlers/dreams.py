@@ -8,7 +8,7 @@ from memoryd.daemon.lifecycle import dream_job
 from memoryd.daemon.lifecycle.dreaming import Terms
 
 
-@handles(Dream, lane="control")
+@handles(Dream)
 def dream(context: Context, call: Dream) -> "Future[Dreamt]":
     """Begin to dream; the lane is free again at once."""
     core = context.core

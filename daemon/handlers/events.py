@@ -7,7 +7,7 @@ from memoryd.daemon.core.view import View
 from memoryd.daemon.dispatch import Context, handles
 
 
-@handles(Subscribe, lane="control")
+@handles(Subscribe)
 def subscribe(context: Context, call: Subscribe) -> "Future[Subscribed]":
     """Follow events; the lane is free again at once."""
     return context.follow(View(context.core, call, context.caller), call.limit)

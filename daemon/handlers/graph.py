@@ -45,25 +45,25 @@ def graph_topics(context: Context, call: GraphTopics) -> TopicList:
     return graph.topics(context.core, call)
 
 
-@handles(GraphDedupe, lane="bulk")
+@handles(GraphDedupe)
 def graph_dedupe(context: Context, call: GraphDedupe) -> GraphChange:
     """Merge nodes that are alike."""
     return clustering_calls.dedupe(context.core, call)
 
 
-@handles(GraphAbstract, lane="bulk")
+@handles(GraphAbstract)
 def graph_abstract(context: Context, call: GraphAbstract) -> GraphChange:
     """Make concept nodes."""
     return clustering_calls.abstract(context.core, call)
 
 
-@handles(GraphRegroup, lane="bulk")
+@handles(GraphRegroup)
 def graph_regroup(context: Context, call: GraphRegroup) -> GraphChange:
     """Find the topics anew."""
     return clustering_calls.regroup(context.core, call)
 
 
-@handles(GraphExport, lane="bulk")
+@handles(GraphExport)
 def graph_export(context: Context, call: GraphExport) -> GraphPart:
     """Return a part of the graph."""
     return graph.export(context.core, call)

@@ -6,25 +6,25 @@ from memoryd.client.protocol import Job, JobHistory, JobList, JobRun, JobRuns, J
 from memoryd.daemon.dispatch import Context, handles
 
 
-@handles(Jobs, lane="control")
+@handles(Jobs)
 def jobs(context: Context, call: Jobs) -> JobList:
     """List the jobs."""
     return context.jobs.list()
 
 
-@handles(RunJob, lane="control")
+@handles(RunJob)
 def run_job(context: Context, call: RunJob) -> "Future[JobRun]":
     """Queue a run; the lane is free again at once."""
     return context.jobs.run(call, context.report)
 
 
-@handles(PauseJob, lane="control")
+@handles(PauseJob)
 def pause_job(context: Context, call: PauseJob) -> "Future[Job]":
     """Pause a job."""
     return context.jobs.pause(call.name)
 
 
-@handles(ResumeJob, lane="control")
+@handles(ResumeJob)
 def resume_job(context: Context, call: ResumeJob) -> "Future[Job]":
     """Resume a job."""
     return context.jobs.resume(call.name)

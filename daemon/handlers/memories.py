@@ -41,7 +41,7 @@ def add(context: Context, call: Add) -> "Future[Added]":
     return adding.add(context.core, call, context.caller)
 
 
-@handles(AddMany, lane="bulk")
+@handles(AddMany)
 def add_many(context: Context, call: AddMany) -> "Future[AddedMany]":
     """Check all, embed all in small portions with progress, then write all."""
     namespaces.check(call.namespace)
@@ -61,7 +61,7 @@ def add_many(context: Context, call: AddMany) -> "Future[AddedMany]":
     return adding.add_many(context.core, call, embedded, context.caller)
 
 
-@handles(Get, lane="inline")
+@handles(Get)
 def get(context: Context, call: Get) -> Memory:
     """Read one memory."""
     return reading.get(context.core, call)

@@ -19,7 +19,7 @@ def forget(context: Context, call: Forget) -> Forgotten:
     return writing.forget(context.core, call, context.caller)
 
 
-@handles(DiffWorkspaces, lane="control")
+@handles(DiffWorkspaces)
 def diff_workspaces(context: Context, call: DiffWorkspaces) -> "Future[Differences]":
     """Begin to compare; the lane is free again at once."""
     core = context.core

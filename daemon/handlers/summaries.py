@@ -7,7 +7,7 @@ from memoryd.daemon.dispatch import Context, handles
 from memoryd.daemon.lifecycle import running_summary
 
 
-@handles(Summarize, lane="bulk")
+@handles(Summarize)
 def summarize(context: Context, call: Summarize) -> "Future[Summarized]":
     """Sum up the older part of a conversation."""
     core = context.core

@@ -48,7 +48,7 @@ def tiers(context: Context, call: Tiers) -> TierReport:
     return reporting.tiers(context.core, call, context.caller)
 
 
-@handles(Consolidate, lane="bulk")
+@handles(Consolidate)
 def consolidate(context: Context, call: Consolidate) -> Consolidated:
     """Move everything on."""
 
@@ -61,7 +61,7 @@ def consolidate(context: Context, call: Consolidate) -> Consolidated:
     return consolidating.consolidate(context.core, call, Tools(context.report, cluster))
 
 
-@handles(Seed, lane="bulk")
+@handles(Seed)
 def seed(context: Context, call: Seed) -> Seeded:
     """Take in many at once."""
     return seeding.seed(context.core, call, context.report, context.caller)

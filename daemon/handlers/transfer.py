@@ -8,14 +8,14 @@ from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.dispatch import Context, handles
 
 
-@handles(ExportMemories, lane="bulk")
+@handles(ExportMemories)
 def export(context: Context, call: ExportMemories) -> Exported:
     """Read one portion of an export."""
     check_metadata(call.metadata)
     return transfer.export(context.core, call, context.caller)
 
 
-@handles(ImportMemories, lane="bulk")
+@handles(ImportMemories)
 def import_(context: Context, call: ImportMemories) -> "Future[Imported]":
     """Put memories back."""
     return transfer.import_(context.core, call)

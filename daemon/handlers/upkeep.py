@@ -15,7 +15,7 @@ from memoryd.daemon.store.copies import Copy
 _TELL_EVERY_S = 0.1
 
 
-@handles(Verify, lane="bulk")
+@handles(Verify)
 def verify(context: Context, call: Verify) -> Verification:
     """Check the store; rebuild what is derived if asked to."""
     core = context.core
@@ -45,7 +45,7 @@ def verify(context: Context, call: Verify) -> Verification:
     )
 
 
-@handles(Backup, lane="bulk")
+@handles(Backup)
 def backup(context: Context, call: Backup) -> BackedUp:
     """Copy the database to a file and check the copy; the oldest copies in the usual folder go."""
     core = context.core

@@ -25,7 +25,7 @@ def add_workspace(context: Context, call: AddWorkspace) -> Workspace:
     return reporting.shown(context.core, registry.add(context.core, call.path, call.namespace, call.globs))
 
 
-@handles(RemoveWorkspace, lane="bulk")
+@handles(RemoveWorkspace)
 def remove_workspace(context: Context, call: RemoveWorkspace) -> Done:
     """Remove a workspace with what is indexed of it."""
 
@@ -49,7 +49,7 @@ def get_workspace(context: Context, call: GetWorkspace) -> WorkspaceStatus:
     return reporting.status(context.core, registry.find(context.core, call.workspace))
 
 
-@handles(IndexWorkspace, lane="control")
+@handles(IndexWorkspace)
 def index_workspace(context: Context, call: IndexWorkspace) -> "Future[Indexed]":
     """Begin to bring workspaces up to date; the lane is free again at once."""
     core = context.core

@@ -1,17 +1,18 @@
 """Write PROTOCOL.md from the contract: python tests/contract/protocol_document.py > PROTOCOL.md"""
 
+import ast
+import functools
 from collections.abc import Iterator
-from inspect import get_annotations
+from inspect import get_annotations, getsource
+from itertools import pairwise
 from typing import Any
 
 import msgspec
-from meanings import MEANINGS
 from msgspec import inspect as types
 
 from memoryd.client import errors, protocol
 from memoryd.client.exchange import encode_call
 from memoryd.client.frames import frame
-from memoryd.daemon import access
 
 BASES = (protocol.Scoped, protocol.Filtered, protocol.Query)
 
@@ -132,7 +133,7 @@ def _method(call: type[protocol.Call[Any]]) -> Iterator[str]:
     if _own(call):
         yield _table(call, calls=True)
     reads = "A read. " if call in protocol.READS else ""
-    reads += {"owner": "The owner's. ", "anyone": "Needs no token. "}.get(access.RULES[call], "")
+    reads += {"owner": "The owner's. ", "anyone": "Needs no token. "}.get(protocol.DECLARED[call].access, "")
     yield f"{reads}Result: [`{result.__name__}`](#{result.__name__.lower()}).\n"
 
 
@@ -191,7 +192,23 @@ def _table(struct: type[Any], calls: bool) -> str:
 
 
 def _meaning(struct: type[Any], field: Any) -> str:
-    return MEANINGS[struct.__name__][field.name]
+    return field_meanings(struct)[field.name]
+
+
+@functools.cache
+def field_meanings(struct: type[Any]) -> dict[str, str]:
+    """Return what the docstring below each field of a struct says."""
+    [declaration] = ast.parse(getsource(struct)).body
+    assert isinstance(declaration, ast.ClassDef)
+    return {
+        field.target.id: " ".join(text.split())
+        for field, below in pairwise(declaration.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(text := below.value.value, str)
+    }
 
 
 def _default(field: Any) -> str:

@@ -12,41 +12,12 @@ import pytest
 from memoryd.client import calls, errors, protocol
 from memoryd.client.aio import AsyncClient
 from memoryd.client.errors import ERRORS, MemorydError
-from memoryd.client.protocol import METHODS, READS, Call, method_name, result_type
+from memoryd.client.protocol import DECLARED, METHODS, READS, Call, method_name, result_type
 from memoryd.client.sync import Client
 from memoryd.daemon import config, dispatch
 from memoryd.daemon.dispatch import HANDLERS
 
 SOURCES = Path(protocol.__file__).resolve().parent.parent
-
-WRITES = {"add", "add_many", "update", "tag", "delete", "undo", "use_model", "verify", "shutdown"} | {
-    "restart",
-    "share",
-    "feedback",
-    "add_token",
-    "revoke_token",
-    "observe",
-    "end_session",
-    "reset_session",
-    "complete_task",
-    "consolidate",
-    "seed",
-    "graph_dedupe",
-    "get_context",
-    "graph_abstract",
-    "graph_regroup",
-    "run_job",
-    "pause_job",
-    "resume_job",
-    "import_memories",
-    "backup",
-    "remember",
-    "forget",
-    "dream",
-    "add_workspace",
-    "remove_workspace",
-    "index_workspace",
-}
 
 
 def test_every_method_has_its_own_docstring() -> None:
@@ -68,13 +39,14 @@ def test_a_second_handler_for_a_method_is_refused() -> None:
         dispatch.handles(protocol.Search)(lambda context, call: None)
 
 
-def test_every_call_class_is_in_the_table_of_methods() -> None:
-    declared = {
+def test_every_call_class_is_declared() -> None:
+    classes = {
         value
         for value in vars(protocol).values()
         if isinstance(value, type) and issubclass(value, Call) and not getattr(value, "__parameters__", ())
     }
-    assert declared == set(METHODS)
+    undeclared = [call.__name__ for call in classes - set(METHODS)]
+    assert undeclared == [], "put @rpc(...) above each of these classes"
 
 
 def test_method_names_are_unique_and_lower_case() -> None:
@@ -88,12 +60,12 @@ def test_every_method_has_a_result_type_with_a_docstring_that_its_handler_return
     result = result_type(call)
     assert issubclass(result, msgspec.Struct)
     assert result.__doc__
-    returned = inspect.get_annotations(HANDLERS[call].handler)["return"]
+    returned = inspect.get_annotations(HANDLERS[call])["return"]
     assert str(getattr(returned, "__name__", returned)) in (result.__name__, f"Future[{result.__name__}]")
 
 
-def test_reads_are_exactly_the_methods_that_change_nothing() -> None:
-    assert {method_name(call) for call in METHODS if call not in READS} == WRITES
+def test_a_method_that_reads_adds_nothing_to_the_database() -> None:
+    assert [method_name(call) for call in READS if DECLARED[call].grows] == []
 
 
 def test_every_method_may_carry_no_unknown_field() -> None:

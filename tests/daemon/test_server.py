@@ -13,7 +13,7 @@ import pytest
 from memoryd.client import AsyncClient, Client, Internal, Unavailable
 from memoryd.client.protocol import List, Shutdown
 from memoryd.daemon import connection, peer
-from memoryd.daemon.dispatch import HANDLERS, Route
+from memoryd.daemon.dispatch import HANDLERS
 from waiting import wait_until
 from wire import Wire, request
 
@@ -222,7 +222,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(context: Any, call: Any) -> Any:
         raise ZeroDivisionError("a secret of the daemon")
 
-    monkeypatch.setitem(HANDLERS, List, Route(fail, "interactive"))
+    monkeypatch.setitem(HANDLERS, List, fail)
 
 
 @pytest.mark.usefixtures("failing")

@@ -8,8 +8,7 @@ import pytest
 
 from memoryd.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Unauthenticated, protocol
 from memoryd.client.errors import Conflict
-from memoryd.client.protocol import METHODS, AddToken, Authenticate, NewMemory, RevokeToken, Role
-from memoryd.daemon import access, dispatch
+from memoryd.client.protocol import DECLARED, METHODS, AddToken, Authenticate, NewMemory, RevokeToken, Role
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from wire import Wire
 
@@ -209,7 +208,7 @@ def test_administration_is_for_the_machines_user(connect: Connect) -> None:
     for role in ("agent", "lead"):
         one = connect("acme/alpha", role)
         for method in METHODS:
-            if access.RULES[method] == "owner":
+            if DECLARED[method].access == "owner":
                 fields = {
                     field.name: "x" if field.type is str else []
                     for field in msgspec.structs.fields(method)
@@ -316,16 +315,6 @@ def test_the_owners_token_lies_in_the_data_directory_for_its_user_alone(strict: 
 
 
 # Rules ---------------------------------------------------------------------------------------------------------------
-
-
-def test_every_method_has_a_rule_and_every_rule_a_method() -> None:
-    assert set(access.RULES) == set(METHODS)
-
-
-def test_a_method_without_a_rule_keeps_the_daemon_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(access.RULES, protocol.Search)
-    with pytest.raises(RuntimeError, match=r"no rule in access\.RULES for: search"):
-        dispatch.check()
 
 
 @pytest.mark.parametrize(

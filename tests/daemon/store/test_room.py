@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memoryd.client import StorageFull
-from memoryd.client.protocol import METHODS, READS, NewMemory
-from memoryd.daemon import room
+from memoryd.client.protocol import NewMemory
 from memoryd.daemon.store.store import Store
 
 if TYPE_CHECKING:
@@ -71,7 +70,3 @@ def test_no_limit_is_no_limit_and_a_file_above_its_limit_opens(folder: Path) -> 
     with pytest.raises(StorageFull):
         limited.check_room()
     limited.close()
-
-
-def test_calls_that_add_change_something() -> None:
-    assert set(METHODS) - READS >= room.GROWING
