@@ -37,6 +37,8 @@ format: $(VENV)/installed
 protocol: $(VENV)/installed
 	$(BIN)/python tests/contract/protocol_document.py > PROTOCOL.md
 	$(BIN)/python tests/contract/golden.py > tests/contract/golden.jsonl
+	$(BIN)/python tests/contract/client_methods.py | $(BIN)/ruff format --stdin-filename client/methods.py - > client/methods.next
+	mv client/methods.next client/methods.py
 
 manual: $(VENV)/installed
 	$(BIN)/python tests/memctl/manual/pages.py

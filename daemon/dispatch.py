@@ -1,25 +1,39 @@
-"""Which function answers which call: an explicit table, checked when the daemon starts.
+"""What a call passes before its handler (`registry.HANDLERS`), and what that gets beside it.
 
 A method declares its lane (`@rpc`): `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on
 worker threads, `bulk` on one thread of its own, so that an import never stands before a search, `control` on another
 one, so that a daemon whose workers are all busy still answers `status`.
 """
 
+import functools
+import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-from memoryd.client.protocol import METHODS, Call, Connected, MethodStats, Progress, Subscribed, Welcome, method_name
+from memoryd.client.protocol import (
+    METHODS,
+    Call,
+    Connected,
+    Filtered,
+    MethodStats,
+    Progress,
+    Subscribed,
+    Welcome,
+    method_name,
+)
 from memoryd.daemon.core import privacy
+from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.view import View
 from memoryd.daemon.lifecycle.runner import Runner
+from memoryd.daemon.registry import HANDLERS
+from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.store.caller import Caller
 
 Report = Callable[[Progress], None]
 
 R = TypeVar("R")
-C = TypeVar("C", bound=Call[Any])
 
 
 class Context(NamedTuple):
@@ -37,6 +51,17 @@ class Context(NamedTuple):
     jobs: Runner
     follow: "Callable[[View, int | None], Future[Subscribed]]"
 
+    @property
+    def context(self) -> "Context":
+        """All of it, for a handler that needs most."""
+        return self
+
+    @property
+    def sources(self) -> Sources:
+        """What a search draws from, for a bound caller with who asks."""
+        sources = self.core.sources
+        return sources._replace(caller=self.caller) if self.caller.bound else sources
+
 
 class ServerFacts(NamedTuple):
     """What status and stats tell of the server, how to end it, how it greets a client of a version."""
@@ -52,31 +77,21 @@ class ServerFacts(NamedTuple):
     welcome: Callable[[str], Welcome]
 
 
-Handler = Callable[[Context, Any], Any]
-
-
-HANDLERS: dict[type[Call[Any]], Handler] = {}
-
-
-def handles(
-    method: type[Call[R]],
-) -> Callable[[Callable[[Context, Any], "R | Future[R]"]], Callable[[Context, Any], "R | Future[R]"]]:
-    """Register the handler of a method."""
-
-    def register(handler: Callable[[Context, Any], "R | Future[R]"]) -> Callable[[Context, Any], "R | Future[R]"]:
-        if method in HANDLERS:
-            raise RuntimeError(f"two handlers for {method_name(method)}")
-        HANDLERS[method] = handler
-        return handler
-
-    return register
-
-
 def carry_out(context: Context, call: Call[R]) -> "R | Future[R]":
     """Hand a call to its handler without the credentials that it holds; the result tells which were taken out."""
     clean, redacted = context.core.privacy.cleaned(call)
-    result: R | Future[R] = privacy.tell(HANDLERS[type(call)](context, clean), redacted)
+    if isinstance(clean, Filtered):
+        check_metadata(clean.metadata)
+    handler = HANDLERS[type(call)]
+    needs = {name: getattr(context, name) for name in _needs(handler)}
+    result: R | Future[R] = privacy.tell(handler(call=clean, **needs), redacted)
     return result
+
+
+@functools.cache
+def _needs(handler: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of what a handler takes beside its call."""
+    return tuple(name for name in inspect.signature(handler).parameters if name != "call")
 
 
 def perform(context: Context, call: Call[R]) -> R:
@@ -86,7 +101,10 @@ def perform(context: Context, call: Call[R]) -> R:
 
 
 def check() -> None:
-    """Refuse to start while a method of the contract has no handler."""
+    """Refuse to start while a method has no handler, or one that takes what there is not."""
     missing = [method_name(method) for method in METHODS if method not in HANDLERS]
     if missing:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
+    for method, handler in HANDLERS.items():
+        if unknown := [name for name in _needs(handler) if not hasattr(Context, name)]:
+            raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which no Context has")

@@ -2,12 +2,12 @@
 
 from argparse import ArgumentParser, Namespace
 
-from memoryd.client.calls import feedback as feedback_call
 from memoryd.client.memctl.arguments import add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.table import count
+from memoryd.client.methods import feedback as feedback_call
 from memoryd.client.protocol import Changed, Usefulness
 
 

@@ -4,12 +4,12 @@ import argparse
 from argparse import ArgumentParser, Namespace
 from typing import get_args
 
-from memoryd.client.calls import graph_abstract, graph_dedupe, graph_edges, graph_nodes, graph_regroup
 from memoryd.client.memctl.arguments import Usage, add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, placed, send
 from memoryd.client.memctl.output import columns, note, paint, show
 from memoryd.client.memctl.table import count, fields, one_line, shorten, table
+from memoryd.client.methods import graph_abstract, graph_dedupe, graph_edges, graph_nodes, graph_regroup
 from memoryd.client.protocol import (
     Edge,
     EdgePage,

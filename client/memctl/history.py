@@ -3,14 +3,14 @@
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from memoryd.client.calls import history as history_call
-from memoryd.client.calls import operations as operations_call
-from memoryd.client.calls import undo as undo_call
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import TIMES, paint, show
 from memoryd.client.memctl.table import count, shorten, table, text_of
+from memoryd.client.methods import history as history_call
+from memoryd.client.methods import operations as operations_call
+from memoryd.client.methods import undo as undo_call
 from memoryd.client.protocol import Change, Operation
 from memoryd.client.times import iso
 

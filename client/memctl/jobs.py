@@ -2,15 +2,15 @@
 
 from argparse import ArgumentParser, Namespace
 
-from memoryd.client.calls import job_history as history_call
-from memoryd.client.calls import jobs as jobs_call
-from memoryd.client.calls import pause_job, resume_job, run_job
 from memoryd.client.memctl.arguments import no_arguments
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, ms, table
+from memoryd.client.methods import job_history as history_call
+from memoryd.client.methods import jobs as jobs_call
+from memoryd.client.methods import pause_job, resume_job, run_job
 from memoryd.client.protocol import Job, JobList, JobRun, PlannedStep, Progress
 from memoryd.client.sync import Client
 from memoryd.client.times import iso

@@ -8,7 +8,6 @@ from typing import Any, get_args
 import msgspec
 
 from memoryd.client.calls import delete as delete_call
-from memoryd.client.calls import get as get_call
 from memoryd.client.calls import list_ as list_call
 from memoryd.client.calls import new_memory, update
 from memoryd.client.errors import Invalid
@@ -29,6 +28,7 @@ from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.place import linked, place_link, short_path
 from memoryd.client.memctl.table import count, fields, one_line, table
+from memoryd.client.methods import get as get_call
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_FRAME_BYTES, Add, Added, Memory, Sort, Tag
 from memoryd.client.times import iso
 

@@ -1,13 +1,14 @@
 """task done, task failed, session end: what came of tasks and sessions."""
 
 from argparse import ArgumentParser, Namespace
+from typing import Literal
 
-from memoryd.client.calls import complete_task, end_session
 from memoryd.client.memctl.arguments import add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.memories import added_text, content_of
 from memoryd.client.memctl.output import show
+from memoryd.client.methods import complete_task, end_session
 from memoryd.client.protocol import SessionEnded
 
 _NAMES = {"extract": "facts are drawn out of it", "summary": "it is summed up"}
@@ -29,7 +30,7 @@ def _failed(args: Namespace) -> None:
     _completed(args, "failed")
 
 
-def _completed(args: Namespace, outcome: str) -> None:
+def _completed(args: Namespace, outcome: Literal["completed", "failed"]) -> None:
     call = complete_task(outcome, content_of(args.output), task=args.task, session=args.session)
     added = send(args, call)
     show(args, added, lambda: added_text(added))

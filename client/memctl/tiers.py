@@ -3,16 +3,16 @@
 import math
 from argparse import ArgumentParser, Namespace
 
-from memoryd.client.calls import consolidate as consolidate_call
-from memoryd.client.calls import skipped as skipped_call
-from memoryd.client.calls import tiers as tiers_call
-from memoryd.client.calls import turns as turns_call
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, placed, send
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import bar, count, fields, ms, pad, size_text, table
+from memoryd.client.methods import consolidate as consolidate_call
+from memoryd.client.methods import skipped as skipped_call
+from memoryd.client.methods import tiers as tiers_call
+from memoryd.client.methods import turns as turns_call
 from memoryd.client.protocol import (
     ActiveTurns,
     Consolidated,

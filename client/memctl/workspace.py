@@ -4,13 +4,13 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import add_workspace, index_workspace, remove_workspace, workspace_status
-from memoryd.client.calls import workspaces as workspaces_call
 from memoryd.client.memctl.arguments import no_arguments
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, fields, table
+from memoryd.client.methods import workspaces as workspaces_call
 from memoryd.client.protocol import Call, Indexed, IndexedWorkspace, Progress, WorkspaceList, WorkspaceStatus
 from memoryd.client.times import iso
 

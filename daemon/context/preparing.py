@@ -13,7 +13,9 @@ from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
 from memoryd.daemon.context.counting import Counter, counter
 from memoryd.daemon.context.fitting import Fitted, Layout, fitted
 from memoryd.daemon.core import checks
+from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import given, rows
@@ -27,11 +29,13 @@ _CHARS_PER_TOKEN = 16  # no longer beginning is looked at
 _NEVER = 2.0  # a cosine that no two texts have
 
 
+@handles(GetContext)
 def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextText]":
     """Return the context for a task; what a session is given is noted on disk before it is returned."""
     began = time.perf_counter()
     if not call.task.strip():
         raise Invalid("The task is empty; say what the context is for.")
+    check_text("session", call.session)
     had = {} if call.fresh else _had(core, call)
     writer = _Lines(counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
     found, always = chosen.found(sources, call), chosen.standing(core, call)
@@ -152,6 +156,7 @@ def _layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compact: bo
 # Sessions -------------------------------------------------------------------------------------------------------------
 
 
+@handles(ResetSession)
 def reset(core: Core, call: ResetSession) -> "Future[Done]":
     """Forget what a session was given; the future is done when that is on disk."""
     checks.check_text("session", call.session)

@@ -19,6 +19,7 @@ from memoryd.daemon.core import duplicates
 from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import ALIVE
@@ -29,6 +30,7 @@ SHORT_CHARS = 250
 _MANY = 100  # memories of one call that are written in a transaction of their own
 
 
+@handles(Add)
 def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     """Add one memory; the future is done when it is on disk."""
     namespaces.check(call.namespace)

@@ -23,6 +23,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, present, rows, thoughts, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
@@ -38,6 +39,7 @@ def visible(core: Core, call: Scoped[Any]) -> str:
     return namespaces.condition(core.store.namespaces.reached(namespaces.check(call.namespace), call.reach))
 
 
+@handles(Update)
 def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]":
     """Change the given fields of one memory."""
     fields = _checked_fields(call)
@@ -57,6 +59,7 @@ def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]"
     return core.store.write(lambda transaction: _change(core, transaction, call, caller, changed, embedded))
 
 
+@handles(Tag)
 def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
     """Add tags and set metadata values of one memory."""
     checks.check_metadata(call.values)
@@ -73,6 +76,7 @@ def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
     return core.store.write(lambda transaction: _change(core, transaction, call, caller, changed, None))
 
 
+@handles(Delete)
 def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]":
     """Delete memories, and turns that are still in L0: all or none."""
     if not call.ids:
@@ -126,6 +130,7 @@ def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operati
     core.active.follow(transaction, {turn.namespace for turn in going})
 
 
+@handles(Undo)
 def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
     """Take back one operation as a whole."""
     rights = _rights(core, call, caller)

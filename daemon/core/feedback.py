@@ -12,6 +12,7 @@ from memoryd.client.protocol import Changed, Feedback
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.changing import L0, resolve, visible
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, present, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
@@ -24,6 +25,7 @@ def voter(caller: Caller, namespace: str) -> str:
     return f"token {caller.name}" if caller.bound else namespace
 
 
+@handles(Feedback)
 def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]":
     """Note whether a memory was useful to the caller; what it said before counts no more."""
     checks.check_text("note", call.note)

@@ -28,6 +28,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.vectors import Vector
@@ -42,6 +43,7 @@ _BOTH = "e.origin IN (SELECT n.id FROM nodes n WHERE {0}) AND e.target IN (SELEC
 _OTHER_END: dict[str, Any] = {"derived_from": "derived", "abstracted_from": "abstraction", "co_occurs": "co_occurs"}
 
 
+@handles(GraphNodes)
 def nodes(core: Core, call: GraphNodes) -> NodePage:
     """Return one page of nodes."""
     conditions = [_within(core, call)]
@@ -65,6 +67,7 @@ def nodes(core: Core, call: GraphNodes) -> NodePage:
     return NodePage(nodes=[_shown(core, node) for node in found], total=total, waiting=waiting)
 
 
+@handles(GraphEdges)
 def edges(core: Core, call: GraphEdges) -> EdgePage:
     """Return one page of edges with both ends within reach."""
     where = _BOTH.format(_within(core, call))
@@ -84,6 +87,7 @@ def edges(core: Core, call: GraphEdges) -> EdgePage:
     return EdgePage(edges=found, total=total, labels=sorted(labels.items()))
 
 
+@handles(GraphNode)
 def show(core: Core, call: GraphNode) -> NodeDetail:
     """Return one node with its members and neighbours; raise `NotFound` for one that is not within reach."""
     within = _within(core, call)
@@ -101,6 +105,7 @@ def show(core: Core, call: GraphNode) -> NodeDetail:
         )
 
 
+@handles(GraphTopics)
 def topics(core: Core, call: GraphTopics) -> TopicList:
     """Return the topics within reach, the largest first."""
     within = _within(core, call)
@@ -119,6 +124,7 @@ def topics(core: Core, call: GraphTopics) -> TopicList:
     return TopicList(topics=shown, alone=alone)
 
 
+@handles(GraphExport)
 def export(core: Core, call: GraphExport) -> GraphPart:
     """Return the next part of the graph."""
     within = _within(core, call)

@@ -22,6 +22,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core import mentions
 from memoryd.daemon.core.changing import resolve, visible
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, namespaces, present, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
@@ -37,6 +38,7 @@ _ORDER = {
 _HIDDEN = ("updated_at",)  # changes with every change
 
 
+@handles(Get)
 def get(core: Core, call: Get) -> Memory:
     """Return one memory, or a turn that is still in L0."""
     condition = visible(core, call)
@@ -48,6 +50,7 @@ def get(core: Core, call: Get) -> Memory:
     return memory
 
 
+@handles(List)
 def list_(core: Core, call: List) -> Page:
     """Return one page of the memories that a filter leaves."""
     chosen = compile_filter(call, core.store.namespaces)
@@ -61,6 +64,7 @@ def list_(core: Core, call: List) -> Page:
         return Page(memories=present.memories(connection, core.store.namespaces, found, reached), total=total)
 
 
+@handles(History)
 def changes(core: Core, call: History) -> Changes:
     """Return what happened to one memory: the difference between each state and the next.
 
@@ -105,6 +109,7 @@ def _shown(core: Core, row: Row | None) -> dict[str, Any]:
     return {**present.fields_of(row, core.store.namespaces, []), "usefulness": told}
 
 
+@handles(Operations)
 def operations(core: Core, call: Operations) -> OperationLog:
     """Return the latest operations."""
     condition = visible(core, call)

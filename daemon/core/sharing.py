@@ -17,6 +17,7 @@ from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, namespaces, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
@@ -24,6 +25,7 @@ from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.store.writer import Transaction
 
 
+@handles(Share)
 def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     """Copy or move memories outward: all or none, one operation."""
     if not call.ids:

@@ -25,6 +25,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.feedback import voter
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, namespaces, present, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
@@ -45,6 +46,7 @@ What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
 # Export --------------------------------------------------------------------------------------------------------------
 
 
+@handles(ExportMemories)
 def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
     """Return the next portion of the memories that a filter leaves, in the order of their ids."""
     chosen = compile_filter(call, core.store.namespaces)
@@ -136,6 +138,7 @@ class _Step(NamedTuple):
     what: What
 
 
+@handles(ImportMemories)
 def import_(core: Core, call: ImportMemories) -> "Future[Imported]":
     """Put memories back exactly as they are given: all of them or none, or with `dry_run` tell what that would do."""
     check(call.records)

@@ -1,41 +1,22 @@
-"""Handlers: each takes a call apart and hands it to the core. Importing this package fills the dispatch table."""
+"""Handlers that belong to the server. Importing this package imports every module that registers handlers."""
 
+from memoryd.daemon.context import preparing
+from memoryd.daemon.core import adding, changing, feedback, graph, reading, sharing, transfer
 from memoryd.daemon.handlers import (
     access,
     administration,
     context,
     dreams,
     events,
-    graph,
     jobs,
     memories,
     notes,
-    retrieval,
-    sessions,
     statistics,
     summaries,
     tiers,
-    transfer,
     upkeep,
     workspaces,
 )
-
-__all__ = [
-    "access",
-    "administration",
-    "context",
-    "dreams",
-    "events",
-    "graph",
-    "jobs",
-    "memories",
-    "notes",
-    "retrieval",
-    "sessions",
-    "statistics",
-    "summaries",
-    "tiers",
-    "transfer",
-    "upkeep",
-    "workspaces",
-]
+from memoryd.daemon.lifecycle import clustering_calls, observing, reporting, seeding, tasks, thinking
+from memoryd.daemon.search import pipeline, whynot
+from memoryd.daemon.workspaces import writing

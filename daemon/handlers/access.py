@@ -11,19 +11,11 @@ from memoryd.client.protocol import (
     ListTokens,
     NewToken,
     RevokeToken,
-    Share,
-    Shared,
     TokenList,
 )
-from memoryd.daemon.core import sharing
-from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.dispatch import Context
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store.caller import NOBODY
-
-
-@handles(Share)
-def share(context: Context, call: Share) -> "Future[Shared]":
-    """Share memories outward."""
-    return sharing.share(context.core, call, context.caller)
 
 
 @handles(Authenticate)

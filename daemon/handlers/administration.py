@@ -18,8 +18,9 @@ from memoryd.client.protocol import (
     Welcome,
 )
 from memoryd.daemon.core import reading
-from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.dispatch import Context
 from memoryd.daemon.process import rss_bytes
+from memoryd.daemon.registry import handles
 
 
 @handles(GetStatus)

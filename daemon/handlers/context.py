@@ -1,20 +1,9 @@
 """Handlers of the calls that prepare a context and count its tokens."""
 
-from concurrent.futures import Future
-
-from memoryd.client.protocol import ContextText, CountTokens, GetContext, TokenCounts
-from memoryd.daemon.context import counting, preparing
-from memoryd.daemon.core.checks import check_metadata, check_text
-from memoryd.daemon.dispatch import Context, handles
-from memoryd.daemon.handlers.retrieval import sources_of
-
-
-@handles(GetContext)
-def get_context(context: Context, call: GetContext) -> "Future[ContextText]":
-    """Say what matters for a task."""
-    check_metadata(call.metadata)
-    check_text("session", call.session)
-    return preparing.context(context.core, sources_of(context), call)
+from memoryd.client.protocol import CountTokens, TokenCounts
+from memoryd.daemon.context import counting
+from memoryd.daemon.dispatch import Context
+from memoryd.daemon.registry import handles
 
 
 @handles(CountTokens)

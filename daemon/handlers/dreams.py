@@ -3,9 +3,10 @@
 from concurrent.futures import Future
 
 from memoryd.client.protocol import Dream, Dreamt, Progress
-from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.dispatch import Context
 from memoryd.daemon.lifecycle import dream_job
 from memoryd.daemon.lifecycle.dreaming import Terms
+from memoryd.daemon.registry import handles
 
 
 @handles(Dream)

@@ -4,7 +4,8 @@ from concurrent.futures import Future
 
 from memoryd.client.protocol import Subscribe, Subscribed
 from memoryd.daemon.core.view import View
-from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.dispatch import Context
+from memoryd.daemon.registry import handles
 
 
 @handles(Subscribe)

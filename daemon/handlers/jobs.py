@@ -3,7 +3,8 @@
 from concurrent.futures import Future
 
 from memoryd.client.protocol import Job, JobHistory, JobList, JobRun, JobRuns, Jobs, PauseJob, ResumeJob, RunJob
-from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.dispatch import Context
+from memoryd.daemon.registry import handles
 
 
 @handles(Jobs)

@@ -2,21 +2,10 @@
 
 from concurrent.futures import Future
 
-from memoryd.client.protocol import Differences, DiffWorkspaces, Forget, Forgotten, Progress, Remember, Remembered
-from memoryd.daemon.dispatch import Context, handles
-from memoryd.daemon.workspaces import comparing, registry, writing
-
-
-@handles(Remember)
-def remember(context: Context, call: Remember) -> Remembered:
-    """Write a note into a file."""
-    return writing.remember(context.core, call, context.caller)
-
-
-@handles(Forget)
-def forget(context: Context, call: Forget) -> Forgotten:
-    """Take lines out of files, delete other memories."""
-    return writing.forget(context.core, call, context.caller)
+from memoryd.client.protocol import Differences, DiffWorkspaces, Progress
+from memoryd.daemon.dispatch import Context
+from memoryd.daemon.registry import handles
+from memoryd.daemon.workspaces import comparing, registry
 
 
 @handles(DiffWorkspaces)

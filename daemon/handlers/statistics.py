@@ -6,9 +6,10 @@ import time
 import memoryd
 from memoryd.client.protocol import GetStats, Runtime, Stats, Tiers
 from memoryd.daemon.core import reading
-from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.dispatch import Context
 from memoryd.daemon.lifecycle import reporting
 from memoryd.daemon.process import rss_bytes
+from memoryd.daemon.registry import handles
 
 
 @handles(GetStats)

@@ -3,8 +3,9 @@
 from concurrent.futures import Future
 
 from memoryd.client.protocol import Summarize, Summarized
-from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.dispatch import Context
 from memoryd.daemon.lifecycle import running_summary
+from memoryd.daemon.registry import handles
 
 
 @handles(Summarize)

@@ -8,7 +8,8 @@ from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
 from memoryd.client.protocol import BackedUp, Backup, Progress, Verification, Verify
 from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.dispatch import Context, Report, handles
+from memoryd.daemon.dispatch import Context, Report
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import copies
 from memoryd.daemon.store.copies import Copy
 

@@ -15,7 +15,8 @@ from memoryd.client.protocol import (
     Workspaces,
     WorkspaceStatus,
 )
-from memoryd.daemon.dispatch import Context, handles
+from memoryd.daemon.dispatch import Context
+from memoryd.daemon.registry import handles
 from memoryd.daemon.workspaces import registry, reporting
 
 

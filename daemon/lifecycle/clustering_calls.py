@@ -10,22 +10,26 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import clustering
 from memoryd.daemon.lifecycle.clustering_writes import DONE, apply
 from memoryd.daemon.lifecycle.work import Step
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces
 
 SHOWN = 1000
 _SLICE = 32  # steps in one transaction: a few ms
 
 
+@handles(GraphDedupe)
 def dedupe(core: Core, call: GraphDedupe) -> GraphChange:
     """Merge nodes that are alike."""
     return _changed(core, clustering.dedupe(core, _reached(core, call), call.threshold), call.dry_run)
 
 
+@handles(GraphAbstract)
 def abstract(core: Core, call: GraphAbstract) -> GraphChange:
     """Make concept nodes."""
     return _changed(core, clustering.abstract(core, _reached(core, call), call.threshold), call.dry_run)
 
 
+@handles(GraphRegroup)
 def regroup(core: Core, call: GraphRegroup) -> GraphChange:
     """Find the topics anew."""
     return _changed(core, clustering.regroup(core, _reached(core, call)), call.dry_run)

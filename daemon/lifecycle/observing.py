@@ -16,6 +16,7 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.adding import SHORT_CHARS
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import citing, gate, promoting, thinking
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, rows, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import ALIVE
@@ -65,6 +66,7 @@ class Place(NamedTuple):
         return self.transaction.connection
 
 
+@handles(Observe)
 def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observed]":
     """Take in turns; the future is done when they are on disk."""
     check(call.namespace, call.session, call.turns, caller)

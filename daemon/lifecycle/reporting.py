@@ -16,6 +16,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Standing
@@ -24,6 +25,7 @@ from memoryd.daemon.store.namespaces import check
 _ROW_BYTES = 37  # of the columns that filters read, per memory
 
 
+@handles(Turns)
 def listed(core: Core, call: Turns) -> ActiveTurns:
     """Return the turns in L0, newest first."""
     found = core.active.of(core.store.namespaces.reached(check(call.namespace), call.reach))
@@ -53,6 +55,7 @@ def _turn(core: Core, turn: turns.Turn, judged: bool) -> Turn:
     )
 
 
+@handles(Skipped)
 def skipped(core: Core, call: Skipped) -> SkippedTurns:
     """Return turns that were not kept, newest first."""
     condition = visible(core, call)
@@ -74,6 +77,7 @@ def skipped(core: Core, call: Skipped) -> SkippedTurns:
     )
 
 
+@handles(Tiers)
 def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
     """Return the state of all tiers within reach. What searches brought up is not told to a bound caller."""
     reached = core.store.namespaces.reached(check(call.namespace), call.reach)

@@ -14,6 +14,7 @@ from memoryd.daemon.core.checks import check_memory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import observing
 from memoryd.daemon.lifecycle.observing import Taken
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.caller import USER, Caller
 
@@ -24,6 +25,7 @@ T = TypeVar("T")
 Report = Callable[[Progress], None]
 
 
+@handles(Seed)
 def seed(core: Core, call: Seed, report: Report, caller: Caller = USER) -> Seeded:
     """Take in turns and memories, portion by portion; all are checked before the first is written."""
     _check(call, caller)

@@ -7,6 +7,7 @@ from memoryd.client.protocol import Add, Added, CompleteTask, Metadata, NewMemor
 from memoryd.daemon.core import adding, checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.promoting import CONDENSE_CHARS
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.writer import Transaction
@@ -15,6 +16,7 @@ SOURCE = "task_completion"
 _DONE, _FAILED = ("note", 0.6), ("mistake-pattern", 0.8)  # type and importance
 
 
+@handles(CompleteTask)
 def complete(core: Core, call: CompleteTask, caller: Caller = USER) -> "Future[Added]":
     """Keep what came of a task; the future is done when it is on disk."""
     if not call.output.strip():

@@ -24,6 +24,7 @@ from memoryd.daemon.lifecycle import learning, summarising
 from memoryd.daemon.lifecycle.learning import Finish
 from memoryd.daemon.lifecycle.naming import Naming
 from memoryd.daemon.process import be_nice
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, thoughts
 from memoryd.daemon.store.thoughts import Heard, Key, Rest, Thought
 from memoryd.daemon.store.writer import Transaction
@@ -62,6 +63,7 @@ def rests(config: CognitionConfig, session: str) -> list[Rest]:
     return found
 
 
+@handles(EndSession)
 def end(core: Core, call: EndSession) -> "Future[SessionEnded]":
     """Think about a session at once; the future says what that is."""
     place = namespaces.check(call.namespace)

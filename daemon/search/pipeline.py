@@ -19,6 +19,7 @@ from memoryd.client.protocol import (
     StageTrace,
     Trace,
 )
+from memoryd.daemon.registry import handles
 from memoryd.daemon.search.active import active
 from memoryd.daemon.search.candidates import candidates
 from memoryd.daemon.search.clean import clean
@@ -56,6 +57,7 @@ PIPELINE: tuple[Stage, ...] = (
 MAX_QUERY_CHARS = 100_000
 
 
+@handles(Search)
 def search(sources: Sources, call: Search) -> Hits:
     """Return the hits of a search."""
     retrieval, kept = run(sources, call)
@@ -63,6 +65,7 @@ def search(sources: Sources, call: Search) -> Hits:
     return Hits(hits=retrieval.hits, degraded=kept.trace.degraded, trace=kept.trace.id, took_ms=kept.trace.took_ms)
 
 
+@handles(Explain)
 def explain(sources: Sources, call: Explain) -> Explanation:
     """Return the hits of a search with its trace."""
     retrieval, kept = run(sources, call)
@@ -70,6 +73,7 @@ def explain(sources: Sources, call: Explain) -> Explanation:
         return Explanation(hits=retrieval.hits, trace=whole(connection, kept, _seen(sources, call)))
 
 
+@handles(GetTrace)
 def trace(sources: Sources, call: GetTrace) -> Trace:
     """Return the trace of an earlier search."""
     kept = sources.traces.find(call.id, check(call.namespace), sources.caller.key)

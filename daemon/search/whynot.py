@@ -7,6 +7,7 @@ import numpy as np
 
 from memoryd.client.protocol import Why, WhyNot
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.registry import handles
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import fulltext, namespaces, rows, vectors
@@ -15,6 +16,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
 
+@handles(WhyNot)
 def why_not(sources: Sources, call: WhyNot) -> Why:
     """Return the stage that lost the memory and the reason, or its rank if it is a hit."""
     reached = namespaces.condition(sources.store.namespaces.reached(namespaces.check(call.namespace), call.reach))

@@ -10,6 +10,7 @@ from memoryd.client.protocol import Delete, Forget, Forgotten, Remember, Remembe
 from memoryd.daemon.core import changing, checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.documents.lines import REPLACEMENT
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
@@ -27,6 +28,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 # remember ------------------------------------------------------------------------------------------------------------
 
 
+@handles(Remember)
 def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     """Write a note into a file; return where it stands and the memory that holds it."""
     checks.check_content(call.text)
@@ -106,6 +108,7 @@ class _Target(NamedTuple):
     kept: int
 
 
+@handles(Forget)
 def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
     """Take the lines of chunks out of their files, and delete memories that are of no file."""
     _check(call)

@@ -3,21 +3,26 @@
 import ast
 import inspect
 import re
+import subprocess
+import sys
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 import pytest
+from client_methods import document
 
 from memoryd.client import calls, errors, protocol
 from memoryd.client.aio import AsyncClient
 from memoryd.client.errors import ERRORS, MemorydError
+from memoryd.client.method import method
 from memoryd.client.protocol import DECLARED, METHODS, READS, Call, method_name, result_type
 from memoryd.client.sync import Client
-from memoryd.daemon import config, dispatch
-from memoryd.daemon.dispatch import HANDLERS
+from memoryd.daemon import config, dispatch, registry
+from memoryd.daemon.registry import HANDLERS
 
-SOURCES = Path(protocol.__file__).resolve().parent.parent
+SOURCES = Path(protocol.__file__).resolve().parents[2]
 
 
 def test_every_method_has_its_own_docstring() -> None:
@@ -36,7 +41,7 @@ def test_a_method_without_a_handler_keeps_the_daemon_from_starting(monkeypatch: 
 
 def test_a_second_handler_for_a_method_is_refused() -> None:
     with pytest.raises(RuntimeError, match="two handlers for search"):
-        dispatch.handles(protocol.Search)(lambda context, call: None)
+        registry.handles(protocol.Search)(lambda context, call: None)
 
 
 def test_every_call_class_is_declared() -> None:
@@ -114,10 +119,26 @@ def test_both_clients_have_the_same_public_methods() -> None:
     assert public(Client) == public(AsyncClient)
 
 
+def test_every_method_can_be_called_by_both_clients() -> None:
+    unreachable = {call.__name__ for call in METHODS} - {
+        get_annotations(value.build)["return"].__name__
+        for owner in calls.Methods.__mro__
+        for value in vars(owner).values()
+        if isinstance(value, method)
+    }
+    assert unreachable == {"AddMany", "Subscribe"}, "run: make protocol"  # each client has its own of these two
+
+
+def test_the_clients_methods_are_what_the_contract_says() -> None:
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "client/methods.py", "-"]
+    formatted = subprocess.run(ruff, input=document(), capture_output=True, text=True, check=True).stdout
+    assert (SOURCES / "client" / "methods.py").read_text() == formatted, "run: make protocol"
+
+
 def test_every_convenience_method_has_a_docstring() -> None:
-    names = [name for name, value in vars(calls.Methods).items() if isinstance(value, calls.method)]
-    assert len(names) >= 14
-    assert all(getattr(calls.Methods, name).__doc__ for name in names)
+    found = [value for owner in calls.Methods.__mro__ for value in vars(owner).values() if isinstance(value, method)]
+    assert len(found) >= len(METHODS) - 2
+    assert [value.build.__name__ for value in found if not value.__doc__] == []
 
 
 @pytest.mark.parametrize("folder", ["client", "daemon", "models", "scheduler"])

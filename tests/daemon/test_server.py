@@ -13,7 +13,7 @@ import pytest
 from memoryd.client import AsyncClient, Client, Internal, Unavailable
 from memoryd.client.protocol import List, Shutdown
 from memoryd.daemon import connection, peer
-from memoryd.daemon.dispatch import HANDLERS
+from memoryd.daemon.registry import HANDLERS
 from waiting import wait_until
 from wire import Wire, request
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from memoryd.client import calls
+from memoryd.client import calls, methods
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
 from memoryd.client.inert import inert, inert_lines, origin
 from memoryd.client.memctl.link import phrase
@@ -192,7 +192,7 @@ async def _update(session: Session, given: schemas.Change) -> Answer:
         changes.append(await session.call(calls.update(given.id, content=given.content), given.project))
     if given.feedback:
         useful = given.feedback == "useful"
-        changes.append(await session.call(calls.feedback(given.id, useful), given.project))
+        changes.append(await session.call(methods.feedback(given.id, useful), given.project))
     first = changes[0]
     operations = [change.operation for change in changes]
     done = schemas.Updated(id=first.memory.id[:ID_DIGITS], operations=operations, redacted=first.redacted)

@@ -5,7 +5,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from memoryd.client.calls import backup as backup_call
-from memoryd.client.calls import verify as verify_call
 from memoryd.client.errors import Internal, MemorydError, StorageFailed, Unavailable
 from memoryd.client.memctl.arguments import Usage, no_arguments
 from memoryd.client.memctl.commands import Command
@@ -24,6 +23,7 @@ from memoryd.client.memctl.upkeep.restart import (
     start,
     stop,
 )
+from memoryd.client.methods import verify as verify_call
 from memoryd.client.protocol import Delete, Deleted, Done, Progress, Turns, Verification
 from memoryd.client.sync import Client
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
+import msgspec
 from two_worlds import (
     ALPHA,
     BETA,
@@ -21,7 +22,7 @@ from two_worlds import (
 )
 
 from memoryd.client import protocol
-from memoryd.client.protocol import Call, NewMemory, NewTurn
+from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn
 
 IDS = [
     *SECRET_IDS,
@@ -231,50 +232,44 @@ def _once(*calls: Call[Any]) -> Probe:
     return lambda world: iter(calls)
 
 
+def _plain(call: type[Call[Any]]) -> Probe:
+    """Try a method that needs no probe of its own: with every id if it takes one, from every place."""
+    values = {name: "sweep" if name == "name" else "talk" for name in _required(call) if name != "id"}
+    if "id" in _required(call):
+        return _by_id(call, **values)
+    return (lambda world: _placed(call, **values)) if issubclass(call, protocol.Scoped) else _once(call(**values))
+
+
+def _required(call: type[Call[Any]]) -> list[str]:
+    return [field.name for field in msgspec.structs.fields(call) if field.required]
+
+
 # In this order: what reads before what writes, and all of it again afterwards.
-PROBES: dict[type[Call[Any]], Probe] = {
-    protocol.Get: _by_id(protocol.Get),
+_OWN: dict[type[Call[Any]], Probe] = {
     protocol.List: _list,
-    protocol.History: _by_id(protocol.History),
-    protocol.Operations: lambda world: _placed(protocol.Operations, limit=1000),
     protocol.Explain: _queries(protocol.Explain),
     protocol.Search: _queries(protocol.Search),
     protocol.GetTrace: _traces,
     protocol.GetContext: _contexts,
     protocol.CountTokens: lambda world: _placed(protocol.CountTokens, texts=[SECRETS[0], ""]),
     protocol.WhyNot: _why_not,
-    protocol.GetStatus: _once(protocol.GetStatus()),
-    protocol.GetStats: lambda world: _placed(protocol.GetStats),
-    protocol.ListTokens: _once(protocol.ListTokens()),
-    protocol.Jobs: _once(protocol.Jobs()),
-    protocol.JobHistory: _once(protocol.JobHistory()),
     protocol.UseModel: _once(protocol.UseModel(name="words")),
     protocol.Verify: _once(protocol.Verify(), protocol.Verify(repair=True)),
     protocol.Backup: _once(protocol.Backup(), protocol.Backup(path="/")),
-    protocol.Shutdown: _once(protocol.Shutdown()),
-    protocol.Restart: _once(protocol.Restart()),
     protocol.Hello: _once(protocol.Hello(version="0.0.1"), protocol.Hello(version="99")),
     protocol.AddToken: _once(protocol.AddToken(name="spy", namespace=BETA)),
     protocol.RevokeToken: _once(protocol.RevokeToken(name="beta"), protocol.RevokeToken(name="nobody")),
     protocol.RunJob: _once(protocol.RunJob(name="sweep", dry_run=True), protocol.RunJob(name="sweep")),
-    protocol.PauseJob: _once(protocol.PauseJob(name="sweep")),
-    protocol.ResumeJob: _once(protocol.ResumeJob(name="sweep")),
     protocol.Turns: lambda world: _placed(protocol.Turns, limit=1000),
     protocol.Skipped: lambda world: _placed(protocol.Skipped, limit=1000),
-    protocol.Tiers: lambda world: _placed(protocol.Tiers),
     protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
     protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
-    protocol.EndSession: lambda world: _placed(protocol.EndSession, session="talk"),
-    protocol.ResetSession: lambda world: _placed(protocol.ResetSession, session="talk"),
     protocol.Observe: _observe,
     protocol.GraphNodes: _nodes,
     protocol.GraphEdges: _edges,
     protocol.GraphNode: _node,
-    protocol.GraphTopics: lambda world: _placed(protocol.GraphTopics),
-    protocol.GraphExport: lambda world: _placed(protocol.GraphExport),
     protocol.GraphDedupe: _once(protocol.GraphDedupe(), protocol.GraphDedupe(dry_run=True)),
     protocol.GraphAbstract: _once(protocol.GraphAbstract(dry_run=True)),
-    protocol.GraphRegroup: _once(protocol.GraphRegroup(dry_run=True)),
     protocol.DiffWorkspaces: _once(protocol.DiffWorkspaces(), protocol.DiffWorkspaces(workspace=BETA)),
     protocol.Remember: lambda world: _placed(protocol.Remember, text="A note", workspace=BETA),
     protocol.Forget: _forgets,
@@ -285,7 +280,6 @@ PROBES: dict[type[Call[Any]], Probe] = {
         protocol.Summarize(messages=[protocol.Message(id="1", role="user", content=SECRETS[0])], max_tokens=100)
     ),
     protocol.ExportMemories: _exports,
-    protocol.Workspaces: _once(protocol.Workspaces()),
     protocol.GetWorkspace: _once(protocol.GetWorkspace(workspace=BETA), protocol.GetWorkspace(workspace="/")),
     protocol.AddWorkspace: _once(protocol.AddWorkspace(path="/", namespace=BETA)),
     protocol.RemoveWorkspace: _once(protocol.RemoveWorkspace(workspace=BETA)),
@@ -307,3 +301,4 @@ PROBES: dict[type[Call[Any]], Probe] = {
     ),
     protocol.Authenticate: _once(),  # of every voice; a wrong one is tried in test_access
 }
+PROBES = {method: _plain(method) for method in METHODS if method not in _OWN} | _OWN

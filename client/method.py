@@ -1,0 +1,49 @@
+"""A function that builds a call becomes a method of both clients.
+
+On a `Client` the method returns the result, on an `AsyncClient` an awaitable of it.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from memoryd.client.protocol import Call
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SyncCaller(Protocol):
+    """Sends a call and returns its result."""
+
+    def call(self, call: Call[R], /) -> R: ...
+
+
+class AsyncCaller(Protocol):
+    """Sends a call and returns an awaitable of its result."""
+
+    def call(self, call: Call[R], /) -> Awaitable[R]: ...
+
+
+class method(Generic[P, R]):
+    """A client's method made of a builder: it builds the call, the client sends it."""
+
+    def __init__(self, build: Callable[P, Call[R]]) -> None:
+        self.build = build
+        self.__doc__ = build.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Callable[Concatenate[Any, P], R]: ...
+    @overload
+    def __get__(self, client: SyncCaller, owner: type) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, client: AsyncCaller, owner: type) -> Callable[P, Awaitable[R]]: ...
+    def __get__(self, client: Any, owner: type) -> Any:
+        if client is None:
+            return self.build
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.call(self.build(*args, **kwargs))
+
+        call.__doc__ = self.build.__doc__
+        call.__name__ = self.build.__name__
+        return call

@@ -1,0 +1,367 @@
+"""The clients' methods that follow from the contract. Written by `make protocol`; do not edit."""
+
+from typing import Literal
+
+from memoryd.client.method import method
+from memoryd.client.protocol import (
+    AddToken,
+    Authenticate,
+    CompleteTask,
+    Consolidate,
+    CountTokens,
+    DiffWorkspaces,
+    Dream,
+    EndSession,
+    Feedback,
+    Get,
+    GraphAbstract,
+    GraphDedupe,
+    GraphEdges,
+    GraphExport,
+    GraphNode,
+    GraphNodes,
+    GraphRegroup,
+    GraphTopics,
+    Hello,
+    History,
+    JobHistory,
+    Jobs,
+    ListTokens,
+    Operations,
+    PauseJob,
+    Remember,
+    ResetSession,
+    Restart,
+    ResumeJob,
+    RevokeToken,
+    RunJob,
+    Shutdown,
+    Skipped,
+    Tiers,
+    Turns,
+    Undo,
+    UseModel,
+    Verify,
+    Workspaces,
+)
+
+
+def authenticate(token: str) -> Authenticate:
+    """Bind this connection to what a token stands for, from now on. After an unknown token it may do nothing more."""
+    return Authenticate(token=token)
+
+
+def add_token(name: str, namespace: str, role: Literal["agent", "lead"] = "agent") -> AddToken:
+    """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
+    return AddToken(name=name, namespace=namespace, role=role)
+
+
+def list_tokens() -> ListTokens:
+    """List the tokens, without their secrets."""
+    return ListTokens()
+
+
+def revoke_token(name: str) -> RevokeToken:
+    """Revoke a token; connections that presented it lose access at once."""
+    return RevokeToken(name=name)
+
+
+def count_tokens(
+    texts: list[str], *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> CountTokens:
+    """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
+    return CountTokens(texts=texts, reach=reach)
+
+
+def dream(
+    place: str | None = None,
+    facts: bool = False,
+    dry_run: bool = False,
+    force: bool = False,
+    undo: bool = False,
+    date: str | None = None,
+) -> Dream:
+    """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace."""
+    return Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, date=date)
+
+
+def get(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Get:
+    """Read one memory by id or unique prefix of 4 or more digits."""
+    return Get(id=id, reach=reach)
+
+
+def history(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> History:
+    """Every change of one memory, also of a deleted one."""
+    return History(id=id, reach=reach)
+
+
+def operations(limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Operations:
+    """The latest operations, newest first: what `undo` can take back."""
+    return Operations(limit=limit, reach=reach)
+
+
+def undo(operation: int | None = None, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Undo:
+    """Take back one operation as a whole; without a number the latest that was not undone yet."""
+    return Undo(operation=operation, reach=reach)
+
+
+def feedback(
+    id: str,
+    useful: bool,
+    note: str = "",
+    allow_secrets: bool = False,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> Feedback:
+    """Say whether a memory was useful, and why."""
+    return Feedback(id=id, useful=useful, note=note, allow_secrets=allow_secrets, reach=reach)
+
+
+def jobs() -> Jobs:
+    """List the background jobs with their states, intervals and latest runs."""
+    return Jobs()
+
+
+def run_job(
+    name: str,
+    dry_run: bool = False,
+    plan: str | None = None,
+    offset: int = 0,
+    limit: int = 1000,
+    by: Literal["hand", "scheduler"] = "hand",
+) -> RunJob:
+    """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` carries out such a
+    plan."""
+    return RunJob(name=name, dry_run=dry_run, plan=plan, offset=offset, limit=limit, by=by)
+
+
+def pause_job(name: str) -> PauseJob:
+    """Keep a job from running by itself, also after a restart; a run under way is interrupted."""
+    return PauseJob(name=name)
+
+
+def resume_job(name: str) -> ResumeJob:
+    """Let a job run by itself again after a pause or after too many failures."""
+    return ResumeJob(name=name)
+
+
+def job_history(name: str | None = None, limit: int = 20) -> JobHistory:
+    """Tell how the runs of a job, or of all jobs, went."""
+    return JobHistory(name=name, limit=limit)
+
+
+def graph_nodes(
+    query: str = "",
+    topic: int | None = None,
+    kind: Literal["cluster", "concept"] | None = None,
+    sort: Literal["size", "updated", "label"] = "size",
+    limit: int = 20,
+    offset: int = 0,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> GraphNodes:
+    """List the nodes of the graph, the largest first unless `sort` says otherwise."""
+    return GraphNodes(query=query, topic=topic, kind=kind, sort=sort, limit=limit, offset=offset, reach=reach)
+
+
+def graph_edges(
+    kind: Literal["co_occurs", "derived_from", "abstracted_from"] | None = None,
+    node: int | None = None,
+    limit: int = 20,
+    offset: int = 0,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> GraphEdges:
+    """List the edges between nodes within reach, the heaviest first."""
+    return GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
+
+
+def graph_node(node: int, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> GraphNode:
+    """Show one node: its members, its topic, its neighbours."""
+    return GraphNode(node=node, reach=reach)
+
+
+def graph_topics(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> GraphTopics:
+    """List the topics: communities of nodes that are alike or were retrieved together."""
+    return GraphTopics(reach=reach)
+
+
+def graph_dedupe(
+    threshold: float | None = None,
+    dry_run: bool = False,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> GraphDedupe:
+    """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own."""
+    return GraphDedupe(threshold=threshold, dry_run=dry_run, reach=reach)
+
+
+def graph_abstract(
+    threshold: float | None = None,
+    dry_run: bool = False,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> GraphAbstract:
+    """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
+    return GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
+
+
+def graph_regroup(
+    dry_run: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> GraphRegroup:
+    """Find the topics anew; a topic keeps its number as long as most of its nodes stay together."""
+    return GraphRegroup(dry_run=dry_run, reach=reach)
+
+
+def graph_export(
+    after: int = 0,
+    limit: int = 500,
+    preview: int = 80,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> GraphExport:
+    """Return a part of the graph within reach: the nodes with numbers above `after`, in order."""
+    return GraphExport(after=after, limit=limit, preview=preview, reach=reach)
+
+
+def remember(
+    text: str,
+    workspace: str,
+    file: str = "today",
+    allow_secrets: bool = False,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> Remember:
+    """Write a note into a file of a workspace; it can be found when this returns."""
+    return Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
+
+
+def diff_workspaces(workspace: str | None = None) -> DiffWorkspaces:
+    """Compare the index with the files of a workspace, or of all, and change neither. Sends progress."""
+    return DiffWorkspaces(workspace=workspace)
+
+
+def use_model(name: str) -> UseModel:
+    """Switch to another installed embedding model. Memories are re-embedded in the background, search goes on."""
+    return UseModel(name=name)
+
+
+def verify(repair: bool = False) -> Verify:
+    """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows."""
+    return Verify(repair=repair)
+
+
+def shutdown() -> Shutdown:
+    """Finish the calls under way, write everything down and end the daemon."""
+    return Shutdown()
+
+
+def restart() -> Restart:
+    """Finish the calls under way and start again from what is installed now, on the same socket: nobody is
+    refused."""
+    return Restart()
+
+
+def hello(version: str) -> Hello:
+    """Say which version the client is of, ahead of its first call."""
+    return Hello(version=version)
+
+
+def end_session(session: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> EndSession:
+    """Say that a conversation is over: facts are drawn out of it and it is summed up at once, in the background."""
+    return EndSession(session=session, reach=reach)
+
+
+def reset_session(session: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> ResetSession:
+    """Say that a session has lost what contexts gave it, as by a compaction: the next ones may give it again."""
+    return ResetSession(session=session, reach=reach)
+
+
+def complete_task(
+    outcome: Literal["completed", "failed", "partial", "cancelled"],
+    output: str,
+    task: str = "",
+    session: str = "",
+    allow_secrets: bool = False,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> CompleteTask:
+    """Keep what came of a task for the next sessions: a note, or a lesson where it failed."""
+    return CompleteTask(
+        outcome=outcome, output=output, task=task, session=session, allow_secrets=allow_secrets, reach=reach
+    )
+
+
+def turns(
+    session: str | None = None, limit: int = 100, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> Turns:
+    """List the turns in L0, newest first."""
+    return Turns(session=session, limit=limit, reach=reach)
+
+
+def skipped(
+    limit: int = 100, offset: int = 0, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> Skipped:
+    """List turns that were not kept, newest first, each with the reason."""
+    return Skipped(limit=limit, offset=offset, reach=reach)
+
+
+def tiers(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Tiers:
+    """Tell what each tier holds, and how many turns went which way."""
+    return Tiers(reach=reach)
+
+
+def consolidate(
+    dry_run: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> Consolidate:
+    """Judge, promote, move to the registry and cluster everything within reach now, whatever its age."""
+    return Consolidate(dry_run=dry_run, reach=reach)
+
+
+def workspaces() -> Workspaces:
+    """List the workspaces."""
+    return Workspaces()
+
+
+class DeclaredMethods:
+    """A method for each call that has none written by hand."""
+
+    authenticate = method(authenticate)
+    add_token = method(add_token)
+    list_tokens = method(list_tokens)
+    revoke_token = method(revoke_token)
+    count_tokens = method(count_tokens)
+    dream = method(dream)
+    get = method(get)
+    history = method(history)
+    operations = method(operations)
+    undo = method(undo)
+    feedback = method(feedback)
+    jobs = method(jobs)
+    run_job = method(run_job)
+    pause_job = method(pause_job)
+    resume_job = method(resume_job)
+    job_history = method(job_history)
+    graph_nodes = method(graph_nodes)
+    graph_edges = method(graph_edges)
+    graph_node = method(graph_node)
+    graph_topics = method(graph_topics)
+    graph_dedupe = method(graph_dedupe)
+    graph_abstract = method(graph_abstract)
+    graph_regroup = method(graph_regroup)
+    graph_export = method(graph_export)
+    remember = method(remember)
+    diff_workspaces = method(diff_workspaces)
+    use_model = method(use_model)
+    verify = method(verify)
+    shutdown = method(shutdown)
+    restart = method(restart)
+    hello = method(hello)
+    end_session = method(end_session)
+    reset_session = method(reset_session)
+    complete_task = method(complete_task)
+    turns = method(turns)
+    skipped = method(skipped)
+    tiers = method(tiers)
+    consolidate = method(consolidate)
+    workspaces = method(workspaces)

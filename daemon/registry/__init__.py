@@ -1,0 +1,27 @@
+"""Which function answers which call: `@handles(Method)` above a function registers it.
+
+A handler takes the call as `call` and, by the names of its parameters, what else it needs of the call's `Context`:
+`core`, `caller`, `report`, `sources`, `jobs`, `server`, `become`, `follow`, or `context` itself. It returns the result,
+or a future of it while the writer works. `dispatch.check` refuses to start the daemon while a method has no handler.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from memoryd.client.protocol import Call, method_name
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+HANDLERS: dict[type[Call[Any]], Callable[..., Any]] = {}
+
+
+def handles(method: type[Call[Any]]) -> Callable[[F], F]:
+    """Register the function below as the handler of a method; raise `RuntimeError` when it has one already."""
+
+    def register(handler: F) -> F:
+        if method in HANDLERS:
+            raise RuntimeError(f"two handlers for {method_name(method)}")
+        HANDLERS[method] = handler
+        return handler
+
+    return register

@@ -1,0 +1,96 @@
+"""Write client/methods.py from the contract: python tests/contract/client_methods.py > client/methods.py
+
+A method of both clients for each call that none is written for by hand in `client/calls.py`.
+"""
+
+import ast
+import re
+import typing
+from collections.abc import Iterator
+from inspect import get_annotations
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any
+
+import msgspec
+
+from memoryd.client import protocol
+from memoryd.client.protocol import METHODS, Call, method_name
+
+CALLS = Path(protocol.__file__).parent.parent / "calls.py"
+HEAD = '''"""The clients' methods that follow from the contract. Written by `make protocol`; do not edit."""
+'''
+
+
+def document() -> str:
+    """Return the text of client/methods.py."""
+    calls = [call for call in METHODS if call.__name__ not in written_by_hand()]
+    functions = "".join(_function(call) for call in calls)
+    names = sorted(set(re.findall(r"\b[A-Z][A-Za-z]+\b", re.sub(r'""".*?"""', "", functions, flags=re.S))))
+    ours = [name for name in names if hasattr(protocol, name) and name not in ("Any", "Literal")]
+    others = [
+        f"from typing import {', '.join(found)}\n\n" for found in [sorted({"Any", "Literal"} & set(names))] if found
+    ]
+    imports = f"from memoryd.client.method import method\nfrom memoryd.client.protocol import {', '.join(ours)}\n"
+    table = "".join(f"    {method_name(call)} = method({method_name(call)})\n" for call in calls)
+    owner = '\n\nclass DeclaredMethods:\n    """A method for each call that has none written by hand."""\n\n'
+    return HEAD + "\n" + "".join(others) + imports + functions + owner + table
+
+
+def written_by_hand() -> set[str]:
+    """Return the names of the calls that functions of client/calls.py build."""
+    functions = [node for node in ast.parse(CALLS.read_text()).body if isinstance(node, ast.FunctionDef)]
+    named = (ast.unparse(function.returns) for function in functions if function.returns)
+    return {call for name in named for call in re.findall(r"\w+", name)} | {"AddMany"}
+
+
+def _function(call: type[Call[Any]]) -> str:
+    parameters = list(_parameters(call))
+    signature = ", ".join(text for text, _ in parameters)
+    given = ", ".join(f"{name}={name}" for _, name in parameters if name)
+    summary = " ".join((call.__doc__ or "").split("\n\n")[0].split())
+    return (
+        f"\n\ndef {method_name(call)}({signature}) -> {call.__name__}:\n"
+        f'    """{_wrapped(summary)}"""\n    return {call.__name__}({given})\n'
+    )
+
+
+def _wrapped(text: str) -> str:
+    first, *more = re.findall(r".{1,108}(?:\s|$)", text)
+    return first.rstrip() + "".join(f"\n    {line.rstrip()}" for line in more)
+
+
+def _parameters(call: type[Call[Any]]) -> Iterator[tuple[str, str]]:
+    """Yield each parameter as text with its name; what is the call's own may be given by position."""
+    hints = typing.get_type_hints(call)
+    fields = {field.name: field for field in msgspec.structs.fields(call)}
+    own = [name for name in get_annotations(call) if name in fields]
+    inherited = [name for name in fields if name not in own and name != "namespace"]
+    for name in (*own, *(["*"] if inherited else []), *inherited):
+        if name == "*":
+            yield "*", ""
+        else:
+            yield f"{name}: {_type(hints[name])}{_default(fields[name])}", name
+
+
+def _default(field: Any) -> str:
+    if field.required:
+        return ""
+    made = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
+    return f" = {made!r}".replace("'", '"')
+
+
+def _type(hint: Any) -> str:
+    if hint is NoneType:
+        return "None"
+    if typing.get_origin(hint) is typing.Literal:
+        return f"Literal[{', '.join(map(repr, typing.get_args(hint)))}]".replace("'", '"')
+    if typing.get_origin(hint) in (UnionType, typing.Union):
+        return " | ".join(map(_type, typing.get_args(hint)))
+    if arguments := typing.get_args(hint):
+        return f"{typing.get_origin(hint).__name__}[{', '.join(map(_type, arguments))}]"
+    return str(getattr(hint, "__name__", hint))
+
+
+if __name__ == "__main__":
+    print(document(), end="")
