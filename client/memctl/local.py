@@ -5,10 +5,22 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
 
 from memoryd.client.errors import MemorydError
 
 MISSING = "The daemon is not installed here; run: pip install 'memoryd[daemon]'"
+BACKUPS = "backups"  # in the data directory
+
+
+class Copy(msgspec.Struct):
+    """A copy of a database; `operation` is the number of its latest operation, None where that is not known."""
+
+    path: str
+    size_bytes: int
+    operation: int | None = None
 
 
 def installed() -> bool:
@@ -41,6 +53,14 @@ def output_of(module: str, arguments: Sequence[str], *, progress: bool = False) 
     if done.returncode:
         raise MemorydError(_sentence(done.stderr))
     return done.stdout
+
+
+def copies(data_dir: Path) -> list[Copy]:
+    """Return the copies of the database in the usual folder, the one with the oldest content first."""
+    folder = data_dir / BACKUPS
+    if not folder.is_dir():
+        return []
+    return msgspec.json.decode(output_of("memoryd.daemon.store.copies", [str(folder)]), type=list[Copy])
 
 
 def environment(**changes: str) -> dict[str, str]:

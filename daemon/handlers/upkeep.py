@@ -53,6 +53,8 @@ def backup(context: Context, call: Backup) -> BackedUp:
     usual = core.folder / copies.FOLDER
     target = _target(core, call.path, usual)
     began = time.monotonic()
+    if target.parent == usual:
+        copies.go_past(core.store, usual)
     made = _copied(core, target, context.report)
     removed = [] if target.parent != usual else _rotated(core, usual)
     return BackedUp(

@@ -104,6 +104,7 @@ def back_up(core: Core, step: Step, check: Check) -> dict[str, int]:
         return {"deleted": 1}
     folder.mkdir(mode=0o700, exist_ok=True)
     copies.check_room(core.store, folder)
+    copies.go_past(core.store, folder)
     copies.copy(core.store, path, check)
     return {"copied": 1}
 

@@ -1,26 +1,34 @@
-"""Copies of the database: taken while it is written to, checked before they get their name, found again by their names.
+"""Copies of the database: taken while it is written to, checked before they get their name, ordered by what they hold.
 
 A copy is one file without a log. It is made in one snapshot, so it holds every write that was acknowledged before it
-began, and no half of any.
+began, and no half of any. Which of two copies is newer, the numbers of their latest operations say: the dates in their
+names and of their files come from a clock that may have been wrong.
+
+`python -m memoryd.daemon.store.copies FOLDER` prints the copies of a folder, the oldest first, as one JSON document.
 """
 
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import open_reader
 from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.upkeep import marks, marks_of
+from memoryd.daemon.store.writer import Transaction
 
 FOLDER = "backups"
 _PAGES = 256
 _ROOM = 1.2  # times the size of the database that must be free for a copy
 _PROGRESS_STEPS = 50_000  # of SQLite's virtual machine between two looks at whether to give up
+_COUNTERS = ("operations", "turns", "skipped")  # each grows with every row; the first that differs decides
 
 
 class Copy(NamedTuple):
@@ -31,14 +39,55 @@ class Copy(NamedTuple):
     size_bytes: int
 
 
+class Found(NamedTuple):
+    """A copy in a folder; `operation` is the number of its latest operation, None when it cannot be read."""
+
+    path: str
+    size_bytes: int
+    operation: int | None
+
+
 def name_at(now: float) -> str:
-    """Return the name of a copy made at a time; names sort as times do."""
+    """Return the name of a copy made at a time."""
     return f"memoryd-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.sqlite"
 
 
 def present(folder: Path) -> list[Path]:
-    """Return the copies in a folder, the oldest first."""
-    return sorted(folder.glob("memoryd-*T*Z.sqlite")) if os.path.isdir(folder) else []
+    """Return the copies in a folder, the one with the oldest content first; one that cannot be read is the oldest."""
+    if not os.path.isdir(folder):
+        return []
+    return sorted(folder.glob("memoryd-*T*Z.sqlite"), key=lambda path: (_counts(marks_of(path)), _written(path)))
+
+
+def _counts(found: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+    known = dict(found)
+    return tuple(known.get(name, 0) for name in _COUNTERS)
+
+
+def _written(path: Path) -> tuple[int, str]:
+    """Return what orders copies of the same content."""
+    try:
+        return path.stat().st_mtime_ns, path.name
+    except OSError:  # deleted meanwhile
+        return 0, path.name
+
+
+def go_past(store: Store, folder: Path) -> None:
+    """Make the database's next copy the newest one in a folder, also where an older copy was restored, or it is new.
+
+    Then it counts on from the operations of the newest copy: numbers in between are left out.
+    """
+    newest = max((_counts(marks_of(path)) for path in present(folder)), default=())
+    if not newest:
+        return
+
+    def job(transaction: Transaction) -> None:
+        connection = transaction.connection
+        if _counts(marks(connection)) < newest:
+            connection.execute("DELETE FROM sqlite_sequence WHERE name = 'operations'")
+            connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('operations', ?)", (newest[0] + 1,))
+
+    store.write(job).result()
 
 
 def check_room(store: Store, folder: Path) -> None:
@@ -135,3 +184,18 @@ def _verify(copied: apsw.Connection, expected: tuple[int, int], target: Path, ch
         raise StorageFailed(
             f"The copy {target} was not kept, as it is damaged: {found[0]}. Look at the database: memctl verify"
         )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the copies of a folder; return the exit code."""
+    [folder] = sys.argv[1:] if arguments is None else arguments
+    found = []
+    for path in present(Path(folder).absolute()):
+        operations = dict(marks_of(path)).get("operations")
+        found.append(Found(str(path), path.stat().st_size, operations)._asdict())
+    sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -53,7 +53,7 @@ def marks_of(path: Path) -> list[Any]:
     """Return the `marks` of a copy, nothing when it cannot be read."""
     try:
         connection = apsw.Connection(
-            f"{path.as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         )
     except apsw.Error:
         return []

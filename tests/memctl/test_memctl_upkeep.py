@@ -14,7 +14,7 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client import Client
-from memoryd.client.memctl.upkeep import repair
+from memoryd.client.memctl.upkeep import backup, repair
 from memoryd.client.protocol import NewMemory, Record
 from workbench import wait_until
 
@@ -50,6 +50,24 @@ def test_a_backup_is_checked_listed_and_rotated(memctl: Memctl, client: Client, 
     assert (
         f"memctl restore '{daemon.core.folder}/one more'" in memctl("backup", str(daemon.core.folder / "one more")).out
     )
+
+
+def test_the_copy_with_the_newest_content_is_the_latest_whatever_its_date(
+    memctl: Memctl, client: Client, daemon: "Daemon", clock: Any
+) -> None:
+    client.add("Herons fish at dawn")
+    clock.now += 400 * 86_400
+    memctl("backup")
+    clock.now -= 400 * 86_400
+    client.add("Storks nest on roofs")
+    newest = memctl("backup", "--json").json["path"]
+    assert [copy["operation"] for copy in memctl("backup", "--list", "--json").json] == [1, 2]
+    assert backup.chosen(daemon.core.folder, "latest") == Path(newest)
+    for _ in range(3):
+        clock.now -= 60
+        client.add("Cranes dance in spring", dedup=False)
+        newest = memctl("backup", "--json").json["path"]
+    assert memctl("backup", "--list", "--json").json[-1]["path"] == newest
 
 
 def test_a_backup_goes_where_it_is_told_and_never_over_a_file(

@@ -5,7 +5,7 @@ from time import time
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.doctor.patient import Finding, Patient, examined, fail, ok, quoted, warn
-from memoryd.client.memctl.local import installed
+from memoryd.client.memctl.local import BACKUPS, installed
 from memoryd.client.memctl.table import count, size_text
 
 DAY_S = 86400.0
@@ -22,7 +22,7 @@ def backup(patient: Patient) -> Finding | None:
     every_s = jobs["every_s"].get("backup", DAY_S)
     if not jobs["backups"] or not every_s:
         return warn("no copies of the database are made: `backups` or the job's interval is 0 in [jobs]", SETTING)
-    if not (found := copies(patient)):
+    if not (found := patient.copies):
         return _without(patient, every_s)
     age_s = time() - found[-1].stat().st_mtime
     if age_s > LATE * every_s and _marks(found[-1]) != patient.facts["marks"]:
@@ -48,7 +48,7 @@ def _marks(path: Path) -> object:
 
 def backup_opens(patient: Patient) -> Finding | None:
     """Open the latest copy and check it."""
-    found = copies(patient)
+    found = patient.copies
     if not found or not installed():
         return None
     latest = found[-1]
@@ -62,15 +62,9 @@ def backup_opens(patient: Patient) -> Finding | None:
     return ok(f"{latest.name} opens and holds {count(facts['memories'], 'memory')}")
 
 
-def copies(patient: Patient) -> list[Path]:
-    """Return the copies there are, the oldest first."""
-    folder = patient.data_dir / "backups"
-    return sorted(folder.glob("memoryd-*T*Z.sqlite")) if folder.is_dir() else []
-
-
 def leftovers(patient: Patient) -> Finding | None:
     """Look for copies that were given up half-way."""
-    folder = patient.data_dir / "backups"
+    folder = patient.data_dir / BACKUPS
     parts = sorted(folder.glob("*.part")) if folder.is_dir() else []
     old = [path for path in parts if time() - path.stat().st_mtime > DAY_S]
     if old:

@@ -4,7 +4,6 @@ from time import time
 
 from memoryd.client import paths
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
-from memoryd.client.memctl.doctor.backups import copies
 from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, ok, quoted, warn
 from memoryd.client.memctl.table import count, size_text
 from memoryd.client.protocol import Verify
@@ -37,7 +36,7 @@ def database(patient: Patient) -> Finding | None:
 
 
 def _restore(patient: Patient) -> str:
-    return "memctl restore latest" if copies(patient) else "memctl repair --recover"
+    return "memctl restore latest" if patient.copies else "memctl repair --recover"
 
 
 def schema(patient: Patient) -> Finding | None:

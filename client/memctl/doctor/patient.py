@@ -11,7 +11,7 @@ import msgspec
 
 from memoryd.client import paths
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.local import installed, output_of
+from memoryd.client.memctl.local import copies, installed, output_of
 from memoryd.client.protocol import GetStats, JobList, Stats, Status
 from memoryd.client.sync import Client
 
@@ -124,6 +124,11 @@ class Patient:
     def facts(self) -> dict[str, Any] | None:
         """What the database file itself says; None where there is none or it is broken, which `database` tells."""
         return self.examination if isinstance(self.examination, dict) else None
+
+    @cached_property
+    def copies(self) -> list[Path]:
+        """The copies in the usual folder, the one with the oldest content first; none without the daemon's packages."""
+        return [Path(copy.path) for copy in copies(self.data_dir)] if installed() else []
 
     def process(self, name: str) -> str:
         """Return a file of /proc about the daemon's process, empty where it cannot be read."""

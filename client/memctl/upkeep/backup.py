@@ -4,14 +4,13 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-import msgspec
-
 from memoryd.client import paths
 from memoryd.client.calls import backup as backup_call
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.local import BACKUPS, Copy, copies
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, size_text, table
@@ -19,17 +18,8 @@ from memoryd.client.memctl.upkeep.restart import Report, exchanged, folder_of, r
 from memoryd.client.protocol import BackedUp, Progress
 
 LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy
-FOLDER = "backups"
-PATTERN = "memoryd-*T*Z.sqlite"
 FORMER = "before-*"
 FILE_NAME = "memoryd.sqlite"
-
-
-class Present(msgspec.Struct):
-    """A copy that is there."""
-
-    path: str
-    size_bytes: int
 
 
 # backup --------------------------------------------------------------------------------------------------------------
@@ -56,17 +46,17 @@ def _backup(args: Namespace) -> None:
     return show(args, made, lambda: _made(made))
 
 
-def present(folder: Path) -> list[Present]:
+def present(folder: Path) -> list[Copy]:
     """Return the copies in the usual folder and what was kept of former databases, the oldest first of each."""
-    copies = sorted((folder / FOLDER).glob(PATTERN))
     former = sorted(folder.glob(f"{FORMER}/{FILE_NAME}"))
-    return [Present(str(path), path.stat().st_size) for path in [*copies, *former]]
+    return copies(folder) + [Copy(str(path), path.stat().st_size) for path in former]
 
 
-def _listed(found: list[Present]) -> str:
+def _listed(found: list[Copy]) -> str:
     if not found:
         return "There are no copies yet; `memctl backup` makes one."
-    return table(["SIZE", "COPY"], [[size_text(one.size_bytes), one.path] for one in found], right=(0,))
+    rows = [[size_text(one.size_bytes), "" if one.operation is None else f"{one.operation}", one.path] for one in found]
+    return table(["SIZE", "OP", "COPY"], rows, right=(0, 1))
 
 
 def _made(made: BackedUp) -> str:
@@ -87,7 +77,7 @@ def _restore_arguments(parser: ArgumentParser) -> None:
 def _restore(args: Namespace) -> None:
     status = running(args)
     folder = folder_of(args, status)
-    file = _found(folder, args.file)
+    file = chosen(folder, args.file)
     with ProgressBar(f"restoring {file.name}", 2) as bar:
         bar.update(1)
         report = rescue(folder, "restore", str(file))
@@ -95,15 +85,14 @@ def _restore(args: Namespace) -> None:
     show(args, report, lambda: _restored(report, file, bool(status)))
 
 
-def _found(folder: Path, name: str) -> Path:
+def chosen(folder: Path, name: str) -> Path:
     """Return the file that is meant: a path, or what lies in the usual folder."""
-    copies = sorted((folder / FOLDER).glob(PATTERN))
     if name == "latest":
-        if not copies:
-            raise Invalid(f"There are no copies in {folder / FOLDER}.")
-        return copies[-1]
+        if not (found := copies(folder)):
+            raise Invalid(f"There are no copies in {folder / BACKUPS}.")
+        return Path(found[-1].path)
     given = Path(paths.absolute(name))
-    beside = folder / FOLDER / name
+    beside = folder / BACKUPS / name
     file = beside if "/" not in name and not given.exists() and beside.exists() else given
     return file / FILE_NAME if file.is_dir() else file
 

@@ -1,0 +1,85 @@
+"""The order of copies: by what they hold, whatever their names and files say of when they were made."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import pytest
+
+from memoryd.client.protocol import RunJob
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.lifecycle.runner import Runner
+from memoryd.daemon.store import copies
+from workbench import add
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in copies.present(folder)]
+
+
+def made(core: Core, folder: Path, at: float) -> str:
+    """Make a copy that says it is of a time; return its name."""
+    folder.mkdir(exist_ok=True)
+    path = folder / copies.name_at(at)
+    copies.copy(core.store, path, lambda: None)
+    os.utime(path, (at, at))
+    return path.name
+
+
+def test_the_copy_with_the_latest_operation_is_the_newest(core: Core, folder: Path) -> None:
+    add(core, "Herons fish at dawn")
+    ahead = made(core, folder / "b", 1_900_000_000.0)  # the clock was ahead
+    add(core, "Storks nest on roofs")
+    behind = made(core, folder / "b", 0.0)  # it was behind
+    add(core, "Cranes dance in spring")
+    right = made(core, folder / "b", 1_800_000_000.0)
+    assert names(folder / "b") == [ahead, behind, right]
+    assert names(folder / "none") == []
+
+
+def test_of_equal_copies_the_later_file_is_the_newer_one(core: Core, folder: Path) -> None:
+    add(core, "Herons fish at dawn")
+    later, earlier = made(core, folder / "b", 200.0), made(core, folder / "b", 100.0)
+    assert names(folder / "b") == [earlier, later]
+
+
+def test_a_copy_that_cannot_be_read_is_the_oldest(core: Core, folder: Path) -> None:
+    add(core, "Herons fish at dawn")
+    good = made(core, folder / "b", 100.0)
+    broken = folder / "b" / copies.name_at(200.0)
+    broken.write_text("no database")
+    assert names(folder / "b") == [broken.name, good]
+
+
+def test_the_copies_are_printed_for_memctl(core: Core, folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    add(core, "Herons fish at dawn")
+    name = made(core, folder / "b", 100.0)
+    (folder / "b" / copies.name_at(200.0)).touch()
+    assert copies.main([str(folder / "b")]) == 0
+    empty, good = msgspec.json.decode(capfdbinary.readouterr().out)
+    assert (good["path"], good["operation"]) == (str(folder / "b" / name), 1)
+    assert good["size_bytes"] > 4096
+    assert empty["operation"] is None
+
+
+def test_what_is_copied_of_an_older_database_put_in_place_is_the_newest(core: Core, clock: Any) -> None:
+    """Else the copies of what was given up would stay, and those of what is in use be deleted at once."""
+    jobs, backups = Runner(core), core.folder / "backups"
+    for at in (1.0, 2.0, 3.0):
+        add(core, f"Crane number {at}", dedup=False)
+        made(core, backups, at)
+
+    def older(connection: apsw.Connection) -> None:
+        connection.execute("UPDATE sqlite_sequence SET seq = 1 WHERE name = 'operations'")
+        connection.execute("DELETE FROM operations")
+
+    core.store.write(lambda transaction: older(transaction.connection)).result()
+    for text in ("Owls hunt at night", "Swifts sleep in the air"):
+        add(core, text)
+        clock.advance(86_400)
+        jobs.run(RunJob(name="backup"), lambda event: None).result(30)
+        assert names(backups)[-1] == copies.name_at(clock.now)
+        assert len(names(backups)) == 3
+    jobs.close()
