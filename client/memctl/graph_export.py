@@ -1,4 +1,4 @@
-"""graph export: the graph within reach as GraphML, as DOT, or as one HTML page that needs no network."""
+"""graph export: the graph within reach as GraphML, or as one HTML page that needs no network."""
 
 import os
 import re
@@ -34,7 +34,7 @@ class Graph(NamedTuple):
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--format", choices=list(FORMATS), default="html", help="html: one page to look at; graphml, dot: for tools"
+        "--format", choices=list(FORMATS), default="html", help="html: one page to look at; graphml: for tools"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (standard output)")
     parser.add_argument("--limit", type=int, metavar="N", help=f"only the N largest nodes (html: {SHOWN_NODES})")
@@ -150,39 +150,6 @@ def _data(values: dict[str, Any]) -> str:
     )
 
 
-# DOT -----------------------------------------------------------------------------------------------------------------
-
-
-def dot(graph: Graph) -> Iterator[str]:
-    """Yield DOT for Graphviz, each topic a cluster."""
-    yield 'digraph memoryd {\n  graph [overlap=false];\n  node [shape=ellipse, fontname="sans-serif"];\n'
-    members: dict[int, list[ExportedNode]] = {}
-    for item in graph.nodes:
-        members.setdefault(item.node.topic or 0, []).append(item)
-    for topic in graph.topics:
-        if topic.id in members:
-            yield f"  subgraph cluster_{topic.id} {{\n    label={_quoted(topic.label)};\n"
-            yield from (f"  {line}" for line in _dot_nodes(members.pop(topic.id)))
-            yield "  }\n"
-    for rest in members.values():
-        yield from _dot_nodes(rest)
-    for origin, target, relation, weight in all_edges(graph):
-        way = "" if relation in ("derived_from", "abstracted_from") else ", dir=none"
-        yield f"  n{origin} -> n{target} [relation={relation}, weight={weight:.6g}{way}];\n"
-    yield "}\n"
-
-
-def _dot_nodes(items: list[ExportedNode]) -> Iterator[str]:
-    for item in items:
-        shape = ", shape=diamond" if item.node.kind == "concept" else ""
-        yield f"  n{item.node.id} [label={_quoted(item.node.label)}, size={item.node.size}{shape}];\n"
-
-
-def _quoted(text: str) -> str:
-    plain = "".join(c if c.isprintable() else " " for c in text)
-    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 # HTML ----------------------------------------------------------------------------------------------------------------
 
 
@@ -197,14 +164,12 @@ def html(graph: Graph) -> Iterator[str]:
     yield after
 
 
-FORMATS = {"graphml": graphml, "dot": dot, "html": html}
+FORMATS = {"graphml": graphml, "html": html}
 
 COMMANDS = {
     "graph export": Command(
         _arguments,
         _export,
-        "  memctl graph export -o graph.html\n"
-        "  memctl graph export --format graphml -o graph.graphml\n"
-        "  memctl graph export --format dot --limit 200 | sfdp -Tsvg > graph.svg",
+        "  memctl graph export -o graph.html\n  memctl graph export --format graphml -o graph.graphml",
     )
 }

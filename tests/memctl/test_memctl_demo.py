@@ -6,10 +6,8 @@ import sys
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from memoryd.client.memctl.demo.material import documented, files, paragraphs, passages
-from memoryd.client.memctl.demo.year.telling import heading, month_line
 
 
 def test_paragraphs_leave_out_headings_tables_and_code() -> None:
@@ -70,32 +68,3 @@ def test_the_decay_demo_prints_one_document(folder: Path) -> None:
     assert [ranking["profile"] for ranking in figures["rankings"]] == ["default", "memweave"]
     assert figures["removed"] is True
     assert figures["model"] == "words only"
-
-
-def test_a_month_of_the_year_is_one_line_of_a_terminal() -> None:
-    counts = {"observed": 9999, "skipped": 999, "dropped": 999, "L0": 99, "nodes": 999, "expired": 999}
-    lines = [month_line({"month": "Nov 2026", "L1": n, "L2": n, **counts}) for n in (0, 1, 999)]
-    assert [len(line) for line in (heading(), *lines)] == [len(heading())] * 4
-    assert len(heading()) <= 100
-
-
-@pytest.mark.slow
-def test_the_year_demo_tells_its_stories_and_leaves_nothing_behind(folder: Path) -> None:
-    done = demo(folder, "--year")
-    assert done.returncode == 0, done.stderr
-    assert all(len(line) <= 100 for line in done.stdout.splitlines())
-    assert "STILL" not in done.stdout  # what ought to be gone
-    assert list(folder.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_in_the_year_demo_the_graph_brings_a_forgotten_memory_back(folder: Path, model_dir: Path) -> None:
-    figures = msgspec.json.decode(demo(folder, "--year", "--json", models=model_dir).stdout)
-    stories = figures["stories"]
-    assert (stories["decision"]["tier"], stories["decision"]["rank"]) == ("L2", 1)
-    assert stories["forgotten"]["rank_without"] is None
-    assert stories["forgotten"]["rank_with_graph"] <= 5
-    assert (stories["expired"]["rank"], stories["expired"]["readable"]) == (None, True)
-    assert stories["expired"]["history"] == ["add", "job:expire"]
-    assert len(figures["months"]) >= 12
-    assert figures["months"][-1]["nodes"] > 10

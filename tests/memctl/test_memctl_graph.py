@@ -14,7 +14,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 
 from memoryd.client.errors import NotFound
-from memoryd.client.memctl.graph_export import Graph, dot, graphml, html
+from memoryd.client.memctl.graph_export import Graph, graphml, html
 from memoryd.client.memctl.graph_layout import layout
 from memoryd.client.protocol import (
     Edge,
@@ -148,7 +148,7 @@ def test_an_export_asks_part_by_part_and_keeps_the_largest(memctl: Memctl, fake:
 def test_an_export_to_standard_output_is_the_document_alone(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies[GraphTopics] = TopicList(topics=TOPICS)
     fake.replies[GraphExport] = GraphPart(nodes=NODES, edges=EDGES)
-    for form, begin in (("graphml", "<?xml"), ("dot", "digraph"), ("html", "<!doctype html>")):
+    for form, begin in (("graphml", "<?xml"), ("html", "<!doctype html>")):
         done = memctl("graph", "export", "--format", form)
         assert (done.code, done.err) == (0, "")
         assert done.out.startswith(begin)
@@ -156,7 +156,7 @@ def test_an_export_to_standard_output_is_the_document_alone(memctl: Memctl, fake
     assert memctl("graph", "export", "-o", "/nowhere/at/all.html").code == 1
 
 
-# GraphML, DOT --------------------------------------------------------------------------------------------------------
+# GraphML -------------------------------------------------------------------------------------------------------------
 
 
 def test_graphml_is_read_by_networkx_with_every_node_and_edge(tmp_path: Path) -> None:
@@ -187,19 +187,6 @@ _STATEMENT = re.compile(
     r'(digraph \w+ \{|subgraph cluster_\d+ \{|label="(?:[^"\\]|\\.)*";|\}|(?:graph|node) \[[^\]]*\];'
     r'|n\d+(?: -> n\d+)? \[\w+=(?:"(?:[^"\\]|\\.)*"|[\w.+-]+)(?:, \w+=(?:"(?:[^"\\]|\\.)*"|[\w.+-]+))*\];)'
 )
-
-
-def test_dot_is_made_of_whole_statements_and_its_braces_match() -> None:
-    text = "".join(dot(GRAPH))
-    lines = [line.strip() for line in text.splitlines()]
-    assert [line for line in lines if not _STATEMENT.fullmatch(line)] == []
-    assert sum(line.endswith("{") for line in lines) == lines.count("}") == 2
-    assert sum("->" in line for line in lines) == 5
-
-
-@pytest.mark.skipif(not shutil.which("dot"), reason="Graphviz is not installed")
-def test_graphviz_reads_the_dot() -> None:
-    subprocess.run(["dot", "-Tcanon"], input="".join(dot(GRAPH)).encode(), check=True, capture_output=True)
 
 
 # The page ------------------------------------------------------------------------------------------------------------

@@ -330,14 +330,9 @@ def test_top_outlives_a_restart_of_the_daemon(monkeypatch: pytest.MonkeyPatch, p
     assert starts.index("no daemon answers") > 0
 
 
-@pytest.mark.parametrize("with_rich", [True, False])
 def test_a_terminal_is_drawn_on_in_place_and_is_as_before_afterwards(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], with_rich: bool
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if with_rich:
-        pytest.importorskip("rich", reason="the extra `tui` is not installed: pip install 'memoryd[tui]'")
-    else:
-        monkeypatch.setattr(screen, "find_spec", lambda name: None)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "80")

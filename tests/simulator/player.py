@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ledger import DAY_S, Books, Known
+from scripted.events import Ask, Edit, Event, Forget, Note, Share, TakeBack, Talk
 
 from memoryd.client.errors import Conflict, MemorydError, NotFound
-from memoryd.client.memctl.demo.year.events import Ask, Edit, Event, Forget, Note, Share, TakeBack, Talk
 from memoryd.client.protocol import (
     Add,
     Delete,

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import invariants
 import msgspec
 from player import Player
+from scripted.script import DAY_S, MODERATE, Event, Scale, year
 
-from memoryd.client.memctl.demo.year.script import DAY_S, MODERATE, Event, Scale, year
 from memoryd.client.protocol import Undo
 from memoryd.daemon.config import Config
 from memoryd.daemon.core import changing

@@ -9,11 +9,11 @@ from typing import Any
 
 import invariants
 import pytest
+from scripted import stories
+from scripted.events import Talk
+from scripted.script import DAY_S, Scale, year
 from simulation import START, Plan, Problem, Simulation
 
-from memoryd.client.memctl.demo.year import stories
-from memoryd.client.memctl.demo.year.events import Talk
-from memoryd.client.memctl.demo.year.script import DAY_S, Scale, year
 from memoryd.client.protocol import Get, Search
 from memoryd.daemon.core import reading
 from memoryd.daemon.search import pipeline

@@ -19,9 +19,7 @@ NO_FILES = "There are no .md or .py files with text below {}; give another folde
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--year", action="store_true", help="show instead a year of four agents, in less than a minute")
-    which.add_argument("--decay", action="store_true", help="show instead how a half-life lets today's vote win")
+    parser.add_argument("--decay", action="store_true", help="show instead how a half-life lets today's vote win")
     parser.add_argument("--path", type=Path, default=Path(), metavar="DIR", help="the files to remember (this folder)")
     parser.add_argument(
         "--passages", type=int, default=MAX_PASSAGES, metavar="N", help=f"how many passages ({MAX_PASSAGES})"
@@ -30,7 +28,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _demo(args: Namespace) -> None:
     started = time.monotonic()
-    figures, folder = _year(args) if args.year else _decay(args) if args.decay else _agents(args)
+    figures, folder = _decay(args) if args.decay else _agents(args)
     took_s = time.monotonic() - started
     if args.json:
         say_json({**figures, "took_s": round(took_s, 1), "removed": not folder.exists()})
@@ -38,12 +36,6 @@ def _demo(args: Namespace) -> None:
     say(f"\nThe daemon has stopped and {folder} is removed; {took_s:.0f} s in all.")
     command = paint('memctl add "…"', "cyan"), paint('memctl search "…"', "cyan")
     say(f"Your turn: {command[0]}, then {command[1]} (the daemon starts by itself).")
-
-
-def _year(args: Namespace) -> tuple[dict[str, Any], Path]:
-    from memoryd.client.memctl.demo.year import demo_year
-
-    return demo_year(quiet=bool(args.json))
 
 
 def _decay(args: Namespace) -> tuple[dict[str, Any], Path]:
@@ -70,6 +62,6 @@ def _agents(args: Namespace) -> tuple[dict[str, Any], Path]:
         return stage.figures, daemon.folder
 
 
-_EXAMPLES = "  memctl demo\n  memctl demo --path ~/notes --passages 100\n  memctl demo --year\n  memctl demo --decay"
+_EXAMPLES = "  memctl demo\n  memctl demo --path ~/notes --passages 100\n  memctl demo --decay"
 
 COMMANDS = {"demo": Command(_arguments, _demo, _EXAMPLES)}

@@ -101,7 +101,6 @@ COMMANDS = {
         "  memctl top\n"
         "  memctl top --interval 0.5 --sort p95\n"
         "  memctl top --once\n"
-        "  memctl top --json | jq .daemon.queues\n"
-        "With the package rich (pip install 'memoryd[tui]') the picture is drawn by it.",
+        "  memctl top --json | jq .daemon.queues",
     )
 }

@@ -1,14 +1,13 @@
-"""Where pictures are drawn: on a terminal in place, by rich where it is installed; elsewhere one after the other."""
+"""Where frames are drawn: on a terminal in place, elsewhere one after the other."""
 
 import os
 import select
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Protocol
 
-from memoryd.client.memctl.output import coloured, columns, say
+from memoryd.client.memctl.output import columns, say
 from memoryd.client.memctl.top.frame import Line, text_of
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -39,12 +38,13 @@ def screen() -> Iterator[Screen]:
     """Give the screen that suits stdout; a terminal is as before afterwards."""
     if not (sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"):
         yield _Sequence()
-    elif find_spec("rich") is not None:
-        with _rich_screen() as drawn:
-            yield drawn
     else:
-        with _ansi_screen() as drawn:
-            yield drawn
+        sys.stdout.write(_ENTER)
+        try:
+            yield _Ansi()
+        finally:
+            sys.stdout.write(_WIPE + _LEAVE)
+            sys.stdout.flush()
 
 
 class _Sequence:
@@ -61,47 +61,6 @@ class _Ansi:
         text = text_of(lines).replace("\n", f"{_WIPE_LINE}\r\n")
         sys.stdout.write(f"{_HOME}{text}{_WIPE_LINE}{_WIPE_REST}")
         sys.stdout.flush()
-
-
-@contextmanager
-def _ansi_screen() -> Iterator[Screen]:
-    sys.stdout.write(_ENTER)
-    try:
-        yield _Ansi()
-    finally:
-        sys.stdout.write(_WIPE + _LEAVE)
-        sys.stdout.flush()
-
-
-class _Rich:
-    live = True
-
-    def __init__(self, display: Any) -> None:
-        self._display = display
-
-    def draw(self, lines: Sequence[Line]) -> None:
-        from rich.text import Text
-
-        found = Text(no_wrap=True, end="")
-        for place, line in enumerate(lines):
-            found.append("\n" if place else "")
-            for text, styles in line:
-                found.append(text, style=" ".join(styles))
-        self._display.update(found, refresh=True)
-
-
-@contextmanager
-def _rich_screen() -> Iterator[Screen]:
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console(no_color=not coloured(), highlight=False, markup=False)
-    with Live(console=console, screen=True, auto_refresh=False) as display:
-        drawn = _Rich(display)
-        try:
-            yield drawn
-        finally:
-            drawn.draw([])
 
 
 # Keys ----------------------------------------------------------------------------------------------------------------

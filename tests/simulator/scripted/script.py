@@ -10,9 +10,9 @@ import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from memoryd.client.memctl.demo.year import stories
-from memoryd.client.memctl.demo.year import vocabulary as v
-from memoryd.client.memctl.demo.year.events import Ask, Edit, Event, Forget, Note, Say, Share, TakeBack, Talk
+from scripted import stories
+from scripted import vocabulary as v
+from scripted.events import Ask, Edit, Event, Forget, Note, Say, Share, TakeBack, Talk
 
 DAY_S, HOUR_S = 86400.0, 3600.0
 REPEATED = 0.06  # share of statements that were said before, word for word

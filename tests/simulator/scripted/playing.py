@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.client.errors import MemorydError, TimedOut
-from memoryd.client.memctl.demo.year.events import Ask, Edit, Event, Forget, Note, Share, TakeBack, Talk
 from memoryd.client.memctl.private import PrivateDaemon
 from memoryd.client.protocol import Add, NewMemory, NewTurn
 from memoryd.client.sync import Client
+from scripted.events import Ask, Edit, Event, Forget, Note, Share, TakeBack, Talk
 
 JOBS = ("promote", "sweep", "caps", "expire", "cluster")
 REST_LIMIT_S = 60.0

@@ -1,4 +1,4 @@
-"""demo --year: a year of four agents in less than a minute, month by month, and what became of three memories."""
+"""A year of four agents played to a real daemon, month by month, and what became of three memories."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,13 +6,13 @@ from time import time
 from typing import Any
 
 from memoryd.client.memctl.demo.model import CONFIG, prepare_model
-from memoryd.client.memctl.demo.year import telling
-from memoryd.client.memctl.demo.year.events import Event
-from memoryd.client.memctl.demo.year.playing import Player
-from memoryd.client.memctl.demo.year.script import DAY_S, Scale, year
 from memoryd.client.memctl.output import paint, say
 from memoryd.client.memctl.private import private_daemon
 from memoryd.client.memctl.progress import ProgressBar
+from scripted import telling
+from scripted.events import Event
+from scripted.playing import Player
+from scripted.script import DAY_S, Scale, year
 
 SEED = 7
 DAYS = 365
@@ -22,7 +22,7 @@ OWN_JOBS = "[jobs]\nenabled = false\n"  # they are run here, at simulated times
 NO_FACTS = "[cognition]\nextract = false\n"  # the stories follow turns, whose place facts would take
 
 
-def demo_year(quiet: bool) -> tuple[dict[str, Any], Path]:
+def play_year(quiet: bool) -> tuple[dict[str, Any], Path]:
     """Show it; return the figures and the folder that the daemon had."""
     missing = prepare_model()
     start = datetime.fromtimestamp(time(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)

@@ -6,7 +6,7 @@ another; a summary expires.
 
 from collections.abc import Iterator
 
-from memoryd.client.memctl.demo.year.events import Ask, Event, Note, Say, Talk
+from scripted.events import Ask, Event, Note, Say, Talk
 
 PLACE = "acme/api/alpha"
 DAY_S, HOUR_S = 86400.0, 3600.0
@@ -96,6 +96,6 @@ def _at(day: int) -> float:
 
 
 def _id(seed: int, name: str) -> str:
-    from memoryd.client.memctl.demo.year.script import id_of
+    from scripted.script import id_of
 
     return id_of(seed, name)

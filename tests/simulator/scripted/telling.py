@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from memoryd.client.errors import NotFound
-from memoryd.client.memctl.demo.year import stories as script
-from memoryd.client.memctl.demo.year.playing import Player
 from memoryd.client.memctl.output import columns, paint
 from memoryd.client.memctl.table import bar, count, ms, one_line, shorten
 from memoryd.client.protocol import Explanation, Hit
+from scripted import stories as script
+from scripted.playing import Player
 
 DAY_S = 86400.0
 SCALE = 25  # memories that one column of a bar stands for
