@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Unauthenticated,
         Unavailable,
         UnknownMethod,
+        Untrusted,
         VersionMismatch,
     )
     from memoryd.client.protocol import Hit, Hits, Memory, NewMemory
@@ -58,6 +59,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "UnknownMethod",
+    "Untrusted",
     "VersionMismatch",
 ]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memoryd.client import paths
+from memoryd.client import paths, trust
 from memoryd.client.calls import Methods, Words, add_many_calls, joined, namespace_text, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.exchange import (
@@ -183,6 +183,7 @@ async def _open(address: str, timeout_s: float, greeting: bytes) -> "Ends":
                 if time.monotonic() > give_up_at:
                     raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
                 await asyncio.sleep(CONNECT_PAUSE_S)
+        trust.check_connection(connection, address)
         reader, writer = await asyncio.open_unix_connection(sock=connection)
     except BaseException:
         connection.close()

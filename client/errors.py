@@ -81,6 +81,12 @@ class Unavailable(MemorydError):
     code = "unavailable"
 
 
+class Untrusted(MemorydError):
+    """The socket, its folder, what listens there or a folder of data belongs to another user. Nothing was sent."""
+
+    code = "untrusted"
+
+
 class TimedOut(MemorydError):
     """No reply within the client's `timeout_s`."""
 
@@ -130,6 +136,7 @@ ERRORS: dict[str, type[MemorydError]] = {
         Conflict,
         Busy,
         Unavailable,
+        Untrusted,
         TimedOut,
         ModelUnavailable,
         StorageFailed,

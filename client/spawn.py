@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
-from memoryd.client import activation, paths
+from memoryd.client import activation, paths, trust
 from memoryd.client.errors import Unavailable
 
 START_LIMIT_S = 30.0
@@ -28,7 +28,7 @@ _NOT_INHERITED = ("NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "WATCHDOG_
 
 def start(socket_path: Path, arguments: Sequence[str] = ()) -> None:
     """Start a daemon at `socket_path` unless one answers by now; return when it is ready, raise `Unavailable`."""
-    make_private(socket_path.parent)
+    trust.make_private(socket_path.parent)
     with _lock(socket_path.with_name(socket_path.name + ".start")):
         if answers(socket_path) or (activation.holds(socket_path) and activation.start()):
             return
@@ -40,11 +40,12 @@ def start(socket_path: Path, arguments: Sequence[str] = ()) -> None:
 
 
 def answers(socket_path: Path) -> bool:
-    """Tell whether a daemon listens at `socket_path`."""
+    """Tell whether a daemon listens at `socket_path`; raise `Untrusted` when it is another user's."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
             probe.connect(os.fspath(socket_path))
+            trust.check_connection(probe, os.fspath(socket_path))
         except BlockingIOError:  # it listens, and more clients come than it has taken so far
             return True
         except OSError:
@@ -64,7 +65,7 @@ def make_private(folder: Path) -> None:
 def _lock(path: Path) -> Iterator[None]:
     give_up_at = time.monotonic() + LOCK_LIMIT_S
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise Unavailable(f"No daemon answers and none can be started: {path}: {error.strerror}.") from None
     try:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memoryd.client import paths
+from memoryd.client import paths, trust
 from memoryd.client.calls import Methods, Words, add_many_calls, joined, namespace_text, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.exchange import (
@@ -208,7 +208,8 @@ class _Connection:
         give_up_at = time.monotonic() + timeout_s
         while True:
             try:
-                return self._socket.connect(address)
+                self._socket.connect(address)
+                return trust.check_connection(self._socket, address)
             except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
                 if time.monotonic() > give_up_at:
                     raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None

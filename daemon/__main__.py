@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import memoryd
-from memoryd.client import paths
+from memoryd.client import paths, trust
 from memoryd.client.errors import MemorydError
 from memoryd.daemon import config, listen, log, notify, watchdog
 
@@ -103,7 +103,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     models_folder = Path(settings.model.folder).expanduser() if settings.model.folder else models.default_models_dir()
     with ExitStack() as stack:
         make_private(folder)
-        listen.private_folder(socket_path.parent)
+        trust.make_private(socket_path.parent)
         for lock in _locks(given, folder, socket_path):
             stack.callback(os.close, lock)
         if former := swap.take_up(folder, time()):

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from memoryd.client import trust
 from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
 
 _FIRST_PASSED_FD = 3
@@ -26,7 +27,7 @@ def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
     A daemon that was told to stop closes its socket first and its database last: its successor waits for that.
     """
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StorageFailed(f"{path.parent} is not writable: {error.strerror}.") from None
     give_up_at = time.monotonic() + wait_s
@@ -66,7 +67,7 @@ def inherited_socket(descriptor: int) -> socket.socket:
 
 def listening_socket(path: Path) -> socket.socket:
     """Make the socket at `path`, mode 0600, its folder private; replace a stale one. The caller holds its lock."""
-    private_folder(path.parent)
+    trust.make_private(path.parent)
     _remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
@@ -124,7 +125,9 @@ def _inode(path: Path) -> int:
 def _remove_stale(path: Path) -> None:
     """Remove the socket that a killed daemon left; whatever else lies there is not ours to remove."""
     try:
-        if stat.S_ISSOCK(path.lstat().st_mode):
+        status = path.lstat()
+        if stat.S_ISSOCK(status.st_mode):
+            trust.check_socket(str(path), status)
             path.unlink()
             return
     except FileNotFoundError:
@@ -132,20 +135,3 @@ def _remove_stale(path: Path) -> None:
     except OSError as error:
         raise Unavailable(f"The socket {path} cannot be made: {error.strerror}.") from None
     raise Conflict(f"{path} is there and is not a socket; remove it or choose another socket path.")
-
-
-def private_folder(folder: Path) -> None:
-    """Make a folder with mode 0700. One that exists must be ours or a system's temporary folder.
-
-    Our own folder with wider rights is narrowed when it holds nothing but memoryd's files.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-    except OSError as error:
-        raise Unavailable(f"The folder {folder} cannot be used: {error.strerror}.") from None
-    if status.st_uid not in (os.getuid(), 0):
-        raise Unavailable(f"The folder {folder} belongs to another user; choose another socket path.")
-    is_open = status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-    if is_open and status.st_uid == os.getuid() and folder.name.startswith("memoryd"):
-        folder.chmod(0o700)

@@ -57,7 +57,9 @@ def write(path: Path, text: str) -> None:
     """Put text into a file that everybody may read, in one step."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")  # no *.prom: the collector does not look at it
     try:
-        with open(beside, "w", encoding="utf-8") as file:
+        with suppress(FileNotFoundError):  # of a daemon that was killed; or a link that somebody put there
+            beside.unlink()
+        with open(beside, "x", encoding="utf-8") as file:
             os.fchmod(file.fileno(), 0o644)
             file.write(text)
         os.replace(beside, path)

@@ -16,6 +16,8 @@ from memoryd.client.frames import frame
 
 BASES = (protocol.Scoped, protocol.Filtered, protocol.Query)
 
+CLIENTS_OWN = {"timeout", "untrusted"}  # codes of errors that clients make
+
 HEAD = f"""# The protocol of memoryd, version {protocol.PROTOCOL_VERSION}
 
 Generated from the code by `make protocol`; do not edit. It is enough to write a client in any language that has Unix
@@ -25,9 +27,11 @@ sockets and [MessagePack](https://msgpack.org).
 
 Connect a stream socket to the path in `MEMORYD_SOCKET`; if that is not set to `$XDG_RUNTIME_DIR/memoryd/memoryd.sock`;
 if that variable is not set either to `/tmp/memoryd-UID/memoryd.sock` (`TMPDIR` instead of `/tmp` if set), UID being the
-number of the user. Only processes of the daemon's own user are served. Send the first request at once; a greeting
-(`hello`) is optional and may go ahead of it without waiting for the reply. A connection may stay open for any number of
-calls.
+number of the user. Only processes of the daemon's own user are served. Anybody can make the folder in `/tmp` first: see
+that folder and socket are no symbolic links and belong to the user or root, that nobody else may write in the folder
+(unless it is sticky), and that `SO_PEERCRED` names the user or root, before anything is sent. Send the first request at
+once; a greeting (`hello`) is optional and may go ahead of it without waiting for the reply. A connection may stay open
+for any number of calls.
 
 **The end of a connection.** A daemon that stops or restarts refuses calls with `unavailable` and `retry_after_ms`, and
 tells each connection that waits for nothing the same in an error with the id 0 before it closes it. Nothing was done
@@ -101,7 +105,7 @@ def document() -> str:
 def _errors() -> Iterator[str]:
     yield "## Error codes\n\n| code | meaning |\n| --- | --- |"
     for code, error in errors.ERRORS.items():
-        if error not in (errors.TimedOut,):  # made by clients
+        if code not in CLIENTS_OWN:
             yield f"| `{code}` | {_sentence(error)} |"
     yield AGAIN
 

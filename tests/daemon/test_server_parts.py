@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Unavailable
+from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Untrusted
 from memoryd.daemon import config, listen, log, notify
 from memoryd.daemon.lanes import Lane
 from waiting import wait_until
@@ -179,8 +179,8 @@ def test_a_socket_is_made_private_whatever_the_umask(folder: Path) -> None:
 
 def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(folder, 12345, 12345) if os.getuid() == 0 else monkeypatch.setattr(os, "getuid", lambda: 12345)
-    with pytest.raises(Unavailable, match="belongs to another user"):
-        listen.private_folder(folder)
+    with pytest.raises(Untrusted, match=f"The folder {folder} belongs to "):
+        listen.listening_socket(folder / "s")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """metrics: what Prometheus reads, from memctl and from the file that the daemon writes."""
 
+import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -151,6 +152,13 @@ def test_without_a_file_nothing_is_asked() -> None:
     textfile = Textfile(MetricsConfig(), lambda: pytest.fail("nobody wants these"))
     textfile.start()
     textfile.close()
+
+
+def test_a_link_that_somebody_put_beside_it_is_not_written_through(folder: Path) -> None:
+    (folder / "precious").write_text("kept")
+    (folder / f".m.prom.{os.getpid()}").symlink_to(folder / "precious")
+    write(folder / "m.prom", "a 1\n")
+    assert [(folder / name).read_text() for name in ("precious", "m.prom")] == ["kept", "a 1\n"]
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import memoryd
 from memoryd.client import paths, spawn
-from memoryd.client.errors import Unavailable, VersionMismatch
+from memoryd.client.errors import Unavailable, Untrusted, VersionMismatch
 from memoryd.client.memctl.doctor.patient import (
     REPLACE,
     Finding,
@@ -38,6 +38,8 @@ def daemon(patient: Patient) -> Finding:
         return ok(f"answers, pid {patient.status.pid}")
     if isinstance(patient.error, Unavailable):
         return fail(f"no daemon answers at {patient.client.socket_path}", safe=[["memctl", "up"]])
+    if isinstance(patient.error, Untrusted):
+        return fail(patient.error.message)
     return fail(patient.error.message if patient.error else "unknown", safe=REPLACE)
 
 
@@ -105,7 +107,7 @@ def socket(patient: Patient) -> Finding | None:
 def stale_socket(patient: Patient) -> Finding | None:
     """Look for a socket that a killed daemon left."""
     path = patient.client.socket_path
-    if not os.path.lexists(path):
+    if not os.path.lexists(path) or isinstance(patient.error, Untrusted):  # which `daemon` tells
         return None
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quoted(path)}")

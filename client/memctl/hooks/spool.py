@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from memoryd.client import trust
 from memoryd.client.credentials import redact_tree
 from memoryd.client.memctl.hooks.wire import Link, Refused, Silent
 
@@ -31,8 +32,13 @@ def path() -> str:
 
 
 def append(call: dict[str, Any]) -> bool:
-    """Keep a call for later, without credentials; tell whether there was room. It is on disk when this returns."""
-    os.makedirs(os.path.dirname(path()), mode=0o700, exist_ok=True)
+    """Keep a call for later, without credentials; tell whether there was room. It is on disk when this returns.
+
+    Raise `Untrusted` where the folder or the spool belongs to another user.
+    """
+    folder = os.path.dirname(path())
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    trust.check_data_folder(folder)
     line = msgspec.json.encode(redact_tree(call, Counter())) + b"\n"
     with _locked(os.O_RDWR | os.O_CREAT) as file:
         size = os.fstat(file).st_size
@@ -47,7 +53,7 @@ def append(call: dict[str, Any]) -> bool:
 
 def waiting() -> int:
     """Return how many calls wait."""
-    return _read().count(b"\n") if os.path.exists(path()) else 0
+    return _read().count(b"\n") if _size() else 0
 
 
 def replay(link: Link, until: float) -> None:
@@ -84,10 +90,12 @@ def sent(link: Link, call: dict[str, Any]) -> bool:
 
 
 def _size() -> int:
+    """Return the size of the spool, 0 for one that is another user's: what it says is not sent."""
     try:
-        return os.stat(path()).st_size
+        status = os.lstat(path())
     except OSError:
         return 0
+    return status.st_size if trust.is_trusted(status.st_uid) else 0
 
 
 def _read() -> bytes:
@@ -109,8 +117,9 @@ def _take_out(beginning: bytes) -> None:
 
 @contextmanager
 def _locked(flags: int) -> Iterator[int]:
-    file = os.open(path(), flags | os.O_CLOEXEC, 0o600)
+    file = os.open(path(), flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
+        trust.check_owner(path(), os.fstat(file).st_uid)
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
     finally:

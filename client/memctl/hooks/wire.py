@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client import paths
+from memoryd.client import paths, trust
+from memoryd.client.errors import Untrusted
 
 VERSION = 1
 _LENGTH = struct.Struct(">I")
@@ -35,8 +36,10 @@ class Link:
         self._number = 0
         try:
             self._patience()
-            self._socket.connect(paths.socket_address())
-        except OSError as error:
+            address = paths.socket_address()
+            self._socket.connect(address)
+            trust.check_connection(self._socket, address)
+        except (OSError, Untrusted) as error:
             self.close()
             raise Silent(str(error)) from None
         if token := os.environ.get("MEMORYD_TOKEN") or paths.owner_token():

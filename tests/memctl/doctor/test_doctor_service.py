@@ -33,6 +33,17 @@ def test_a_daemon_that_does_not_run_is_started(doctor: Doctor, memctl: Memctl, f
         memctl("down")
 
 
+def test_a_socket_that_is_not_to_be_trusted_is_told_and_nothing_is_started(doctor: Doctor, folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "real"))
+        listener.listen()
+        (folder / "s").symlink_to(folder / "real")
+        found = doctor("daemon", "stale-socket")
+    assert "is a symbolic link" in found["daemon"]["message"]
+    assert (found["daemon"]["state"], found["daemon"]["fix"]) == ("fail", "")
+    assert "stale-socket" not in found
+
+
 def test_a_daemon_of_another_version_is_replaced(
     doctor: Doctor, memctl: Memctl, told: FakeDaemon, folder: Path
 ) -> None:
