@@ -2,7 +2,8 @@
 
 `load` opens an installed model, `pull` installs one of the `CATALOG`, `import_directory` installs one from a folder.
 Imports nothing of the daemon or the client. Importing this package is cheap: ONNX Runtime and the tokenizer are
-imported by `load`, and what only an installation needs (`onnx`, the hub client) by `pull` and `import_directory`.
+imported by `load`, and what only an installation needs (`onnx`, the hub client) by `pull` and `import_directory`. It
+switches the telemetry of these libraries off; `session` alone imports ONNX Runtime, so that none is loaded before.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from memoryd.models.embedder import Embedder, load
 from memoryd.models.errors import ModelBroken, ModelError, ModelMissing, ModelUnavailable
 from memoryd.models.folder import Manifest, default_models_dir, installed, read_manifest, verify
 from memoryd.models.install import Progress, import_directory, pull, remove
+from memoryd.models.telemetry import switch_off
 
 __all__ = [
     "CATALOG",
@@ -37,3 +39,5 @@ __all__ = [
     "remove",
     "verify",
 ]
+
+switch_off()

@@ -27,7 +27,6 @@ def fetch(hub: Hub, names: list[str], target: Path, report: Report) -> None:
     settings of the hub's own client apply. Raises ModelUnavailable.
     """
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
         with _quiet():
             for name, (etag, size) in {name: _declared(hub, name) for name in names}.items():
