@@ -22,6 +22,7 @@ import msgspec
 import memoryd
 from memoryd.client import paths, trust
 from memoryd.client.errors import MemorydError
+from memoryd.client.offline import go_offline
 from memoryd.daemon import config, listen, log, notify, watchdog
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.print_config:
             print(msgspec.json.format(msgspec.json.encode(settings), indent=2).decode())
             return 0
+        if settings.network.offline:
+            go_offline()
         if find_spec("apsw") is None or find_spec("onnxruntime") is None:
             raise MemorydError("The daemon's parts are not installed; run: pip install 'memoryd[daemon]'")
         return _serve(given, settings)

@@ -12,12 +12,25 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from memoryd.client.errors import Invalid
+from memoryd.client.offline import is_offline
 from memoryd.scheduler.jobs import JOBS
 
 Count = Annotated[int, Meta(ge=1)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Duration = Annotated[float, Meta(gt=0.0)]
 Pause = Annotated[float, Meta(ge=0.0)]
+
+
+class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What may leave this machine."""
+
+    offline: Annotated[
+        bool,
+        Meta(
+            description="nothing does: no model is fetched and no server asked but one on this machine;"
+            " MEMORYD_OFFLINE=1 is the same"
+        ),
+    ] = False
 
 
 class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -261,10 +274,16 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     workspaces: WorkspacesConfig = WorkspacesConfig()
     metrics: MetricsConfig = MetricsConfig()
     privacy: PrivacyConfig = PrivacyConfig()
+    network: NetworkConfig = NetworkConfig()
 
 
 def load(path: Path) -> Config:
     """Read a configuration file; one that does not exist gives the defaults. Raise `Invalid` naming the field."""
+    found = _read(path)
+    return msgspec.structs.replace(found, network=NetworkConfig(offline=True)) if is_offline() else found
+
+
+def _read(path: Path) -> Config:
     try:
         text = path.read_bytes()
     except FileNotFoundError:

@@ -6,12 +6,15 @@ import threading
 from pathlib import Path
 
 from memoryd.client.errors import ModelUnavailable
+from memoryd.client.offline import is_offline
 
 _POLL_S = 0.1
 
 
 def fetch(name: str, folder: Path, closing: threading.Event) -> None:
     """Install a model into the models folder; raise `ModelUnavailable`. Ends early when the daemon closes."""
+    if is_offline():
+        raise ModelUnavailable(f"The model {name} is not installed and not fetched: `offline` is set.")
     command = [sys.executable, "-m", "memoryd.models", "pull", name, "--dir", str(folder)]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

@@ -15,6 +15,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from memoryd.client.offline import is_here, is_offline
+
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _BLOCK = 64 * 1024
 _CONNECT_S = 10.0  # at most, whatever a request may take
@@ -69,6 +71,9 @@ class Remote:
     def post(self, path: str, body: bytes, timeout_s: float, max_bytes: int) -> bytes:
         """Return the body of the answer to a request; raise `RemoteFailed`."""
         name, give_up_at = self.address.name, self._ticks() + timeout_s
+        host = urlsplit(self.address.url).hostname or ""
+        if is_offline() and not is_here(host):
+            raise RemoteFailed(f"{name} is not asked: {host} is another machine, and `offline` is set.")
         try:
             with self._connected(timeout_s) as (connection, base):
                 connection.connect()
@@ -117,7 +122,7 @@ class Remote:
         url = urlsplit(self.address.url)
         host, timeout_s = url.hostname or "", min(timeout_s, _CONNECT_S)
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        proxy = None if proxy_bypass(host) else getproxies().get(url.scheme)
+        proxy = None if is_here(host) or proxy_bypass(host) else getproxies().get(url.scheme)
         if proxy is None:
             connection = kind(host, url.port, timeout=timeout_s)
         else:

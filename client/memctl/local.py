@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -34,10 +35,17 @@ def require() -> None:
         raise MemorydError(MISSING)
 
 
-def output_of(module: str, arguments: Sequence[str], *, progress: bool = False) -> bytes:
+def effective_settings() -> dict[str, Any]:
+    """Return the settings that a daemon started now would have, by section."""
+    found: dict[str, Any] = msgspec.json.decode(output_of("memoryd.daemon", ["--print-config"]))
+    return found
+
+
+def output_of(module: str, arguments: Sequence[str], *, progress: bool = False, **variables: str) -> bytes:
     """Return what `python -m MODULE ARGUMENTS` prints; raise its last sentence when it fails.
 
     With `progress` a terminal shows what it says meanwhile, its last sentence included: then only memctl ends.
+    `variables` are added to its environment.
     """
     require()
     watched = bool(progress and sys.stderr and sys.stderr.isatty())
@@ -46,6 +54,7 @@ def output_of(module: str, arguments: Sequence[str], *, progress: bool = False) 
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=None if watched else subprocess.PIPE,
+        env={**os.environ, **variables},
         check=False,
     )
     if done.returncode and watched:

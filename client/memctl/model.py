@@ -11,11 +11,12 @@ import msgspec
 from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.local import output_of
+from memoryd.client.memctl.local import effective_settings, output_of
 from memoryd.client.memctl.output import show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.table import table
+from memoryd.client.offline import VARIABLE
 from memoryd.client.protocol import ModelState, UseModel
 from memoryd.client.sync import Client
 
@@ -23,9 +24,16 @@ POLL_S = 0.2
 API = "openai:"  # begins the names of models behind [embedding_api]
 
 
-def run_models(*arguments: str) -> Any:
-    """Return what `python -m memoryd.models ARGUMENTS` reports."""
-    return msgspec.json.decode(output_of("memoryd.models", arguments, progress=arguments[0] in ("pull", "import")))
+def run_models(*arguments: str, **variables: str) -> Any:
+    """Return what `python -m memoryd.models ARGUMENTS` reports; `variables` are added to its environment."""
+    watched = arguments[0] in ("pull", "import")
+    return msgspec.json.decode(output_of("memoryd.models", arguments, progress=watched, **variables))
+
+
+def pull(*arguments: str) -> Any:
+    """Return what pulling a model reports; where the settings say `offline`, it is fetched from nowhere."""
+    forbidden = {VARIABLE: "1"} if effective_settings()["network"]["offline"] else {}
+    return run_models("pull", *arguments, "--json", **forbidden)
 
 
 def _list_arguments(parser: ArgumentParser) -> None:
@@ -39,7 +47,7 @@ def _list(args: Namespace) -> None:
 
 def _behind_api(args: Namespace) -> list[dict[str, Any]]:
     """Return the models behind an API that the settings name or the daemon uses."""
-    settings = msgspec.json.decode(output_of("memoryd.daemon", ["--print-config"]))
+    settings = effective_settings()
     used: dict[str, int | None] = {settings["model"]["name"]: settings["embedding_api"]["dimensions"] or None}
     with suppress(MemorydError), client_for(args, autostart=False) as client:
         model = client.status().model
@@ -85,7 +93,7 @@ def _pull_arguments(parser: ArgumentParser) -> None:
 
 def _pull(args: Namespace) -> None:
     force = ["--force"] if args.force else []
-    report = run_models("pull", args.name, "--json", *force, *_folder(args))
+    report = pull(args.name, *force, *_folder(args))
     show(args, report, lambda: _installed_text(report))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
+from memoryd.client.offline import is_offline
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.api import is_api
 
@@ -36,7 +37,10 @@ def _by_bytes(text: str) -> int:
 
 @cache
 def _encoding(name: str) -> Callable[[str], int] | None:
-    """Return the counter of an encoding of tiktoken, None where it cannot be had."""
+    """Return the counter of an encoding of tiktoken, None where it cannot be had. It may be fetched."""
+    if is_offline():
+        log.warning("the encoding %s might be fetched and `offline` is set: the model's tokenizer counts", name)
+        return None
     try:
         import tiktoken
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,6 +45,11 @@ def _is_whole(name: str, models_dir: Path) -> bool:
 
 def _fetch(spec: ModelSpec, partial: Path, progress: Progress) -> str:
     """Bring the published files into `partial` and check them; return where they came from."""
+    if os.environ.get("MEMORYD_OFFLINE", "") not in ("", "0"):
+        raise ModelUnavailable(
+            f"Model {spec.name} is not fetched: `offline` is set (from a folder that you copied here:"
+            " memctl model import DIR)"
+        )
     partial.mkdir(parents=True, exist_ok=True)
     reasons = []
     for source, fetch in _sources(spec, partial, progress):

@@ -1,4 +1,4 @@
-"""Once the model is there no process of memoryd looks up or contacts anything: daemon, children, jobs, hooks, memctl, mcp.
+"""Once the model is there no process of memoryd looks up or contacts anything: daemon, jobs, hooks, memctl, mcp.
 
 Attempts are counted, since one that fails is as bad: by strace, else by the counters of an empty network namespace.
 """
@@ -39,7 +39,11 @@ def run(home: Path, model_dir: Path, prefix: list[str]) -> str:
 def by_strace(home: Path, model_dir: Path) -> list[str]:
     """Return the calls of the system that went outward or were to."""
     trace = home / "trace"
-    run(home, model_dir, ["strace", "-f", "-qq", "--seccomp-bpf", "-s", "200", "-e", f"trace={TRACED}", "-o", str(trace)])
+    run(
+        home,
+        model_dir,
+        ["strace", "-f", "-qq", "--seccomp-bpf", "-s", "200", "-e", f"trace={TRACED}", "-o", str(trace)],
+    )
     return [line for line in trace.read_text(errors="replace").splitlines() if OUTWARD.search(line)]
 
 

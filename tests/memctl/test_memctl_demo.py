@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from memoryd.client.memctl.demo.material import documented, files, paragraphs, passages
 
@@ -41,13 +42,14 @@ def test_passages_are_spread_over_all_files_and_broken_ones_do_no_harm(tmp_path:
     assert passages(tmp_path / "nothing") == []
 
 
-def demo(folder: Path, *options: str, models: Path | None = None) -> subprocess.CompletedProcess[str]:
+def demo(folder: Path, *options: str, models: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the demo, without a model unless `models` has one, its temporary folders below `folder`."""
     environment = {
         **os.environ,
         "MEMORYD_OFFLINE": "1",
         "MEMORYD_MODEL_DIR": str(models or folder / "none"),
         "TMPDIR": str(folder),
+        **variables,
     }
     command = [sys.executable, "-m", "memoryd.client.memctl", "demo", *options]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110, check=False)
@@ -68,3 +70,14 @@ def test_the_decay_demo_prints_one_document(folder: Path) -> None:
     assert [ranking["profile"] for ranking in figures["rankings"]] == ["default", "memweave"]
     assert figures["removed"] is True
     assert figures["model"] == "words only"
+
+
+@pytest.mark.parametrize("setting", ["[model]\nfetch = false\n", "[network]\noffline = true\n"])
+def test_the_demo_fetches_no_model_where_the_settings_forbid_it(setting: str, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(setting)
+    nowhere = dict.fromkeys(("HF_ENDPOINT", "PIP_INDEX_URL"), "http://127.0.0.1:9")
+    done = demo(folder, "--decay", MEMORYD_OFFLINE="", MEMORYD_CONFIG=str(tmp_path / "config.toml"), **nowhere)
+    assert done.returncode == 0
+    said = setting.splitlines()[1].removesuffix(" = true")
+    assert f"no embedding model (none is installed, and `{said}` is set): the demo goes by words only" in done.stderr
+    assert list(folder.iterdir()) == []

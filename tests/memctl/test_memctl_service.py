@@ -100,6 +100,13 @@ def test_models_are_listed(memctl: Memctl, folder: Path) -> None:
     assert "not a folder" in memctl("model", "import", str(folder / "none"), "--dir", str(folder / "models")).err
 
 
+def test_no_model_is_pulled_where_the_settings_say_offline(memctl: Memctl, folder: Path) -> None:
+    (folder / "config.toml").write_text("[network]\noffline = true\n")
+    failed = memctl("model", "pull", "static", "--dir", str(folder / "models"))
+    assert (failed.code, failed.out) == (1, "")
+    assert "Model static is not fetched: `offline` is set" in failed.err
+
+
 def test_without_the_daemons_packages_a_sentence_says_what_to_install(
     memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

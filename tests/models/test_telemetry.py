@@ -1,15 +1,12 @@
 """Libraries report nothing to their makers."""
 
-import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
-SOURCES = ("client", "daemon", "models", "scheduler", "systemd", "tests")
+from imports import OURS, importers
 
 
 def in_a_new_process(code: str, home: Path, **variables: str) -> str:
@@ -18,17 +15,8 @@ def in_a_new_process(code: str, home: Path, **variables: str) -> str:
     return subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
 
 
-def modules_that_import(name: str) -> Iterator[str]:
-    for path in (path for folder in SOURCES for path in (CHECKOUT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            named += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            if any(one.split(".")[0] == name for one in named):
-                yield str(path.relative_to(CHECKOUT))
-
-
 def test_one_module_imports_onnx_runtime() -> None:
-    assert list(modules_that_import("onnxruntime")) == ["models/session.py"]
+    assert importers("onnxruntime", folders=(*OURS, "tests")) == ["models/session.py"]
 
 
 @pytest.mark.parametrize("before", [{}, {"ORT_DISABLE_TELEMETRY": "0"}], ids=["unset", "zero"])

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from memoryd.client import paths
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.bench.dataset import WAYS, Question, questions
@@ -58,8 +59,7 @@ def _here(args: Namespace, asked: Sequence[Question], ways: Sequence[str]) -> tu
 
 
 def _apart(args: Namespace, asked: Sequence[Question], ways: Sequence[str]) -> tuple[str, list[Score]]:
-    config = ["--config", os.path.abspath(args.config)] if args.config else []
-    with private_daemon(config) as daemon:
+    with private_daemon(["--config", str(paths.config_path(args.config))]) as daemon:
         return _run(lambda space: daemon.client(space, LONG_CALL_S), asked, ways, keep=True)
 
 

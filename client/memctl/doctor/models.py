@@ -52,7 +52,9 @@ def model_files(patient: Patient) -> Finding | None:
     pull = [["memctl", "model", "pull", name, *(["--dir", folder] if folder else [])]]
     if not found:
         return fail(f"{name} is neither installed nor in the catalogue", "memctl model list")
-    if os.environ.get("MEMORYD_OFFLINE") or not patient.settings["model"]["fetch"]:
+    if patient.settings["network"]["offline"]:
+        return fail(f"{name} is not installed and not fetched: `offline` is set", "memctl model import DIR")
+    if not patient.settings["model"]["fetch"]:
         return fail(f"{name} is not installed, and the daemon may not fetch it", safe=pull)
     return warn(f"{name} is not installed; the daemon fetches it ({found['size_mb']} MB)", safe=pull)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from memoryd.client import paths
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.local import copies, installed, output_of
+from memoryd.client.memctl.local import copies, effective_settings, installed, output_of
 from memoryd.client.protocol import GetStats, JobList, Stats, Status
 from memoryd.client.sync import Client
 
@@ -92,10 +92,9 @@ class Patient:
         if not installed():
             return None
         try:
-            found: dict[str, Any] = msgspec.json.decode(output_of("memoryd.daemon", ["--print-config"]))
+            return effective_settings()
         except MemorydError:
             return None
-        return found
 
     @cached_property
     def stats(self) -> Stats | None:

@@ -14,9 +14,9 @@ from memoryd.client.memctl.doctor.patient import RESTART, Finding, Patient, fail
 from memoryd.client.memctl.local import installed, output_of
 from memoryd.client.memctl.model import API
 from memoryd.client.memctl.table import one_line, shorten
+from memoryd.client.offline import is_here
 
 LIMIT_S = 3.0
-HERE = ("127.0.0.1", "localhost", "::1")
 SHOW = "memctl config show"
 MANY_FAILURES = 0.2
 
@@ -80,7 +80,7 @@ def embedding_key(patient: Patient) -> Finding | None:
         return None
     name = patient.status.model.name if patient.status else patient.settings["model"]["name"]
     api = patient.settings["embedding_api"]
-    if not name.startswith(API) or urlsplit(api["url"]).hostname in HERE:
+    if not name.startswith(API) or is_here(urlsplit(api["url"]).hostname or ""):
         return None
     return _key_finding(api, "[embedding_api]")
 
@@ -98,11 +98,14 @@ def _key_finding(api: dict[str, Any], section: str) -> Finding:
 
 def language_model(patient: Patient) -> Finding | None:
     """Ask the language model's server for its list of models."""
-    llm = patient.settings["llm"] if patient.settings else {}
+    settings = patient.settings or {}
+    llm = settings.get("llm", {})
     if not llm.get("url"):
         return None
     if not llm["model"]:
         return fail(f"[llm] has a url and no model: {llm['url']}", f"set `model` in {paths.config_path()}")
+    if settings["network"]["offline"] and not is_here(urlsplit(llm["url"]).hostname or ""):
+        return warn(f"{llm['url']} is not asked, since `offline` is set: rules do its work", SHOW)
     try:
         _asked(llm)
     except _Refused as error:
@@ -117,12 +120,13 @@ class _Refused(Exception):
 def _asked(llm: dict[str, Any]) -> None:
     """Ask a server for its models; any answer will do but one that refuses the key."""
     from urllib.error import HTTPError, URLError
-    from urllib.request import Request, urlopen
+    from urllib.request import ProxyHandler, Request, build_opener
 
     key = paths.token_in(os.path.expanduser(llm["key_file"])) if llm["key_file"] else os.environ.get(llm["key_env"])
     request = Request(f"{llm['url'].rstrip('/')}/models", headers={"Authorization": f"Bearer {key}"} if key else {})
     try:
-        urlopen(request, timeout=LIMIT_S).close()
+        is_local = is_here(urlsplit(llm["url"]).hostname or "")
+        build_opener(*[ProxyHandler({})] * is_local).open(request, timeout=LIMIT_S).close()
     except HTTPError as error:
         error.close()
         if error.code in (401, 403):

@@ -48,6 +48,10 @@ def test_a_model_that_is_not_installed_is_told(doctor: Doctor, folder: Path, mon
     assert (found["state"], "the daemon fetches it" in found["message"]) == ("warn", True)
     monkeypatch.setenv("MEMORYD_OFFLINE", "1")
     found = doctor("model-files")["model-files"]
+    assert (found["state"], found["fix"]) == ("fail", "memctl model import DIR")
+    monkeypatch.setenv("MEMORYD_OFFLINE", "0")
+    (folder / "config.toml").write_text("[model]\nfetch = false\n")
+    found = doctor("model-files")["model-files"]
     assert (found["state"], found["fix"]) == ("fail", "memctl model pull all-MiniLM-L6-v2")
     (folder / "config.toml").write_text('[model]\nname = "no-such"\n')
     assert "neither installed nor in the catalogue" in doctor("model-files")["model-files"]["message"]

@@ -98,6 +98,11 @@ def test_a_language_model_that_does_not_answer_is_told(
     assert state(good) == ("fail", f"{url}: the key is refused (401); rules do its work meanwhile")
     assert state('[llm]\nurl = "http://127.0.0.1:1/v1"\nmodel = "m"\n')[0] == "fail"
     assert "has a url and no model" in state(f'[llm]\nurl = "{url}"\n')[1]
+    monkeypatch.setenv("MEMORYD_LLM_KEY", "200")
+    offline = "[network]\noffline = true\n"
+    assert state(good + offline) == ("ok", f"m at {url} answers"), "it is on this machine"
+    elsewhere = state('[llm]\nurl = "https://llm.invalid/v1"\nmodel = "m"\n' + offline)
+    assert elsewhere == ("warn", "https://llm.invalid/v1 is not asked, since `offline` is set: rules do its work")
 
 
 def test_a_language_model_that_often_fails_is_told(doctor: Doctor, told: FakeDaemon) -> None:

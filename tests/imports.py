@@ -1,0 +1,26 @@
+"""What the source and the tests import, read and not run."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[1]
+OURS = ("client", "daemon", "models", "scheduler", "systemd")
+
+
+def importers(*modules: str, folders: tuple[str, ...] = OURS) -> list[str]:
+    """Return the files that import one of these modules or a part of one."""
+    paths = sorted(path for folder in folders for path in (CHECKOUT / folder).rglob("*.py"))
+    return [str(path.relative_to(CHECKOUT)) for path in paths if any(_is_in(name, modules) for name in _imported(path))]
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _is_in(name: str, modules: tuple[str, ...]) -> bool:
+    return any(f"{name}.".startswith(f"{module}.") for module in modules)
