@@ -90,7 +90,7 @@ class Memory(Struct, kw_only=True):
     pinned: bool = False
     """never decays, never expires"""
     superseded_by: str | None = None
-    """id of the memory that replaces it in results"""
+    """id of the memory that replaces it in results; null when there is none, or it was deleted or has expired"""
     path: str | None = None
     """the file it came from"""
     start_line: int | None = None
@@ -277,7 +277,7 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     pinned: bool = False
     """never decays and never expires"""
     supersedes: str | None = None
-    """id of a memory that it replaces in results"""
+    """id of a memory that it replaces in results until it is deleted or expires"""
     id: str | None = None
     """32 lower-case hex digits, for imports; left out: a random one"""
     neighbours: list[str] = []

@@ -19,6 +19,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import given, rows
+from memoryd.daemon.store.filters import living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
@@ -131,16 +132,10 @@ def _opening(core: Core, call: GetContext, known: set[str], lines: _Lines) -> li
 def _rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
     """Return turns of L0 and memories by id, as far as they are alive and within reach."""
     with core.store.reading() as connection:
-        found = rows.by_ids(connection, sorted(ids))
+        found = living(connection, rows.by_ids(connection, sorted(ids)).values(), retrieval.now)
     reached = retrieval.chosen.reached
     recent = {row.id: row for row in retrieval.recent.values() if row.id in ids}
-    return recent | {
-        row.id: row
-        for row in found.values()
-        if row.superseded_by is None
-        and (row.pinned or row.expires_at is None or row.expires_at > retrieval.now)
-        and (reached is None or row.namespace in reached)
-    }
+    return recent | {row.id: row for row in found if reached is None or row.namespace in reached}
 
 
 def _layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compact: bool) -> Layout:

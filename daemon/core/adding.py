@@ -22,7 +22,7 @@ from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.filters import ALIVE
+from memoryd.daemon.store.filters import ALIVE, alive_at
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -58,9 +58,8 @@ def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMem
     if not told or duplicates.equal(core, connection, place, memory, content_hash(memory.content)):
         return None  # an equal memory is merged
     marks = ", ".join("?" * len(told))
-    alive = rows.select(
-        connection, f"m.id IN ({marks}) AND {place.visible} AND {ALIVE} ORDER BY m.row", (*told, core.clock())
-    )
+    where = f"m.id IN ({marks}) AND {place.visible} AND {ALIVE} ORDER BY m.row"
+    alive = rows.select(connection, where, (*told, *alive_at(core.clock())))
     rows.accessed(connection, [(row.row, 1, core.clock()) for row in alive])
     turns.count(connection, place.number, "evidence", len(alive))
     return alive[0].id if alive else None

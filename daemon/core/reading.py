@@ -44,7 +44,7 @@ def get(core: Core, call: Get) -> Memory:
     condition = visible(core, call)
     with core.store.reading() as connection:
         row = resolve(connection, call.id, condition)
-        [memory] = present.memories(connection, core.store.namespaces, [row], condition)
+        [memory] = present.memories(connection, core.store.namespaces, [row], condition, core.clock())
         mentions.show(connection, row, memory, condition)
     memory.usefulness = feedback.usefulness(row.feedback, notes=True)
     return memory
@@ -53,15 +53,16 @@ def get(core: Core, call: Get) -> Memory:
 @handles(List)
 def list_(core: Core, call: List) -> Page:
     """Return one page of the memories that a filter leaves."""
-    chosen = compile_filter(call, core.store.namespaces)
-    where, values = chosen.where(core.clock(), call.all_states)
+    chosen, now = compile_filter(call, core.store.namespaces), core.clock()
+    where, values = chosen.where(now, call.all_states)
     direction = "ASC" if call.ascending else "DESC"
     order = f"ORDER BY {_ORDER[call.sort]} {direction}, m.row {direction} LIMIT ? OFFSET ?"
     with core.store.reading() as connection:
         total: Any = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).get
         found = rows.select(connection, f"{where} {order}", (*values, call.limit, call.offset))
         reached = namespaces.condition(chosen.reached)
-        return Page(memories=present.memories(connection, core.store.namespaces, found, reached), total=total)
+        listed = present.memories(connection, core.store.namespaces, found, reached, now)
+        return Page(memories=listed, total=total)
 
 
 @handles(History)

@@ -18,7 +18,7 @@ from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import feedback, history, namespaces, rows, vectors
+from memoryd.daemon.store import feedback, history, namespaces, rows, succession, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.workspaces import TIER
@@ -36,6 +36,9 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     def job(transaction: Transaction) -> Shared:
         connection = transaction.connection
         found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
+        if superseded := succession.successors(connection, found.values(), core.clock()):
+            id = next(row.id for row in found.values() if row.row in superseded)
+            raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
         for row in found.values():
             _check(row, core.store.namespaces.name(row.namespace), call, caller)
         operation = history.begin(connection, "share", caller.logged(call.namespace), core.clock())
@@ -62,8 +65,6 @@ def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
         raise Invalid(f"Memory {row.id[:8]} lies in {target} already.", {"id": row.id})
     if not anywhere and call.to not in namespaces.enclosing(namespace):
         raise Invalid(f"{target} does not enclose {namespace or 'the root'}; memories are shared outward.")
-    if row.superseded_by is not None:
-        raise Conflict(f"Memory {row.id[:8]} is superseded; share the one that replaced it.", {"id": row.id})
     if call.move:
         caller.check_change(row.id, namespace)
         check_editable(row.id, row.tier, row.path)
@@ -82,6 +83,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, source: Row, opera
         namespace=place.number,
         tier="L1",
         turns=0,  # the turns it was made of are the original's
+        superseded_by=None,
         feedback="",
         updated_at=core.clock(),
         last_accessed_at=None,

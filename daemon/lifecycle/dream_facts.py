@@ -18,7 +18,7 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.dreaming import MAX_NOTES, Terms, judged
 from memoryd.daemon.store import dreams, history, rows
-from memoryd.daemon.store.filters import ALIVE
+from memoryd.daemon.store.filters import ALIVE, alive_at, living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -63,7 +63,7 @@ def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> Dr
 def _memories(core: Core, namespace: int) -> list[Row]:
     """Return what a dream is about, the oldest first."""
     with core.store.reading() as connection:
-        return rows.select(connection, _WHERE, (namespace, core.clock()))[::-1]
+        return rows.select(connection, _WHERE, (namespace, *alive_at(core.clock())))[::-1]
 
 
 def _digest(found: Sequence[Row]) -> bytes:
@@ -104,7 +104,8 @@ def _written(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Dr
     def job(transaction: Transaction) -> int | None:
         connection = transaction.connection
         pairs = [(row, found[fate.by], fate) for row, fate in zip(found, fates, strict=True) if fate.by is not None]
-        present = rows.by_ids(connection, [row.id for pair in pairs for row in pair[:2]])
+        there = rows.by_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
+        present = {row.id: row for row in living(connection, there, core.clock())}
         sound = [
             (present[old.id], present[kept.id], fate)
             for old, kept, fate in pairs
@@ -126,7 +127,7 @@ def _written(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Dr
 
 
 def _as_it_was(now: Row | None, then: Row) -> bool:
-    return now is not None and (now.text_hash, now.superseded_by, now.pinned) == (then.text_hash, None, 0)
+    return now is not None and (now.text_hash, now.pinned) == (then.text_hash, 0)
 
 
 def _take_over(core: Core, transaction: Transaction, operation: int, pair: tuple[Row, Row], place: str) -> None:

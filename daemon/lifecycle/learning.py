@@ -29,7 +29,7 @@ from memoryd.daemon.lifecycle.judging import embedder
 from memoryd.daemon.lifecycle.letting_go import Talk
 from memoryd.daemon.store import history, rows, turns
 from memoryd.daemon.store.caller import USER
-from memoryd.daemon.store.filters import ALIVE, Filter
+from memoryd.daemon.store.filters import ALIVE, Filter, alive_at, living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.thoughts import KEPT_CHARS, Heard, Key
 from memoryd.daemon.store.writer import Transaction
@@ -169,9 +169,9 @@ class _Run:
         equal = rows.select(
             connection,
             f"m.content_hash = ? AND m.namespace = ? AND +m.tier <> 'documents' AND +m.type <> '{_TURN}' AND {ALIVE}",
-            (content_hash(news.fact.text), self._key.namespace, now),
+            (content_hash(news.fact.text), self._key.namespace, *alive_at(now)),
         )
-        same = equal or [row for row in rows.by_ids(connection, news.same).values() if _lives(row, now)]
+        same = equal or living(connection, rows.by_ids(connection, news.same).values(), now)
         rows.accessed(connection, [(row.row, 1, now) for row in same])
         return bool(same) or any(_says_it(one, news) for one in self._kept)
 
@@ -205,10 +205,6 @@ def _is_covered(one: Heard, said: Sequence[Fact]) -> bool:
     return (
         bool(said) and len(one.content) < KEPT_CHARS and extracting.covered(one.content, [fact.text for fact in said])
     )
-
-
-def _lives(row: Row, now: float) -> bool:
-    return row.superseded_by is None and (bool(row.pinned) or row.expires_at is None or row.expires_at > now)
 
 
 def _cosine(one: Embedded, other: Embedded) -> float:

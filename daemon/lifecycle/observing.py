@@ -19,7 +19,7 @@ from memoryd.daemon.lifecycle import citing, gate, promoting, thinking
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, rows, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.filters import ALIVE
+from memoryd.daemon.store.filters import ALIVE, alive_at, living
 from memoryd.daemon.store.thoughts import Heard
 from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.writer import Transaction
@@ -163,7 +163,7 @@ def _equal(place: Place, key: bytes) -> list[str]:
     found: Any = place.connection.execute(
         "SELECT m.id FROM memories m WHERE m.content_hash = ? AND m.namespace = ? AND +m.tier <> 'documents'"
         f" AND {ALIVE} LIMIT 1",
-        (key, place.number, place.now),
+        (key, place.number, *alive_at(place.now)),
     ).get
     if found is not None:
         return _alive(place, [found])
@@ -175,21 +175,11 @@ def _equal(place: Place, key: bytes) -> list[str]:
 
 def _alive(place: Place, ids: list[str]) -> list[str]:
     """Return those of some memories that still are and can be seen from here, and count an access of each."""
-    known = rows.by_ids(place.connection, ids).values() if ids else ()
+    known = living(place.connection, rows.by_ids(place.connection, ids).values(), place.now)
     seen = place.core.store.namespaces.reached(place.name, None)
-    there = [
-        row
-        for row in known
-        if (seen is None or row.namespace in seen or row.namespace == place.number)
-        and row.superseded_by is None
-        and (row.pinned or _lives(row.expires_at, place.now))
-    ]
+    there = [row for row in known if seen is None or row.namespace in seen or row.namespace == place.number]
     rows.accessed(place.connection, [(row.row, 1, place.now) for row in there])
     return [row.id for row in there]
-
-
-def _lives(expires_at: float | None, now: float) -> bool:
-    return expires_at is None or expires_at > now
 
 
 def _skipped(place: Place, turn: NewTurn, reason: str, same: Sequence[str] = ()) -> ObservedTurn:

@@ -15,7 +15,7 @@ from memoryd.daemon.lifecycle.judging import embedder
 from memoryd.daemon.lifecycle.learning import Finish
 from memoryd.daemon.store import history, rows
 from memoryd.daemon.store.caller import USER
-from memoryd.daemon.store.filters import ALIVE
+from memoryd.daemon.store.filters import ALIVE, alive_at
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.thoughts import Heard, Key
 from memoryd.daemon.store.writer import Transaction
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Sum up turns with what the session came to before; return what writes the note."""
     with core.store.reading() as connection:
-        before = rows.select(connection, _LATEST, (key.namespace, key.session, core.clock()))
+        before = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(core.clock())))
     if not before and len(heard) < MIN_TURNS:
         return lambda transaction, there: None
     by, text = _digest(core, provider, heard, "\n".join(before[0].content.splitlines()[1:]) if before else "")
@@ -84,7 +84,7 @@ def _write(core: Core, transaction: Transaction, key: Key, memory: NewMemory) ->
     connection, now = transaction.connection, core.clock()
     place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
     operation = history.begin(connection, f"{history.JOB}{KIND}", place.name, now)
-    former: list[Row] = rows.select(connection, _LATEST, (key.namespace, key.session, now))
+    former: list[Row] = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(now)))
     row = adding.new_row(core, place, memory, content_hash(memory.content))
     adding.insert(core, transaction, place, row, Verdict(None, None, []), None, operation)
     for old in former:

@@ -1,4 +1,4 @@
-"""The job that keeps logs and caches bounded: runs, skipped turns, history, old sessions, unused vectors."""
+"""The job that keeps logs and caches bounded: runs, skipped turns, history, old sessions, what nothing uses."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -30,10 +30,12 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         unused_since = now - settings.vectors_days * _DAY_S
         expired = trimming.old_orphans(connection, unused_since)
         used, unused = trimming.used_again(connection), trimming.new_orphans(connection)
+        successors = trimming.unused_successors(connection)
     yield from _steps("runs", runs, f"beyond the latest {settings.keep_runs} of a job", 0.0)
     yield from _steps("skipped", skipped, f"beyond the latest {core.config.tiers.skipped} of a namespace", 0.0)
     yield from _steps("operations", operations, f"older than {settings.history_days:g} days, or too many", 0.0)
     yield from _steps("given", given, f"longer ago than {core.config.context.given_days:g} days", 0.0)
+    yield from _steps("successors", successors, "nothing is superseded through them", 0.0)
     yield from _steps("vectors", expired, f"unused for {settings.vectors_days:g} days", unused_since)
     yield from _steps("used again", used, "a memory has their text again", 0.0)
     yield from _steps("unused", unused, f"no memory has their text: forgotten in {settings.vectors_days:g} days", now)
@@ -51,6 +53,7 @@ _ACTIONS = {
     "skipped": ("forget", "skipped turns"),
     "operations": ("forget", "operations"),
     "given": ("forget", "notes of what a session was given"),
+    "successors": ("forget", "deleted successors"),
     "vectors": ("forget", "vectors"),
     "used again": ("keep", "vectors"),
     "unused": ("note", "unused vectors"),
@@ -66,6 +69,8 @@ def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation
         match part.what:
             case "vectors":
                 number = trimming.forget_vectors(connection, part.ids, part.at)
+            case "successors":
+                number = trimming.forget_successors(connection, part.ids)
             case "used again":
                 number = trimming.forget_orphans(connection, part.ids)
             case "unused":

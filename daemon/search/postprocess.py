@@ -9,9 +9,11 @@ import logging
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points
+from typing import Any
 
 from memoryd.client.protocol import Hit
 from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.present import fields_of
 
 GROUP = "memoryd.postprocessors"
@@ -38,16 +40,17 @@ def postprocess(retrieval: Retrieval, sources: Sources) -> None:
 
 
 def _hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
+    links = retrieval.contradictions
+    shown = ((candidate, record) for candidate in retrieval.ranked if (record := candidate.record))
     return [
-        Hit(
-            **fields_of(record, sources.store.namespaces, retrieval.contradictions.get(record.id, [])),
-            score=candidate.score,
-            similarity=candidate.similarity,
-            bm25=candidate.bm25,
-        )
-        for candidate in retrieval.ranked
-        if (record := candidate.record)
+        _hit(candidate, fields_of(record, sources.store.namespaces, links.get(record.id, [])))
+        for candidate, record in shown
     ]
+
+
+def _hit(candidate: Candidate, fields: dict[str, Any]) -> Hit:
+    fields["superseded_by"] = None  # no more: it is alive
+    return Hit(**fields, score=candidate.score, similarity=candidate.similarity, bm25=candidate.bm25)
 
 
 @cache

@@ -10,8 +10,8 @@ from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import fulltext, namespaces, rows, vectors
-from memoryd.daemon.store.filters import ALIVE, compile_filter
+from memoryd.daemon.store import fulltext, namespaces, rows, succession, vectors
+from memoryd.daemon.store.filters import ALIVE, alive_at, compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
@@ -41,14 +41,15 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
 
 def _filtered_by(sources: Sources, connection: apsw.Connection, call: WhyNot, row: Row) -> str:
     """Return which filter leaves the memory out, empty if none does."""
-    if row.superseded_by:
-        return f"it is superseded by {row.superseded_by}"
+    now = sources.clock()
+    if by := succession.successors(connection, [row], now):
+        return f"it is superseded by {by[row.row]}"
 
     def holds(condition: str, values: tuple[Any, ...] = ()) -> bool:
         sql = f"SELECT 1 FROM memories m WHERE m.row = ? AND {condition}"
         return connection.execute(sql, (row.row, *values)).fetchone() is not None
 
-    if not holds(ALIVE, (sources.clock(),)):
+    if not holds(ALIVE, alive_at(now)):
         return "it is expired"
     chosen = compile_filter(call, sources.store.namespaces)
     if chosen.condition and not holds(chosen.condition, chosen.values):

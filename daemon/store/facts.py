@@ -2,8 +2,11 @@
 
 A search needs to know which rows it may return before it ranks them: namespace, type, source, tier, age, and whether
 the memory is alive. Asking SQLite row by row costs more than the ranking; here the answer is one boolean per row
-number, about 0.1 ms for 100,000 rows. 32 bytes a row number; a deleted row keeps its place, as its number is never
+number, about 0.1 ms for 100,000 rows. 40 bytes a row number; a deleted row keeps its place, as its number is never
 used again.
+
+What is superseded depends on other rows (`succession`): `superseded` is the time at which the last successor expires.
+A commit that changes a successor changes it in all that this one supersedes.
 
 `usefulness` has the few memories that somebody gave feedback on, with the factor of their score.
 
@@ -19,6 +22,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.daemon.store import succession
 from memoryd.daemon.store.feedback import factor
 from memoryd.daemon.store.filters import Filter
 
@@ -27,13 +31,14 @@ Mask = NDArray[np.bool_]
 _FIRST_CAPACITY = 1024
 _NOWHERE = -1  # the namespace of a row that does not exist
 _GONE = -math.inf
+_NEVER = -math.inf
 _IN_LIMIT = 10_000
 
-# 9e999 is infinity. What is superseded was never alive, what is pinned never expires.
+# 9e999 is infinity. What is pinned never expires.
 _SELECT = (
     "SELECT m.row, m.namespace, m.type, m.source, m.tier, m.created_at,"
-    " CASE WHEN m.superseded_by IS NOT NULL THEN -9e999 WHEN m.pinned OR m.expires_at IS NULL THEN 9e999"
-    " ELSE m.expires_at END{} FROM memories m"
+    " CASE WHEN m.pinned OR m.expires_at IS NULL THEN 9e999 ELSE m.expires_at END, m.superseded_by IS NULL{}"
+    " FROM memories m"
 )
 _ALL, _FRESH = _SELECT.format(""), _SELECT.format(", m.feedback")
 _RATED = "SELECT m.row, m.feedback FROM memories m WHERE m.feedback <> ''"
@@ -46,6 +51,7 @@ class _Columns(NamedTuple):
     tier: NDArray[np.int32]
     created: NDArray[np.float64]
     until: NDArray[np.float64]  # alive before this time
+    superseded: NDArray[np.float64]  # superseded before this time
 
 
 class Standing(NamedTuple):
@@ -66,6 +72,7 @@ class Facts:
         self._used = 0  # row numbers up to here are taken
         self._columns = _empty(_FIRST_CAPACITY)
         self._put(connection.execute(_ALL).fetchall())
+        self._follow(connection, None)
         rated: Any = connection.execute(_RATED)
         self.usefulness: dict[int, float] = {row: factor(feedback) for row, feedback in rated}
 
@@ -78,6 +85,7 @@ class Facts:
             gone = set(part).difference(row for row, *_ in found)
             self._forget([row for row in gone if row < len(self._columns.until)])
             self._put(found)
+        self._follow(connection, numbers)
 
     def allowed(self, chosen: Filter, now: float) -> Mask:
         """Return for each row number whether namespaces, words, dates and state allow it; the last one is no row's.
@@ -86,7 +94,7 @@ class Facts:
         """
         used = self._used + 2
         columns = _Columns._make(column[:used] for column in self._columns)
-        mask = columns.until > now
+        mask = (columns.until > now) & (columns.superseded <= now)
         if chosen.reached is not None:
             mask &= _among(chosen.reached, columns.namespace)
         for name, wanted in chosen.words.items():
@@ -141,7 +149,7 @@ class Facts:
     def _put(self, found: Any) -> None:
         if not found:
             return
-        rows, namespaces, types, sources, tiers, created, until, *feedback = map(list, zip(*found, strict=True))
+        rows, namespaces, types, sources, tiers, created, until, first, *feedback = map(list, zip(*found, strict=True))
         if feedback:
             self._rate(rows, feedback[0])
         self._make_room(max(rows))
@@ -150,9 +158,22 @@ class Facts:
         columns.source[rows] = self._numbers(sources)
         columns.tier[rows] = self._numbers(tiers)
         columns.created[rows] = created
+        columns.superseded[np.array(rows)[np.array(first, np.bool_)]] = _NEVER
         columns.namespace[rows] = namespaces
         columns.until[rows] = until
         self._used = max(self._used, max(rows))
+
+    def _follow(self, connection: apsw.Connection, changed: list[int] | None) -> None:
+        """Note until when those memories are superseded that `changed` rows (None: all) supersede, and so on."""
+        columns = self._columns
+        while changed is None or changed:
+            pairs = succession.nearest(connection, changed)
+            changed = []
+            for row, by in pairs:
+                until = _NEVER if by is None else max(float(columns.until[by]), float(columns.superseded[by]))
+                if until != columns.superseded[row]:
+                    columns.superseded[row] = until
+                    changed.append(row)
 
     def _rate(self, rows: list[int], feedback: list[str]) -> None:
         if self.usefulness or any(feedback):
@@ -198,7 +219,8 @@ def _empty(capacity: int) -> _Columns:
     def numbers() -> NDArray[np.int32]:
         return np.full(capacity, _NOWHERE, np.int32)
 
-    return _Columns(numbers(), numbers(), numbers(), numbers(), np.zeros(capacity), np.full(capacity, _GONE))
+    times = np.zeros(capacity), np.full(capacity, _GONE), np.full(capacity, _NEVER)
+    return _Columns(numbers(), numbers(), numbers(), numbers(), *times)
 
 
 def _among(wanted: Iterable[int], column: NDArray[np.int32]) -> Mask:

@@ -1,15 +1,18 @@
 """What a filter means, in one place: an SQL condition on the alias `m`, used by list, full text and vector search."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import apsw
 import msgspec
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Filtered
 from memoryd.daemon.store import namespaces, rows
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.succession import SUPERSEDED, UNEXPIRED
 
 _KEY = re.compile(r"[^\x00-\x1f\"\\]{1,128}\Z")
 _MAX_KEYS = 64  # each is a condition; SQLite takes about a thousand
@@ -39,11 +42,25 @@ class Filter(NamedTuple):
             parts.append(self.condition)
         if all_states:
             return " AND ".join(parts), self.values
-        return " AND ".join([*parts, ALIVE]), (*self.values, now)
+        return " AND ".join([*parts, ALIVE]), (*self.values, *alive_at(now))
 
 
-# Expired and superseded memories leave every search at once.
-ALIVE = "m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.expires_at > ? OR m.pinned)"
+# Expired and superseded memories leave every search at once. The values of its parameters are `alive_at(now)`.
+ALIVE = f"{UNEXPIRED.format(m='m')} AND NOT {SUPERSEDED}"
+_ALIVE_AMONG = f"SELECT m.row FROM memories m WHERE m.row IN (SELECT value FROM json_each(?)) AND {ALIVE}"
+
+
+def alive_at(now: float) -> tuple[float, float]:
+    """Return the values for `ALIVE`."""
+    return now, now
+
+
+def living(connection: apsw.Connection, found: Iterable[Row], now: float) -> list[Row]:
+    """Return those of some stored memories that are alive at `now`, in the same order."""
+    asked = list(found)
+    numbers = msgspec.json.encode([row.row for row in asked]).decode()
+    alive = {row for (row,) in connection.execute(_ALIVE_AMONG, (numbers, *alive_at(now)))} if asked else set()
+    return [row for row in asked if row.row in alive]
 
 
 def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:

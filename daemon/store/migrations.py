@@ -392,7 +392,52 @@ CREATE TABLE dreamt (
 ) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+# All that supersedes what `new` is superseded by; `store/succession.py` says what follows from it.
+_LATER = """
+  WITH RECURSIVE later (id) AS (
+    SELECT new.superseded_by
+    UNION SELECT coalesce(
+      (SELECT n.superseded_by FROM memories n WHERE n.id = later.id),
+      (SELECT d.superseded_by FROM deleted_successors d WHERE d.id = later.id)
+    ) FROM later WHERE later.id IS NOT NULL
+  ) SELECT id FROM later
+"""
+_BREAK_CIRCLE = f"""
+WHEN new.superseded_by IS NOT NULL BEGIN
+  UPDATE memories SET superseded_by = NULL WHERE id = new.superseded_by AND new.id IN ({_LATER});
+  UPDATE deleted_successors SET superseded_by = NULL WHERE id = new.superseded_by AND new.id IN ({_LATER});
+END;
+"""
+_SUCCESSION = f"""
+-- Deleted memories that superseded others or were superseded: what they superseded stays so while a successor is alive.
+CREATE TABLE deleted_successors (
+  id TEXT PRIMARY KEY,
+  row INTEGER NOT NULL,        -- its number in `memories`
+  superseded_by TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deleted_successors_row ON deleted_successors (row);
+CREATE INDEX deleted_successors_superseded ON deleted_successors (superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE INDEX memories_superseded ON memories (superseded_by) WHERE superseded_by IS NOT NULL;
+-- Those deleted before, as far as history knows them.
+INSERT INTO deleted_successors
+  SELECT h.memory, h.before ->> '$.row.row', h.before ->> '$.row.superseded_by' FROM history h
+  WHERE h.before ->> '$.row.superseded_by' IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory)
+    AND h.id = (SELECT max(x.id) FROM history x WHERE x.memory = h.memory);
+CREATE TRIGGER successor_deleted AFTER DELETE ON memories
+WHEN old.superseded_by IS NOT NULL OR EXISTS (SELECT 1 FROM memories WHERE superseded_by = old.id)
+  OR EXISTS (SELECT 1 FROM deleted_successors WHERE superseded_by = old.id)
+BEGIN
+  INSERT OR REPLACE INTO deleted_successors VALUES (old.id, old.row, old.superseded_by);
+END;
+CREATE TRIGGER successor_restored AFTER INSERT ON memories BEGIN
+  DELETE FROM deleted_successors WHERE id = new.id;
+END;
+-- Of a circle every memory would be hidden by another: what supersedes last is not superseded itself.
+CREATE TRIGGER superseded_circle AFTER UPDATE OF superseded_by ON memories {_BREAK_CIRCLE}
+CREATE TRIGGER superseded_circle_added AFTER INSERT ON memories {_BREAK_CIRCLE}
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SUCCESSION)
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -10,6 +10,7 @@ from memoryd.client.protocol import Memory
 from memoryd.daemon.store import feedback
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.succession import successors
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -41,11 +42,20 @@ def fields_of(row: Row, names: Namespaces, contradicts: list[str]) -> dict[str, 
     }
 
 
-def memories(connection: apsw.Connection, names: Namespaces, found: Iterable[Row], reached: str) -> list[Memory]:
-    """Return the memories of rows, each with the ids it contradicts in the `reached` namespaces."""
+def memories(
+    connection: apsw.Connection, names: Namespaces, found: Iterable[Row], reached: str, now: float
+) -> list[Memory]:
+    """Return the memories of rows, each with the ids it contradicts in the `reached` namespaces.
+
+    `superseded_by` is the memory that replaces it at `now`, not one that was deleted or has expired.
+    """
     listed = list(found)
     links = contradictions(connection, [row.id for row in listed], reached)
-    return [Memory(**fields_of(row, names, links.get(row.id, []))) for row in listed]
+    by = successors(connection, listed, now)
+    shown = [Memory(**fields_of(row, names, links.get(row.id, []))) for row in listed]
+    for row, memory in zip(listed, shown, strict=True):
+        memory.superseded_by = by.get(row.row)
+    return shown
 
 
 def contradictions(connection: apsw.Connection, ids: list[str], reached: str) -> dict[str, list[str]]:

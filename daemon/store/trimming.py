@@ -1,4 +1,4 @@
-"""What the database may forget: old runs, skipped turns, operations, and vectors that nothing uses any more."""
+"""What the database may forget: old runs, skipped turns and operations, and what nothing uses any more."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -33,6 +33,12 @@ _OLD_ORPHANS = (
     f"SELECT e.id, e.text_hash FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE o.since < ? AND {_UNUSED}"
 )
 _USED_AGAIN = f"SELECT o.vector FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE NOT ({_UNUSED})"
+# Nothing is superseded through them any more, and their deletion cannot be undone.
+_UNUSED_SUCCESSORS = (
+    "SELECT d.row FROM deleted_successors d WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.memory = d.id)"
+    " AND (d.superseded_by IS NULL OR NOT EXISTS (SELECT 1 FROM memories m WHERE m.superseded_by = d.id"
+    " UNION ALL SELECT 1 FROM deleted_successors e WHERE e.superseded_by = d.id))"
+)
 
 
 def old_runs(connection: apsw.Connection, keep: int) -> list[int]:
@@ -70,6 +76,11 @@ def used_again(connection: apsw.Connection) -> list[int]:
     return _ids(connection.execute(_USED_AGAIN))
 
 
+def unused_successors(connection: apsw.Connection) -> list[int]:
+    """Return the row numbers of deleted memories through which nothing is superseded any more."""
+    return _ids(connection.execute(f"{_UNUSED_SUCCESSORS} ORDER BY d.row"))
+
+
 def forget(connection: apsw.Connection, table: str, ids: Iterable[int]) -> int:
     """Delete rows of a table by their ids; return how many there were."""
     return _changed(connection, f"DELETE FROM {table} WHERE id IN ({_text(ids)})")
@@ -79,6 +90,12 @@ def forget_vectors(connection: apsw.Connection, ids: Iterable[int], before: floa
     """Delete vectors, those excepted that are in use by now."""
     still = connection.execute(f"{_OLD_ORPHANS} AND e.id IN ({_text(ids)})", (before,))
     return forget(connection, "vec_embeddings", _without_turns(connection, still))
+
+
+def forget_successors(connection: apsw.Connection, rows: Iterable[int]) -> int:
+    """Forget deleted memories, those excepted through which something is superseded by now."""
+    sql = f"DELETE FROM deleted_successors WHERE row IN ({_text(rows)}) AND row IN ({_UNUSED_SUCCESSORS})"
+    return _changed(connection, sql)
 
 
 def note_orphans(connection: apsw.Connection, ids: Iterable[int], now: float) -> int:

@@ -11,6 +11,8 @@ from memoryd.daemon.store import turns
 from memoryd.daemon.store.namespaces import enclosing
 from memoryd.daemon.store.rows import COLUMNS
 
+_Known = tuple[str, str, str, str]  # id, namespace, content, tier
+
 MOST_MEMBERS = 20
 FOUND_WITHIN = 10
 
@@ -31,6 +33,10 @@ _HOMELESS = (
     "SELECT 'L2 memory ' || id || ' has neither a node nor a place in the backlog' FROM memories m WHERE tier = 'L2'"
     " AND NOT EXISTS (SELECT 1 FROM members x WHERE x.memory = m.row)"
     " AND NOT EXISTS (SELECT 1 FROM backlog b WHERE b.memory = m.row)"
+)
+_LIFE = (
+    "SELECT m.id, n.name, m.content, m.tier, m.expires_at, m.pinned, m.superseded_by FROM memories m"
+    " JOIN namespaces n ON n.id = m.namespace ORDER BY m.row"
 )
 _FULL = "SELECT n.name, count(*) FROM turns t JOIN namespaces n ON n.id = t.namespace GROUP BY 1 HAVING count(*) > ?"
 _CROWDED = "SELECT node, count(*) FROM members GROUP BY node HAVING count(*) > ?"
@@ -68,16 +74,30 @@ def after_maintenance(core: Core) -> list[str]:
     return found
 
 
+def _by_state(core: Core) -> tuple[list[_Known], list[_Known]]:
+    """Return the memories that are alive, and those that have expired or are superseded by one that has not."""
+    with core.store.reading() as connection:
+        found: Any = connection.execute(_LIFE).fetchall()
+        deleted: Any = connection.execute("SELECT id, superseded_by FROM deleted_successors")
+        after = {id: by for id, *_, by in found} | dict(deleted)
+    unexpired = {id for id, *_, until, pinned, _ in found if pinned or until is None or until > core.clock()}
+
+    def superseded(id: str) -> bool:
+        by = after[id]
+        while by is not None and by not in unexpired:
+            by = after.get(by)
+        return by is not None
+
+    alive, dead = [], []
+    for id, namespace, content, tier, *_ in found:
+        (alive if id in unexpired and not superseded(id) else dead).append((id, namespace, content, tier))
+    return alive, dead
+
+
 def unreachable(core: Core, every: int = 1) -> list[str]:
     """Return the memories, or one in so many, whose text a search for it does not find."""
-    with core.store.reading() as connection:
-        rows = connection.execute(
-            "SELECT m.id, n.name, m.content, m.tier FROM memories m JOIN namespaces n ON n.id = m.namespace"
-            " WHERE m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.expires_at > ? OR m.pinned) ORDER BY m.row",
-            (core.clock(),),
-        ).fetchall()
     lost = []
-    for id, namespace, content, tier in rows[:: max(every, 1)]:
+    for id, namespace, content, tier in _by_state(core)[0][:: max(every, 1)]:
         call = Search(query=content, namespace=namespace, reach="exact", limit=FOUND_WITHIN, touch=False)
         hits = pipeline.search(core.sources, call)
         # Of equal texts one is shown; two pairs of the same question and answer are such.
@@ -88,14 +108,8 @@ def unreachable(core: Core, every: int = 1) -> list[str]:
 
 def shown_though_expired(core: Core) -> list[str]:
     """Return expired and superseded memories that a search for their own text still shows."""
-    with core.store.reading() as connection:
-        rows = connection.execute(
-            "SELECT m.id, n.name, m.content FROM memories m JOIN namespaces n ON n.id = m.namespace WHERE NOT"
-            " (m.superseded_by IS NULL AND (m.expires_at IS NULL OR m.expires_at > ? OR m.pinned))",
-            (core.clock(),),
-        ).fetchall()
     shown = []
-    for id, namespace, content in rows:
+    for id, namespace, content, _ in _by_state(core)[1]:
         call = Search(query=content, namespace=namespace, reach="exact", limit=FOUND_WITHIN, touch=False)
         if any(hit.id == id for hit in pipeline.search(core.sources, call)):
             shown.append(f"{id} is gone from {namespace}, but shown: {content[:60]}")

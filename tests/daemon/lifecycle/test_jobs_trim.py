@@ -148,3 +148,25 @@ def test_the_vector_of_a_turn_in_l0_stays(core: Core, jobs: Runner, clock: Any) 
         clock.advance(31 * DAY_S)
         run(jobs, "trim")
     assert count(core, "vec_embeddings") == 1
+
+
+def test_a_deleted_successor_is_kept_while_something_is_superseded_through_it(
+    core: Core, jobs: Runner, clock: Any
+) -> None:
+    configured(core, history_days=1)
+    first = add(core, "The office closes at five")
+    second = add(core, "This week the office closes at four", supersedes=first.id, dedup=False)
+    third = add(core, "The office closes at six", supersedes=second.id, dedup=False)
+    delete(core, second.id)
+    clock.advance(2 * DAY_S)
+    update(core, third.id, importance=1.0)
+    assert run(jobs, "trim").counts == {"operations": 4}
+    assert "deleted successors" not in run(jobs, "trim").counts
+    assert found(core, "office closes") == ["The office closes at six"]
+    delete(core, first.id)
+    clock.advance(2 * DAY_S)
+    update(core, third.id, importance=0.5)
+    assert run(jobs, "trim").counts["operations"] == 2
+    for _ in range(2):  # the first one, then the one that superseded it
+        assert run(jobs, "trim").counts["deleted successors"] == 1
+    assert count(core, "deleted_successors") == 0

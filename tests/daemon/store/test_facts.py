@@ -60,7 +60,7 @@ def test_after_any_changes_ram_and_sqlite_leave_the_same_memories(store: Store, 
                 "created_at": dice.choice([0.0, 300.0, 500.0, 900.0]),
                 "expires_at": dice.choice([None, None, 999.0, 1000.0, 1001.0]),
                 "pinned": dice.choice([0, 0, 1]),
-                "superseded_by": dice.choice([None, None, None, "ab" * 16]),
+                "superseded_by": dice.choice([None, None, None, *(row.id for row in kept[-3:])]),
                 "path": dice.choice([None, "doc/a.md", "src/b.md"]),
                 "metadata": dice.choice(["{}", '{"k":"v"}']),
             }

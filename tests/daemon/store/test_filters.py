@@ -179,9 +179,9 @@ def test_words_in_a_filter_are_values_and_never_sql(filled: Store, field: str) -
 
 
 def test_superseded_and_expired_are_left_out_unless_all_states_are_asked_for(store: Store) -> None:
-    insert(store, "alive", expires_at=100.5)
+    alive = insert(store, "alive", expires_at=100.5)
     insert(store, "expired", expires_at=100.0)
     insert(store, "pinned", expires_at=1.0, pinned=1)
-    insert(store, "superseded", superseded_by="aa" * 16)
+    insert(store, "superseded", superseded_by=alive.id)
     assert chosen(store, now=100.0) == {"alive", "pinned"}
     assert chosen(store, now=100.0, all_states=True) == {"alive", "expired", "pinned", "superseded"}

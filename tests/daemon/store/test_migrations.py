@@ -5,12 +5,15 @@ import stat
 from pathlib import Path
 
 import apsw
+import msgspec
+import numpy as np
 import pytest
 
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import Get
 from memoryd.daemon.core import reading
-from memoryd.daemon.store import migrations
+from memoryd.daemon.store import migrations, rows
+from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import CountingEmbedder, add, found, running
 
@@ -50,6 +53,33 @@ def test_each_migration_is_one_transaction_with_its_number(folder: Path, monkeyp
     assert "whole" in names
     assert "half" not in names
     assert names[-1] == str(len(released) + 1)
+
+
+def test_what_history_knows_of_deleted_successors_is_taken_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:1])
+    connection = apsw.Connection(str(folder / FILE_NAME))
+    migrations.migrate(connection)
+    monkeypatch.undo()
+    memory = (
+        "INSERT INTO memories SELECT ?, ?, 1, 'fact', 'manual', 'L1', 0.5, 1, 1, NULL, 0, NULL, 0, ?, NULL, NULL, NULL,"
+        " 0, '', x'00', x'00', '', '{}', '', 'text'"
+    )
+    connection.execute("INSERT INTO namespaces VALUES (1, '')")
+    connection.execute("INSERT INTO operations (kind, at, namespace) VALUES ('add', 1, ''), ('delete', 2, '')")
+    connection.executemany(memory, [(1, "a" * 32, "b" * 32), (3, "c" * 32, None)])
+    deleted = msgspec.json.encode({"row": {"row": 2, "superseded_by": "c" * 32}, "links": [], "turn": None}).decode()
+    connection.executemany(
+        "INSERT INTO history (operation, memory, namespace, before) VALUES (?, ?, '', ?)",
+        [(1, "b" * 32, None), (2, "b" * 32, deleted)],
+    )
+    connection.close()
+    store = Store(folder)
+    try:
+        assert np.flatnonzero(store.allowed(Filter(), 1.0)).tolist() == [3]
+        store.write(lambda transaction: rows.delete(transaction.connection, [3])).result()
+        assert np.flatnonzero(store.allowed(Filter(), 1.0)).tolist() == [1]
+    finally:
+        store.close()
 
 
 def test_a_database_of_a_newer_memoryd_is_refused_and_left_alone(folder: Path) -> None:

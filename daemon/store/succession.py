@@ -1,0 +1,74 @@
+"""Which memory is superseded, by which one, and until when.
+
+`superseded_by` names the successor of a memory, which may have a successor itself, and so on. A memory is superseded
+while one of these successors exists and has not expired, whoever sees it. When the last of them is deleted or expires,
+the memory is back; when one is restored or lives longer, it is superseded again. Nothing is written for that, it
+follows from the rows. Triggers keep a successor that is deleted in `deleted_successors`, so that what it superseded is
+still superseded by what superseded it, and break circles, of which every memory would hide another.
+
+`SUPERSEDED` answers in SQL, at one time; `nearest` returns what `facts` needs to answer in RAM.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from memoryd.daemon.store.rows import Row
+
+UNEXPIRED = "({m}.expires_at IS NULL OR {m}.expires_at > ? OR {m}.pinned)"  # with the time
+# The nearest successor of the memory `m` that exists and meets a condition.
+_LATER = (
+    "WITH RECURSIVE later (id) AS (SELECT m.superseded_by UNION SELECT coalesce("
+    "(SELECT n.superseded_by FROM memories n WHERE n.id = later.id),"
+    " (SELECT d.superseded_by FROM deleted_successors d WHERE d.id = later.id)) FROM later WHERE later.id IS NOT NULL)"
+    " SELECT {column} FROM later CROSS JOIN memories s ON s.id = later.id WHERE {condition} LIMIT 1"
+)
+_BY = f"({_LATER.format(column='s.id', condition=UNEXPIRED.format(m='s'))})"
+SUPERSEDED = f"(m.superseded_by IS NOT NULL AND {_BY} IS NOT NULL)"  # with the time
+
+_SUCCESSORS = (
+    f"SELECT m.row, {_BY} FROM memories m WHERE m.superseded_by IS NOT NULL"
+    " AND m.row IN (SELECT value FROM json_each(?))"
+)
+_NEAREST = f"SELECT m.row, ({_LATER.format(column='s.row', condition='TRUE')}) FROM memories m"
+_NEAREST_OF_ALL = f"{_NEAREST} WHERE m.superseded_by IS NOT NULL ORDER BY m.row DESC"
+# Of some rows, deleted ones too, and of what has one of them as its nearest successor.
+_NEAREST_AROUND = (
+    "WITH RECURSIVE changed (row) AS (SELECT value FROM json_each(?)), named (id) AS ("
+    "SELECT m.id FROM changed CROSS JOIN memories m USING (row)"
+    " UNION SELECT d.id FROM changed CROSS JOIN deleted_successors d USING (row)"
+    " UNION SELECT d.id FROM named CROSS JOIN deleted_successors d ON d.superseded_by = named.id)"
+    f" {_NEAREST} WHERE m.superseded_by IS NOT NULL AND m.row IN (SELECT row FROM changed"
+    " UNION SELECT p.row FROM named CROSS JOIN memories p ON p.superseded_by = named.id) ORDER BY m.row DESC"
+)
+_TAKEN_OVER = "UPDATE deleted_successors SET superseded_by = ? WHERE id = ?"
+
+
+def successors(connection: apsw.Connection, found: Iterable[Row], now: float) -> dict[int, str]:
+    """Return by row number the id of what supersedes each of some memories; those not superseded are left out."""
+    asked = [row.row for row in found if row.superseded_by is not None]
+    if not asked:
+        return {}
+    pairs: Any = connection.execute(_SUCCESSORS, (now, _json(asked)))
+    return {row: by for row, by in pairs if by is not None}
+
+
+def nearest(connection: apsw.Connection, changed: Sequence[int] | None) -> list[tuple[int, int | None]]:
+    """Return (row, row of its nearest successor that exists) of the `changed` rows and of what these supersede.
+
+    None for `changed` means all. Newer rows come first: mostly successors before what they supersede.
+    """
+    sql, values = (_NEAREST_OF_ALL, ()) if changed is None else (_NEAREST_AROUND, (_json(changed),))
+    pairs: Any = connection.execute(sql, values)
+    return list(pairs)
+
+
+def take_over(connection: apsw.Connection, deleted: str, by: str) -> None:
+    """Have the memory `by` supersede what a deleted one superseded, because it holds its text now."""
+    connection.execute(_TAKEN_OVER, (by, deleted))
+
+
+def _json(numbers: Sequence[int]) -> str:
+    return msgspec.json.encode(numbers).decode()
