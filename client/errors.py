@@ -106,7 +106,8 @@ class StorageFailed(MemorydError):
 
 
 class StorageFull(MemorydError):
-    """The database has reached the size that is allowed to it. Reading and deleting go on; nothing is added."""
+    """The database has reached the size that is allowed to it. Reading and deleting go on; nothing is added or changed,
+    since a change grows the history."""
 
     code = "storage_full"
 

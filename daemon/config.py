@@ -177,7 +177,12 @@ class StorageConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The database file."""
 
     max_size_mb: Annotated[
-        int, Meta(ge=0, description="at this size nothing more is added; reads and deletes go on; 0: no limit")
+        int,
+        Meta(
+            ge=0,
+            description="at this size nothing more is added or changed; reads and deletes go on (their history may take"
+            " the file over it until `trim` forgets it); 0: no limit",
+        ),
     ] = 50_000
 
 

@@ -1,4 +1,7 @@
-"""What is refused once the database has reached its limit: calls that add. Reading, deleting and upkeep go on."""
+"""What is refused once the database has reached its limit: calls that add, be it only to the history.
+
+Reading, deleting and upkeep go on. An undo looks itself at whether it removes.
+"""
 
 from typing import Any
 
@@ -7,6 +10,6 @@ from memoryd.daemon.store.store import Store
 
 
 def check(call: Call[Any], store: Store) -> None:
-    """Raise `StorageFull` for a call that adds when there is no room; the message says what to do."""
-    if DECLARED[type(call)].grows:
+    """Raise `StorageFull` for a call that takes room when there is none; the message says what to do."""
+    if DECLARED[type(call)].grows and not getattr(call, "dry_run", False):
         store.check_room()

@@ -91,7 +91,7 @@ class Rpc(NamedTuple):
     caller, placed in its namespace; `outward`: the same, and in an enclosing namespace, for what adds memories;
     `owner`: the machine's user alone.
     `reads`: it changes nothing, so a client may send it again after a broken connection.
-    `grows`: it adds to the database, so it is refused at the size limit.
+    `grows`: it adds to the database, be it only to the history, so it is refused at the size limit.
     `lane`: which thread runs its handler (see `daemon/server/lanes.py`).
     `any_version`: answered whatever protocol version the request names.
     """

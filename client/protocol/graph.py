@@ -246,7 +246,7 @@ class GraphTopics(Scoped[TopicList], kw_only=True, frozen=True):
     """List the topics: communities of nodes that are alike or were retrieved together."""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", grows=True, lane="bulk")
 class GraphDedupe(Scoped[GraphChange], kw_only=True, frozen=True):
     """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own.
 
@@ -259,7 +259,7 @@ class GraphDedupe(Scoped[GraphChange], kw_only=True, frozen=True):
     """plan and change nothing"""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", grows=True, lane="bulk")
 class GraphAbstract(Scoped[GraphChange], kw_only=True, frozen=True):
     """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
 
@@ -269,7 +269,7 @@ class GraphAbstract(Scoped[GraphChange], kw_only=True, frozen=True):
     """plan and change nothing"""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", grows=True, lane="bulk")
 class GraphRegroup(Scoped[GraphChange], kw_only=True, frozen=True):
     """Find the topics anew; a topic keeps its number as long as most of its nodes stay together."""
 

@@ -373,7 +373,7 @@ class Update(Scoped[Changed], kw_only=True, frozen=True):
     """store likely credentials as they are"""
 
 
-@rpc("within")
+@rpc("within", grows=True)
 class Tag(Scoped[Changed], kw_only=True, frozen=True):
     """Add words to a memory's `tags` list and set metadata values."""
 

@@ -98,7 +98,7 @@ class GetStatus(Call[Status], kw_only=True, frozen=True, tag="status"):
     """Health of the daemon: model, queue of embeddings, connections, memory use."""
 
 
-@rpc("owner")
+@rpc("owner", grows=True)
 class UseModel(Call[Done], kw_only=True, frozen=True):
     """Switch to another installed embedding model. Memories are re-embedded in the background, search goes on."""
 

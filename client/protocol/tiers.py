@@ -261,7 +261,7 @@ class Tiers(Scoped[TierReport], kw_only=True, frozen=True):
     """Tell what each tier holds, and how many turns went which way."""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", grows=True, lane="bulk")
 class Consolidate(Scoped[Consolidated], kw_only=True, frozen=True):
     """Judge, promote, move to the registry and cluster everything within reach now, whatever its age.
 

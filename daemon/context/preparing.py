@@ -61,7 +61,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         trace=found.trace,
         took_ms=(time.perf_counter() - began) * 1000,
     )
-    if call.session and (made.notes or call.fresh):
+    if call.session and (made.notes or call.fresh) and not core.store.is_full():
         return _noted(core, call, made, result)
     done: Future[ContextText] = Future()
     done.set_result(result)
@@ -160,7 +160,7 @@ def reset(core: Core, call: ResetSession) -> "Future[Done]":
         given.forget(transaction.connection, _key(call))
         return Done(message="Contexts of this session begin anew.")
 
-    return core.store.write(job)
+    return core.store.write(job, over_limit=True)
 
 
 def _key(call: GetContext | ResetSession) -> str:

@@ -100,7 +100,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
         transaction.after_commit(lambda: _forget(core, gone))
         return Deleted(ids=list(found), operation=operation)
 
-    return core.store.write(job)
+    return core.store.write(job, over_limit=True)
 
 
 def resolve(connection: apsw.Connection, prefix: str, condition: str) -> Row:
@@ -142,12 +142,14 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
         # A memory may have gone elsewhere since, or come from elsewhere.
         if not all(caller.sees(core.store.namespaces.name(row.namespace)) for row in (*gone, *back)):
             raise history.not_yours(number)
+        if len(back) >= len(gone):  # it removes nothing, and its history takes room
+            core.store.check_room()
         core.active.follow(transaction, rings)
         transaction.after_commit(lambda: _exchange(core, gone, back))
         ids = sorted({row.id for row in (*gone, *back)})
         return Undone(undone=number, operation=mine, ids=ids)
 
-    return core.store.write(job, alone=True)
+    return core.store.write(job, alone=True, over_limit=True)
 
 
 def _rights(core: Core, call: Undo, caller: Caller) -> history.Rights:

@@ -237,9 +237,9 @@ def _row(record: Record) -> Row:
 
 
 def _carry_out(core: Core, transaction: Transaction, step: _Step, operation: int) -> None:
-    connection, row, old = transaction.connection, step.row, step.old
+    connection, old = transaction.connection, step.old
     number = core.store.namespaces.ensure(transaction, step.record.namespace)
-    row.namespace = number
+    row = msgspec.structs.replace(step.row, namespace=number)  # the writer may run this again
     if step.what == "created":
         history.record(connection, operation, row.id, step.record.namespace, None)  # the account of turns looks at it
         row.row = rows.insert(connection, row)

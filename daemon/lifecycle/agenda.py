@@ -70,7 +70,7 @@ class Agenda:
             kept.keep(connection, name, state)
             return self._job(name, state, kept.latest(connection, name, 1), queued)
 
-        return self._core.store.write(job)
+        return self._core.store.write(job, over_limit=True)
 
     def ended(self, run: JobRun, stopped: bool) -> JobRun:
         """Keep how a run ended; return it with the time of the next. One that the daemon's end cut short stays due."""
@@ -79,7 +79,7 @@ class Agenda:
             done = run if run.run is None else kept.end(transaction.connection, run)
             return self._ended(transaction, done, run.started_at if not stopped else None)
 
-        return self._core.store.write(job).result()
+        return self._core.store.write(job, over_limit=True).result()
 
     def recover(self) -> "Future[list[JobRun]]":
         """Note the runs that a crash cut off. Each counts as a failure: a job that kills the daemon shall rest."""
@@ -87,7 +87,7 @@ class Agenda:
         def job(transaction: Transaction) -> list[JobRun]:
             return [self._ended(transaction, run, None) for run in kept.cut_off(transaction.connection)]
 
-        return self._core.store.write(job)
+        return self._core.store.write(job, over_limit=True)
 
     def _ended(self, transaction: Transaction, run: JobRun, began_at: float | None) -> JobRun:
         settings, connection = self._core.config.jobs, transaction.connection

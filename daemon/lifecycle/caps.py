@@ -109,4 +109,4 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     return +counts
 
 
-CAPS = Work(plan, apply)
+CAPS = Work(plan, apply, at_limit=True)

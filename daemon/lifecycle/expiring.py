@@ -38,4 +38,4 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     return +Counter(deleted=len(going), skipped=len(planned) - len(going))
 
 
-EXPIRE = Work(plan, apply)
+EXPIRE = Work(plan, apply, at_limit=True)

@@ -23,4 +23,4 @@ def release(core: Core, step: Step, check: Check) -> dict[str, int]:
     return {"released kB": max(0, before - process.rss_bytes()) // 1000}
 
 
-RELEASE = Work(plan, alone=release)
+RELEASE = Work(plan, alone=release, at_limit=True)

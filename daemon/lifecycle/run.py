@@ -81,7 +81,7 @@ class Run:
         outcome: Outcome = "done"
         error = ""
         try:
-            self._number = self._written(lambda t: jobs.begin(t.connection, self.name, started_at, self.terms.by))
+            self._number = self._written(lambda t: jobs.begin(t.connection, self.name, started_at, self.terms.by), True)
             self._go(plan)
             if self._failed:
                 outcome, error = "failed", self._failure()
@@ -131,6 +131,8 @@ class Run:
         done = 0
         while done < len(steps):
             self.check()
+            if not self.work.at_limit:
+                self.core.store.check_room()
             self.terms.tell("apply", done, len(steps))
             part = steps[done : done + (1 if self.work.alone else self._size)]
             if self.work.alone:
@@ -194,16 +196,16 @@ class Run:
             ]
             return operation, counts, told, time.perf_counter() - began
 
-        self._operation, counts, told, took_s = self._written(job)
+        self._operation, counts, told, took_s = self._written(job, self.work.at_limit)
         self._count(counts)
         self.skipped += told[: MAX_SKIPPED - len(self.skipped)]
         return took_s
 
-    def _written(self, job: Callable[[Transaction], T]) -> T:
+    def _written(self, job: Callable[[Transaction], T], over_limit: bool) -> T:
         """Write, however long the queue of the writer is."""
         while True:
             try:
-                return self.core.store.write(job).result()
+                return self.core.store.write(job, over_limit=over_limit).result()
             except Busy:
                 self.check()
                 time.sleep(_BUSY_PAUSE_S)

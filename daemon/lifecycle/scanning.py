@@ -34,4 +34,4 @@ def scan(core: Core, step: Step, check: Check) -> dict[str, int]:
     return {"indexed": done.indexed, "removed": done.removed, "unchanged": done.unchanged}
 
 
-SCAN = Work(plan, alone=scan)
+SCAN = Work(plan, alone=scan, at_limit=True)  # it looks itself at what each file adds

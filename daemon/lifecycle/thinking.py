@@ -197,6 +197,8 @@ class Thinker:
                 cognition.thoughts.wait(limit_s)
 
     def _step(self) -> bool:
+        if self._core.store.is_full():  # what comes of a conversation would be added
+            return False
         began = time.perf_counter()
         done = step(self._core) or self._naming.step()
         if done:
@@ -209,5 +211,7 @@ class Thinker:
             thought = thoughts.next_due(connection)
         if thought is None:
             return self._naming.wait_s()
+        if self._core.store.is_full():
+            return _LOOK_EVERY_S
         self._core.cognition.expecting = True
         return min(_LOOK_EVERY_S, max(_TROUBLE_S / 10, thought.due_at - self._core.clock()))

@@ -82,4 +82,4 @@ def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation
     return counts
 
 
-TRIM = Work(plan, apply)
+TRIM = Work(plan, apply, at_limit=True)

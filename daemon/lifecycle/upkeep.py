@@ -54,7 +54,7 @@ def plan_optimize(core: Core, now: float) -> Iterator[Step]:
 def merge(core: Core, step: Step, check: Check) -> dict[str, int]:
     """Merge what FTS5 wants to merge, in small portions."""
     portions = 0
-    while core.store.write(lambda transaction: upkeep.merge(transaction.connection)).result():
+    while core.store.write(lambda transaction: upkeep.merge(transaction.connection), over_limit=True).result():
         portions += 1
         check()
         time.sleep(_REST_S)
@@ -109,7 +109,7 @@ def back_up(core: Core, step: Step, check: Check) -> dict[str, int]:
     return {"copied": 1}
 
 
-EMBED = Work(plan_embed, apply_embed)
-OPTIMIZE = Work(plan_optimize, alone=merge)
-CHECKPOINT = Work(plan_checkpoint, alone=checkpoint)
-BACKUP = Work(plan_backup, alone=back_up)
+EMBED = Work(plan_embed, apply_embed, at_limit=True)
+OPTIMIZE = Work(plan_optimize, alone=merge, at_limit=True)
+CHECKPOINT = Work(plan_checkpoint, alone=checkpoint, at_limit=True)
+BACKUP = Work(plan_backup, alone=back_up, at_limit=True)

@@ -41,9 +41,11 @@ def nothing_to_write(core: Core, transaction: Transaction, steps: Sequence[Step]
 class Work(NamedTuple):
     """A job's implementation. One whose `apply` changes only what is derived records no history.
 
-    The keys of the counts are for people: "moved", "joined", "skipped" (for steps that held no more) …
+    The keys of the counts are for people: "moved", "joined", "skipped" (for steps that held no more) … A job that
+    removes, or takes no room, goes on `at_limit` of the database's size, and may take the file over it.
     """
 
     plan: Plan
     apply: Apply = nothing_to_write
     alone: Alone | None = None
+    at_limit: bool = False

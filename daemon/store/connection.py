@@ -8,7 +8,6 @@ import sqlite_vec
 
 from memoryd.client.errors import StorageFailed
 
-_SPARE_BYTES = 16 * 1024 * 1024  # beyond a small limit, for deleting and upkeep
 _BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hold the lock for a moment
 
 
@@ -31,17 +30,11 @@ def make_durable(connection: apsw.Connection) -> None:
     connection.pragma("journal_size_limit", 16 * 1024 * 1024)  # of the log once it was folded into the file
 
 
-def limit_size(connection: apsw.Connection, limit_bytes: int) -> int:
-    """Let the file grow to no more than a limit and a tenth, 0: as far as it goes; return the size of a page.
-
-    What is refused at the limit itself is for others to say: deleting, history and upkeep need room of their own.
-    """
-    page_bytes = connection.pragma("page_size")
-    assert isinstance(page_bytes, int)
-    if limit_bytes:
-        pages = (limit_bytes + max(limit_bytes // 10, _SPARE_BYTES)) // page_bytes
-        connection.pragma("max_page_count", max(pages, 1))  # SQLite never sets it below what the file has
-    return page_bytes
+def page_size(connection: apsw.Connection) -> int:
+    """Return the bytes of a page."""
+    found = connection.pragma("page_size")
+    assert isinstance(found, int)
+    return found
 
 
 def open_reader(path: Path) -> apsw.Connection:

@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.client.errors import MemorydError, StorageFailed, StorageFull
-from memoryd.daemon.store import fulltext, graph_faults, hashes, turns, vectors
-from memoryd.daemon.store.connection import limit_size, make_durable, open_reader, open_writer
+from memoryd.client.errors import MemorydError, StorageFailed
+from memoryd.daemon.store import fulltext, graph_faults, hashes, limit, turns, vectors
+from memoryd.daemon.store.connection import make_durable, open_reader, open_writer, page_size
 from memoryd.daemon.store.facts import Facts, Mask, only
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
@@ -52,7 +52,7 @@ class Store:
         try:
             migrate(connection)
             make_durable(connection)
-            self._page_bytes = limit_size(connection, limit_bytes)
+            self._page_bytes = page_size(connection)
             self.used_bytes = self._used(connection)
             self.namespaces = Namespaces(connection)
             self.facts = Facts(connection)
@@ -64,7 +64,8 @@ class Store:
             connection.close()
             raise
         self._connection = connection
-        self._writer = Writer(connection, self._committed, self.repair_soon)
+        pages = limit.max_pages(limit_bytes, self._page_bytes)
+        self._writer = Writer(connection, self._committed, self.repair_soon, self._does_not_fit, pages)
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
@@ -95,14 +96,17 @@ class Store:
         if self.limit_bytes:
             self.used_bytes = self._used(connection)
 
+    def is_full(self) -> bool:
+        """Tell whether the database has reached its limit: what is there is read and deleted, nothing is added."""
+        return bool(self.limit_bytes) and self.used_bytes >= self.limit_bytes
+
     def check_room(self) -> None:
-        """Raise `StorageFull` when the database has reached its limit: nothing is to be added then."""
-        if self.limit_bytes and self.used_bytes >= self.limit_bytes:
-            raise StorageFull(
-                f"The database has reached its limit of {self.limit_bytes / 1e6:.0f} MB and takes in nothing more."
-                " Raise `max_size_mb` in [storage], or delete memories and shorten `history_days` in [jobs].",
-                {"limit_bytes": self.limit_bytes, "used_bytes": self.used_bytes},
-            )
+        """Raise `StorageFull` when the database has reached its limit."""
+        if self.is_full():
+            raise limit.reached(self.limit_bytes, self.used_bytes)
+
+    def _does_not_fit(self) -> MemorydError:
+        return limit.does_not_fit(self.path.parent, self.limit_bytes, self.used_bytes)
 
     def _used(self, connection: apsw.Connection) -> int:
         """Return how many bytes of the file are in use, those of a log that is not folded in included."""
@@ -111,9 +115,12 @@ class Store:
         assert isinstance(free, int)
         return (pages - free) * self._page_bytes
 
-    def write(self, job: Callable[[Transaction], T], alone: bool = False) -> "Future[T]":
-        """Queue a job for the writer; raise `Busy` when too many wait. One of thousands of rows goes `alone`."""
-        return self._writer.submit(job, alone)
+    def write(self, job: Callable[[Transaction], T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
+        """Queue a job for the writer; raise `Busy` when too many wait.
+
+        One of thousands of rows goes `alone`; one that removes may take the file `over_limit`.
+        """
+        return self._writer.submit(job, alone, over_limit)
 
     def follow(self, follower: Follower | None) -> None:
         """Tell `follower` what each transaction changes from now on, on the writer's thread; None: nobody."""
@@ -211,7 +218,7 @@ class Store:
             if graph_faults.problems(transaction.connection):
                 graph_faults.clear(transaction.connection)
 
-        return self.write(job)
+        return self.write(job, over_limit=True)
 
     def check_soon(self) -> None:
         """Check the full-text index in the background and rebuild it if it is damaged; warm it if it is not."""

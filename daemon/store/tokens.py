@@ -88,7 +88,7 @@ class Tokens:
                 raise NotFound(f"There is no token {name!r}.", {"name": name})
             transaction.after_commit(lambda: self._forget(key))
 
-        return self._store.write(job)
+        return self._store.write(job, over_limit=True)
 
     def listed(self) -> TokenList:
         """Return all tokens without their secrets."""

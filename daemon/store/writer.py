@@ -4,6 +4,9 @@ A job is a function of a `Transaction`. It runs in a savepoint of its own, so a 
 its own changes only. Its future gets the result after the commit is on disk. What a job changes in RAM (index entries)
 it does in `after_commit`, or takes back in `on_rollback`, so RAM and disk agree. The facts of the memories whose rows a
 transaction touched are brought up to date by the writer itself, whatever statement did it.
+
+Where a full or failing disk takes a whole transaction back, each of its jobs runs again in a transaction of its own, so
+that each gets its own result or error. A job must therefore leave the values that it was made with as they were.
 """
 
 import logging
@@ -18,6 +21,7 @@ import apsw
 
 from memoryd.client.errors import Busy, MemorydError, StorageFailed
 from memoryd.daemon.store.changes import Change, Written
+from memoryd.daemon.store.limit import let_grow
 
 T = TypeVar("T")
 Job = Callable[["Transaction"], T]
@@ -58,17 +62,28 @@ class Transaction:
 class _Order(NamedTuple):
     job: Job[Any]
     future: Future[Any]
-    alone: bool
+    alone: bool = False
+    over_limit: bool = False
 
 
-_NOTHING_YET = _Order(lambda transaction: None, Future(), False)
+_NOTHING_YET = _Order(lambda transaction: None, Future())
 
 
 class Writer:
     """Owns the writing connection and its thread."""
 
-    def __init__(self, connection: apsw.Connection, committed: Committed, damaged: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        committed: Committed,
+        damaged: Callable[[], None],
+        full: Callable[[], MemorydError],
+        max_pages: int = 0,
+    ) -> None:
         self._connection = connection
+        self._full = full  # returns what to say when nothing fits any more
+        self._max_pages, self._over_limit = max_pages, True  # 0: no limit
+        self._let_grow(False)
         self._committed = committed  # called with the rows of memories that a transaction touched, and of their texts
         self._touched: set[int] = set()  # rows of memories that the present transaction has changed
         self._texts: set[int] = set()  # those whose entry in full text is another
@@ -84,11 +99,12 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
-    def submit(self, job: Job[T], alone: bool = False) -> "Future[T]":
+    def submit(self, job: Job[T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full.
 
         A job of thousands of rows goes `alone`, in a transaction without a savepoint: within one, SQLite takes longer
         for each statement the more the savepoint has changed (it cuts its journal in RAM, from the start of a list).
+        What removes may take the file `over_limit`, since it writes history first; so may its bookkeeping.
         """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # a write cannot be cancelled
@@ -96,7 +112,7 @@ class Writer:
             if self._closing:
                 raise StorageFailed("The daemon is stopping; nothing more is written.")
             try:
-                self._jobs.put_nowait(_Order(job, future, alone))
+                self._jobs.put_nowait(_Order(job, future, alone, over_limit))
             except queue.Full:
                 raise Busy("The write queue is full.", {"retry_after_ms": 200}) from None
         return future
@@ -141,35 +157,56 @@ class Writer:
         return batch, _NOTHING_YET
 
     def _write(self, batch: "list[_Order]") -> None:
-        outcomes: list[tuple[Future[Any], Any]] = []
+        """Write a batch in one transaction; where all of it is taken back, each job in one of its own."""
+        try:
+            outcomes = self._commit(batch)
+        except Exception as error:
+            if len(batch) > 1:
+                for order in batch:
+                    self._write([order])
+                return
+            if not isinstance(error, MemorydError | apsw.Error):
+                log.exception("a write job failed")
+            batch[0].future.set_exception(self._failure(error))
+            return
+        for order, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                order.future.set_exception(outcome)
+            else:
+                order.future.set_result(outcome)
+        if self.follower is not None:
+            self._tell(self.follower)
+
+    def _commit(self, batch: "list[_Order]") -> list[Any]:
+        """Run a batch in one transaction; return each job's result or exception. Raise what takes all of it back."""
         self._touched.clear()
         self._texts.clear()
         self._written.clear()
+        outcomes: list[Any] = []
         transaction = Transaction(self._connection)
         transaction.after_commit(lambda: self._committed(self._connection, self._touched, self._texts))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            for job, future, alone in batch:
-                self._move()
-                outcomes.append((future, job(transaction) if alone else self._attempt(job, transaction)))
-            self._connection.execute("COMMIT")
-        except Exception as error:
-            self._roll_back()
-            transaction.finish(committed=False)
-            if not isinstance(error, MemorydError | apsw.Error):
-                log.exception("a write job failed")
-            failure = self._failure(error)
             for order in batch:
-                order.future.set_exception(failure)
-            return
+                self._move()
+                self._let_grow(order.over_limit)
+                outcomes.append(order.job(transaction) if order.alone else self._attempt(order.job, transaction))
+            self._let_grow(any(order.over_limit for order in batch))  # full text is written at the commit
+            self._connection.execute("COMMIT")
+        except Exception:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            transaction.finish(committed=False)
+            raise
+        finally:
+            self._let_grow(False)
         transaction.finish(committed=True)
-        for future, outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-        if self.follower is not None:
-            self._tell(self.follower)
+        return outcomes
+
+    def _let_grow(self, over_limit: bool) -> None:
+        if self._max_pages and over_limit != self._over_limit:
+            self._over_limit = over_limit
+            let_grow(self._connection, 0 if over_limit else self._max_pages)
 
     def _tell(self, follower: Follower) -> None:
         try:
@@ -192,15 +229,19 @@ class Writer:
             self._written.note(kind, table, row)
 
     def _attempt(self, job: Job[Any], transaction: Transaction) -> Any:
-        """Run one job in a savepoint; return its result or its exception."""
+        """Run one job in a savepoint; return its result or its exception. Raise what ended the whole transaction."""
         mine = Transaction(self._connection)
+        self._connection.execute("SAVEPOINT job")
         try:
-            with self._connection:
-                result = job(mine)
+            result = job(mine)
+            self._connection.execute("RELEASE job")
         except Exception as error:
+            if self._connection.in_transaction:  # else SQLite took everything back, the savepoint included
+                self._connection.execute("ROLLBACK TO job")
+                self._connection.execute("RELEASE job")
             mine.finish(committed=False)
-            if isinstance(error, apsw.FullError | apsw.IOError) or not self._connection.in_transaction:
-                raise  # the disk failed or SQLite took everything back: nothing of this batch is kept
+            if isinstance(error, apsw.IOError) or not self._connection.in_transaction:
+                raise
             if not isinstance(error, MemorydError | apsw.Error):
                 log.exception("a write job failed")
             return self._failure(error)
@@ -208,19 +249,12 @@ class Writer:
         transaction.on_rollback(lambda: mine.finish(committed=False))
         return result
 
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
-
     def _failure(self, error: Exception) -> Exception:
         if isinstance(error, apsw.CorruptError):
             self._damaged()
         if isinstance(error, apsw.FullError):
             log.error("writing failed: %s", error)
-            return StorageFailed(
-                "The database cannot be written: the disk is full, or the database is a tenth above its limit"
-                " (`max_size_mb` in [storage]). Nothing of this was written."
-            )
+            return self._full()
         if isinstance(error, apsw.Error | OSError):
             log.error("writing failed: %s", error)
             return StorageFailed(f"The database cannot be written: {error}.")

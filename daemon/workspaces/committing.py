@@ -52,6 +52,12 @@ class Change(NamedTuple):
     stat: Stat | None
     file: File | None = None
 
+    def grows(self) -> bool:
+        """Tell whether the index will take more room: the file is new there, or longer than it was."""
+        if self.file is None or self.stat is None:
+            return False
+        return self.known is None or self.stat.size > self.known.size
+
     def weight(self) -> int:
         """Return about how many rows are touched."""
         return 1 + (len(self.file.wanted) if self.file else 0)
@@ -59,7 +65,6 @@ class Change(NamedTuple):
 
 def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: Counts) -> list[str]:
     """Write changes as they come; return the files whose change is overtaken, so that they are to be read again."""
-    core.store.check_room()
     live = core.workspaces.live(workspace.id)
     overtaken, part, weight = list[str](), list[Change](), 0
     began = time.perf_counter()
@@ -77,6 +82,8 @@ def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: C
 def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Counts, began: float) -> list[str]:
     """Write some changes in one transaction and rest; return the files whose change is overtaken."""
     live, weight = core.workspaces.live(workspace.id), sum(change.weight() for change in part)
+    if any(change.grows() for change in part):
+        core.store.check_room()
     prepared_s = time.perf_counter() - began
 
     def job(transaction: Transaction) -> tuple[Counts, list[str], float]:
@@ -122,10 +129,10 @@ def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: C
 
 
 def written(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
-    """Write, however long the queue of the writer is."""
+    """Write, however long the queue of the writer is. Also at the limit of size: who adds has looked at that."""
     while True:
         try:
-            return core.store.write(job, alone).result()
+            return core.store.write(job, alone, over_limit=True).result()
         except Busy:
             core.workspaces.check_open()
             time.sleep(_BUSY_PAUSE_S)

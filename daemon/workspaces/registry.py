@@ -110,7 +110,9 @@ def _check_apart(root: Path, name: str, other: Workspace) -> None:
 def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None) -> tuple[Workspace, int]:
     """Forget a workspace and delete what is indexed of it; return it and how many chunks it had."""
     workspace = find(core, name_or_path)
-    core.store.write(lambda transaction: workspaces.delete(transaction.connection, workspace.id)).result()
+    core.store.write(
+        lambda transaction: workspaces.delete(transaction.connection, workspace.id), over_limit=True
+    ).result()
     core.workspaces.changed()
     core.workspaces.forget(workspace.id)
     return workspace, committing.sweep(core, tell)

@@ -1,23 +1,45 @@
 """The limit of the database's size: at it nothing is added, what is there is read and deleted, and it may be raised."""
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memoryd.client import StorageFull
-from memoryd.client.protocol import NewMemory
+from memoryd.client import StorageFailed, StorageFull
+from memoryd.client.protocol import DECLARED, NewMemory, method_name
+from memoryd.daemon.config import Config, StorageConfig
+from memoryd.daemon.lifecycle.jobs import WORK
 from memoryd.daemon.store.store import Store
+from workbench import CountingEmbedder, add, delete, running, undo
 
 if TYPE_CHECKING:
     from conftest import Daemon
+
+# What goes on at the limit. A new call stands here, or it is declared with `grows=True`.
+REMOVES = {"delete", "forget", "remove_workspace", "reset_session", "revoke_token", "undo"}
+TAKES_NO_ROOM = {
+    "add_token",
+    "backup",
+    "end_session",
+    "get_context",
+    "pause_job",
+    "restart",
+    "resume_job",
+    "run_job",
+    "shutdown",
+    "verify",
+}
 
 
 def fill(client: Any) -> int:
     for number in range(1000):
         try:
-            client.add_many([NewMemory(content=f"{number} {part} {'heron ' * 500}") for part in range(20)], dedup=False)
+            memories = [NewMemory(content=f"{number} {part} heron {'-' * 3000}") for part in range(20)]
+            client.add_many(memories, dedup=False)
         except StorageFull:
             return number
     raise AssertionError("there was no limit")
@@ -33,6 +55,9 @@ def test_at_the_limit_nothing_is_added_while_reading_and_deleting_go_on(start_da
             lambda: client.observe([{"role": "user", "content": "We decided that the cache is Valkey"}]),
             lambda: client.update(one, content="Longer"),
             lambda: client.share(one, to=""),
+            lambda: client.tag(one, "bird"),
+            lambda: client.feedback(one, useful=True),
+            lambda: client.consolidate(),
         ):
             with pytest.raises(StorageFull, match=r"limit of 2 MB .* `max_size_mb`") as refused:
                 add()
@@ -70,3 +95,126 @@ def test_no_limit_is_no_limit_and_a_file_above_its_limit_opens(folder: Path) -> 
     with pytest.raises(StorageFull):
         limited.check_room()
     limited.close()
+
+
+def test_every_call_that_changes_something_grows_or_removes_or_takes_no_room() -> None:
+    others = {method_name(call) for call, rpc in DECLARED.items() if not rpc.reads and not rpc.grows}
+    assert others == REMOVES | TAKES_NO_ROOM, "declare it with `grows=True`, or say here why it needs no room"
+
+
+def test_history_alone_reaches_the_limit_and_then_what_removes_goes_on(start_daemon: Callable[..., "Daemon"]) -> None:
+    daemon = start_daemon(storage={"max_size_mb": 1}, jobs={"history_days": 1.0})
+    with daemon.client() as client:
+        one, two, three = (client.add(f"{number} {'heron ' * 2000}", dedup=False) for number in range(3))
+        with pytest.raises(StorageFull, match="delete memories and shorten `history_days`"):
+            repeat(lambda number: client.tag(one.id, f"tag {number}"))
+        tags = client.get(one.id).metadata["tags"]
+        assert tags == [f"tag {number}" for number in range(len(tags))]
+        with pytest.raises(StorageFull):
+            client.undo()  # of the last tag: the memory stays, its history grows
+        daemon.core.clock.advance(90 * 86400)  # type: ignore[attr-defined]
+        assert client.run_job("sweep").error.startswith("The database has reached its limit")
+        no_room_at_all(daemon.core.store)
+        assert client.delete(two.id).ids == [two.id]
+        assert client.undo(three.operation).ids == [three.id]
+        assert client.context("heron", session="s").text
+        assert client.search("heron").hits[0].id == one.id
+        for job in ("expire", "caps", "trim"):
+            assert client.run_job(job).outcome == "done"
+        assert client.add("One more").outcome == "created"
+        assert client.verify().problems == []
+
+
+def no_room_at_all(store: Store) -> None:
+    """Put the file's last resort where the file ends: nothing fits but what may go over the limit."""
+
+    def job(transaction: Any) -> None:
+        store._writer._max_pages = transaction.connection.pragma("page_count")
+        transaction.connection.pragma("max_page_count", store._writer._max_pages)
+
+    store.write(job).result()
+
+
+def test_jobs_that_remove_or_take_no_room_go_on_at_the_limit() -> None:
+    assert {name for name, work in WORK.items() if not work.at_limit} == {"promote", "sweep", "cluster", "dream"}
+
+
+def test_workspaces_at_the_limit_take_in_what_is_shorter_and_nothing_that_is_longer(
+    start_daemon: Callable[..., "Daemon"], tmp_path: Path
+) -> None:
+    note = tmp_path / "birds.md"
+    note.write_text("# Herons\n\nThe grey heron fishes at dawn.\n\n# Storks\n\nStorks nest on roofs.\n")
+    daemon = start_daemon(storage={"max_size_mb": 2})
+    with daemon.client() as client:
+        client.add_workspace(str(tmp_path), namespace="birds", globs="*.md")
+        client.index_workspace("birds")
+        fill(client)
+        longer = tmp_path / "more.md"
+        longer.write_text("Egrets are white.\n")
+        assert client.run_job("workspaces").counts == {"failed": 1}
+        assert client.list(path_prefix=str(longer)).total == 0
+        longer.unlink()
+        [storks] = [part for part in client.list(path_prefix=str(note)) if "nest" in part.content]
+        client.forget(storks.id)
+        assert "nest" not in note.read_text()
+        assert not [part for part in client.list(path_prefix=str(note)) if "nest" in part.content]
+        client.remove_workspace("birds")
+        assert client.list(path_prefix=str(note)).total == 0
+
+
+@pytest.fixture
+def small_disk(folder: Path) -> Any:
+    """A file system of 24 MB: the write-ahead log takes up to 8."""
+    if os.geteuid() != 0 or not shutil.which("mount"):
+        pytest.skip("only root can mount a file system")
+    place = folder / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.decode().strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_again_once_there_is_room(
+    small_disk: Path,
+) -> None:
+    with running(small_disk, CountingEmbedder()) as core:
+        kept = [add(core, f"{number} heron {'-' * 2000}", dedup=False) for number in range(20)]
+        stone = fill_up(small_disk, 500_000)
+        with pytest.raises(StorageFailed, match="the disk is full"):
+            repeat(lambda number: kept.append(add(core, f"more {number} stork {'-' * 2000}", dedup=False)))
+        assert present(core) == {one.id for one in kept}
+        stone.unlink()
+        delete(core, kept[0].id)
+        undo(core, kept[1].operation)
+        assert present(core) == {one.id for one in kept[2:]}
+        assert core.store.problems().result() == []
+
+
+def test_on_a_nearly_full_disk_the_limit_leaves_room_to_delete(small_disk: Path) -> None:
+    with running(small_disk, CountingEmbedder(), config=Config(storage=StorageConfig(max_size_mb=2))) as core:
+        kept = []
+        while not core.store.is_full():
+            kept.append(add(core, f"{len(kept)} heron {'-' * 10_000}", dedup=False))
+        fill_up(small_disk, 8_000_000)
+        for one in kept:
+            delete(core, one.id)
+        assert present(core) == set()
+        assert core.store.problems().result() == []
+
+
+def repeat(action: Callable[[int], Any]) -> None:
+    for number in range(1000):
+        action(number)
+
+
+def fill_up(disk: Path, left_bytes: int) -> Path:
+    stone = disk / "stone"
+    stone.write_bytes(b"x" * (shutil.disk_usage(disk).free - left_bytes))
+    return stone
+
+
+def present(core: Any) -> set[str]:
+    with core.store.reading() as connection:
+        return {id for (id,) in connection.execute("SELECT id FROM memories")}

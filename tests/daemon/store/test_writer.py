@@ -138,25 +138,79 @@ def test_a_job_that_fails_runs_its_rollback_actions_only(store: Store) -> None:
 
 
 @pytest.mark.parametrize("error", [apsw.FullError("disk full"), apsw.IOError("broken")])
-def test_a_failing_disk_fails_the_whole_batch_and_takes_everything_back(store: Store, error: apsw.Error) -> None:
-    taken_back: list[str] = []
+def test_a_job_that_meets_a_failing_disk_fails_alone(store: Store, error: apsw.Error) -> None:
+    held = Held(store)
+    before, bad, after = (
+        store.write(setting("before")),
+        store.write(failing("bad", error)),
+        store.write(setting("after")),
+    )
+    held.release()
+    with pytest.raises(StorageFailed):
+        bad.result(LIMIT_S)
+    assert (before.result(LIMIT_S), after.result(LIMIT_S)) == ("before", "after")
+    assert settings(store) == {"before", "after"}
 
-    def good(transaction: Transaction) -> None:
-        setting("good")(transaction)
-        transaction.on_rollback(lambda: taken_back.append("good"))
+
+def no_more_pages(store: Store) -> None:
+    """Let the file not grow any more: SQLite answers with FULL, and takes the whole transaction back."""
+    pages: Any = store._connection.pragma("page_count")
+    store._writer._max_pages = pages
+    store._connection.pragma("max_page_count", pages)
+
+
+def large(transaction: Transaction) -> str:
+    return setting("large", "x" * 100_000)(transaction)
+
+
+def test_a_job_for_which_there_is_no_room_fails_with_its_own_error_and_the_others_are_written(store: Store) -> None:
+    for number in range(20):  # free pages for what is small
+        store.write(setting(f"old {number}", "y" * 500)).result(LIMIT_S)
+    store.write(lambda transaction: transaction.connection.execute("DELETE FROM settings")).result(LIMIT_S)
+    no_more_pages(store)
+    told: list[str] = []
+
+    def good(transaction: Transaction) -> str:
+        transaction.on_rollback(lambda: told.append("taken back"))
+        transaction.after_commit(lambda: told.append("written"))
+        return setting("good")(transaction)
 
     held = Held(store)
-    jobs: list[Future[Any]] = [store.write(good), store.write(failing("bad", error)), store.write(setting("later"))]
+    jobs: list[Future[str]] = [store.write(job) for job in (good, large, setting("later"), large)]
+    jobs.append(store.write(large, alone=True))
     held.release()
-    for job in jobs:
-        with pytest.raises(StorageFailed):
+    assert [jobs[0].result(LIMIT_S), jobs[2].result(LIMIT_S)] == ["good", "later"]
+    for job in (jobs[1], jobs[3], jobs[4]):
+        with pytest.raises(StorageFailed, match="disk is full"):
             job.result(LIMIT_S)
-    assert taken_back == ["good"]
-    assert settings(store) == set()
-    store.write(setting("next")).result(LIMIT_S)
+    assert told == ["taken back", "written"]
+    assert settings(store) == {"good", "later"}
 
 
-def test_a_failing_commit_fails_all_and_takes_everything_back(store: Store) -> None:
+def test_a_batch_whose_commit_finds_no_room_is_written_job_by_job(store: Store) -> None:
+    commits: list[int] = []
+    store._connection.set_commit_hook(lambda: bool(commits.append(1)) or len(commits) == 2)  # type: ignore[func-returns-value]
+    held = Held(store)
+    jobs = [store.write(setting(name)) for name in "abc"]
+    held.release()
+    assert [job.result(LIMIT_S) for job in jobs] == ["a", "b", "c"]
+    assert len(commits) == 5  # that of the holding job, that of all, and three
+    assert settings(store) == set("abc")
+
+
+def test_what_may_go_over_the_limit_is_written_where_nothing_else_fits(store: Store) -> None:
+    no_more_pages(store)
+    held = Held(store)
+    refused, written, too = store.write(large), store.write(large, over_limit=True), store.write(setting("small"))
+    held.release()
+    with pytest.raises(StorageFailed):
+        refused.result(LIMIT_S)
+    assert (written.result(LIMIT_S), too.result(LIMIT_S)) == ("large", "small")
+    with pytest.raises(StorageFailed):
+        store.write(setting("again", "x" * 100_000)).result(LIMIT_S)
+
+
+def test_a_commit_that_fails_again_and_again_fails_all_and_takes_everything_back(store: Store) -> None:
     taken_back: list[str] = []
 
     def job(transaction: Transaction) -> None:
@@ -172,23 +226,23 @@ def test_a_failing_commit_fails_all_and_takes_everything_back(store: Store) -> N
         with pytest.raises(StorageFailed):
             written.result(LIMIT_S)
     store._connection.set_commit_hook(None)
-    assert taken_back == ["a"]
+    assert taken_back == ["a", "a"]  # of the batch, and alone
     assert settings(store) == set()
     store.write(setting("next")).result(LIMIT_S)
 
 
-def test_when_sqlite_takes_the_transaction_back_by_itself_no_later_job_is_kept_in_part(store: Store) -> None:
+def test_when_sqlite_takes_the_transaction_back_by_itself_the_other_jobs_are_written_whole(store: Store) -> None:
     def job(transaction: Transaction) -> None:
         transaction.connection.execute("ROLLBACK")
         raise apsw.NoMemError("as SQLite does when memory or disk runs out")
 
     held = Held(store)
-    jobs = [store.write(job), store.write(setting("later"))]
+    before, bad, after = store.write(setting("before")), store.write(job), store.write(setting("after"))
     held.release()
-    for written in jobs:
-        with pytest.raises(StorageFailed):
-            written.result(LIMIT_S)
-    assert settings(store) == set()
+    with pytest.raises(StorageFailed, match="as SQLite does"):
+        bad.result(LIMIT_S)
+    assert (before.result(LIMIT_S), after.result(LIMIT_S)) == ("before", "after")
+    assert settings(store) == {"before", "after"}
 
 
 def test_past_the_limit_a_writer_is_told_that_it_is_busy_and_when_to_come_back(

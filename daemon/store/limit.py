@@ -1,0 +1,42 @@
+"""The limit of the database's size, and what is said where nothing more fits.
+
+At the limit itself calls that grow the database are refused before they run. SQLite's own limit lies above it: upkeep
+and background work need room, and what removes has none, since it writes history before it frees anything.
+"""
+
+import shutil
+from pathlib import Path
+
+import apsw
+
+from memoryd.client.errors import MemorydError, StorageFailed, StorageFull
+
+_SPARE_BYTES = 16 * 1024 * 1024  # beyond a small limit
+_MOST_PAGES = 4_294_967_294  # that SQLite can count
+_DISK_FULL_BYTES = 1024 * 1024  # with less than that free, a write that does not fit met the end of the disk
+
+
+def max_pages(limit_bytes: int, page_bytes: int) -> int:
+    """Return the pages that a file of a limited size may have at the very most, 0 for any number."""
+    return max((limit_bytes + max(limit_bytes // 10, _SPARE_BYTES)) // page_bytes, 1) if limit_bytes else 0
+
+
+def let_grow(connection: apsw.Connection, pages: int) -> None:
+    """Let the file grow to no more than so many pages, 0: as far as the disk goes. What it has already it keeps."""
+    connection.pragma("max_page_count", pages or _MOST_PAGES)
+
+
+def reached(limit_bytes: int, used_bytes: int) -> StorageFull:
+    """Return the error for what would grow a database at its limit."""
+    return StorageFull(
+        f"The database has reached its limit of {limit_bytes / 1e6:.0f} MB and takes in nothing more."
+        " Raise `max_size_mb` in [storage], or delete memories and shorten `history_days` in [jobs].",
+        {"limit_bytes": limit_bytes, "used_bytes": used_bytes},
+    )
+
+
+def does_not_fit(folder: Path, limit_bytes: int, used_bytes: int) -> MemorydError:
+    """Return the error for a write that SQLite had no room for: at its limit, or on a disk that is full."""
+    if limit_bytes and shutil.disk_usage(folder).free > _DISK_FULL_BYTES:
+        return reached(limit_bytes, used_bytes)
+    return StorageFailed("The database cannot be written: the disk is full. Nothing of this was written.")
