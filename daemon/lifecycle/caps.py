@@ -24,9 +24,7 @@ from memoryd.daemon.store.writer import Transaction
 _USED = "max(m.updated_at, coalesce(m.last_accessed_at, 0))"
 _OVER = "SELECT m.namespace, count(*) FROM memories m WHERE m.tier = '{tier}' GROUP BY 1 HAVING count(*) > ? ORDER BY 1"
 _LEAST_RECENT = (
-    "SELECT m.row, m.id, m.namespace, m.turns, json_extract(m.metadata, '$.answers'),"
-    f" {_USED}, m.created_at, m.pinned FROM memories m WHERE m.tier = 'L1' AND m.namespace = ? AND NOT m.pinned"
-    f" ORDER BY {_USED}, m.importance, m.row LIMIT ?"
+    f"{sweeping.RECENT} AND m.namespace = ?2 AND NOT m.pinned ORDER BY {_USED}, m.importance, m.row LIMIT ?3"
 )
 _CONFIDENCE = (
     "CASE WHEN json_type(m.metadata, '$.confidence') IN ('integer', 'real')"
@@ -53,7 +51,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     settings = core.config.tiers
     with core.store.reading() as connection:
         for namespace, count in _over(connection, "L1", settings.max_recent):
-            yield from _passed_on(core, connection, namespace, count)
+            yield from _passed_on(core, connection, namespace, count, now)
         if settings.max_facts:
             for namespace, count in _over(connection, "L2", settings.max_facts):
                 yield from _weakest(core, connection, namespace, count, now)
@@ -67,12 +65,12 @@ def _over(connection: apsw.Connection, tier: str, limit: int) -> list[tuple[int,
     return list(found)
 
 
-def _passed_on(core: Core, connection: apsw.Connection, namespace: int, count: int) -> Iterator[Step]:
+def _passed_on(core: Core, connection: apsw.Connection, namespace: int, count: int, now: float) -> Iterator[Step]:
     limit = core.config.tiers.max_recent
     why = f"L1 of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {limit}"
-    found: Any = connection.execute(_LEAST_RECENT, (namespace, count - limit))
+    found: Any = connection.execute(_LEAST_RECENT, (now, namespace, count - limit))
     leaves = (Leaf(*values) for values in found)
-    yield from sweeping.steps(connection, leaves, lambda leaf: True, lambda leaf: why)
+    yield from sweeping.steps(connection, now, leaves, lambda leaf: True, lambda leaf: why)
 
 
 def _weakest(core: Core, connection: apsw.Connection, namespace: int, count: int, now: float) -> Iterator[Step]:

@@ -144,9 +144,9 @@ def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     units = {turn.key: (turn.namespace, turn.answers) for turn in kept if (expiries[turn.key] or now + 1) > now}
     with core.store.reading() as connection:
         found: Any = connection.execute(
-            "SELECT m.id, m.namespace, CASE WHEN m.turns = 1 THEN json_extract(m.metadata, '$.answers') END"
-            " FROM memories m WHERE m.tier = 'L1' AND NOT m.pinned AND (m.expires_at IS NULL OR m.expires_at > ?)"
-            f" AND {condition(reached)}",
+            "SELECT m.id, iif(m.turns = 1 AND m.superseded_by IS NULL, m.namespace, -m.row),"  # no place: no pair
+            " json_extract(m.metadata, '$.answers') FROM memories m WHERE m.tier = 'L1' AND NOT m.pinned"
+            f" AND (m.expires_at IS NULL OR m.expires_at > ?) AND {condition(reached)}",
             (now,),
         )
         units.update((id, (namespace, question)) for id, namespace, question in found)

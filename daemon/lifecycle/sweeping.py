@@ -5,7 +5,8 @@ days the line of 0.2 is reached after 7 x log2(5) = 16.25 days. Pinned memories 
 ones move as the others do; expired ones wait for `expire` where they are.
 
 A turn of the user and the assistant's turn that answers it become one memory, which keeps the id of the user's turn;
-its metadata names both (`turns`). If one of the two is still in use, the other waits for it. What was added moves alone
+its metadata names both (`turns`). If one of the two is still in use, the other waits for it. One that was superseded or
+has expired is no half of a pair: the living one would be hidden with it, or bring it back. What was added moves alone
 and unchanged.
 """
 
@@ -22,17 +23,23 @@ from memoryd.daemon.core.checks import content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.promoting import CONDENSE_CHARS
 from memoryd.daemon.lifecycle.work import Step, Work
-from memoryd.daemon.store import feedback, history, namespaces, rows, turns, vectors
+from memoryd.daemon.store import feedback, history, namespaces, rows, succession, turns, vectors
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
 DAY_S = 86400.0
 _USED = "max(m.updated_at, coalesce(m.last_accessed_at, 0))"  # when a memory was last used
-_FIELDS = f"m.row, m.id, m.namespace, m.turns, json_extract(m.metadata, '$.answers'), {_USED}, m.created_at, m.pinned"
-# The literal tier lets the index of L1 alone be used.
-_RECENT = f"SELECT {_FIELDS} FROM memories m WHERE m.tier = 'L1'"
-_LIVING = "NOT m.pinned AND (m.expires_at IS NULL OR m.expires_at > ?1)"
-_ANSWER = f"{_RECENT} AND m.turns = 1 AND json_extract(m.metadata, '$.answers') = ? ORDER BY m.row LIMIT 1"
+_UNEXPIRED = "(m.expires_at IS NULL OR m.expires_at > ?1)"
+_LIVING = f"NOT m.pinned AND {_UNEXPIRED}"
+# Even where what superseded it was deleted: that can be undone, the pair would be hidden then.
+_PAIRS = f"m.turns = 1 AND m.superseded_by IS NULL AND {_LIVING}"
+# Leaves at the time ?1. The literal tier lets the index of L1 alone be used.
+RECENT = (
+    f"SELECT m.row, m.id, m.namespace, json_extract(m.metadata, '$.answers'), {_USED}, m.created_at, {_PAIRS}"
+    " FROM memories m WHERE m.tier = 'L1'"
+)
+_QUESTION = f"{RECENT} AND {_PAIRS} AND m.id = ?2"
+_ANSWER = f"{RECENT} AND {_PAIRS} AND json_extract(m.metadata, '$.answers') = ?2 ORDER BY m.row LIMIT 1"
 
 
 class Leaf(NamedTuple):
@@ -41,11 +48,10 @@ class Leaf(NamedTuple):
     row: int
     id: str
     namespace: int
-    turns: int
     answers: str | None
     used_at: float
     created_at: float
-    pinned: int
+    pairs: int  # whether it can be a question or an answer
 
 
 class Move(NamedTuple):
@@ -88,45 +94,56 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
     with core.store.reading() as connection:
         cold = _leaves(connection, f"{_LIVING} AND {_USED} < ?2 AND m.created_at < ?3", (now, line, born))
-        yield from steps(connection, cold, is_cold, reason)
+        yield from steps(connection, now, cold, is_cold, reason)
 
 
 def all_of(core: Core, now: float, reached: frozenset[int] | None) -> Iterator[Step]:
     """Plan to move everything of L1 in some namespaces, whatever its age."""
     where = f"{_LIVING} AND {namespaces.condition(reached)}"
     with core.store.reading() as connection:
-        yield from steps(connection, _leaves(connection, where, (now,)), lambda leaf: True, lambda leaf: "asked for")
+        leaves = _leaves(connection, where, (now,))
+        yield from steps(connection, now, leaves, lambda leaf: True, lambda leaf: "asked for")
 
 
 def _leaves(connection: apsw.Connection, where: str, values: Sequence[float]) -> Iterator[Leaf]:
-    found: Any = connection.execute(f"{_RECENT} AND {where}", values)
+    found: Any = connection.execute(f"{RECENT} AND {where}", values)
     return (Leaf(*values) for values in found)
 
 
 def steps(
-    connection: apsw.Connection, leaving: Iterator[Leaf], is_cold: IsCold, reason: Callable[[Leaf], str]
+    connection: apsw.Connection, now: float, leaving: Iterator[Leaf], is_cold: IsCold, reason: Callable[[Leaf], str]
 ) -> Iterator[Step]:
     """Plan the moves of memories, questions together with their answers."""
     for leaf in leaving:
-        if leaf.turns == 1 and leaf.answers:
-            question = _leaf(connection, f"{_RECENT} AND m.id = ?", leaf.answers)
-            if question and not question.pinned and question.turns == 1 and _first(connection, question) == leaf.row:
-                continue  # it goes with its question, now or when that is cold too
-        answer = _leaf(connection, _ANSWER, leaf.id) if leaf.turns == 1 and not leaf.answers else None
-        if answer is None or answer.pinned or answer.namespace != leaf.namespace:
+        if _question(connection, now, leaf) is not None:
+            continue  # it goes with its question, now or when that is cold too
+        answer = _answer(connection, now, leaf)
+        if answer is None:
             yield Step("move", leaf.id, reason(leaf), Move(leaf.row, leaf.used_at))
         elif is_cold(answer):
             data = Move(leaf.row, leaf.used_at, answer.row, answer.used_at)
             yield Step("pair", leaf.id, f"{reason(leaf)}; answered by {answer.id[:8]}", data)
 
 
-def _first(connection: apsw.Connection, question: Leaf) -> int | None:
-    answer = _leaf(connection, _ANSWER, question.id)
-    return answer.row if answer and not answer.pinned and answer.namespace == question.namespace else None
+def _question(connection: apsw.Connection, now: float, answer: Leaf) -> Leaf | None:
+    """Return the question with which an answer becomes one memory."""
+    if not answer.pairs or not answer.answers:
+        return None
+    question = _leaf(connection, _QUESTION, now, answer.answers)
+    first = None if question is None else _answer(connection, now, question)
+    return question if first is not None and first.row == answer.row else None
 
 
-def _leaf(connection: apsw.Connection, sql: str, id: str) -> Leaf | None:
-    found: Any = connection.execute(sql, (id,)).fetchone()
+def _answer(connection: apsw.Connection, now: float, question: Leaf) -> Leaf | None:
+    """Return the answer with which a question becomes one memory: the first one in its namespace."""
+    if not question.pairs or question.answers:
+        return None
+    answer = _leaf(connection, _ANSWER, now, question.id)
+    return answer if answer is not None and answer.namespace == question.namespace else None
+
+
+def _leaf(connection: apsw.Connection, sql: str, now: float, id: str) -> Leaf | None:
+    found: Any = connection.execute(sql, (now, id)).fetchone()
     return Leaf(*found) if found else None
 
 
@@ -144,7 +161,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
         answer = None if move.answer is None else _unused(present, move.answer, move.answer_used_at)
         if row is None or (move.answer is not None and answer is None):
             counts["skipped"] += 1
-        elif answer is not None and _fits(row, answer):
+        elif answer is not None and _fits(row, answer, core.clock()):
             _pair(core, transaction, row, answer, operation)
             counts["paired"] += 1
         else:
@@ -167,10 +184,13 @@ def _move(core: Core, transaction: Transaction, row: Row, operation: int) -> Non
     rows.change(transaction.connection, row.row, {"tier": "L2"})
 
 
-def _fits(question: Row, answer: Row) -> bool:
+def _fits(question: Row, answer: Row, now: float) -> bool:
     """Tell whether two turns can be one memory."""
     size = len(question.content.encode()) + len(answer.content.encode())
-    return question.namespace == answer.namespace and size + 32 < MAX_CONTENT_BYTES
+    together = question.namespace == answer.namespace and size + 32 < MAX_CONTENT_BYTES
+    return together and all(
+        row.superseded_by is None and (row.expires_at is None or row.expires_at > now) for row in (question, answer)
+    )
 
 
 def _pair(core: Core, transaction: Transaction, question: Row, answer: Row, operation: int) -> None:
@@ -182,6 +202,7 @@ def _pair(core: Core, transaction: Transaction, question: Row, answer: Row, oper
     history.record(connection, operation, answer.id, place, answer)
     _take_over_links(connection, answer.id, question.id)
     rows.delete(connection, [answer.row])
+    succession.take_over(connection, answer.id, question.id)
     if len(question.content) + len(answer.content) > CONDENSE_CHARS:
         turns.ask(connection, [question.id], "condense")
     transaction.after_commit(lambda: core.embedding.removed(answer.row))

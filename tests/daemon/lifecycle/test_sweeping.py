@@ -28,6 +28,7 @@ from memoryd.daemon.lifecycle.caps import CAPS
 from memoryd.daemon.lifecycle.expiring import EXPIRE
 from memoryd.daemon.lifecycle.promoting import PROMOTE
 from memoryd.daemon.lifecycle.sweeping import SWEEP, cold_age_s, recency
+from memoryd.daemon.lifecycle.work import Work
 from memoryd.daemon.store import rows
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, undo, update, wait_until
 
@@ -211,6 +212,83 @@ def test_a_turn_whose_partner_was_dropped_deleted_or_pinned_moves_alone(core: Co
     assert contents(core, "L1") == [FACTS[4]]
     assert problems(core) == []
     del told
+
+
+@pytest.mark.parametrize("work", [SWEEP, CAPS], ids=["sweep", "caps"])
+@pytest.mark.parametrize("end", ["superseded", "expired", "superseded for a while"])
+@pytest.mark.parametrize("dead", [0, 1], ids=["question", "answer"])
+def test_the_living_half_of_a_question_and_answer_is_found_and_the_other_is_not(
+    folder: object, clock: Clock, work: Work, end: str, dead: int
+) -> None:
+    config = Config(tiers=TiersConfig(max_recent=1))
+    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:  # type: ignore[arg-type]
+        ids = talk(core, FACTS[0], FACTS[1], session="s").ids
+        clock.advance(25 * HOUR_S)
+        to_l1(core)
+        living = FACTS[1 - dead]
+        if end == "expired":
+            update(core, ids[dead], expires_at=clock.now + DAY_S)
+        else:
+            until = clock.now + DAY_S if end == "superseded for a while" else None
+            successor = add(core, FACTS[2], supersedes=ids[dead], dedup=False, expires_at=until).id
+        clock.advance(20 * DAY_S)
+        back = {FACTS[dead]} if end == "superseded for a while" else set()
+        assert living in found(core, living)
+        assert set(found(core, FACTS[dead])) & {FACTS[dead]} == back
+        _, counts = run(core, work)
+        assert "paired" not in counts
+        assert work is CAPS or living in contents(core, "L2")
+        assert found(core, living)[0] == living
+        assert set(found(core, FACTS[dead])) & {FACTS[dead]} == back
+        assert not any(FACTS[dead] in content for content in contents(core, "L2") if content != FACTS[dead])
+        if end != "expired":
+            update(core, successor, expires_at=clock.now + DAY_S)
+            assert found(core, living)[0] == living
+        assert problems(core) == []
+
+
+def test_a_turn_that_was_superseded_or_expired_since_the_plan_is_not_paired(core: Core, clock: Clock) -> None:
+    first = talk(core, FACTS[0], FACTS[1], session="a").ids
+    second = talk(core, FACTS[2], FACTS[3], session="b").ids
+    clock.advance(25 * HOUR_S)
+    to_l1(core)
+    update(core, first[1], expires_at=clock.now + 20 * DAY_S)
+    superseding = add(core, FACTS[4], supersedes=second[0], dedup=False)
+    undone = undo(core, superseding.operation)
+    clock.advance(19 * DAY_S)
+    planned = list(SWEEP.plan(core, clock.now))
+    assert [step.action for step in planned] == ["pair", "pair"]
+    undo(core, undone.operation)  # brings back the row as it was: with its old time of change
+    clock.advance(2 * DAY_S)
+    assert "paired" not in run(core, SWEEP, planned)[1]
+    assert found(core, FACTS[0])[0] == FACTS[0]
+    assert found(core, FACTS[3])[0] == FACTS[3]
+
+
+def test_what_an_answer_superseded_stays_superseded_by_the_pair(core: Core, clock: Clock) -> None:
+    old = add(core, FACTS[5]).id
+    ids = talk(core, FACTS[0], FACTS[1], session="s").ids
+    clock.advance(25 * HOUR_S)
+    to_l1(core)
+
+    def supersede(transaction: object) -> None:  # as a dream does
+        connection = transaction.connection  # type: ignore[attr-defined]
+        rows.change(connection, rows.by_ids(connection, [old])[old].row, {"superseded_by": ids[1]})
+
+    core.store.write(supersede).result(LIMIT_S)
+    clock.advance(20 * DAY_S)
+    before = everything(core)
+    operation, counts = run(core, SWEEP)
+    assert counts["paired"] == 1
+    assert FACTS[5] not in found(core, FACTS[5])
+    deleted = delete(core, ids[0])
+    assert found(core, FACTS[5]) == [FACTS[5]]
+    undo(core, deleted.operation)
+    undo(core, operation)
+    assert everything(core) == before
+    assert FACTS[5] not in found(core, FACTS[5])
+    delete(core, ids[1])
+    assert found(core, FACTS[5])[0] == FACTS[5]
 
 
 def test_added_memories_move_alone_and_unchanged(core: Core, clock: Clock) -> None:

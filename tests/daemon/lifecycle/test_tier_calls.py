@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
-from conversing import DAY_S, FACTS, memories, problems
+from conversing import DAY_S, FACTS, memories, problems, run
 
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Forbidden, Invalid, NotFound
 from memoryd.client.protocol import AddToken, Consolidate, NewMemory, Observe, Progress, Seed, Verify
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import judging
+from memoryd.daemon.lifecycle import judging, promoting
+from memoryd.daemon.lifecycle.promoting import PROMOTE
 from workbench import Clock, wait_until
 
 
@@ -133,6 +134,19 @@ def test_consolidation_moves_everything_on_at_once_and_can_be_undone(client: Any
     assert client.turns().total == 3
     assert sorted(row.tier for row in memories(core)) == ["L1", "L1"]
     assert client.call(Verify()).problems == []
+
+
+def test_consolidation_pairs_no_turn_that_was_superseded_and_foresees_that(client: Any, core: Core) -> None:
+    ids = []
+    for number, session in enumerate("abc"):
+        said = [("user", FACTS[2 * number]), ("assistant", FACTS[2 * number + 1])]
+        ids += client.observe([{"role": role, "content": text} for role, text in said], session=session).ids
+    judged(core)
+    run(core, PROMOTE, promoting.steps(core, core.active.fill(), "asked for"), kind="promote")
+    client.add("The question of b again", supersedes=ids[2], dedup=False)
+    client.add("Another answer to c", supersedes=ids[5], dedup=False)
+    foreseen, done = client.consolidate(dry_run=True), client.consolidate()
+    assert (done.paired, done.moved) == (foreseen.paired, foreseen.moved) == (1, 6)
 
 
 def test_consolidation_keeps_to_its_reach(daemon: Any, core: Core) -> None:
