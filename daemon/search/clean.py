@@ -1,5 +1,7 @@
 """Stage 7: read the rows; the same content once; of two that contradict each other the newer first; then the limit."""
 
+import math
+
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
@@ -7,7 +9,7 @@ from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.present import contradictions
 
 _LEAST_LIMIT = 5  # hits, below which the graph has no right to one of them
-_SAME_SCORE = 1e-6  # equal vectors may differ by the rounding of float32
+_SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of float32, and decay makes scores small
 
 
 def clean(retrieval: Retrieval, sources: Sources) -> None:
@@ -36,7 +38,7 @@ def _whole(ranked: list[Candidate], count: int) -> int:
 
 
 def _tied(one: Candidate, other: Candidate) -> bool:
-    return abs(one.score - other.score) <= _SAME_SCORE
+    return math.isclose(one.score, other.score, rel_tol=_SAME_SCORE)
 
 
 def _by_place(part: list[Candidate]) -> list[Candidate]:

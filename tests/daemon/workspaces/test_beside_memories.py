@@ -1,6 +1,7 @@
 """Chunks of files beside memories: neither is taken for the other, and no job moves, merges or deletes a chunk."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from notes import sections, write
@@ -118,6 +119,21 @@ def test_the_same_content_in_two_files_is_shown_once_and_it_is_the_first_path(co
             indexing.index(core, workspace)
     wait_until(lambda: core.embedding.pending() == 0)
     assert [hit.path for hit in search(core, "herons")] == [str(root / "memory/a.md")]
+
+
+@pytest.mark.parametrize("options", [{"half_life_days": 30.0}, {"profile": "memweave"}, {"profile": "swarm"}])
+def test_of_old_daily_files_the_relevant_one_is_first_however_small_its_score(
+    core: Core, root: Path, options: dict[str, Any]
+) -> None:
+    for day in range(1, 13):
+        text = "The herons nest in the reeds by the lake" if day == 12 else f"The herons ate {day} frogs"
+        write(root, f"memory/2024-07-{day:02}.md", f"{text}.\n")
+    added(core, root)
+    wait_until(lambda: core.embedding.pending() == 0)
+    hits = list(search(core, "Where do herons nest in the reeds?", limit=5, touch=False, **options))
+    assert 0.0 < hits[0].score < 1e-6
+    assert hits[0].path == str(root / "memory/2024-07-12.md")
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
 def test_another_model_embeds_chunks_with_their_headings(folder: Path, root: Path) -> None:
