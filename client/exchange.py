@@ -11,6 +11,7 @@ from memoryd.client.frames import frame
 from memoryd.client.protocol import (
     ERROR,
     MAX_INTEGER,
+    MAX_METADATA_DEPTH,
     PROGRESS,
     PROTOCOL_VERSION,
     READS,
@@ -67,7 +68,9 @@ def encode_call(call: Call[Any], request_id: int) -> bytes:
         payload = _encoder.encode(Request(PROTOCOL_VERSION, request_id, msgspec.Raw(_encoder.encode(call))))
     except UnicodeEncodeError:
         raise Invalid("The text holds lone surrogates, which are not Unicode characters; remove them.") from None
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except RecursionError:
+        raise Invalid(f"The metadata is nested deeper than {MAX_METADATA_DEPTH}.") from None
+    except (TypeError, ValueError, OverflowError) as error:
         raise Invalid(f"The call cannot be encoded: {error}.") from None
     return frame(payload)
 

@@ -111,7 +111,7 @@ class _Tools:
             raise Invalid(f"There is no tool {name}; there are {', '.join(makers)}.")
         try:
             given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise Invalid(f"The arguments of {name} are no JSON object.") from None
         known = next(schema for schema in SCHEMAS if schema["name"] == name)["parameters"]["properties"]
         if not isinstance(given, dict) or not given.keys() <= known.keys():

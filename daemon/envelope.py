@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Union
 
 import msgspec
@@ -11,6 +12,7 @@ from memoryd.client.errors import BadFrame, Internal, Invalid, MemorydError, Unk
 from memoryd.client.frames import frame
 from memoryd.client.protocol import (
     ERROR,
+    MAX_METADATA_DEPTH,
     METHODS,
     PROGRESS,
     PROTOCOL_VERSION,
@@ -30,7 +32,9 @@ _call = msgspec.msgpack.Decoder(Union[METHODS])  # noqa: UP007
 _tagged = msgspec.msgpack.Decoder(dict[str, Any])
 _encode = msgspec.msgpack.Encoder().encode
 _NAMES = frozenset(method_name(method) for method in METHODS)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
+_NIL = b"\xc0"
+_MAX_HEAD_BYTES = 1 + 9 + 9  # of an array and two integers
 _MAX_SENTENCE = 1000  # characters of an error's message, which may quote what the client sent
 _MAX_ERROR_DATA_BYTES = 64 * 1024
 
@@ -39,12 +43,21 @@ def request_of(payload: bytes) -> Request:
     """Return the request in a frame; raise `BadFrame`."""
     try:
         return _request.decode(payload)
+    except RecursionError:
+        return _deep_request(payload)
     except _UNREADABLE as error:
         raise BadFrame(f"A frame is not a request [version, id, call]: {error}.") from None
 
 
 def call_of(request: Request) -> Call[Any]:
     """Return the call of a request; raise the error that says why it does not fit the contract."""
+    try:
+        return _call_of(request)
+    except RecursionError:
+        raise Invalid(f"The call is nested too deeply; metadata may be nested {MAX_METADATA_DEPTH} deep.") from None
+
+
+def _call_of(request: Request) -> Call[Any]:
     if request.version != PROTOCOL_VERSION and _method(request.call) not in UNVERSIONED:
         known = {"protocol": PROTOCOL_VERSION, "version": memoryd.__version__}
         raise VersionMismatch(_version_advice(request.version), known)
@@ -95,6 +108,19 @@ def _misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> MemorydError:
     if method not in _NAMES:
         return UnknownMethod(f"There is no method {method[:80]!r}.", {"methods": sorted(_NAMES)})
     return Invalid(f"{method}: {error}.")
+
+
+def _deep_request(payload: bytes) -> Request:
+    """Return the request in a frame that is nested too deeply to be decoded; its call cannot be decoded either.
+
+    So it is refused with its id. Its head is what becomes a request when nil stands for the call: no number of bytes
+    below or above does.
+    """
+    for size in range(3, _MAX_HEAD_BYTES + 1):
+        with suppress(*_UNREADABLE):
+            head = _request.decode(payload[:size] + _NIL)
+            return Request(head.version, head.id, msgspec.Raw(payload[size:]))
+    raise BadFrame("A frame is nested too deeply and is not a request [version, id, call].")
 
 
 def _method(call: msgspec.Raw) -> str | None:

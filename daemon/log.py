@@ -1,28 +1,59 @@
-"""Structured logs on stderr: one line per event, `key=value`, with systemd's priority prefix when it collects them."""
+"""Structured logs on stderr: one line per event, `key=value`, with systemd's priority prefix when it collects them.
+
+An exception is told in the same line, in short: what it is and its outermost and innermost calls. At level debug the
+whole traceback is added, still in that line.
+"""
 
 import logging
 import os
 import sys
+import threading
 import time
+import traceback
+from pathlib import Path
+from types import TracebackType
 
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
+_ERROR_CHARS = 500
+_OUTER_CALLS, _INNER_CALLS = 2, 4
+
+logger = logging.getLogger(__name__)
 
 
 class _Line(logging.Formatter):
-    def __init__(self, under_systemd: bool) -> None:
+    def __init__(self, under_systemd: bool, traces: bool = False) -> None:
         super().__init__()
-        self._under_systemd = under_systemd
+        self._under_systemd, self._traces = under_systemd, traces
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line; an exception follows as an escaped field, so that a line stays one event."""
+        """Return one line; what is told of an exception are escaped fields, so that a line stays one event."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         part = record.name.removeprefix("memoryd.daemon.")
         fields = f"level={record.levelname.lower()} part={part} msg={_quoted(record.getMessage())}"
-        if record.exc_info:
-            fields += f" trace={_quoted(self.formatException(record.exc_info))}"
+        if record.exc_info and record.exc_info[1]:
+            fields += f" error={_quoted(_error(record.exc_info[1]))} at={_quoted(_calls(record.exc_info[2]))}"
+            if self._traces:
+                fields += f" trace={_quoted(self.formatException(record.exc_info))}"
         if self._under_systemd:
             return f"<{_PRIORITIES.get(record.levelno, 6)}>{fields}"
         return f"time={at}.{int(record.msecs):03d}Z {fields}"
+
+
+def _error(error: BaseException) -> str:
+    """Return an exception and what it was raised from."""
+    told = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
+    return f"{told} (from {type(error.__cause__).__name__})" if error.__cause__ else told
+
+
+def _calls(trace: TracebackType | None) -> str:
+    """Return the calls that led to an exception, `file:line function`, the innermost last."""
+    found = [
+        f"{'/'.join(Path(frame.f_code.co_filename).parts[-2:])}:{line} {frame.f_code.co_name}"
+        for frame, line in traceback.walk_tb(trace)
+    ]
+    if len(found) > _OUTER_CALLS + _INNER_CALLS:
+        found[_OUTER_CALLS:-_INNER_CALLS] = [f"({len(found) - _OUTER_CALLS - _INNER_CALLS} more)"]
+    return " > ".join(found)
 
 
 def _quoted(text: str) -> str:
@@ -42,7 +73,14 @@ def _collected_by_systemd() -> bool:
 
 
 def set_up(level: str) -> None:
-    """Send the logs of the process to stderr."""
+    """Send the logs of the process to stderr, and what ends a thread to the logs."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Line(_collected_by_systemd()))
+    handler.setFormatter(_Line(_collected_by_systemd(), traces=level == "debug"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    threading.excepthook = _log_end_of_thread
+
+
+def _log_end_of_thread(ended: threading.ExceptHookArgs) -> None:
+    if ended.exc_value is not None and ended.exc_type is not SystemExit:
+        name = ended.thread.name if ended.thread else "unknown"
+        logger.critical("the thread %s ended", name, exc_info=ended.exc_value)

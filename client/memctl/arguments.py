@@ -228,7 +228,7 @@ def metadata(text: str) -> dict[str, Any]:
     """Return a metadata object for JSON text or `KEY=VALUE`."""
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return dict([pair(text)])
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(f"metadata is a JSON object or KEY=VALUE, not {text!r}")

@@ -88,7 +88,7 @@ def _lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item]:
 def _list(name: str, data: bytes) -> list[msgspec.Raw]:
     try:
         return msgspec.json.decode(data, type=list[msgspec.Raw])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Invalid(f"{name}: Not a JSON list: {error}. Nothing was imported.") from None
 
 

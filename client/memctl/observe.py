@@ -126,7 +126,7 @@ def _json_lines(name: str, data: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             continue
         try:
             yield decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise Invalid(f"Line {number} of {name} is not a JSON object: {error}.") from None
 
 

@@ -68,7 +68,7 @@ def from_json(line: bytes | msgspec.Raw) -> Record:
     """Return the record of a line of JSON; raise `Invalid`."""
     try:
         return record_of(msgspec.json.decode(line, type=dict[str, Any]))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"Not a JSON object: {error}.") from None
 
 
@@ -102,7 +102,7 @@ def _head(lines: list[str]) -> dict[str, Any]:
 def _decoded(name: str, text: str, number: int) -> Any:
     try:
         return msgspec.json.decode(text.encode())
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         if text and text[0] not in "\"'[{&*!|>%@`" and name in FIELDS:
             return text  # a word without quotes, as a person writes it
         raise Invalid(f"Line {number}: the value of {name[:40]} is not JSON.") from None
@@ -120,7 +120,7 @@ def record_of(fields: dict[str, Any]) -> Record:
         given["relations"] = [_link(link) for link in given.get("relations", [])]
         record = msgspec.convert(given, Record)
         msgspec.msgpack.encode(record)
-    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Invalid(f"Not a memory: {error}.") from None
     return record
 

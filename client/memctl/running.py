@@ -31,6 +31,12 @@ def run(argv: Sequence[str]) -> int:
         return NO_READER
     except OSError as error:
         return complain(_os_sentence(error), ERROR)
+    except RecursionError:
+        if sys.flags.dev_mode:
+            raise
+        from memoryd.client.protocol import MAX_METADATA_DEPTH
+
+        return complain(f"The input is nested too deeply; metadata may be nested {MAX_METADATA_DEPTH} deep.", ERROR)
     except Exception as error:
         if sys.flags.dev_mode:
             raise

@@ -9,6 +9,8 @@ from msgspec import Meta, Struct
 PROTOCOL_VERSION = 1
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 MAX_CONTENT_BYTES = 1024 * 1024
+MAX_METADATA_BYTES = 64 * 1024
+MAX_METADATA_DEPTH = 16
 
 Reach = Literal["visible", "subtree", "exact", "all"]
 Tier = Literal["L0", "L1", "L2", "documents"]

@@ -152,7 +152,7 @@ class Chat:
             found = msgspec.json.decode(reply)
             text = found["choices"][0]["message"]["content"]
             used = found.get("usage") or {}
-        except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
+        except (msgspec.DecodeError, LookupError, TypeError, AttributeError, RecursionError):
             raise Passing("The server's reply is not one of the chat API.") from None
         asked, answered = (used.get(name) for name in ("prompt_tokens", "completion_tokens"))
         tokens_in = asked if isinstance(asked, int) else 0
@@ -167,7 +167,7 @@ class Chat:
     def _decoded(self, text: str, answer: type[T]) -> T:
         try:
             return msgspec.json.decode(text, type=answer)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             pass
         from json_repair import repair_json
 

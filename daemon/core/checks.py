@@ -6,12 +6,16 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.protocol import MAX_CONTENT_BYTES, Metadata, NewMemory
+from memoryd.client.protocol import (
+    MAX_CONTENT_BYTES,
+    MAX_METADATA_BYTES,
+    MAX_METADATA_DEPTH,
+    Metadata,
+    NewMemory,
+)
 from memoryd.daemon.store.hashes import content_hash as content_hash
 
 MAX_WORD_BYTES = 128
-MAX_METADATA_BYTES = 64 * 1024
-MAX_METADATA_DEPTH = 16
 MAX_NEIGHBOURS = 8
 MAX_PATH_BYTES = 4096
 _HEX = frozenset("0123456789abcdef")
@@ -92,6 +96,16 @@ def check_metadata(metadata: Metadata) -> None:
         raise Invalid(f"The metadata is about {size} bytes; the limit is {MAX_METADATA_BYTES}.")
 
 
+def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", depth: int = MAX_METADATA_DEPTH) -> None:
+    """Raise `Invalid` for metadata that is nested deeper than the limit: what is not may be walked by recursion."""
+    if depth < 0:
+        raise _too_deep(where)
+    named = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in named:
+        if isinstance(item, dict | list):
+            check_depth(item, f"{where}.{key}", depth - 1)
+
+
 def metadata_text(metadata: Metadata) -> str:
     """Return metadata as it is stored. Its keys are sorted, so that equal objects are equal texts in a filter."""
     check_metadata(metadata)
@@ -101,7 +115,7 @@ def metadata_text(metadata: Metadata) -> str:
 def _json_size(value: Any, where: str, depth: int) -> int:
     """Return about how many bytes a value has as JSON; raise `Invalid` for what JSON cannot hold."""
     if depth < 0:
-        raise Invalid(f"The metadata is nested deeper than {MAX_METADATA_DEPTH} at {where[:80]}.")
+        raise _too_deep(where)
     if isinstance(value, dict):
         return 2 + sum(_key_size(key, where) + _json_size(v, f"{where}.{key}", depth - 1) for key, v in value.items())
     if isinstance(value, list):
@@ -114,6 +128,10 @@ def _json_size(value: Any, where: str, depth: int) -> int:
     if value is None or isinstance(value, bool | int | float):
         return 8
     raise Invalid(f"{where[:80]} is a {type(value).__name__}, which JSON cannot hold.")
+
+
+def _too_deep(where: str) -> Invalid:
+    return Invalid(f"The metadata is nested deeper than {MAX_METADATA_DEPTH} at {where[:80]}.")
 
 
 def _key_size(key: Any, where: str) -> int:

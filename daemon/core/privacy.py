@@ -17,6 +17,7 @@ from memoryd.client.credentials import allow_list, redact, redact_tree, sentence
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Call, Redacted
 from memoryd.daemon.config import PrivacyConfig
+from memoryd.daemon.core.checks import check_depth
 
 ASKING = ("query", "task", "session")  # fields of calls that store nothing and leave these in traces and lists
 NAMES = frozenset(
@@ -79,13 +80,20 @@ class Privacy:
                         changed[name] = new
             return msgspec.structs.replace(value, **changed) if changed else value
         if isinstance(value, list):
-            made = [self._cleaned(item, kinds) for item in value]
+            made = [self._entry(number, item, kinds) for number, item in enumerate(value)]
             return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
         if isinstance(value, dict):
+            check_depth(value)
             before = kinds.total()
             tree = redact_tree(value, kinds, self.allowed)
             return value if kinds.total() == before else tree
         return value
+
+    def _entry(self, number: int, entry: Any, kinds: Counter[str]) -> Any:
+        try:
+            return self._cleaned(entry, kinds)
+        except Invalid as error:
+            raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
 
 
 def tell(result: Any, redacted: Redacted) -> Any:

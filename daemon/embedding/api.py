@@ -168,7 +168,7 @@ class ApiEmbedder:
     def _vectors(self, reply: bytes, count: int) -> Vector:
         try:
             items = sorted(msgspec.json.decode(reply, type=_Reply).data, key=lambda item: item.index)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise Passing("The embedding server's reply is not one of the embeddings API.") from None
         if [item.index for item in items] != list(range(count)):
             raise Passing(f"The embedding server answered {len(items)} vectors for {count} texts.")

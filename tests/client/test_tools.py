@@ -64,6 +64,7 @@ def test_a_limit_is_a_number_within_bounds(made: MemoryTools, limit: Any) -> Non
     [
         ("forget", "{}", "no tool forget"),
         ("search_memory", "{", "no JSON object"),
+        ("search_memory", "[" * 100_000, "no JSON object"),
         ("search_memory", "[]", "takes query, limit"),
         ("search_memory", {"query": "x", "user": "y"}, "takes query, limit"),
         ("search_memory", "", "give a query"),

@@ -16,6 +16,7 @@ from memoryd.client.frames import frame
 
 BASES = (protocol.Scoped, protocol.Filtered, protocol.Query)
 
+METADATA = f"{protocol.MAX_METADATA_BYTES // 1024} KiB and {protocol.MAX_METADATA_DEPTH} levels"
 CLIENTS_OWN = {"timeout", "untrusted"}  # codes of errors that clients make
 
 HEAD = f"""# The protocol of memoryd, version {protocol.PROTOCOL_VERSION}
@@ -79,7 +80,9 @@ carried out: repeat the methods marked as reads, look before you repeat another.
 ## Values
 
 Texts are UTF-8 without lone surrogates. Times are UTC seconds since 1970 as a float or an integer. An id is 32
-lower-case hex digits; wherever one is expected a unique prefix of 4 or more digits will do.
+lower-case hex digits; wherever one is expected a unique prefix of 4 or more digits will do. Metadata is a JSON object:
+at most {METADATA}, no binary data, no NaN. What is nested deeper, anywhere in a call,
+is refused with `invalid`.
 
 **Namespaces** nest: `acme/api/alpha` lies in `acme/api`, in `acme`, in the root, which is the empty text. At most 16
 parts and 512 bytes, no empty part. `reach` says what a call sees from its namespace: `visible` its own and the

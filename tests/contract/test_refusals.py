@@ -1,5 +1,6 @@
 """What the daemon refuses at the wire: each with a code and one sentence, and it goes on serving."""
 
+import logging
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -28,12 +29,13 @@ def wire(daemon: "Daemon") -> Iterator[Wire]:
 
 
 @pytest.fixture
-def unchanged(client: Client) -> Iterator[None]:
+def unchanged(client: Client, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """What is stored, and every history, is the same after the test as before; the daemon answers and logs no error."""
     kept = client.add("what was there before", type="decision").id
     before = _everything(client, kept)
     yield
     assert _everything(client, kept) == before
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def _everything(client: Client, kept: str) -> Any:
@@ -57,7 +59,6 @@ FRAMES: dict[str, bytes] = {
     "a version that is no number": pack(["1", 1, {"method": "status"}]),
     "an id that is no number": pack([1, "1", {"method": "status"}]),
     "an id that is beyond 64 bits": b"\x93\x01\xcb\x7f\xef\xff\xff\xff\xff\xff\xff\x80",
-    "nesting too deep for any parser": b"\x93\x01\x01" + bytes(DEEP),
     "nesting that never ends": b"\x91" * 200_000,
 }
 
@@ -163,6 +164,8 @@ METADATA: dict[str, Any] = {
     "keys with a NUL": {"a\0": 1},
     "text with a NUL": {"a": ["b\0"]},
     "too many levels": {"a": msgspec.Raw(b"\x91" * 50 + b"\xc0")},
+    "more levels than recursion walks": {"a": msgspec.Raw(b"\x81\xa1b" * 800 + b"\xc0")},
+    "more lists than recursion walks": {"a": msgspec.Raw(b"\x91" * 800 + b"\xc0")},
     "too many bytes": {"a": "x" * 2**17},
 }
 
@@ -176,11 +179,13 @@ def test_a_wrong_call_gets_its_code_and_changes_nothing(wire: Wire, call: Any, c
 
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("metadata", METADATA.values(), ids=METADATA)
-@pytest.mark.parametrize("method", ["add", "add_many", "update", "tag"])
+@pytest.mark.parametrize("method", ["add", "add_many", "update", "tag", "import_memories"])
 def test_metadata_that_json_cannot_hold_is_refused(client: Client, wire: Wire, method: str, metadata: Any) -> None:
     there = client.list()[0].id
-    calls = {
+    [record] = client.export_memories()
+    calls: dict[str, dict[str, Any]] = {
         "add": {"memory": {"content": "x", "metadata": metadata}},
+        "import_memories": {"records": [{**msgspec.to_builtins(record), "metadata": metadata}]},
         "add_many": {"memories": [{"content": "x", "metadata": metadata}]},
         "update": {"id": there, "metadata": metadata},
         "tag": {"id": there, "values": metadata},
@@ -189,7 +194,9 @@ def test_metadata_that_json_cannot_hold_is_refused(client: Client, wire: Wire, m
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("name", ["NaN", "binary data", "an extension", "a timestamp", "keys with a NUL"])
+@pytest.mark.parametrize(
+    "name", ["NaN", "binary data", "an extension", "a timestamp", "keys with a NUL", "too many levels"]
+)
 @pytest.mark.parametrize("method", ["search", "list"])
 def test_a_filter_on_what_metadata_cannot_hold_is_refused(wire: Wire, method: str, name: str) -> None:
     query = {"query": "x"} if method == "search" else {}
@@ -208,7 +215,10 @@ def test_a_filter_with_all_that_it_takes_is_answered(wire: Wire) -> None:
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("where", ["metadata", "neither"])
 def test_nesting_too_deep_for_any_parser_inside_a_call_is_refused(wire: Wire, where: str) -> None:
-    _is_refused(wire.ask({"method": "search", "query": "x", where: {"a": DEEP}}, 5), 0, "bad_frame")
+    for request_id in (5, 2**63 - 1):  # in one byte and in nine
+        asked = {"method": "search", "query": "x", where: {"a": DEEP}}
+        _is_refused(wire.ask(asked, request_id), request_id, "invalid")
+    _is_refused(wire.ask(DEEP, 5), 5, "bad_frame")
 
 
 @pytest.mark.parametrize(

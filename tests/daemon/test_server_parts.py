@@ -2,11 +2,13 @@
 
 import logging
 import os
+import re
 import socket
 import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,15 +72,27 @@ lane.close()
 # Log -----------------------------------------------------------------------------------------------------------------
 
 
-def _line(message: str, under_systemd: bool = False, failure: bool = False) -> str:
-    try:
-        raise ValueError("of two\nlines")
-    except ValueError:
-        record = logging.LogRecord(
-            "memoryd.daemon.server", logging.WARNING, "", 0, message, None, sys.exc_info() if failure else None
-        )
+def _line(message: str, under_systemd: bool = False, error: BaseException | None = None, traces: bool = False) -> str:
+    failure = (type(error), error, error.__traceback__) if error else None
+    record = logging.LogRecord("memoryd.daemon.server", logging.WARNING, "", 0, message, None, failure)
     record.created, record.msecs = 1_800_000_000.25, 250.0
-    return log._Line(under_systemd).format(record)
+    return log._Line(under_systemd, traces).format(record)
+
+
+def _raised(function: Callable[[], object]) -> BaseException:
+    try:
+        function()
+    except Exception as error:
+        return error
+    raise AssertionError("it did not fail")
+
+
+def _fail() -> None:
+    raise ValueError("of two\nlines") from OSError("the disk")
+
+
+def _recurse() -> None:
+    _recurse()
 
 
 def test_an_event_is_one_line_of_fields() -> None:
@@ -103,9 +117,28 @@ def test_no_text_can_end_a_line_or_steer_a_terminal(text: str, shown: str) -> No
 
 
 def test_a_trace_stays_on_the_line_of_its_event() -> None:
-    line = _line("it failed", failure=True)
-    assert line.count("\n") == 0
-    assert r"ValueError: of two\nlines" in line
+    for traces in (False, True):
+        line = _line("it failed", error=_raised(_fail), traces=traces)
+        assert line.count("\n") == 0
+        assert r'error="ValueError: of two\nlines (from OSError)"' in line
+        assert re.search(r'at="daemon/test_server_parts.py:\d+ _raised > daemon/test_server_parts.py:\d+ _fail"', line)
+        assert ("Traceback" in line) is traces
+
+
+def test_an_exception_of_a_thousand_calls_or_of_a_long_text_is_a_short_line() -> None:
+    assert len(_line("it failed", error=_raised(_recurse))) < 500
+    assert len(_line("it failed", error=ValueError("x" * 100_000))) < 700
+
+
+def test_a_thread_that_ends_by_an_exception_is_one_line_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", log._log_end_of_thread)
+    thread = threading.Thread(target=_fail, name="judge")
+    thread.start()
+    thread.join()
+    [record] = caplog.records
+    assert (record.message, record.levelname) == ("the thread judge ended", "CRITICAL")
 
 
 def test_the_journals_format_is_for_a_stderr_that_is_the_journal(

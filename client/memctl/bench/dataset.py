@@ -66,7 +66,7 @@ def questions(path: Path) -> Iterator[Question]:
         try:
             if line.strip():
                 yield decoder.decode(line)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise Invalid(f"{path}, line {number} is not a question: {error}.") from None
 
 

@@ -164,7 +164,7 @@ def _answer_of(line: bytes) -> tuple[str, str] | None:
         content = entry["message"]["content"]
         parts = [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
         id = str(entry.get("uuid", "")).replace("-", "").lower()
-    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError):
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     text = "\n".join(parts)
     return (text, id if re.fullmatch("[0-9a-f]{32}", id) else "") if text.strip() else None

@@ -74,7 +74,7 @@ def _passed_on(link: Link, line: bytes) -> bool:
     """Send one line; tell whether it is done with. Half a line never becomes a whole one."""
     try:
         return sent(link, msgspec.json.decode(line, type=dict[str, Any]))
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
         return True
 
 

@@ -98,6 +98,6 @@ def listed(text: Any) -> list[str]:
         return []
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [text.strip()]
     return [str(entry) for entry in found if entry] if isinstance(found, list) else [str(found)]

@@ -46,7 +46,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
 def _entry(line: bytes) -> dict[str, Any] | None:
     try:
         entry = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(entry, dict):
         return None

@@ -171,7 +171,7 @@ def _json(file: Path, account: Account) -> Payloads:
     """Read what stands beside a FAISS index, or what `get_all()` returns."""
     try:
         found = msgspec.json.decode(file.read_bytes().removeprefix(BOM_UTF8))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"{file} is not {WHAT}, nor JSON: {error}. Nothing was imported.") from None
     if isinstance(found, dict) and isinstance(found.get("docstore"), dict):
         found = [{**payload, "id": id} for id, payload in found["docstore"].items() if isinstance(payload, dict)]

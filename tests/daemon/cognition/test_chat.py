@@ -82,6 +82,8 @@ def test_near_json_is_repaired_and_counted(server: ModelServer, said: str) -> No
         says({"sentences": []}),
         says(""),
         says("[" * 5000),
+        says('{"words": ["a"], "more": ' + "[" * 5000 + "]" * 5000 + "}"),
+        fails(200, b'{"choices": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
         fails(200, b"<html>hello</html>"),
         fails(200, b"{}"),
         fails(200, b'{"choices": []}'),

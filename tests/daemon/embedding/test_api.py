@@ -120,6 +120,12 @@ def test_an_answer_that_is_none_is_one_sentence(server: ModelServer, data: Any) 
         opened(server)
 
 
+def test_an_answer_nested_deeper_than_a_parser_follows_is_one_sentence(server: ModelServer) -> None:
+    server.will(fails(200, b'{"more": ' + b"[" * 5000 + b"]" * 5000 + b', "data": []}'))
+    with pytest.raises(ModelUnavailable, match=r"not one of the embeddings API\.$"):
+        opened(server)
+
+
 def test_other_names_are_loaded_as_before(server: ModelServer) -> None:
     assert models(server).load("all-MiniLM-L6-v2", Path()).name == "all-MiniLM-L6-v2"
     assert server.requests == []

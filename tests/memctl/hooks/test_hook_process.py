@@ -21,6 +21,7 @@ from waiting import wait_until
 from workbench import Process
 
 NOTHING = {"claude-code": "", "codex": "", "cursor": "{}", "gemini": "{}"}
+DEEP = b'{"prompt": ' + b"[" * 5000 + b"]" * 5000 + b"}"
 SAYING = "We decided that deploys of the api are on Tuesdays at 10:00"
 
 
@@ -49,7 +50,9 @@ def spooled(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", HOSTS)
-@pytest.mark.parametrize("data", [b"", b"not json", b"[]", b'{"prompt": "\xff"}', b'{"prompt": 1, "session_id": {}}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"not json", b"[]", b'{"prompt": "\xff"}', b'{"prompt": 1, "session_id": {}}', DEEP]
+)
 def test_bad_input_is_answered_with_nothing(name: str, data: bytes, folder: Path, project: Path) -> None:
     done = Agent(name, folder, project).run("prompt", data)
     assert done.code == 0
