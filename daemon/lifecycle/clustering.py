@@ -9,8 +9,6 @@ give the same graph. Each namespace is clustered by itself.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-import apsw
-
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.lifecycle.clustering_draft import Draft, Numbers, Setting, numbers_after
@@ -18,7 +16,8 @@ from memoryd.daemon.lifecycle.clustering_groups import concepts, due, topics
 from memoryd.daemon.lifecycle.clustering_writes import apply
 from memoryd.daemon.lifecycle.work import Step, Work
 from memoryd.daemon.store import graph as stored
-from memoryd.daemon.store import vectors
+from memoryd.daemon.store import graph_reading, vectors
+from memoryd.daemon.store.connection import Connection
 from memoryd.models import Floors
 
 FEW = 64  # changes up to which only the nodes near them are looked at
@@ -107,7 +106,7 @@ def _each(
         return
     numbers = _numbers(core)
     with core.store.reading() as connection:
-        places = sorted(_counts(connection, "kind = 'cluster'"))
+        places = sorted(graph_reading.count_clusters(connection))
     for place in places:
         if reached is None or place in reached:
             draft = _draft(core, generation, place, numbers, merge)
@@ -126,19 +125,14 @@ def states(core: Core, generation: Generation) -> list[State]:
     """Return what each namespace that has anything in L2 has, by rising number."""
     with core.store.reading() as connection:
         waiting = stored.backlog(connection, generation.model)
-        unsettled = _counts(connection, "settled = 0 AND kind = 'cluster'")
-        new = _counts(connection, "topic IS NULL AND kind = 'cluster'")
+        unsettled = graph_reading.count_clusters(connection, unsettled=True)
+        new = graph_reading.count_clusters(connection, without_topic=True)
         places = sorted({*waiting, *unsettled, *new})
         count = core.centroids.counter(connection, generation.model, generation.index.dimensions)
     return [
         State(place, waiting.get(place, []), unsettled.get(place, 0), new.get(place, 0), count(place))
         for place in places
     ]
-
-
-def _counts(connection: apsw.Connection, where: str) -> dict[int, int]:
-    found: Any = connection.execute(f"SELECT namespace, count(*) FROM nodes WHERE {where} GROUP BY 1")
-    return dict(found)
 
 
 def _new_and_all(draft: Draft) -> tuple[int, int]:
@@ -180,7 +174,7 @@ def _near_changed(core: Core, draft: Draft) -> list[stored.Node]:
         return _nearest(core, connection, draft, draft.clusters.units[list(draft.changed)])
 
 
-def _nearest(core: Core, connection: apsw.Connection, draft: Draft, matrix: Any) -> list[stored.Node]:
+def _nearest(core: Core, connection: Connection, draft: Draft, matrix: Any) -> list[stored.Node]:
     setting = draft.setting
     found = {
         node

@@ -7,7 +7,7 @@ while the plan goes on, so a node's members are those on disk together with thos
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,14 @@ from memoryd.daemon.lifecycle.clustering_phrases import growth, memories, short,
 from memoryd.daemon.lifecycle.clustering_writes import Coming, Drop, Merge, Name, Put
 from memoryd.daemon.lifecycle.work import Step
 from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store import graph_reading
 from memoryd.daemon.store.graph import Node
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.tiers.clusters import MAX_MEMBERS, Clusters, mergeable, split
 from memoryd.daemon.tiers.graph_names import LONGEST, Namer, Names, first_words
 
-_TEXTS = f"SELECT row, substr(content, 1, {LONGEST}) FROM memories WHERE row IN ({{}})"
+_FIRST = 400  # characters that a first label is made of
 CHUNK = 1024  # rows that join before full nodes are split and steps are given
 _NAMED = 64  # nodes whose texts are read at once
 _RENAMED_EVERY = 4  # members that come, after the first few: one more hardly changes what a node is about
@@ -211,8 +212,8 @@ class Draft:
         if not self.labels[place]:
             first = self._added[place][0]
             with self.setting.store.reading() as connection:
-                text = connection.execute("SELECT substr(content, 1, 400) FROM memories WHERE row = ?", (first,)).get
-            self.labels[place] = first_words(str(text or "")) or target(self.ids[place])
+                text = graph_reading.texts_of(connection, [first], _FIRST).get(first, "")
+            self.labels[place] = first_words(text) or target(self.ids[place])
 
     # Merging ----------------------------------------------------------------------------------------------------------
 
@@ -274,10 +275,8 @@ class Draft:
 
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Return the texts of memories."""
-        listed = ", ".join(map(str, rows))
         with self.setting.store.reading() as connection:
-            found: Any = connection.execute(_TEXTS.format(listed))
-            return dict(found)
+            return graph_reading.texts_of(connection, rows, LONGEST)
 
     def label_of(self, rows: Sequence[int]) -> str:
         """Name some memories together."""

@@ -6,7 +6,6 @@ former self than any other has.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from memoryd.daemon.lifecycle.clustering_draft import Draft
 from memoryd.daemon.lifecycle.clustering_writes import Concept, Drop, Topic
 from memoryd.daemon.lifecycle.work import Step
 from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store import graph_reading
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.tiers import graph_topics
 from memoryd.daemon.tiers.clusters import MAX_MEMBERS, grouped, split
@@ -145,8 +145,7 @@ def _heir(draft: Draft, node: int) -> int:
 
 def _topics(draft: Draft) -> dict[int, str]:
     with draft.setting.store.reading() as connection:
-        found: Any = connection.execute("SELECT id, label FROM topics WHERE namespace = ?", (draft.setting.namespace,))
-        return dict(found)
+        return graph_reading.topics_in(connection, draft.setting.namespace)
 
 
 def due(new: int, total: int) -> bool:

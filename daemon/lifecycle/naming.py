@@ -11,13 +11,14 @@ Threads: the thinker's. Labels are derived, so they are no operations.
 import hashlib
 import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import apsw
+from typing import NamedTuple
 
 from memoryd.daemon.cognition.provider import RULES, Provider
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store import graph_names
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.graph_names import Label
 from memoryd.daemon.store.writer import Transaction
 
 BATCH = 8  # nodes of one question
@@ -26,12 +27,6 @@ _TEXTS, _CHARS = 8, 400  # of each node that are sent
 _DAY_S, _KEPT_DAYS = 86_400.0, 90
 
 _WAITING = "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?"
-_KNOWN = "SELECT label, named_by FROM names WHERE members = ?"
-_KEEP = "INSERT OR REPLACE INTO names (members, node, label, named_by, at) VALUES (?, ?, ?, ?, ?)"
-_OLD = (
-    "DELETE FROM names WHERE (node = ?1 AND members <> ?2)"
-    " OR (at < ?3 AND NOT EXISTS (SELECT 1 FROM nodes WHERE id = names.node))"
-)
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +38,6 @@ class Unnamed(NamedTuple):
     label: str
     members: bytes
     texts: list[str]
-
-
-class Label(NamedTuple):
-    """The label that a set of members got, and who gave it; both empty where the label of the rules stays."""
-
-    text: str
-    by: str
 
 
 class Naming:
@@ -66,7 +54,7 @@ class Naming:
             return False
         with core.store.reading() as connection:
             unnamed = [_described(connection, node) for node in stored.nodes(connection, _WAITING, (BATCH,))]
-            made = {one.members: known for one in unnamed if (known := _known(connection, one.members))}
+            made = {one.members: known for one in unnamed if (known := graph_names.find(connection, one.members))}
         new = list({one.members: one for one in unnamed if one.members not in made}.values())
         if new:
             made.update(self._asked(provider, new))
@@ -95,26 +83,17 @@ class Naming:
         return usage.tokens_in + usage.tokens_out if usage else 0
 
 
-def _described(connection: apsw.Connection, node: stored.Node) -> Unnamed:
+def _described(connection: Connection, node: stored.Node) -> Unnamed:
     """Return a node with its members: those of its clusters for a concept."""
     clusters = [node.id]
     if node.kind == stored.CONCEPT:
         clusters = stored.targets(connection, [node.id], stored.ABSTRACTED_FROM).get(node.id, [])
-    listed = ", ".join(map(str, clusters))
-    found: Any = connection.execute(
-        f"SELECT m.text_hash, substr(m.content, 1, {_CHARS}) FROM members b JOIN memories m ON m.row = b.memory"
-        f" WHERE b.node IN ({listed}) ORDER BY m.text_hash, m.row"
-    ).fetchall()
+    found = graph_names.hashes_and_texts(connection, clusters, _CHARS)
     digest = hashlib.sha256(f"{node.namespace} {node.kind}".encode())
     for text_hash, _ in found:
         digest.update(text_hash)
     spread = found[:: max(1, len(found) // _TEXTS)][:_TEXTS]
     return Unnamed(node.id, node.label, digest.digest(), [text for _, text in spread])
-
-
-def _known(connection: apsw.Connection, members: bytes) -> Label | None:
-    found: Any = connection.execute(_KNOWN, (members,)).fetchone()
-    return None if found is None else Label(*found)
 
 
 def _write(core: Core, transaction: Transaction, unnamed: Sequence[Unnamed], made: dict[bytes, Label]) -> None:
@@ -124,9 +103,7 @@ def _write(core: Core, transaction: Transaction, unnamed: Sequence[Unnamed], mad
         if one.members not in made or not there or _described(connection, there[0]).members != one.members:
             continue
         label = made[one.members]
-        connection.execute(
-            "UPDATE nodes SET label = ?, named_by = ?, named_of = ? WHERE id = ?",
-            (label.text or there[0].label, label.by, one.members, one.node),
-        )
-        connection.execute(_OLD, (one.node, one.members, now - _KEPT_DAYS * _DAY_S))
-        connection.execute(_KEEP, (one.members, one.node, *label, now))
+        text = label.text or there[0].label
+        graph_names.label_node(connection, one.node, one.members, text, label.by)
+        graph_names.forget_old(connection, one.node, one.members, now - _KEPT_DAYS * _DAY_S)
+        graph_names.keep(connection, one.node, one.members, label, now)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import apsw
 import sqlite_vec
+from apsw import Connection as Connection
 
 from memoryd.client.errors import StorageFailed
 

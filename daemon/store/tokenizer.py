@@ -1,5 +1,6 @@
 """A text as the full-text index splits it: words, and their stems."""
 
+from collections.abc import Callable
 from typing import Any
 
 import apsw
@@ -19,6 +20,12 @@ def words_of(connection: apsw.Connection, text: str) -> list[str]:
 def stems_of(connection: apsw.Connection, text: str) -> list[str]:
     """Return the stems of all words of a text in order, as the index keeps them."""
     return _tokens(connection.fts5_tokenizer("porter", ["unicode61"]), text)
+
+
+def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
+    """Return a function from a word to its stems."""
+    porter = connection.fts5_tokenizer("porter", ["unicode61"])
+    return lambda word: _tokens(porter, word)
 
 
 def _tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:

@@ -7,11 +7,11 @@ returns may lie in any namespace: whoever shows memories of a node applies the f
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.graph import members as members
 from memoryd.daemon.store.graph import nodes_of as nodes_of
 from memoryd.daemon.store.graph import strengthen as strengthen
@@ -24,7 +24,7 @@ _RESCORED = 8  # more than are asked for: the codes are exact to about 0.001
 
 
 def neighbours(
-    connection: apsw.Connection,
+    connection: Connection,
     nodes: Iterable[int],
     limit: int = NEIGHBOURS,
     namespaces: frozenset[int] | None = None,
@@ -36,7 +36,7 @@ def neighbours(
     return stored.neighbours(connection, nodes, limit, namespaces)
 
 
-def similarities(connection: apsw.Connection, nodes: Iterable[int], vector: Vector) -> dict[int, float]:
+def similarities(connection: Connection, nodes: Iterable[int], vector: Vector) -> dict[int, float]:
     """Return the exact cosine of the centroids with a unit vector, for those nodes that exist in its space."""
     numbers, means = stored.centroids(connection, nodes)
     if not numbers or means.shape[1] != len(vector):
@@ -64,7 +64,7 @@ class Centroids:
 
     def nearest(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         model: int,
         vector: Vector,
         k: int,
@@ -77,7 +77,7 @@ class Centroids:
         exact = similarities(connection, found, vector) if found else {}
         return sorted(exact.items(), key=lambda item: (-item[1], item[0]))[:k]
 
-    def counter(self, connection: apsw.Connection, model: int, dimensions: int) -> Callable[[int], int]:
+    def counter(self, connection: Connection, model: int, dimensions: int) -> Callable[[int], int]:
         """Return a function that counts the clusters of a namespace."""
         return self._ready(connection, model, dimensions).count
 
@@ -102,7 +102,7 @@ class Centroids:
         with self._lock:
             self._index = None
 
-    def _ready(self, connection: apsw.Connection, model: int, dimensions: int) -> VectorIndex:
+    def _ready(self, connection: Connection, model: int, dimensions: int) -> VectorIndex:
         with self._lock:
             if self._index is None or self._model != model:
                 self._index, self._model = VectorIndex(dimensions), model
@@ -121,7 +121,7 @@ class Centroids:
         self._note([node], [namespace])
         index.add(node, namespace, "", unit(mean[None, :])[0])
 
-    def _fill(self, connection: apsw.Connection, index: VectorIndex, found: Sequence[stored.Node]) -> None:
+    def _fill(self, connection: Connection, index: VectorIndex, found: Sequence[stored.Node]) -> None:
         self._note([node.id for node in found], [node.namespace for node in found])
         for start in range(0, len(found), 1024):
             part = {node.id: node.namespace for node in found[start : start + 1024]}

@@ -10,14 +10,13 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import apsw
-
+from memoryd.daemon.store import graph_names, tokenizer
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 # What names nodes: the texts of each node's members → a label each. The connection is there to ask what is known.
-Namer = Callable[[apsw.Connection, Sequence[Sequence[str]]], list[str]]
+Namer = Callable[[Connection, Sequence[Sequence[str]]], list[str]]
 Stemmer = Callable[[str], list[str]]
 
 FIRST_CHARS = 80
@@ -45,7 +44,7 @@ class Names:
     def __init__(self) -> None:
         self._known: dict[int, Terms] = {}
 
-    def namer(self, connection: apsw.Connection, namespace: int) -> Namer:
+    def namer(self, connection: Connection, namespace: int) -> Namer:
         """Return a function that names nodes of a namespace."""
         terms = self._known.get(namespace)
         if terms is None or terms.worn():
@@ -56,10 +55,10 @@ class Names:
 class Terms:
     """How common stems are in a namespace."""
 
-    def __init__(self, connection: apsw.Connection, namespace: int) -> None:
+    def __init__(self, connection: Connection, namespace: int) -> None:
         self._stems: dict[str, str] = {}
-        sample = _sample(connection, namespace)
-        stemmer = _stemmer(connection)
+        sample = graph_names.sample_texts(connection, namespace, _SAMPLE)
+        stemmer = tokenizer.stemmer(connection)
         self._sampled = Counter(stem for text in sample for stem in self._words(stemmer, text))
         self._sample_size = len(sample)
         self._named = 0
@@ -68,16 +67,16 @@ class Terms:
         """Tell whether so many nodes were named that the namespace may be another one by now."""
         return 2 * self._named > self._sample_size
 
-    def labels(self, connection: apsw.Connection, groups: Sequence[Sequence[str]]) -> list[str]:
+    def labels(self, connection: Connection, groups: Sequence[Sequence[str]]) -> list[str]:
         """Return a label for each group of texts."""
         self._named += len(groups)
         return [self.label(connection, texts) for texts in groups]
 
-    def label(self, connection: apsw.Connection, texts: Sequence[str]) -> str:
+    def label(self, connection: Connection, texts: Sequence[str]) -> str:
         """Return the most distinctive terms of some texts; the beginning of the text if there is one only."""
         if len(texts) < 2:
             return first_words(texts[0]) if texts else ""
-        stemmer = _stemmer(connection)
+        stemmer = tokenizer.stemmer(connection)
         found = [self._words(stemmer, text) for text in texts]
         counts = Counter(stem for words in found for stem in words)
         shared = [stem for stem, count in counts.items() if count > 1] or list(counts)
@@ -107,29 +106,6 @@ class Terms:
         return math.log((self._sample_size + 1.5) / (self._sampled[stem] + 0.5))
 
 
-def _stemmer(connection: apsw.Connection) -> Stemmer:
-    """Return the stemmer of full text."""
-    tokenizer = connection.fts5_tokenizer("porter", ["unicode61"])
-
-    def stems(word: str) -> list[str]:
-        found: Any = tokenizer(
-            word.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
-        )
-        return list(found)
-
-    return stems
-
-
 def _commonest(stem: str, found: Sequence[dict[str, list[str]]]) -> str:
     forms = Counter(form for words in found for form in words.get(stem, []))
     return min(forms, key=lambda form: (-forms[form], len(form), form))
-
-
-def _sample(connection: apsw.Connection, namespace: int) -> list[str]:
-    """Return texts of memories spread evenly over a namespace."""
-    rows: list[int] = [
-        row for (row,) in connection.execute("SELECT row FROM memories WHERE namespace = ? ORDER BY row", (namespace,))
-    ]
-    chosen = rows[:: max(1, len(rows) // _SAMPLE)][:_SAMPLE]
-    found = connection.execute(f"SELECT content FROM memories WHERE row IN ({', '.join(map(str, chosen))})")
-    return [str(content) for (content,) in found]
