@@ -1,15 +1,15 @@
 """One client's stream: calls in, to their lanes, replies out as they finish, matched by id.
 
 Past `max_in_flight` calls it is not read any further; past a lane's capacity a call gets `busy`; a client that does not
-read its replies for `slow_reader_s` is dropped. Everything here runs on the event loop but `_work`, `_follow`,
-`_report` and what hands their outcome over.
+read its replies for `slow_reader_s` is dropped. What waits in a lane when its client leaves is forgotten. Everything
+here runs on the event loop but `_work`, `_go_on`, `_follow`, `_report` and what hands their outcome over.
 """
 
 import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -21,7 +21,9 @@ from memoryd.client.protocol import DECLARED, Call, Connected, Progress, Subscri
 from memoryd.daemon import access, envelope, room
 from memoryd.daemon.core.view import View
 from memoryd.daemon.dispatch import Context, carry_out
+from memoryd.daemon.lanes import Work
 from memoryd.daemon.peer import Peer, peer_of, process_name
+from memoryd.daemon.registry import Parts
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from memoryd.daemon.subscriptions import Subscription
 
@@ -69,8 +71,9 @@ class Connection(asyncio.Protocol):
             self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the client; its calls under way finish and their replies are dropped."""
+        """Forget the client and what it has waiting; its calls under way finish and their replies are dropped."""
         del exc
+        self._server.forget(self)
         self._server.connections.discard(self)
         self._server.leaving.discard(self)
         self._transport = None
@@ -201,7 +204,7 @@ class Connection(asyncio.Protocol):
             return
         work = partial(self._work, request_id, call, context, began)
         try:
-            self._server.submit(lane, work)
+            self._server.submit(lane, work, self)
         except MemorydError as error:
             self._finished(call, began, request_id, (envelope.refusal(request_id, error), True))
         self._regulate()
@@ -224,19 +227,37 @@ class Connection(asyncio.Protocol):
         """Speak for another caller from the next call on."""
         self._caller = caller
 
-    def _work(self, request_id: int, call: Call[Any], context: Context, began: float) -> None:
+    def _work(self, request_id: int, call: Call[Any], context: Context, began: float) -> Work | None:
         """Carry a call out on a worker; a future is answered when the writer is done with it."""
         try:
             result = carry_out(context, call)
         except BaseException as error:
             self._hand_over(call, began, request_id, envelope.failure(request_id, error))
-            return
+            return None
+        if isinstance(result, Generator):
+            return self._go_on(request_id, call, began, result)
         if isinstance(result, Future):
             result.add_done_callback(
                 lambda done: self._hand_over(call, began, request_id, envelope.answer(request_id, done.result))
             )
         else:
             self._hand_over(call, began, request_id, envelope.answer(request_id, lambda: result))
+        return None
+
+    def _go_on(self, request_id: int, call: Call[Any], began: float, parts: Parts[Any]) -> Work | None:
+        """Do the next part of a long call; return what does the one after it, unless nobody waits for the result."""
+        try:
+            next(parts)
+            if self._transport is not None:
+                return partial(self._go_on, request_id, call, began, parts)
+            answer = envelope.failure(request_id, Unavailable("The client has gone."))
+        except StopIteration as end:
+            result = end.value
+            answer = envelope.answer(request_id, lambda: result)
+        except BaseException as error:
+            answer = envelope.failure(request_id, error)
+        self._hand_over(call, began, request_id, answer)
+        return None
 
     def _hand_over(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
         """Give an answer made on another thread to the loop."""

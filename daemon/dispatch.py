@@ -3,11 +3,14 @@
 A method declares its lane (`@rpc`): `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on
 worker threads, `bulk` on one thread of its own, so that an import never stands before a search, `control` on another
 one, so that a daemon whose workers are all busy still answers `status`.
+
+A handler whose work is long yields after each part of it: the worker then serves other clients first, and never comes
+back if the client has left meanwhile.
 """
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,7 +30,7 @@ from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.view import View
 from memoryd.daemon.lifecycle.runner import Runner
-from memoryd.daemon.registry import HANDLERS
+from memoryd.daemon.registry import HANDLERS, Answer, Parts
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.store.caller import Caller
 
@@ -77,14 +80,14 @@ class ServerFacts(NamedTuple):
     welcome: Callable[[str], Welcome]
 
 
-def carry_out(context: Context, call: Call[R]) -> "R | Future[R]":
+def carry_out(context: Context, call: Call[R]) -> Answer[R]:
     """Hand a call to its handler without the credentials that it holds; the result tells which were taken out."""
     clean, redacted = context.core.privacy.cleaned(call)
     if isinstance(clean, Filtered):
         check_metadata(clean.metadata)
     handler = HANDLERS[type(call)]
     needs = {name: getattr(context, name) for name in _needs(handler)}
-    result: R | Future[R] = privacy.tell(handler(call=clean, **needs), redacted)
+    result: Answer[R] = privacy.tell(handler(call=clean, **needs), redacted)
     return result
 
 
@@ -97,7 +100,19 @@ def _needs(handler: Callable[..., Any]) -> tuple[str, ...]:
 def perform(context: Context, call: Call[R]) -> R:
     """Carry out a call of this process itself and wait for its result."""
     result = carry_out(context, call)
+    if isinstance(result, Generator):
+        result = whole(result)
     return result.result() if isinstance(result, Future) else result
+
+
+def whole(parts: Parts[R]) -> R:
+    """Do all parts at once; return the result."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            result: R = end.value
+            return result
 
 
 def check() -> None:

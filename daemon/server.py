@@ -17,7 +17,7 @@ from memoryd.daemon.connection import Connection, stopping
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.view import View
 from memoryd.daemon.dispatch import Context, ServerFacts, perform
-from memoryd.daemon.lanes import Lane
+from memoryd.daemon.lanes import Lane, Work
 from memoryd.daemon.lifecycle.runner import Runner
 from memoryd.daemon.meters import Meters
 from memoryd.daemon.store.caller import USER
@@ -121,9 +121,14 @@ class Server:
         lately = time.monotonic() - self.served_at < _CROWDED_S
         return lately or any(lane.pending() for lane in self._lanes.values())
 
-    def submit(self, lane: str, work: Callable[[], None]) -> None:
-        """Run work on a lane, which may refuse with `Busy`."""
-        self._lanes[lane].submit(work)
+    def submit(self, lane: str, work: Work, client: Connection) -> None:
+        """Run a client's work on a lane, which may refuse with `Busy`."""
+        self._lanes[lane].submit(work, client)
+
+    def forget(self, client: Connection) -> None:
+        """Forget what a client that has left has waiting."""
+        for lane in self._lanes.values():
+            lane.drop(client)
 
     def _queued(self) -> dict[str, int]:
         waiting = {name: lane.pending() for name, lane in self._lanes.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from memoryd.models.errors import ModelBroken
 
@@ -35,22 +35,21 @@ class Tokens:
 
     def ids(self, text: str) -> list[int]:
         """Return the ids of a text, cut to the model's limit."""
-        body = self._encode(text[: self._limit_characters])
+        body: list[int] = self._encode(text[: self._limit_characters]).ids
         return [*self._begin, *body[: self._room], *self._end]
 
     def count(self, text: str) -> int:
         """Return how many tokens a text has, uncut and without the special ones."""
         return len(self._encode(text))
 
-    def _encode(self, text: str) -> list[int]:
+    def _encode(self, text: str) -> Encoding:
         # Lone surrogates cannot be written as UTF-8, which the tokenizer works on.
         clean = text.encode("utf-8", "replace").decode("utf-8")
-        ids: list[int] = self._tokenizer.encode(clean, add_special_tokens=False).ids
-        return ids
+        return self._tokenizer.encode(clean, add_special_tokens=False)
 
     def _frame(self) -> tuple[list[int], list[int]]:
         """Find the special ids before and after a text by comparing a word with and without them."""
-        bare = self._encode("word")
+        bare: list[int] = self._encode("word").ids
         full: list[int] = self._tokenizer.encode("word", add_special_tokens=True).ids
         extra = len(full) - len(bare)
         for start in range(extra + 1):

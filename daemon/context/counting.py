@@ -1,7 +1,13 @@
-"""Counting tokens: by the encoding that the settings name, else by the tokenizer of an embedding model that is here."""
+"""Counting tokens: by the encoding that the settings name, else by the tokenizer of an embedding model that is here.
+
+A long text is counted slice by slice: the memory of a tokenizer grows with its text, and who counts can pause between
+two slices. Slices begin at the space before a word, where no tokenizer joins what is before and after it; only in a
+text without spaces may the sum be some tokens off.
+"""
 
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -9,7 +15,10 @@ from memoryd.client.offline import is_offline
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.api import is_api
 
+SLICE_CHARS = 32_768  # some 20 ms
 _BYTES_PER_TOKEN = 2  # without any tokenizer: more than real ones need, so that the budget holds with them
+_LAST_SPACE = re.compile(r".* (?=\S)", re.DOTALL)
+_LAST_GAP = re.compile(r".*\s(?=\S)", re.DOTALL)
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +27,37 @@ class Counter(NamedTuple):
     """A way to count tokens, and its name."""
 
     name: str
-    count: Callable[[str], int]
+    of_slice: Callable[[str], int]
+
+    def count(self, text: str) -> int:
+        """Return how many tokens a text has."""
+        return sum(map(self.of_slice, slices(text)))
+
+    def in_parts(self, texts: Sequence[str]) -> Generator[None, None, list[int]]:
+        """Return how many tokens each text has; yield from time to time."""
+        counts: list[int] = []
+        since = 0  # characters
+        for text in texts:
+            counts.append(0)
+            for part in slices(text):
+                if since + len(part) > SLICE_CHARS:
+                    yield
+                    since = 0
+                counts[-1] += self.of_slice(part)
+                since += len(part)
+        return counts
+
+
+def slices(text: str) -> Iterator[str]:
+    """Yield the slices of a text, whose tokens add up to its own."""
+    start = 0
+    while len(text) - start > SLICE_CHARS:
+        span = start + SLICE_CHARS // 2, start + SLICE_CHARS
+        gap = _LAST_SPACE.match(text, *span) or _LAST_GAP.match(text, *span)
+        end = gap.end() - 1 if gap else span[1]
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def counter(core: Core) -> Counter:

@@ -3,11 +3,12 @@
 from memoryd.client.protocol import CountTokens, TokenCounts
 from memoryd.daemon.context import counting
 from memoryd.daemon.dispatch import Context
-from memoryd.daemon.registry import handles
+from memoryd.daemon.registry import Parts, handles
 
 
 @handles(CountTokens)
-def count_tokens(context: Context, call: CountTokens) -> TokenCounts:
+def count_tokens(context: Context, call: CountTokens) -> "Parts[TokenCounts]":
     """Count tokens."""
     by = counting.counter(context.core)
-    return TokenCounts(counts=[by.count(text) for text in call.texts], tokenizer=by.name)
+    counts = yield from by.in_parts(call.texts)
+    return TokenCounts(counts=counts, tokenizer=by.name)

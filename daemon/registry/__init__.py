@@ -2,15 +2,21 @@
 
 A handler takes the call as `call` and, by the names of its parameters, what else it needs of the call's `Context`:
 `core`, `caller`, `report`, `sources`, `jobs`, `server`, `become`, `follow`, or `context` itself. It returns the result,
-or a future of it while the writer works. `dispatch.check` refuses to start the daemon while a method has no handler.
+or a future of it while the writer works; one that reads long does so in parts. `dispatch.check` refuses to start the
+daemon while a method has no handler.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import Any, TypeAlias, TypeVar
 
 from memoryd.client.protocol import Call, method_name
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
+
+Parts = Generator[None, None, R]  # yields after each part of the work, returns the result
+Answer: TypeAlias = R | Future[R] | Parts[R]
 
 HANDLERS: dict[type[Call[Any]], Callable[..., Any]] = {}
 

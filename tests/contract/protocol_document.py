@@ -73,9 +73,10 @@ A reply is an array that begins with its kind and the id of the request:
   kinds.
 
 Several calls of one connection may be under way at once; replies come in any order and are matched by `id`. The daemon
-works on a bounded number of calls per connection and reads on when some have finished; a client that does not read its
-replies for some seconds is dropped. When a connection ends, calls that were not answered may or may not have been
-carried out: repeat the methods marked as reads, look before you repeat another.
+works on a bounded number of calls per connection and reads on when some have finished; connections take turns, and one
+has at most half of the workers. A client that does not read its replies for some seconds is dropped. When a connection
+ends, what has not begun is not carried out; calls that were not answered may or may not have been carried out: repeat
+the methods marked as reads, look before you repeat another.
 
 ## Values
 

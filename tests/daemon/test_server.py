@@ -13,6 +13,7 @@ import pytest
 from memoryd.client import AsyncClient, Client, Internal, Unavailable
 from memoryd.client.protocol import List, Shutdown
 from memoryd.daemon import connection, peer
+from memoryd.daemon.context.counting import SLICE_CHARS
 from memoryd.daemon.registry import HANDLERS
 from waiting import wait_until
 from wire import Wire, request
@@ -212,6 +213,74 @@ def test_what_a_client_sent_before_it_left_is_done(start_daemon: Start) -> None:
     daemon.embedder.gate.set()
     with daemon.client() as client:
         wait_until(lambda: client.stats().memories == 1)
+
+
+def test_what_a_client_that_left_has_waiting_is_not_done(start_daemon: Start) -> None:
+    daemon = start_daemon(server={"workers": 1})
+    daemon.embedder.gate.clear()
+    with Wire(daemon.socket) as wire, daemon.client() as client:
+        wire.send(b"".join(add(f"note {number}", number) for number in range(1, 6)))
+        wait_until(lambda: client.status().queued["interactive"] == 5)
+        wire.socket.close()
+        wait_until(lambda: client.status().queued["interactive"] == 1)
+        daemon.embedder.gate.set()
+        wait_until(lambda: client.stats().memories > 0)
+        wait_until(lambda: client.status().queued["interactive"] == 0)
+        assert [memory.content for memory in client.list()] == ["note 1"]
+
+
+# Long calls ----------------------------------------------------------------------------------------------------------
+
+
+class Counting:
+    """Counts tokens when a test lets it, and takes note of how long each text was."""
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+        self.steps = threading.Semaphore(0)
+
+    def __call__(self, text: str) -> int:
+        self.lengths.append(len(text))
+        assert self.steps.acquire(timeout=60)
+        return len(text.split())
+
+
+@pytest.fixture
+def counting() -> Counting:
+    return Counting()
+
+
+def test_others_are_served_between_the_slices_of_a_long_text(start_daemon: Start, counting: Counting) -> None:
+    daemon = start_daemon(server={"workers": 1})
+    daemon.embedder.count_tokens = counting  # type: ignore[method-assign]
+    words = 40_000
+    with Wire(daemon.socket) as wire, daemon.client() as client, daemon.client() as other:
+        wire.send(request({"method": "count_tokens", "texts": ["word " * words]}, 1))
+        for number in range(1, 4):
+            wait_until(lambda number=number: len(counting.lengths) == number)  # type: ignore[misc]
+            asked = threading.Thread(target=other.search, args=("x",))
+            asked.start()
+            wait_until(lambda: client.status().queued["interactive"] == 2)
+            counting.steps.release()
+            asked.join(20)
+            assert not asked.is_alive()
+        counting.steps.release(1000)
+        assert (wire.receive() or [])[2]["counts"] == [words]
+    assert max(counting.lengths) <= SLICE_CHARS
+    assert sum(counting.lengths) == 5 * words
+
+
+def test_a_long_text_is_not_counted_to_its_end_for_a_client_that_left(start_daemon: Start, counting: Counting) -> None:
+    daemon = start_daemon()
+    daemon.embedder.count_tokens = counting  # type: ignore[method-assign]
+    with Wire(daemon.socket) as wire:
+        wire.send(request({"method": "count_tokens", "texts": ["word " * 40_000]}, 1))
+        wait_until(lambda: len(counting.lengths) == 1)
+    wait_until(lambda: not daemon.server.connections)
+    counting.steps.release(1000)
+    with daemon.client() as client:
+        wait_until(lambda: client.status().queued["interactive"] == 0)
+    assert len(counting.lengths) == 1
 
 
 # Failures and the end ------------------------------------------------------------------------------------------------

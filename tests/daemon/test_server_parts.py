@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Untrusted
 from memoryd.daemon import config, listen, log, notify
-from memoryd.daemon.lanes import Lane
+from memoryd.daemon.lanes import Lane, Work
 from waiting import wait_until
 
 # Lanes ---------------------------------------------------------------------------------------------------------------
@@ -57,6 +58,87 @@ def test_a_nice_lane_gives_way_to_others() -> None:
 def test_a_nice_lane_works_in_a_daemon_of_the_lowest_priority() -> None:
     done = subprocess.run([sys.executable, "-c", LOWLY], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("19\n", "")
+
+
+def test_clients_take_turns_however_much_one_of_them_sends() -> None:
+    lane, gate, order = Lane("test", threads=1, capacity=20), threading.Event(), list[str]()
+    lane.submit(lambda: gate.wait(30) and None, "gate")
+    for name in ("a1", "a2", "a3", "b1", "c1", "c2"):
+        lane.submit(lambda name=name: order.append(name), name[0])  # type: ignore[misc]
+    gate.set()
+    wait_until(lambda: lane.pending() == 0)
+    lane.close()
+    assert order == ["a1", "b1", "c1", "a2", "c2", "a3"]
+
+
+def test_one_client_has_half_of_the_workers_at_most() -> None:
+    lane, gate, others = Lane("test", threads=4, capacity=20), threading.Event(), threading.Event()
+    held = threading.Semaphore(0)
+
+    def hold() -> None:
+        held.release()
+        assert gate.wait(30)
+
+    for _ in range(8):
+        lane.submit(hold, "a")
+    lane.submit(others.set, "b")
+    assert others.wait(20)
+    assert held.acquire(timeout=20)
+    assert held.acquire(timeout=20)
+    assert not held.acquire(timeout=0.05)
+    wait_until(lambda: lane.pending() == 8)
+    gate.set()
+    lane.close()
+
+
+def test_what_is_left_of_long_work_waits_for_its_clients_next_turn() -> None:
+    lane, gate, order = Lane("test", threads=1, capacity=20), threading.Event(), list[str]()
+
+    def long(part: int) -> Work | None:
+        order.append(f"long {part}")
+        return partial(long, part + 1) if part < 3 else None
+
+    lane.submit(lambda: gate.wait(30) and None, "gate")
+    lane.submit(partial(long, 1), "a")
+    lane.submit(lambda: order.append("after it"), "a")
+    for number in range(2):
+        lane.submit(lambda number=number: order.append(f"other {number}"), "b")  # type: ignore[misc]
+    gate.set()
+    wait_until(lambda: lane.pending() == 0)
+    lane.close()
+    assert order == ["long 1", "other 0", "long 2", "other 1", "long 3", "after it"]
+
+
+def test_what_a_client_has_waiting_can_be_forgotten() -> None:
+    lane, gate, order = Lane("test", threads=1, capacity=4), threading.Event(), list[str]()
+    lane.submit(lambda: gate.wait(30) and None, "a")
+    wait_until(lambda: not lane._waiting)
+    for name in ("a1", "a2", "b1"):
+        lane.submit(lambda name=name: order.append(name), name[0])  # type: ignore[misc]
+    lane.drop("a")
+    assert lane.pending() == 2
+    gate.set()
+    wait_until(lambda: lane.pending() == 0)
+    lane.close()
+    assert order == ["b1"]
+
+
+def test_a_lane_that_ends_begins_nothing_that_waits() -> None:
+    lane, gate, begun = Lane("test", threads=1, capacity=4), threading.Event(), list[str]()
+
+    def hold() -> Work:
+        begun.append("first")
+        assert gate.wait(30)
+        return lambda: begun.append("what is left of it")
+
+    lane.submit(hold)
+    wait_until(lambda: bool(begun))
+    lane.submit(lambda: begun.append("second"))
+    threading.Timer(0.05, gate.set).start()
+    lane.close()
+    assert begun == ["first"]
+    with pytest.raises(Busy):
+        lane.submit(lambda: None)
 
 
 LOWLY = """
