@@ -1,13 +1,12 @@
 """Working off the queue: the texts without a vector, a batch at a time."""
 
 import logging
-from typing import Any
 
 from memoryd.daemon.embedding.api import is_trouble
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.store import rows as row_store
 from memoryd.daemon.store import vectors
-from memoryd.daemon.store.rows import EMBEDDED
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
 
@@ -24,8 +23,7 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
             generation.trouble = ""
         return False
     with store.reading() as connection:
-        sql = f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({', '.join(map(str, rows))})"
-        texts: list[Any] = connection.execute(sql).fetchall()
+        texts = row_store.texts_to_embed(connection, rows)
     made = bulk.embed(generation.embedder, [text for _, _, text in texts], patient=True)
     if made and all(map(is_trouble, made)):
         _wait(generation, str(made[0]))

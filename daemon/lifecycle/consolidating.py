@@ -8,14 +8,14 @@ A dry run counts what would happen to what is there now; turns that are not judg
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress
 from memoryd.daemon.core.adding import lifetime
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import judging, promoting, sweeping, thinking
 from memoryd.daemon.lifecycle.work import Apply, Step
-from memoryd.daemon.store import history, namespaces
+from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.writer import Transaction
 
@@ -143,12 +143,7 @@ def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     expiries = {turn.key: lifetime(core, turn.source, turn.created_at) for turn in kept}  # as it is promoted
     units = {turn.key: (turn.namespace, turn.answers) for turn in kept if (expiries[turn.key] or now + 1) > now}
     with core.store.reading() as connection:
-        found: Any = connection.execute(
-            "SELECT m.id, iif(m.turns = 1 AND m.superseded_by IS NULL, m.namespace, -m.row),"  # no place: no pair
-            " json_extract(m.metadata, '$.answers') FROM memories m WHERE m.tier = 'L1' AND NOT m.pinned"
-            f" AND (m.expires_at IS NULL OR m.expires_at > ?) AND {condition(reached)}",
-            (now,),
-        )
+        found = rows.answers_in_recent(connection, condition(reached), now)
         units.update((id, (namespace, question)) for id, namespace, question in found)
     # A question and its answer that were moved apart go each alone.
     paired = len({question for place, question in units.values() if question in units and units[question][0] == place})

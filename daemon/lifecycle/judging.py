@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,8 +113,7 @@ def portions(core: Core) -> int:
 def waiting(core: Core) -> dict[str, int]:
     """Return how many turns and memories wait for which job."""
     with core.store.reading() as connection:
-        found: Any = connection.execute("SELECT job, count(*) FROM cognition GROUP BY job")
-        return dict(found)
+        return turns.count_asked(connection)
 
 
 # Rating --------------------------------------------------------------------------------------------------------------
@@ -132,9 +131,7 @@ def _rate(core: Core, provider: Provider) -> bool:
             if turns.rate(connection, thing.key, rated[thing.key]):
                 concerned.add(thing.namespace)
             else:  # it may have become a memory since
-                connection.execute(
-                    "UPDATE memories SET importance = ? WHERE id = ? AND turns = 1", (rated[thing.key], thing.key)
-                )
+                rows.rate_promoted(connection, thing.key, rated[thing.key])
         turns.answered(connection, keys, "rate")
         core.active.follow(transaction, concerned)
 
@@ -240,10 +237,8 @@ def _condense(core: Core) -> bool:
     made = [(thing.row, _condensed(core, thing.content)) for thing in things if thing.row and not thing.row.summary]
 
     def job(transaction: Transaction) -> None:
-        transaction.connection.executemany(
-            "UPDATE memories SET summary = ? WHERE row = ? AND text_hash = ? AND summary = ''",
-            [(summary, row.row, row.text_hash) for row, summary in made if summary],
-        )
+        summaries = [(row, summary) for row, summary in made if summary]
+        rows.put_summaries(transaction.connection, summaries)
         turns.answered(transaction.connection, keys, "condense")
 
     if keys:

@@ -6,9 +6,7 @@ Acknowledged means journaled. One call is one transaction: its turns are all tak
 import secrets
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple
-
-import apsw
+from typing import NamedTuple
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
@@ -17,9 +15,10 @@ from memoryd.daemon.core.adding import SHORT_CHARS
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import citing, gate, promoting, thinking
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import namespaces, rows, thoughts, turns
+from memoryd.daemon.store import intake, namespaces, rows, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.filters import ALIVE, alive_at, living
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.filters import living
 from memoryd.daemon.store.thoughts import Heard
 from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.writer import Transaction
@@ -27,18 +26,6 @@ from memoryd.daemon.store.writer import Transaction
 REPEATED, DUPLICATE, KNOWN = "repeats a recalled memory", "duplicate", "observed before"
 FIRST_GUESS = 0.5  # the importance of a turn until it is judged
 _MAX_SESSION_BYTES = 256
-
-_LAST = (
-    "SELECT content FROM turns WHERE namespace = ? AND session = ? AND source <> 'recall'"
-    f" AND length(content) <= {SHORT_CHARS} AND id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2)"
-)
-# The question that a turn answers: the user's last one, if it is recent and has no answer yet.
-_ASKED = (
-    "SELECT q.key, q.created_at FROM turns q WHERE q.namespace = ?1 AND q.session = ?2 AND q.role = 'user'"
-    " AND q.source <> 'recall' AND q.created_at BETWEEN ?3 - ?4 AND ?3"
-    " AND q.id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2 AND role = 'user')"
-    " AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.namespace = ?1 AND a.answers = q.key)"
-)
 
 
 class Taken(NamedTuple):
@@ -61,7 +48,7 @@ class Place(NamedTuple):
     heard: bool | None = None  # whether the user's last turn of this call was accepted; None: there was none
 
     @property
-    def connection(self) -> apsw.Connection:
+    def connection(self) -> Connection:
         """The writer's connection."""
         return self.transaction.connection
 
@@ -148,29 +135,19 @@ def _one(place: Place, taken: Taken) -> ObservedTurn:
 
 def _known(place: Place, id: str, key: bytes) -> bool:
     """Tell whether a turn was observed before; raise `Conflict` when its id belongs to something else."""
-    found: Any = place.connection.execute(
-        "SELECT content_hash, namespace FROM turns WHERE key = ?1 UNION ALL"
-        " SELECT content_hash, namespace FROM memories WHERE id = ?1",
-        (id,),
-    ).fetchone()
-    if found is not None and tuple(found) != (key, place.number):
+    found = intake.find_id(place.connection, id)
+    if found is not None and found != (key, place.number):
         raise Conflict(f"The id {id} belongs to another turn or memory.", {"id": id})
     return found is not None
 
 
 def _equal(place: Place, key: bytes) -> list[str]:
     """Return the id of what says the same in this namespace; a memory is bumped."""
-    found: Any = place.connection.execute(
-        "SELECT m.id FROM memories m WHERE m.content_hash = ? AND m.namespace = ? AND +m.tier <> 'documents'"
-        f" AND {ALIVE} LIMIT 1",
-        (key, place.number, *alive_at(place.now)),
-    ).get
-    if found is not None:
-        return _alive(place, [found])
-    found = place.connection.execute(
-        "SELECT key FROM turns WHERE namespace = ? AND content_hash = ? AND source <> 'recall'", (place.number, key)
-    ).get
-    return [] if found is None else [found]
+    memory = intake.find_equal_memory(place.connection, place.number, key, place.now)
+    if memory is not None:
+        return _alive(place, [memory])
+    turn = intake.find_equal_turn(place.connection, place.number, key)
+    return [] if turn is None else [turn]
 
 
 def _alive(place: Place, ids: list[str]) -> list[str]:
@@ -201,7 +178,7 @@ def _accepted(place: Place, taken: Taken, key: bytes) -> ObservedTurn:
         created_at=_at(place, turn),
         answers=_answers(place, turn),
         content_hash=key,
-        previous=str(connection.execute(_LAST, (place.number, place.session)).get or ""),
+        previous=intake.find_previous(connection, place.number, place.session, SHORT_CHARS),
         content=turn.content,
     )
     turns.insert(connection, made)
@@ -213,14 +190,14 @@ def _answers(place: Place, turn: NewTurn) -> str | None:
     if turn.role != "assistant" or place.heard is False:
         return None
     at = _at(place, turn)
-    values = (place.number, place.session, at, place.core.config.tiers.pair_within_s)
-    asked: Any = place.connection.execute(_ASKED, values).fetchone()
+    within_s = place.core.config.tiers.pair_within_s
+    asked = intake.find_question(place.connection, place.number, place.session, at, within_s)
     if asked is None:
         return None
     key, asked_at = asked
     if place.heard is None and turns.skipped_after(place.connection, place.number, place.session, "user", asked_at):
         return None  # it answers a turn that was not kept
-    return str(key)
+    return key
 
 
 def _at(place: Place, turn: NewTurn) -> float:

@@ -22,8 +22,6 @@ TYPE = "turn"
 UNIMPORTANT, RECALLED, TAKEN = "unimportant", "recall", "its id is taken"
 CONDENSE_CHARS = 240  # a shorter memory is its own summary
 
-_QUIET = "SELECT namespace FROM turns GROUP BY namespace HAVING max(created_at) < ? ORDER BY namespace"
-
 
 class Leaving(NamedTuple):
     """A turn that leaves L0: `dropped` says why it is not kept, None when it is."""
@@ -136,7 +134,8 @@ def _following(transaction: Transaction, leaving: Sequence[Turn]) -> dict[str, s
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to empty L0 of the namespaces that were quiet for long."""
     quiet_h = core.config.tiers.quiet_h
-    quiet = {int(number) for (number,) in _select(core, _QUIET, (now - quiet_h * 3600,))}
+    with core.store.reading() as connection:
+        quiet = turns.quiet_since(connection, now - quiet_h * 3600)
     yield from steps(core, quiet, f"quiet for {quiet_h:g} h")
 
 
@@ -158,12 +157,6 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     counts = leave(core, transaction, leaving, operation)
     counts["skipped"] += len(planned) - len(leaving)
     return +counts
-
-
-def _select(core: Core, sql: str, values: tuple[float, ...]) -> list[tuple[int]]:
-    with core.store.reading() as connection:
-        found: list[tuple[int]] = connection.execute(sql, values).fetchall()  # type: ignore[assignment]
-    return found
 
 
 PROMOTE = Work(plan, apply)

@@ -1,7 +1,5 @@
 """What the tiers hold and how turns flowed, for people: counts on disk, bytes in RAM, the account by namespace."""
 
-from typing import Any
-
 from memoryd.client.protocol import (
     ActiveTurns,
     NamespaceTiers,
@@ -17,7 +15,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import thoughts, turns
+from memoryd.daemon.store import graph_reading, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Standing
 from memoryd.daemon.store.namespaces import check
@@ -87,7 +85,7 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
         account = turns.flows(connection, condition)
         waiting = turns.waiting(connection, condition)
         heard = thoughts.waiting(connection, condition)
-        nodes: Any = connection.execute(f"SELECT count(*) FROM nodes m WHERE {condition}").get
+        nodes = graph_reading.count_nodes(connection, condition)
     active = core.active.of(reached)
     hot = {
         name: fill

@@ -2,21 +2,15 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.work import Check, Step, Work
-from memoryd.daemon.store import copies, upkeep
+from memoryd.daemon.store import copies, rows, upkeep
 from memoryd.daemon.store.writer import Transaction
 
 _SEGMENTS = 4  # FTS5 merges segments of one size from four on
 _LOG_BYTES = 1024 * 1024  # a smaller log is not worth the write
 _REST_S = 0.002
-
-_WITHOUT_VECTOR = (
-    "SELECT m.row, m.id FROM memories m"
-    " WHERE NOT EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)"
-)
 
 
 # embed ---------------------------------------------------------------------------------------------------------------
@@ -28,7 +22,7 @@ def plan_embed(core: Core, now: float) -> Iterator[Step]:
     if generation is None:
         return  # the embedder tries by itself to get its model
     with core.store.reading() as connection:
-        found: Any = connection.execute(_WITHOUT_VECTOR, (generation.model,)).fetchall()
+        found = rows.without_vector(connection, generation.model)
     for row, id in found:
         if row not in generation.pending:
             yield Step("embed", id, f"it has no vector of {generation.name}", row)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import apsw
 import numpy as np
 
 from memoryd.client.protocol import Why, WhyNot
@@ -11,6 +10,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import fulltext, namespaces, rows, succession, vectors
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_at, compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
@@ -39,15 +39,14 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
     return why
 
 
-def _filtered_by(sources: Sources, connection: apsw.Connection, call: WhyNot, row: Row) -> str:
+def _filtered_by(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
     """Return which filter leaves the memory out, empty if none does."""
     now = sources.clock()
     if by := succession.successors(connection, [row], now):
         return f"it is superseded by {by[row.row]}"
 
     def holds(condition: str, values: tuple[Any, ...] = ()) -> bool:
-        sql = f"SELECT 1 FROM memories m WHERE m.row = ? AND {condition}"
-        return connection.execute(sql, (row.row, *values)).fetchone() is not None
+        return rows.holds(connection, row.row, condition, values)
 
     if not holds(ALIVE, alive_at(now)):
         return "it is expired"
@@ -62,7 +61,7 @@ def _given_filters(call: WhyNot) -> list[str]:
     return [f"{name} = {value}" for name in names if (value := getattr(call, name)) not in (None, [], {})]
 
 
-def _not_a_candidate(sources: Sources, connection: apsw.Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
+def _not_a_candidate(sources: Sources, connection: Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
     words = _missed_by_words(sources, retrieval, row, why)
     generation = retrieval.generation
     if generation is None or not isinstance(retrieval.vector, np.ndarray):
@@ -87,7 +86,7 @@ def _missed_by_words(sources: Sources, retrieval: Retrieval, row: Row, why: Why)
 
 
 def _place_by_meaning(
-    connection: apsw.Connection, generation: Generation, retrieval: Retrieval, row: Row, vector: Vector
+    connection: Connection, generation: Generation, retrieval: Retrieval, row: Row, vector: Vector
 ) -> tuple[float | None, int | None]:
     numbers, matrix = vectors.of_rows(connection, generation.model, [row.row])
     if not numbers:

@@ -136,6 +136,12 @@ def topics_in(connection: apsw.Connection, namespace: int) -> dict[int, str]:
     return dict(found)
 
 
+def count_nodes(connection: apsw.Connection, visible: str) -> int:
+    """Return how many nodes are within reach."""
+    count: Any = connection.execute(f"SELECT count(*) FROM nodes m WHERE {visible}").get
+    return int(count)
+
+
 def count_clusters(connection: apsw.Connection, unsettled: bool = False, without_topic: bool = False) -> dict[int, int]:
     """Return how many clusters of each namespace were not compared yet, or are newer than the topics."""
     where = "kind = 'cluster'" + " AND settled = 0" * unsettled + " AND topic IS NULL" * without_topic

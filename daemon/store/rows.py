@@ -154,6 +154,53 @@ def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> 
     connection.execute(f"UPDATE memories SET {assignments} WHERE row = ?", (*fields.values(), number))
 
 
+def rate_promoted(connection: apsw.Connection, id: str, importance: float) -> None:
+    """Set the importance of a memory that was a turn."""
+    connection.execute("UPDATE memories SET importance = ? WHERE id = ? AND turns = 1", (importance, id))
+
+
+def put_summaries(connection: apsw.Connection, made: Iterable[tuple[Row, str]]) -> None:
+    """Give memories their summary, unless their text changed or they have one."""
+    connection.executemany(
+        "UPDATE memories SET summary = ? WHERE row = ? AND text_hash = ? AND summary = ''",
+        [(summary, row.row, row.text_hash) for row, summary in made],
+    )
+
+
+def texts_to_embed(connection: apsw.Connection, numbers: Sequence[int]) -> list[tuple[int, bytes, str]]:
+    """Return row, hash and the text that is embedded of memories."""
+    listed = ", ".join(map(str, numbers))
+    found: Any = connection.execute(f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({listed})")
+    return list(found)
+
+
+def without_vector(connection: apsw.Connection, model: int) -> list[tuple[int, str]]:
+    """Return row and id of the memories whose text has no vector of a model."""
+    found: Any = connection.execute(
+        "SELECT m.row, m.id FROM memories m"
+        " WHERE NOT EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)",
+        (model,),
+    )
+    return list(found)
+
+
+def answers_in_recent(connection: apsw.Connection, within: str, now: float) -> list[tuple[str, int, str | None]]:
+    """Return id, place and the question that it answers of what may leave L1. What cannot be paired has no place."""
+    found: Any = connection.execute(
+        "SELECT m.id, iif(m.turns = 1 AND m.superseded_by IS NULL, m.namespace, -m.row),"
+        " json_extract(m.metadata, '$.answers') FROM memories m WHERE m.tier = 'L1' AND NOT m.pinned"
+        f" AND (m.expires_at IS NULL OR m.expires_at > ?) AND {within}",
+        (now,),
+    )
+    return list(found)
+
+
+def holds(connection: apsw.Connection, number: int, condition: str, values: Sequence[Any] = ()) -> bool:
+    """Tell whether a condition on the alias `m` holds for a memory."""
+    sql = f"SELECT 1 FROM memories m WHERE m.row = ? AND {condition}"
+    return connection.execute(sql, (number, *values)).fetchone() is not None
+
+
 def accessed(connection: apsw.Connection, accesses: Iterable[tuple[int, int, float]]) -> None:
     """Count accesses, given as (row, how many, the last one's time)."""
     connection.executemany(

@@ -85,6 +85,12 @@ def everything(connection: apsw.Connection) -> list[Turn]:
     return _turns(connection.execute(f"{_SELECT} ORDER BY id"))
 
 
+def quiet_since(connection: apsw.Connection, at: float) -> list[int]:
+    """Return the namespaces whose last turn in L0 is older than that."""
+    sql = "SELECT namespace FROM turns GROUP BY namespace HAVING max(created_at) < ? ORDER BY namespace"
+    return [int(number) for (number,) in connection.execute(sql, (at,))]
+
+
 def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Turn]:
     """Return the turns that exist among these keys."""
     sql = f"{_SELECT} WHERE key IN (SELECT value FROM json_each(?))"
@@ -261,3 +267,9 @@ def answered(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> No
     """Take jobs of turns out of the queue."""
     pairs = ((key, job) for key in keys for job in jobs)
     connection.executemany("DELETE FROM cognition WHERE id = ? AND job = ?", pairs)
+
+
+def count_asked(connection: apsw.Connection) -> dict[str, int]:
+    """Return how many turns and memories wait for which job."""
+    found: Any = connection.execute("SELECT job, count(*) FROM cognition GROUP BY job")
+    return dict(found)

@@ -1,0 +1,61 @@
+"""What a turn that comes in is compared with: ids, equal texts, the turn before it, the question that it answers."""
+
+from typing import Any
+
+import apsw
+
+from memoryd.daemon.store.filters import ALIVE, alive_at
+
+# The last turn of a session, if it is short.
+_LAST = (
+    "SELECT content FROM turns WHERE namespace = ?1 AND session = ?2 AND source <> 'recall'"
+    " AND length(content) <= ?3 AND id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2)"
+)
+# The question that a turn answers: the user's last one, if it is recent and has no answer yet.
+_ASKED = (
+    "SELECT q.key, q.created_at FROM turns q WHERE q.namespace = ?1 AND q.session = ?2 AND q.role = 'user'"
+    " AND q.source <> 'recall' AND q.created_at BETWEEN ?3 - ?4 AND ?3"
+    " AND q.id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2 AND role = 'user')"
+    " AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.namespace = ?1 AND a.answers = q.key)"
+)
+
+
+def find_id(connection: apsw.Connection, id: str) -> tuple[bytes, int] | None:
+    """Return the content hash and the namespace of the turn or memory with an id, None when it is free."""
+    found: Any = connection.execute(
+        "SELECT content_hash, namespace FROM turns WHERE key = ?1 UNION ALL"
+        " SELECT content_hash, namespace FROM memories WHERE id = ?1",
+        (id,),
+    ).fetchone()
+    return None if found is None else tuple(found)
+
+
+def find_equal_memory(connection: apsw.Connection, namespace: int, key: bytes, now: float) -> str | None:
+    """Return the id of a living memory of a namespace with the same text."""
+    found: Any = connection.execute(
+        "SELECT m.id FROM memories m WHERE m.content_hash = ? AND m.namespace = ? AND +m.tier <> 'documents'"
+        f" AND {ALIVE} LIMIT 1",
+        (key, namespace, *alive_at(now)),
+    ).get
+    return None if found is None else str(found)
+
+
+def find_equal_turn(connection: apsw.Connection, namespace: int, key: bytes) -> str | None:
+    """Return the id of a turn in L0 of a namespace with the same text."""
+    found: Any = connection.execute(
+        "SELECT key FROM turns WHERE namespace = ? AND content_hash = ? AND source <> 'recall'", (namespace, key)
+    ).get
+    return None if found is None else str(found)
+
+
+def find_previous(connection: apsw.Connection, namespace: int, session: str, most_chars: int) -> str:
+    """Return the text of a session's last turn if it is short, else an empty one."""
+    return str(connection.execute(_LAST, (namespace, session, most_chars)).get or "")
+
+
+def find_question(
+    connection: apsw.Connection, namespace: int, session: str, at: float, within_s: float
+) -> tuple[str, float] | None:
+    """Return id and time of the question that a turn said at `at` answers, None when there is none."""
+    found: Any = connection.execute(_ASKED, (namespace, session, at, within_s)).fetchone()
+    return None if found is None else (str(found[0]), float(found[1]))
