@@ -317,7 +317,7 @@ def index_workspace(workspace: str | None = None, *, force: bool = False) -> Ind
 def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool = False, **fields: Any) -> GetContext:
     """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
     nothing is relevant. A `session` is given nothing twice, unless it is `fresh`. `fields` are filters, `opening`,
-    `compact` and `deadline_ms`."""
+    `compact`, `touch` and `deadline_ms`."""
     return _built(GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **_query_fields(fields))
 
 

@@ -16,6 +16,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--session", default="", metavar="ID", help="conversation that is given nothing twice")
     parser.add_argument("--fresh", action="store_true", help="the session has lost what it was given, as by compaction")
     parser.add_argument("--compact", action="store_true", help="without the frame and the sources")
+    parser.add_argument("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
     add_reach(parser)
     add_filters(parser)
 
@@ -27,6 +28,7 @@ def _context(args: Namespace) -> None:
         session=args.session,
         fresh=args.fresh,
         compact=args.compact,
+        touch=args.touch,
         **filters_of(args),
     )
     made = send(args, call)

@@ -49,6 +49,7 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     given, as after a compaction. What was said in the session itself is left out of its contexts. `opening` is for the
     start of a session, when nobody has said yet what is to be done: the latest summary of a session and what is most
     important of late go with what is relevant. `compact` leaves out the frame and the sources.
+    Without `touch` it counts no access of what is in it.
     """
 
     task: str
@@ -65,6 +66,8 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """without the frame and the sources"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
     """the search stops then with what it has"""
+    touch: bool = True
+    """count an access of each memory in it"""
 
 
 class TokenCounts(Struct, kw_only=True):

@@ -47,7 +47,8 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         relevant += _opening(core, call, {row.id for row in always} | {note.id for note in relevant}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
     made = fitted(new[0], new[1], call.max_tokens, _layout(core, found.retrieval, relevant, call.compact), writer.by)
-    core.effects.note(_mark(call, found.retrieval, made))
+    if call.touch:
+        core.effects.note(_mark(call, found.retrieval, made))
     shown = {note.id for note in made.notes}
     result = ContextText(
         text=made.text,

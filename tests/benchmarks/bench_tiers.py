@@ -10,7 +10,7 @@ python tests/benchmarks/bench_tiers.py --data QUESTIONS.jsonl.gz [--questions N]
 
 import argparse
 import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from harness import markdown, progress, running
 
 from memoryd.client import Client
-from memoryd.client.memctl.bench.dataset import Question, by_turn, questions, seconds_of
-from memoryd.client.memctl.bench.metrics import hit_at, ndcg_at, recall_at
+from memoryd.client.memctl.bench.questions import Question, by_turn, questions, seconds_of
+from memoryd.client.memctl.bench.scoring import hit_at, ndcg_at, ranks, recall_at
 from memoryd.client.protocol import Hit, NewTurn
 from memoryd.daemon.store.vectors import text_hash
 
@@ -79,7 +79,7 @@ def _settle(client: Client) -> None:
 
 def _store(daemon: Any, question: Question) -> None:
     with daemon.client(f"one/{question.id}") as client:
-        client.add_many((item.memory for item in by_turn(question).items), dedup=False)
+        client.add_many((item.what for item in by_turn(question).items), dedup=False)
     with daemon.client(f"tiers/{question.id}") as client:
         for place, session in enumerate(question.sessions):
             at = seconds_of(session.date)
@@ -101,8 +101,8 @@ def _id(question: Question, place: int, number: int) -> str:
 def _ask(daemon: Any, question: Question, case: Case) -> dict[str, float]:
     opened = _exchanges(question)
     by_id = {_id(question, *turn): exchange for turn, exchange in opened.items()}
-    gold = frozenset(
-        opened[place, number]
+    gold = dict.fromkeys(
+        frozenset([opened[place, number]])
         for place, session in enumerate(question.sessions)
         for number, turn in enumerate(session.turns)
         if turn.has_answer
@@ -110,12 +110,8 @@ def _ask(daemon: Any, question: Question, case: Case) -> dict[str, float]:
     with daemon.client(f"{case.below}/{question.id}") as client:
         hits = client.search(question.question, limit=LIMIT, reach="exact", **case.options)
     keys = {session.id: place for place, session in enumerate(question.sessions)}
-    ranked: list[Hashable] = list(dict.fromkeys(exchange for hit in hits for exchange in _of(hit, by_id, opened, keys)))
-    return {
-        "recall@10": recall_at(LIMIT, ranked, gold),
-        "hit@5": hit_at(5, ranked, gold),
-        "nDCG@10": ndcg_at(LIMIT, ranked, gold),
-    }
+    found = ranks([frozenset(_of(hit, by_id, opened, keys)) for hit in hits], list(gold))
+    return {"recall@10": recall_at(LIMIT, found), "hit@5": hit_at(5, found), "nDCG@10": ndcg_at(LIMIT, found)}
 
 
 def _exchanges(question: Question) -> dict[tuple[int, int], Exchange]:

@@ -1,18 +1,34 @@
 """The figures of `bench eval`, against numbers worked out by hand, and the data as memories."""
 
 import gzip
-from math import log2
+from math import inf, log2
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.bench.dataset import Question, by_session, by_turn, questions
-from memoryd.client.memctl.bench.evaluation import Score, summary
-from memoryd.client.memctl.bench.metrics import hit_at, ndcg_at, percentile, recall_at, reciprocal_rank
+from memoryd.client.memctl.bench import conversations, kinds, team
+from memoryd.client.memctl.bench.material import Choice
+from memoryd.client.memctl.bench.pairs import Judged, Pair, figures
+from memoryd.client.memctl.bench.questions import Question, by_session, by_turn, questions
+from memoryd.client.memctl.bench.scoring import (
+    ContextScore,
+    Score,
+    hit_at,
+    ndcg_at,
+    percentile,
+    ranking,
+    ranks,
+    recall_at,
+    reciprocal_rank,
+    share_held,
+    summary,
+    unanswerable,
+)
+from memoryd.client.protocol import NewMemory, NewTurn
 
-GOLD = frozenset({"a", "b"})
+A, B = frozenset({"a"}), frozenset({"b"})
 
 LINE = {
     "id": "q1",
@@ -40,27 +56,49 @@ def question() -> Question:
     return msgspec.convert(LINE, Question)
 
 
+def test_the_rank_of_gold_is_that_of_the_first_hit_that_gives_it() -> None:
+    assert ranks([{"x"}, {"b"}, {"a", "b"}], [A, B]) == [3, 2]
+    assert ranks([{"x"}], [A]) == [inf]
+    assert ranks([{"x"}, {"other"}], [frozenset({"a", "other"})]) == [2], "an alternative answers as well"
+
+
 def test_recall_counts_the_share_of_right_answers_found() -> None:
-    assert recall_at(1, ["a", "x", "b"], GOLD) == 0.5
-    assert recall_at(3, ["a", "x", "b"], GOLD) == 1.0
-    assert recall_at(3, [], GOLD) == 0.0
+    assert recall_at(1, [1, 3]) == 0.5
+    assert recall_at(3, [1, 3]) == 1.0
+    assert recall_at(3, [inf, inf]) == 0.0
 
 
 def test_a_hit_is_any_right_answer() -> None:
-    assert hit_at(2, ["x", "b"], GOLD) == 1.0
-    assert hit_at(1, ["x", "b"], GOLD) == 0.0
+    assert hit_at(2, [inf, 2]) == 1.0
+    assert hit_at(1, [inf, 2]) == 0.0
 
 
 def test_the_gain_is_discounted_by_rank_and_set_against_a_perfect_ranking() -> None:
-    assert ndcg_at(10, ["a", "b"], GOLD) == pytest.approx(1.0)
-    assert ndcg_at(10, ["x", "a", "b"], GOLD) == pytest.approx((1 / log2(3) + 1 / 2) / (1 + 1 / log2(3)))
-    assert ndcg_at(1, ["a"], GOLD) == 1.0
-    assert ndcg_at(10, [], GOLD) == 0.0
+    assert ndcg_at(10, [1, 2]) == pytest.approx(1.0)
+    assert ndcg_at(10, [3, 2]) == pytest.approx((1 / log2(3) + 1 / 2) / (1 + 1 / log2(3)))
+    assert ndcg_at(1, [1, inf]) == 1.0
+    assert ndcg_at(10, [inf, inf]) == 0.0
+
+
+def test_a_hit_that_gives_two_right_answers_is_no_better_than_perfect() -> None:
+    assert ndcg_at(10, [1, 1]) == pytest.approx(1.0)
+    assert ndcg_at(10, [3, 3]) == pytest.approx(1 / (1 + 1 / log2(3)))
 
 
 def test_the_reciprocal_rank_is_of_the_first_right_answer() -> None:
-    assert reciprocal_rank(["x", "b", "a"], GOLD) == 0.5
-    assert reciprocal_rank(["x"], GOLD) == 0.0
+    assert reciprocal_rank([3, 2]) == 0.5
+    assert reciprocal_rank([inf]) == 0.0
+
+
+def test_a_ranking_has_all_figures_and_only_zeros_where_nothing_is_right() -> None:
+    found = ranking([{"a"}, {"x"}, {"b"}], [A, B])
+    assert (found["recall_1"], found["recall_5"], found["hit_5"], found["all_5"], found["mrr"]) == (0.5, 1, 1, 1, 1)
+    assert set(ranking([{"x"}], []).values()) == {0.0}
+
+
+def test_what_is_held_is_the_share_of_right_answers_among_keys() -> None:
+    assert share_held({"a", "x"}, [A, B]) == 0.5
+    assert share_held({"a"}, []) == 0.0
 
 
 def test_percentiles_are_values_that_were_measured() -> None:
@@ -71,18 +109,21 @@ def test_percentiles_are_values_that_were_measured() -> None:
 
 def test_a_session_is_what_the_user_said_and_its_date_stays_out_of_the_text(question: Question) -> None:
     material = by_session(question)
-    assert [item.key for item in material.items] == ["s2"]
-    memory = material.items[0].memory
+    assert [item.key for item in material.items] == [("q1", "s2")]
+    memory = material.items[0].what
+    assert isinstance(memory, NewMemory)
     assert memory.content == "In Rome\nThanks"
     assert memory.created_at == 1684638000.0
-    assert material.gold == {"s2"}
+    assert material.questions[0].gold == (frozenset([("q1", "s2")]),)
 
 
 def test_a_turn_keeps_its_speaker_and_knows_where_it_stood(question: Question) -> None:
     material = by_turn(question)
-    assert [item.memory.content for item in material.items] == ["assistant: Hello", "user: In Rome", "user: Thanks"]
-    assert material.items[1].memory.metadata == {"session": "s2", "turn": 0, "role": "user"}
-    assert material.gold == {material.items[1].key}
+    assert [item.what.content for item in material.items] == ["assistant: Hello", "user: In Rome", "user: Thanks"]
+    memory = material.items[1].what
+    assert isinstance(memory, NewMemory)
+    assert memory.metadata == {"session": "s2", "turn": 0, "role": "user"}
+    assert material.questions[0].gold == (frozenset([material.items[1].key]),)
 
 
 @pytest.mark.parametrize("name", ["q.jsonl", "q.jsonl.gz"])
@@ -110,10 +151,192 @@ def test_a_date_that_is_none_is_named(question: Question) -> None:
         by_turn(question)
 
 
+# Conversations and a team's set --------------------------------------------------------------------------------------
+
+CONVERSATION = {
+    "id": "c1",
+    "speakers": ["Ada", "Ben"],
+    "sessions": [
+        {
+            "id": "c1/S1",
+            "date": "1:56 pm on 8 May, 2023",
+            "turns": [
+                {"id": "c1/D1:1", "speaker": "Ada", "text": "Hello", "image": "a dog"},
+                {"id": "c1/D1:2", "speaker": "Ben", "text": "A mast"},
+                {"id": "c1/D1:3", "speaker": "Ada", "text": "Good"},
+            ],
+        }
+    ],
+    "questions": [
+        {"id": "c1/q1", "category": "single-hop", "question": "What?", "answer": 7, "gold_turns": ["c1/D1:2"]},
+        {"id": "c1/q2", "category": "adversarial", "question": "Who?", "answer": "x", "gold_turns": ["c1/D1:1"]},
+        {"id": "c1/q3", "category": "open-domain", "question": "Why?", "answer": "y", "gold_turns": []},
+    ],
+}
+AT = 1683554160.0  # 8 May 2023, 13:56
+
+
+@pytest.fixture
+def conversation(tmp_path: Path) -> Path:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(msgspec.json.encode(CONVERSATION))
+    return path
+
+
+def test_a_conversation_is_added_raw_or_with_what_is_around_it(conversation: Path) -> None:
+    (raw,) = conversations.materials(conversation, "add", Choice())
+    assert [item.what for item in raw.items][:2] == [NewMemory(content="Ada: Hello"), NewMemory(content="Ben: A mast")]
+    (full,) = conversations.materials(conversation, "neighbours", Choice())
+    assert full.items[1].what == NewMemory(
+        content="Ben: A mast",
+        type="conversation",
+        metadata={"session": "c1/S1", "speaker": "Ben"},
+        created_at=AT + 30,
+        neighbours=["Ada: Hello", "Ada: Good"],
+    )
+
+
+def test_the_first_speaker_of_an_observed_conversation_is_the_user(conversation: Path) -> None:
+    (material,) = conversations.materials(conversation, "observe", Choice())
+    assert [item.what for item in material.items][:2] == [
+        NewTurn(role="user", content="Ada: Hello", created_at=AT),
+        NewTurn(role="assistant", content="Ben: A mast", created_at=AT + 30),
+    ]
+    assert {item.session for item in material.items} == {"c1/S1"}
+
+
+def test_nothing_answers_an_adversarial_question_and_others_need_gold(conversation: Path) -> None:
+    (material,) = conversations.materials(conversation, "add", Choice())
+    assert [(asked.id, asked.gold) for asked in material.questions] == [
+        ("c1/q1", (frozenset({"c1/D1:2"}),)),
+        ("c1/q2", ()),
+    ]
+
+
+def test_a_limit_counts_questions_of_all_conversations(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(msgspec.json.encode(CONVERSATION) + b"\n" + msgspec.json.encode({**CONVERSATION, "id": "c2"}))
+    asked = [[one.id for one in made.questions] for made in conversations.materials(path, "add", Choice(3))]
+    assert asked == [["c1/q1", "c1/q2"], ["c1/q1"]]
+    assert len(list(conversations.materials(path, "add", Choice(2)))) == 1
+
+
+def write_team(folder: Path) -> None:
+    """Write a team's set of two memories and a session, with one half of four questions and one of one."""
+    at = "2026-05-0{}T10:00:00Z"
+    files = {
+        "memories": [
+            {
+                "id": "m1",
+                "type": "decision",
+                "created_at": at.format(1),
+                "language": "en",
+                "content": "Billing is Priya",
+            },
+            {"id": "m2", "type": "fact", "created_at": at.format(4), "language": "de", "content": "Lager in Porto"},
+        ],
+        "turns": [
+            {
+                "id": "t1",
+                "session": "s",
+                "role": "user",
+                "speaker": "Tom",
+                "created_at": at.format(2),
+                "content": "I sail",
+            },
+            {"id": "t2", "session": "s", "role": "assistant", "created_at": at.format(3), "content": "Noted"},
+        ],
+        "questions-seen": [
+            {"id": "q1", "category": "name", "gold": ["m1"], "alternatives": ["t2"], "context": ["t1"]},
+            {"id": "q2", "category": "multi-hop", "gold": ["m1", "t1"]},
+            {"id": "q3", "category": "unanswerable", "gold": []},
+        ],
+        "questions-unseen": [{"id": "q9", "category": "name", "gold": ["m2"]}],
+    }
+    for name, rows in files.items():
+        asked = {"question": "Who?", "asked_at": "2026-05-29T07:01:00Z", "language": "en"}
+        rows = [{**asked, **row} for row in rows] if name.startswith("questions") else rows
+        (folder / f"{name}.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, rows)))
+
+
+def test_a_teams_set_is_stored_in_the_order_of_time_with_who_spoke(tmp_path: Path) -> None:
+    write_team(tmp_path)
+    (material,) = team.materials(tmp_path, "team", Choice())
+    assert [(item.key, item.session, item.what.content) for item in material.items] == [
+        ("m1", "", "Billing is Priya"),
+        ("t1", "s", "Tom: I sail"),
+        ("t2", "s", "Noted"),
+        ("m2", "", "Lager in Porto"),
+    ]
+    memory, turn = material.items[0].what, material.items[1].what
+    assert memory == NewMemory(content="Billing is Priya", type="decision", created_at=1777629600.0)
+    assert turn == NewTurn(role="user", content="Tom: I sail", created_at=1777716000.0)
+
+
+def test_an_alternative_answers_as_well_and_two_gold_items_are_both_needed(tmp_path: Path) -> None:
+    write_team(tmp_path)
+    (material,) = team.materials(tmp_path, "team", Choice())
+    assert [asked.gold for asked in material.questions] == [
+        (frozenset({"m1", "t2"}),),
+        (frozenset({"m1"}), frozenset({"t1"})),
+        (),
+    ]
+    assert [asked.id for asked in next(team.materials(tmp_path, "team", Choice(1, "unseen"))).questions] == ["q9"]
+
+
+def test_data_is_known_by_what_is_in_it(tmp_path: Path, conversation: Path) -> None:
+    assert kinds.kind_of(tmp_path) == "team"
+    assert kinds.kind_of(conversation) == "conversations"
+    for name, text in (("q", msgspec.json.encode(LINE)), ("bad", b"nonsense"), ("empty", b"")):
+        (tmp_path / name).write_bytes(text)
+        assert kinds.kind_of(tmp_path / name) == "questions"
+
+
+def test_every_way_is_described_and_of_one_kind() -> None:
+    ways = [way for kind in kinds.KINDS.values() for way in kind.ways]
+    assert sorted(ways) == sorted(kinds.WAYS)
+
+
+# Means ---------------------------------------------------------------------------------------------------------------
+
+
 def test_a_summary_holds_the_means() -> None:
-    one = Score("a", "t", "turn", 10, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0)
-    two = Score("b", "t", "turn", 20, 0.0, 0.5, 1.0, 1.0, 0.5, 0.25, 4.0)
+    one = Score("a", "t", "turn", 10, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, kept=1.0)
+    two = Score("b", "t", "turn", 20, 0.0, 0.5, 1.0, 1.0, 0.5, 0.25, 4.0, kept=0.5)
     total = summary([one, two])
+    assert total.kept == 0.75
     assert (total.questions, total.memories) == (2, 30)
     assert (total.recall_1, total.recall_5, total.ndcg_10, total.mrr) == (0.5, 0.75, 0.75, 0.625)
     assert (total.p50_ms, total.p95_ms) == (4.0, 4.0)
+
+
+def test_memories_of_one_place_count_once() -> None:
+    scores = [Score(id, "t", "add", 10, *[0.0] * 7, store="s") for id in "ab"]
+    assert summary(scores).memories == 10
+
+
+def test_contexts_are_summed_up_by_their_size() -> None:
+    sizes = [[ContextScore(400, 1.0, 0.5, 300, 2.0)], [ContextScore(400, 0.0, 0.0, 50, 3.0)]]
+    scores = [Score("a", "t", "add", 1, *[0.0] * 7, empty=True, contexts=made) for made in sizes]
+    made = summary(scores).contexts["400"]
+    assert (made.hit, made.recall, made.tokens, made.median_tokens, made.small) == (0.5, 0.25, 175.0, 50, 0.5)
+    assert unanswerable(scores).empty == 1.0
+
+
+def test_links_are_set_against_the_labels_of_pairs() -> None:
+    def judged(label: str, linked: bool, merged: bool = False) -> Judged:
+        return Judged(Pair("p", "older", "newer", label), linked, merged)  # type: ignore[arg-type]
+
+    given = [
+        judged("contradicts", True),
+        judged("contradicts", False),
+        judged("contradicts", False),
+        judged("compatible", True),
+        judged("compatible", False, merged=True),
+    ]
+    made = figures(given)
+    assert (made.pairs, made.contradicts, made.linked, made.merged) == (5, 3, 2, 1)
+    assert (made.precision, made.recall) == (1 / 2, 1 / 3)
+    assert [one.wrong for one in given] == [False, True, True, True, False]
+    none = figures([judged("compatible", False)])
+    assert (none.precision, none.recall) == (None, None)

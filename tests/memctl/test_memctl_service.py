@@ -13,8 +13,10 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client.errors import Unavailable
-from memoryd.client.memctl.bench.dataset import Question, Session, Turn, by_turn
-from memoryd.client.memctl.bench.evaluation import evaluate, summary
+from memoryd.client.memctl.bench.evaluation import Run, evaluate
+from memoryd.client.memctl.bench.questions import WAYS, Question, Session, Turn
+from memoryd.client.memctl.bench.scoring import summary
+from memoryd.client.memctl.bench.storing import Place
 from memoryd.client.memctl.private import private_daemon
 
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
@@ -151,7 +153,9 @@ def test_an_evaluation_scores_each_way_and_cleans_up(daemon: object, folder: Pat
     def connect(space: str) -> Client:
         return Client(space, socket=folder / "s", autostart=False)
 
-    scores = evaluate(connect, [question(1), question(2)], ["session", "turn"], "run", keep=False)
+    place = Place(connect)
+    materials = [make(question(number)) for make in WAYS.values() for number in (1, 2)]
+    scores = evaluate(place, materials, Run("bench-eval/run"))
     assert [(score.way, score.memories, score.hit_5) for score in scores] == [
         ("session", 2, 1.0),
         ("session", 2, 1.0),
@@ -161,9 +165,10 @@ def test_an_evaluation_scores_each_way_and_cleans_up(daemon: object, folder: Pat
     assert summary(scores).recall_10 == 1.0
     with connect("") as client:
         assert client.list().total == 0
-        evaluate(connect, [question(1)], ["turn"], "run", keep=True)
+        turns = WAYS["turn"](question(1))
+        evaluate(place, [turns], Run("bench-eval/run", keep=True))
         kept = client.list()
-    assert kept.total == len(by_turn(question(1)).items)
+    assert kept.total == len(turns.items)
     assert {memory.namespace for memory in kept} == {"bench-eval/run/q1/turn"}
 
 

@@ -1,101 +1,155 @@
-"""bench eval: the retrieval quality of this memoryd on a data set of questions with known answers."""
+"""bench eval, bench pairs: the quality of this memoryd on data whose right answers are known.
+
+`kinds` has a row for each kind of data; its module yields material (`material`), `evaluation` stores it (`storing`)
+and asks, `scoring` says how good the answers are, `report` shows it. `pairs` is about statements that contradict each
+other.
+"""
 
 import os
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from memoryd.client import paths
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
-from memoryd.client.memctl.bench.dataset import WAYS, Question, questions
-from memoryd.client.memctl.bench.evaluation import Connect, Score, Summary, evaluate, summary
+from memoryd.client.memctl.bench import pairs, report, team
+from memoryd.client.memctl.bench.evaluation import Run, evaluate
+from memoryd.client.memctl.bench.kinds import KINDS, WAYS, kind_of
+from memoryd.client.memctl.bench.material import Choice, Material
+from memoryd.client.memctl.bench.scoring import Score
+from memoryd.client.memctl.bench.storing import Place
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import OwnersClient, client_for, own_token
-from memoryd.client.memctl.output import paint, show
-from memoryd.client.memctl.private import private_daemon
+from memoryd.client.memctl.output import show
+from memoryd.client.memctl.private import PrivateDaemon, private_daemon
 from memoryd.client.memctl.service import WAIT_S, wait_until_ready
-from memoryd.client.memctl.table import ms, table
+from memoryd.client.sync import Client
 
 LONG_CALL_S = 600.0
-FIGURES = ("recall_1", "recall_5", "recall_10", "hit_5", "ndcg_10", "mrr")
+
+R = TypeVar("R")
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("path", type=Path, metavar="PATH", help="the questions: a .jsonl or .jsonl.gz file")
     parser.add_argument(
-        "--way", choices=(*WAYS, "both"), default="both", help="a memory per session or per turn (both)"
+        "path", type=Path, metavar="PATH", help="the data: a .jsonl or .jsonl.gz file, or the folder of a team's set"
     )
-    parser.add_argument("--limit-questions", type=int, metavar="N", help="only the first N questions")
+    parser.add_argument(
+        "--way",
+        choices=(*WAYS, "both"),
+        help="how it is stored (each way that the data allows): questions by session or turn or `both`; "
+        "conversations by add, neighbours or observe; a team's set by team",
+    )
+    parser.add_argument(
+        "--limit", "--limit-questions", dest="limit", type=int, metavar="N", help="only the first N questions"
+    )
+    parser.add_argument("--half", choices=team.HALVES, help="half of a team's questions (seen)")
+    parser.add_argument("--together", action="store_true", help="store everything in one namespace")
+    _place_arguments(parser)
+
+
+def _place_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--here", action="store_true", help="use the running daemon, not a temporary one")
     parser.add_argument("--keep", action="store_true", help="with --here: leave the memories there")
     parser.add_argument("--config", metavar="FILE", help="configuration of the temporary daemon")
 
 
 def _eval(args: Namespace) -> None:
+    keep, kind = _keeps(args), kind_of(args.path)
+    ways = _ways(args, kind)
+    if args.half and kind != "team":
+        raise Usage("--half goes with a team's set.")
+    choice = Choice(args.limit, args.half or team.HALVES[0])
+    materials = [one for way in ways for one in KINDS[kind].materials(args.path, way, choice)]
+    if not any(material.questions for material in materials):
+        raise Invalid(f"{args.path} holds no questions.")
+    started = time.monotonic()
+
+    def work(place: Place, below: str) -> list[Score]:
+        return evaluate(place, materials, Run(below, args.together, keep))
+
+    model, scores = _at_a_place(args, work, _began_at(materials))
+    made = report.report(args.path, model, ways, scores, time.monotonic() - started)
+    show(args, made, lambda: report.text(made))
+
+
+def _ways(args: Namespace, kind: str) -> Sequence[str]:
+    allowed = KINDS[kind].ways
+    asked = ("session", "turn") if args.way == "both" else (args.way,) if args.way else allowed
+    if not set(asked) <= set(allowed):
+        raise Usage(f"{args.path} holds {kind}, which --way {args.way} does not store; use {' or '.join(allowed)}.")
+    return asked
+
+
+def _began_at(materials: Sequence[Material]) -> float | None:
+    """Return when the first thing of material came about whose questions are asked at a time of their own."""
+    timed = [material for material in materials if any(one.at is not None for one in material.questions)]
+    return min((item.what.created_at or 0.0 for material in timed for item in material.items), default=None)
+
+
+def _pairs_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("path", type=Path, metavar="PATH", help="the pairs: a .jsonl or .jsonl.gz file")
+    parser.add_argument(
+        "--wrong", action="store_true", help="list the pairs that are linked or not against their label"
+    )
+    _place_arguments(parser)
+
+
+def _pairs(args: Namespace) -> None:
+    keep, given = _keeps(args), pairs.read_pairs(args.path)
+    model, judged = _at_a_place(args, lambda place, below: pairs.judge(place, given, below, keep))
+    made = pairs.report(args.path, model, judged, args.wrong)
+    show(args, made, lambda: pairs.text(made))
+
+
+def _keeps(args: Namespace) -> bool:
+    """Tell whether what is stored is left there: it is where the daemon itself is temporary."""
     if args.keep and not args.here:
         raise Usage("--keep goes with --here; the temporary daemon's data is always removed.")
-    asked = list(islice(questions(args.path), args.limit_questions))
-    if not asked:
-        raise Invalid(f"{args.path} holds no questions.")
-    ways = list(WAYS) if args.way == "both" else [args.way]
-    started = time.monotonic()
-    model, scores = _here(args, asked, ways) if args.here else _apart(args, asked, ways)
-    report = _report(args.path, model, ways, scores, time.monotonic() - started)
-    show(args, report, lambda: _text(report))
+    return args.keep or not args.here
 
 
-def _here(args: Namespace, asked: Sequence[Question], ways: Sequence[str]) -> tuple[str, list[Score]]:
+# The daemon ----------------------------------------------------------------------------------------------------------
+
+
+def _at_a_place(args: Namespace, work: Callable[[Place, str], R], began_at: float | None = None) -> tuple[str, R]:
+    """Do some work with the daemon of the arguments, below a namespace; return the model's name and the result."""
+    if args.here:
+        return _here(args, work)
+    with private_daemon(["--config", str(paths.config_path(args.config))], clock=began_at) as daemon:
+        place = Place(lambda space: daemon.client(space, LONG_CALL_S))
+        with daemon.client() as client:
+            for job in client.jobs().jobs:
+                client.pause_job(job.name)  # so that nothing depends on when one happens to run
+        if began_at is not None:
+            place = place._replace(set_time=lambda seconds: _set_clock(daemon, seconds))
+        return _model(place), work(place, "bench-eval")
+
+
+def _set_clock(daemon: PrivateDaemon, seconds: float) -> None:
+    os.utime(daemon.clock, (seconds, seconds))
+
+
+def _here(args: Namespace, work: Callable[[Place, str], R]) -> tuple[str, R]:
     with client_for(args) as client:
         socket = client.socket_path
         client.status()  # starts the daemon when none answers
     token = own_token()
-    return _run(
-        lambda space: OwnersClient(space, socket=socket, token=token, timeout_s=LONG_CALL_S), asked, ways, args.keep
-    )
 
+    def connect(space: str) -> Client:
+        return OwnersClient(space, socket=socket, token=token, timeout_s=LONG_CALL_S)
 
-def _apart(args: Namespace, asked: Sequence[Question], ways: Sequence[str]) -> tuple[str, list[Score]]:
-    with private_daemon(["--config", str(paths.config_path(args.config))]) as daemon:
-        return _run(lambda space: daemon.client(space, LONG_CALL_S), asked, ways, keep=True)
-
-
-def _run(connect: Connect, asked: Sequence[Question], ways: Sequence[str], keep: bool) -> tuple[str, list[Score]]:
-    with connect("") as client:
-        model = wait_until_ready(client, WAIT_S).model.name
+    place = Place(connect)
     run = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}"
-    return model, evaluate(connect, asked, ways, run, keep)
+    return _model(place), work(place, f"bench-eval/{run}")
 
 
-def _report(path: Path, model: str, ways: Sequence[str], scores: list[Score], took_s: float) -> dict[str, Any]:
-    """Return all figures: per way the total and each type of question, and each question on its own."""
-    parts = {}
-    for way in ways:
-        mine = [score for score in scores if score.way == way]
-        if not mine:
-            raise Invalid(f"{path} holds no question with an answer to find by {way}.")
-        kinds = sorted({score.type for score in mine})
-        by_type = {kind: summary(score for score in mine if score.type == kind) for kind in kinds}
-        parts[way] = {"total": summary(mine), "by_type": by_type}
-    return {"data": str(path), "model": model, "took_s": round(took_s, 1), "ways": parts, "questions": scores}
-
-
-def _text(report: dict[str, Any]) -> str:
-    lines = [f"{report['data']}, model {report['model']}, {report['took_s']:.0f} s in all; figures in %"]
-    for way, part in report["ways"].items():
-        rows = [*part["by_type"].items(), ("total", part["total"])]
-        headers = ["TYPE", "QUESTIONS", "R@1", "R@5", "R@10", "HIT@5", "NDCG@10", "MRR", "P50 MS", "P95 MS"]
-        body = table(headers, [_row(name, part) for name, part in rows], flexible=0, right=range(1, len(headers)))
-        lines.append(f"\n{paint(f'one memory per {way}', 'bold')}, {part['total'].memories:,} memories\n{body}")
-    return "\n".join(lines)
-
-
-def _row(name: str, part: Summary) -> list[str]:
-    figures = [f"{100 * getattr(part, figure):.1f}" for figure in FIGURES]
-    return [name, f"{part.questions}", *figures, ms(part.p50_ms), ms(part.p95_ms)]
+def _model(place: Place) -> str:
+    with place.connect("") as client:
+        return wait_until_ready(client, WAIT_S).model.name
 
 
 COMMANDS = {
@@ -103,6 +157,10 @@ COMMANDS = {
         _arguments,
         _eval,
         "  memctl bench eval questions.jsonl.gz\n"
-        "  memctl bench eval questions.jsonl --way turn --limit-questions 10 --json",
-    )
+        "  memctl bench eval questions.jsonl --way turn --limit 10 --json\n"
+        "  memctl bench eval conversations.jsonl.gz --way observe",
+    ),
+    "bench pairs": Command(
+        _pairs_arguments, _pairs, "  memctl bench pairs pairs.jsonl\n  memctl bench pairs pairs.jsonl --wrong --json"
+    ),
 }

@@ -1,140 +1,104 @@
-"""Ask every question of a data set and judge the answers. No printing here, except through a progress bar."""
+"""Store the material of an evaluation, ask every question and score the answers. No printing but a progress bar."""
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
-from statistics import fmean
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
-from memoryd.client.memctl.bench.dataset import WAYS, Question
-from memoryd.client.memctl.bench.metrics import hit_at, ndcg_at, percentile, recall_at, reciprocal_rank
+from memoryd.client.memctl.bench.material import Asked, Material
+from memoryd.client.memctl.bench.scoring import ContextScore, Score, ranking, share_held
+from memoryd.client.memctl.bench.storing import VECTORS_S, Place, Store, clear, fill
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import wait_until_ready
-from memoryd.client.protocol import Delete
 from memoryd.client.sync import Client
 
 LIMIT = 10
-DELETE_CHUNK = 500
-WAIT_S = 3600.0
-
-Connect = Callable[[str], Client]
+BUDGETS = (400, 800, 2000)  # tokens of a context
 
 
-class Score(msgspec.Struct):
-    """How one question was answered."""
+class Run(NamedTuple):
+    """Where an evaluation stores: below namespace `below`, all material of a way `together` or each by itself."""
 
-    question: str
-    type: str
-    way: str
-    memories: int
-    recall_1: float
-    recall_5: float
-    recall_10: float
-    hit_5: float
-    ndcg_10: float
-    mrr: float
-    latency_ms: float
+    below: str
+    together: bool = False
+    keep: bool = False
+
+    def namespace(self, material: Material) -> str:
+        """Return where some material is stored."""
+        return "/".join([self.below, *([] if self.together else [material.name]), material.way])
 
 
-class Summary(msgspec.Struct):
-    """The means over some questions, and percentiles of the search call as the client sees it."""
+def evaluate(place: Place, materials: Sequence[Material], run: Run) -> list[Score]:
+    """Store everything, then ask every question; what was stored is deleted unless it is to be kept.
 
-    questions: int
-    memories: int
-    recall_1: float
-    recall_5: float
-    recall_10: float
-    hit_5: float
-    ndcg_10: float
-    mrr: float
-    p50_ms: float
-    p95_ms: float
-
-
-class _Stored(NamedTuple):
-    """What is stored for one question: where, the key of each id, the keys of the right answers."""
-
-    question: Question
-    way: str
-    namespace: str
-    keys: dict[str, Hashable]
-    gold: frozenset[Hashable]
-
-
-def evaluate(connect: Connect, questions: Sequence[Question], ways: Sequence[str], run: str, keep: bool) -> list[Score]:
-    """Store every question's memories in a namespace of its own below `bench-eval/RUN`, then ask them all.
-
-    All are stored before the first is asked: in one database, as in real use, words are weighed by all of it.
+    All is stored before the first question: in one database, as in real use, words are weighed by all of it.
     """
-    stored: list[_Stored] = []
+    stores: dict[str, Store] = {}
     try:
-        with ProgressBar("storing", len(ways) * len(questions)) as progress:
-            for way in ways:
-                for question in questions:
-                    progress.update(len(stored), label=f"storing, by {way}")
-                    stored += _store(connect, question, way, f"bench-eval/{run}/{question.id}/{way}")
-        with connect("") as client:
-            wait_until_ready(client, WAIT_S)
-        with ProgressBar("asking", len(stored)) as progress:
-            return [_ask(connect, part, partial(progress.update, done)) for done, part in enumerate(stored)]
+        _store(place, materials, run, stores)
+        _survey(place, list(stores.values()))
+        return _ask_all(place, materials, run, stores)
     finally:
-        if not keep:
-            for part in stored:
-                _delete(connect, part)
+        if not run.keep:
+            for namespace in stores:
+                clear(place, namespace)
 
 
-def _store(connect: Connect, question: Question, way: str, namespace: str) -> list[_Stored]:
-    """Store a question's memories; a question that has none, or no right answer among them, is left out."""
-    items, gold = WAYS[way](question)
-    if not gold or not items:
-        return []
-    with connect(namespace) as client:
-        added = client.add_many((item.memory for item in items), dedup=False)
-    keys = {result.id: item.key for result, item in zip(added, items, strict=True)}
-    return [_Stored(question, way, namespace, keys, gold)]
+def _store(place: Place, materials: Sequence[Material], run: Run, stores: dict[str, Store]) -> None:
+    with ProgressBar("storing", sum(len(material.items) for material in materials)) as progress:
+        for material in materials:
+            namespace = run.namespace(material)
+            store = stores.setdefault(namespace, Store(namespace))
+            label = f"storing, way {material.way}"
+            fill(place, store, material, lambda count, label=label: progress.update(progress.done + count, label=label))  # type: ignore[misc]
 
 
-def _ask(connect: Connect, part: _Stored, show_progress: Callable[[], None]) -> Score:
-    show_progress()
-    with connect(part.namespace) as client:
-        client.status()  # opens the connection, which is not what is timed
-        started = time.perf_counter()
-        hits = client.search(part.question.question, limit=LIMIT, reach="exact")
-        latency_ms = (time.perf_counter() - started) * 1000
-    ranked = list(dict.fromkeys(part.keys[hit.id] for hit in hits))
+def _survey(place: Place, stores: Sequence[Store]) -> None:
+    with place.connect("") as client:
+        wait_until_ready(client, VECTORS_S)
+    for store in stores:
+        with place.connect(store.namespace) as client:
+            store.survey(client)
+
+
+def _ask_all(place: Place, materials: Sequence[Material], run: Run, stores: dict[str, Store]) -> list[Score]:
+    scores: list[Score] = []
+    with ProgressBar("asking", sum(len(material.questions) for material in materials)) as progress:
+        for material in materials:
+            store = stores[run.namespace(material)]
+            with place.connect(store.namespace) as client:
+                client.status()  # opens the connection, which is not what is timed
+                for asked in material.questions:
+                    if asked.at is not None:
+                        place.set_time(asked.at)
+                    scores.append(_ask(client, store, material.way, asked))
+                    progress.update(len(scores))
+    return scores
+
+
+def _ask(client: Client, store: Store, way: str, asked: Asked) -> Score:
+    started = time.perf_counter()
+    hits = client.search(asked.question, limit=LIMIT, reach="exact", touch=False)
+    latency_ms = (time.perf_counter() - started) * 1000
     return Score(
-        question=part.question.id,
-        type=part.question.type,
-        way=part.way,
-        memories=len(part.keys),
-        recall_1=recall_at(1, ranked, part.gold),
-        recall_5=recall_at(5, ranked, part.gold),
-        recall_10=recall_at(10, ranked, part.gold),
-        hit_5=hit_at(5, ranked, part.gold),
-        ndcg_10=ndcg_at(10, ranked, part.gold),
-        mrr=reciprocal_rank(ranked, part.gold),
+        question=asked.id,
+        type=asked.type,
+        way=way,
+        memories=len(store.held),
         latency_ms=latency_ms,
+        empty=not hits.hits,
+        kept=share_held(store.kept, asked.gold),
+        gold=len(asked.gold),
+        language=asked.language,
+        store=store.namespace,
+        contexts=[_context(client, store, asked, budget) for budget in BUDGETS],
+        **ranking([store.held.get(hit.id, frozenset()) for hit in hits], asked.gold),
     )
 
 
-def _delete(connect: Connect, part: _Stored) -> None:
-    ids = list(part.keys)
-    with connect(part.namespace) as client:
-        for start in range(0, len(ids), DELETE_CHUNK):
-            client.call(Delete(ids=ids[start : start + DELETE_CHUNK]))
-
-
-def summary(scores: Iterable[Score]) -> Summary:
-    """Return means and percentiles of some scores, at least one."""
-    chosen = list(scores)
-    names = ("recall_1", "recall_5", "recall_10", "hit_5", "ndcg_10", "mrr")
-    latencies = [score.latency_ms for score in chosen]
-    return Summary(
-        questions=len(chosen),
-        memories=sum(score.memories for score in chosen),
-        p50_ms=percentile(latencies, 0.5),
-        p95_ms=percentile(latencies, 0.95),
-        **{name: fmean(getattr(score, name) for score in chosen) for name in names},
-    )
+def _context(client: Client, store: Store, asked: Asked, max_tokens: int) -> ContextScore:
+    """Ask for a context; the query has its vector from the search, so its time is without that."""
+    started = time.perf_counter()
+    made = client.context(asked.question, max_tokens=max_tokens, reach="exact", touch=False)
+    latency_ms = (time.perf_counter() - started) * 1000
+    recall = share_held(frozenset().union(*(store.held.get(id, ()) for id in made.ids)), asked.gold)
+    return ContextScore(max_tokens, float(recall > 0), recall, made.tokens, latency_ms)

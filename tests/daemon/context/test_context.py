@@ -9,6 +9,7 @@ from memoryd.client.protocol import ContextText, GetContext, NewTurn, Observe, R
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import observing
+from memoryd.daemon.store import rows
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, running, undo, update
 
 TASK = "add a cache to the api"
@@ -55,6 +56,18 @@ def test_a_line_has_date_id_and_source(core: Core) -> None:
     made = add(core, "the api has a cache", source="interview", created_at=1_700_000_000.0)
     assert f"- 2023-11-14 [{made.id[:8]}, interview] the api has a cache\n" in context(core).text
     assert f"- 2023-11-14 [{made.id[:8]}] the api has a cache\n" in context(core, compact=True).text
+
+
+def test_what_is_in_a_context_is_counted_as_accessed_unless_it_is_not_to_touch(core: Core) -> None:
+    id = add(core, "the api has a cache").id
+
+    def accesses(**options: bool) -> int:
+        assert context(core, **options).ids == [id]
+        core.effects.flush()
+        with core.store.reading() as connection:
+            return rows.by_ids(connection, [id])[id].access_count
+
+    assert [accesses(touch=False), accesses(), accesses(touch=False)] == [0, 1, 1]
 
 
 def test_a_line_from_a_file_names_the_file_and_its_lines(core: Core) -> None:

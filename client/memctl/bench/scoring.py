@@ -1,0 +1,198 @@
+"""How good answers are, against what is right. Shares are 0..1; figures follow the usual definitions.
+
+A memory may stand for several turns (a question with its answer, a fact drawn from two turns): found, it counts for
+each of them. So all figures come from one thing, the *ranks* of gold: for each right answer, the place of the first hit
+that gives it.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from math import inf, log2
+from statistics import fmean, median_low
+
+import msgspec
+
+SMALL_TOKENS = 50  # a context of so many or fewer says next to nothing
+
+Keys = Collection[Hashable]
+Gold = Sequence[frozenset[Hashable]]
+
+
+# One question --------------------------------------------------------------------------------------------------------
+
+
+def ranks(hits: Sequence[Keys], gold: Gold) -> list[float]:
+    """Return for each right answer the place of the first hit that gives it, from 1; infinite where none does."""
+    return [next((place for place, keys in enumerate(hits, 1) if not one.isdisjoint(keys)), inf) for one in gold]
+
+
+def recall_at(k: int, found: Sequence[float]) -> float:
+    """Return the share of the right answers that are among the first `k`."""
+    return sum(rank <= k for rank in found) / len(found)
+
+
+def hit_at(k: int, found: Sequence[float]) -> float:
+    """Return 1 when any right answer is among the first `k`."""
+    return float(min(found) <= k)
+
+
+def ndcg_at(k: int, found: Sequence[float]) -> float:
+    """Return the discounted gain (1 / log2(rank + 1) for each right answer) over that of a perfect ranking.
+
+    The n-th right answer counts as at rank n at best, so that one hit that gives two of them is no better than perfect.
+    """
+    best = [max(rank, place) for place, rank in enumerate(sorted(found), 1)]
+    perfect = range(1, min(k, len(found)) + 1)
+    return sum(1 / log2(rank + 1) for rank in best if rank <= k) / sum(1 / log2(rank + 1) for rank in perfect)
+
+
+def reciprocal_rank(found: Sequence[float]) -> float:
+    """Return 1 / rank of the first right answer, 0 without one."""
+    return 1 / min(found)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which `share` of the values lie (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+class ContextScore(msgspec.Struct):
+    """What a context of at most `max_tokens` gave: any of the gold, its share, and how long it was.
+
+    A memory counts although its line may be shortened to fit.
+    """
+
+    max_tokens: int
+    hit: float
+    recall: float
+    tokens: int
+    latency_ms: float
+
+
+class Score(msgspec.Struct):
+    """How one question was answered. `gold` counts its right answers: 0 for a question that nothing answers.
+
+    `kept` is the share of the gold that is still there in any form, found or not.
+    """
+
+    question: str
+    type: str
+    way: str
+    memories: int
+    recall_1: float
+    recall_5: float
+    recall_10: float
+    hit_5: float
+    ndcg_10: float
+    mrr: float
+    latency_ms: float
+    all_5: float = 0.0
+    empty: bool = False
+    kept: float = 0.0
+    gold: int = 1
+    language: str = ""
+    store: str = ""
+    contexts: list[ContextScore] = []
+
+
+def ranking(hits: Sequence[Keys], gold: Gold) -> dict[str, float]:
+    """Return the figures of a ranking by name; all 0 where nothing is right."""
+    found = ranks(hits, gold) or [inf]
+    return {
+        "recall_1": recall_at(1, found),
+        "recall_5": recall_at(5, found),
+        "recall_10": recall_at(10, found),
+        "hit_5": hit_at(5, found),
+        "all_5": float(max(found) <= 5),
+        "ndcg_10": ndcg_at(10, found),
+        "mrr": reciprocal_rank(found),
+    }
+
+
+def share_held(keys: Keys, gold: Gold) -> float:
+    """Return the share of the right answers that some keys give; 0 where nothing is right."""
+    return fmean(not one.isdisjoint(keys) for one in gold) if gold else 0.0
+
+
+# Many questions ------------------------------------------------------------------------------------------------------
+
+
+class ContextSummary(msgspec.Struct):
+    """The means over contexts of one size: share with any gold, share of the gold, tokens; median and small ones."""
+
+    hit: float
+    recall: float
+    tokens: float
+    median_tokens: int
+    small: float
+    p50_ms: float
+
+
+class Summary(msgspec.Struct):
+    """The means over some questions, and percentiles of the search call as the client sees it."""
+
+    questions: int
+    memories: int
+    recall_1: float
+    recall_5: float
+    recall_10: float
+    hit_5: float
+    ndcg_10: float
+    mrr: float
+    p50_ms: float
+    p95_ms: float
+    all_5: float
+    empty: float
+    kept: float
+    contexts: dict[str, ContextSummary]
+
+
+class Unanswerable(msgspec.Struct):
+    """The same of questions that nothing answers: an empty result is right, and so is a small context."""
+
+    questions: int
+    empty: float
+    contexts: dict[str, ContextSummary]
+
+
+_MEANS = ("recall_1", "recall_5", "recall_10", "hit_5", "ndcg_10", "mrr", "all_5", "empty", "kept")
+
+
+def summary(scores: Iterable[Score]) -> Summary:
+    """Return means and percentiles of some scores, at least one."""
+    chosen = list(scores)
+    latencies = [score.latency_ms for score in chosen]
+    return Summary(
+        questions=len(chosen),
+        memories=sum({score.store or score.question: score.memories for score in chosen}.values()),
+        p50_ms=percentile(latencies, 0.5),
+        p95_ms=percentile(latencies, 0.95),
+        contexts=_contexts(chosen),
+        **{name: fmean(getattr(score, name) for score in chosen) for name in _MEANS},
+    )
+
+
+def unanswerable(scores: Sequence[Score]) -> Unanswerable:
+    """Return what became of questions that nothing answers, at least one."""
+    return Unanswerable(len(scores), fmean(score.empty for score in scores), _contexts(scores))
+
+
+def _contexts(scores: Sequence[Score]) -> dict[str, ContextSummary]:
+    sizes = [context.max_tokens for context in scores[0].contexts]
+    return {str(size): _context([score.contexts[place] for score in scores]) for place, size in enumerate(sizes)}
+
+
+def _context(made: Sequence[ContextScore]) -> ContextSummary:
+    return ContextSummary(
+        hit=fmean(one.hit for one in made),
+        recall=fmean(one.recall for one in made),
+        tokens=fmean(one.tokens for one in made),
+        median_tokens=median_low([one.tokens for one in made]),
+        small=fmean(one.tokens <= SMALL_TOKENS for one in made),
+        p50_ms=percentile([one.latency_ms for one in made], 0.5),
+    )
+
+
+def grouped(scores: Sequence[Score], by: Callable[[Score], str]) -> dict[str, Summary]:
+    """Return a summary of each group, in the order of the groups' names."""
+    return {name: summary(one for one in scores if by(one) == name) for name in sorted({by(one) for one in scores})}
