@@ -41,14 +41,16 @@ def data_dir(given: str | os.PathLike[str] | None = None) -> "Path":
     return _located(given, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", "~/.local/share")
 
 
-def owner_token() -> str:
-    """Return the owner's token that a daemon which wants tokens keeps beside its database; empty where there is none.
-
-    Without `pathlib`: every command of memctl asks.
-    """
+def data_folder() -> str:
+    """Return `data_dir` as text, without `pathlib`: every command of memctl and every hook asks."""
     folder = os.environ.get("MEMORYD_DATA_DIR")
     folder = folder or os.path.join(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "memoryd")
-    return token_in(os.path.join(os.path.expanduser(folder), "owner.token"))
+    return os.path.abspath(os.path.expanduser(folder))
+
+
+def owner_token() -> str:
+    """Return the owner's token that a daemon which wants tokens keeps beside its database; empty for none."""
+    return token_in(os.path.join(data_folder(), "owner.token"))
 
 
 def token_in(path: str) -> str:

@@ -1,13 +1,15 @@
 """Which project a folder belongs to, and the namespace of its memories: named like a workspace, after the folder.
 
 The project is the git checkout that holds the folder, else the folder itself. A linked worktree counts as its main
-checkout, so that parallel branches share one memory. Nothing is run and nothing is asked: one look per folder upwards.
+checkout, so that parallel branches share one memory. A project that was met before is found by one look per folder
+upwards and two small files; `projects` tells those of the same name apart.
 """
 
 import os
 
+from memoryd.client import projects
+
 _WORKTREE = "/.git/worktrees/"
-_MAX_BYTES = 512  # of a namespace
 _NOT_A_PROJECT = ("/", "/root", "/home", "/tmp", "/var/tmp")
 
 
@@ -24,15 +26,16 @@ def project_root(folder: str | os.PathLike[str]) -> str:
 
 
 def project_namespace(folder: str | os.PathLike[str]) -> str:
-    """Return the namespace of a folder's project: its name, or the root (an empty text) where there is no project.
+    """Return the namespace of a folder's project: its own, or the root (an empty text) where there is no project.
 
-    The home folder and the folders that everybody shares are none.
+    The home folder and the folders that everybody shares are none. Never raises: see `projects`.
     """
     root = project_root(folder)
     if root in _NOT_A_PROJECT or root == os.path.realpath(os.path.expanduser("~")):
         return ""
     name = "".join(character for character in os.path.basename(root) if character.isprintable()).strip()
-    return name.encode("utf-8", "ignore")[:_MAX_BYTES].decode("utf-8", "ignore")
+    name = name.encode("utf-8", "ignore")[: projects.MAX_NAME_BYTES].decode("utf-8", "ignore")
+    return projects.namespace_of(root, name) if name else ""
 
 
 def _main_checkout(top: str) -> str:

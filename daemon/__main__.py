@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import memoryd
-from memoryd.client import paths, trust
+from memoryd.client import paths, projects, trust
 from memoryd.client.errors import MemorydError
 from memoryd.client.offline import go_offline
 from memoryd.daemon import config, listen, log, notify, watchdog
@@ -114,6 +114,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         choice = Models(settings.embedding_api, models.load)
         core = Core(folder, settings, models_folder, choice.load, fetch, clock_of(given.clock) if given.clock else time)
         stack.callback(core.close)
+        _note_former(core)
         stack.callback(choice.close)
         listener = listen.listener_at(socket_path, given.listener_fd)
         stack.callback(listener.socket.close)
@@ -130,6 +131,13 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     if heir:
         succession.become_successor(heir)
     return succession.RESTART if restarting else 0
+
+
+def _note_former(core: "Core") -> None:
+    try:
+        projects.note_former(str(core.folder), core.store.namespaces.outermost())
+    except OSError as error:
+        logger.warning("the names in use cannot be noted beside the database: %s", error)
 
 
 def _locks(given: argparse.Namespace, folder: Path, socket_path: Path) -> Iterator[int]:

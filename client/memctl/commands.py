@@ -62,6 +62,8 @@ GROUPS: dict[str, dict[str, Row]] = {
         "hooks uninstall": Row("hooks.commands", "take memoryd out of an agent's configuration"),
         "hooks status": Row("hooks.commands", "what is installed where, and what waits for the daemon"),
         "hook": Row("hooks.commands", "what an installed hook runs: an event as JSON on stdin"),
+        "project list": Row("project", "which namespace each checkout or folder has for agents"),
+        "project rename": Row("project", "give a project another namespace; its memories move with it"),
         "mcp": Row("mcp", "serve memories to an agent over the Model Context Protocol (stdio)"),
     },
     "Export and import": {
@@ -149,6 +151,7 @@ DEFAULT_VERBS = {
     "token": "list",
     "workspace": "list",
     "hooks": "status",
+    "project": "list",
     "service": "status",
 }
 

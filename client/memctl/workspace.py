@@ -11,6 +11,7 @@ from memoryd.client.memctl.output import complain, paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, fields, table
 from memoryd.client.methods import workspaces as workspaces_call
+from memoryd.client.project import project_namespace, project_root
 from memoryd.client.protocol import Call, Indexed, IndexedWorkspace, Progress, WorkspaceList, WorkspaceStatus
 from memoryd.client.times import iso
 
@@ -28,7 +29,7 @@ _MEANINGS = {
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a folder; its namespace is its name unless --namespace is given")
+    parser.add_argument("path", metavar="PATH", help="a folder; its namespace is its project's, else its name")
     parser.add_argument(
         "--glob",
         action="append",
@@ -39,13 +40,20 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add(args: Namespace) -> int:
-    call = add_workspace(args.path, namespace=args.namespace, globs=args.glob)
+    call = add_workspace(args.path, namespace=args.namespace or _of_project(args.path), globs=args.glob)
     with client_for(args) as client:
         added = client.call(call)
     done = _indexed(args, index_workspace(added.root))
     status = send(args, workspace_status(added.root))
     show(args, {"workspace": status.workspace, "indexed": done.workspaces[0]}, lambda: _added(status, done))
     return _exit_code(done)
+
+
+def _of_project(path: str) -> str | None:
+    """Return the namespace of a folder that is a project as a whole, so that its notes are where its memories are."""
+    root = os.path.realpath(os.path.expanduser(path))
+    is_project = os.path.isdir(root) and project_root(root) == root
+    return (project_namespace(root) or None) if is_project else None
 
 
 def _added(status: WorkspaceStatus, done: Indexed) -> str:

@@ -45,6 +45,10 @@ class Namespaces:
         """Return the number of a name that exists."""
         return self._numbers.get(name)
 
+    def outermost(self) -> set[str]:
+        """Return the first parts of all names."""
+        return {name.partition("/")[0] for name in list(self._numbers) if name}
+
     def ensure(self, transaction: Transaction, name: str) -> int:
         """Return the number of a name, inserting it if it is new."""
         known = self._numbers.get(name)

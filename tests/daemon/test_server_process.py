@@ -146,11 +146,25 @@ def test_a_signal_lets_the_call_under_way_finish_and_leaves_everything_tidy(
     assert reply is not None
     assert (reply[0], reply[1]) == (0, 7)
     assert process.child.wait(30) == 0
-    assert sorted(path.name for path in process.data.iterdir()) == ["memoryd.lock", "memoryd.sqlite"]
+    assert sorted(path.name for path in process.data.iterdir()) == ["memoryd.lock", "memoryd.sqlite", "projects.former"]
     assert not process.socket.exists()
     process.start()
     with process.client() as client:
         assert {found.content for found in client.list()} == {"there before", "under way"}
+
+
+def test_names_in_use_before_there_were_projects_are_noted_once(process: "Process") -> None:
+    noted = process.data / "projects.former"
+    assert noted.read_text() == ""
+    noted.unlink()  # as an older version leaves it
+    with process.client() as client:
+        client.add("We use Valkey")
+    for namespace in ("api", "api-2/alpha"):
+        with process.client(namespace) as client:
+            client.add("We use Valkey")
+    process.stop()
+    process.start()
+    assert noted.read_text() == "api\napi-2\n"
 
 
 def test_the_log_has_one_line_for_each_event(process: "Process") -> None:

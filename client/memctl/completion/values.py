@@ -90,6 +90,12 @@ def _models(args: argparse.Namespace) -> list[Word]:
     return [Word(row["name"], row["description"]) for row in listed]
 
 
+def _projects(args: argparse.Namespace) -> list[Word]:
+    from memoryd.client import projects
+
+    return [Word(one["namespace"], ", ".join(one["folders"])) for one in projects.read()["projects"]]
+
+
 def _shells(args: argparse.Namespace) -> list[Word]:
     from memoryd.client.memctl.completion import SHELLS
 
@@ -112,6 +118,7 @@ SOURCES: dict[str, Callable[[argparse.Namespace], list[Word]]] = {
     "WORKSPACE": _workspaces,
     "W": _workspaces,
     "PLACE": _workspaces,
+    "PROJECT": _projects,
     "CHECK": _checks,
     "SHELL": _shells,
     "NAME of jobs": _jobs,

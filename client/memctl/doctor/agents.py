@@ -1,9 +1,12 @@
 """Checks of the ways in for coding agents: hooks, what they could not tell, the MCP server."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, ok, warn
+from memoryd.client import paths, projects
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, ok, quoted, warn
 from memoryd.client.memctl.hooks import installing, spool
 from memoryd.client.memctl.hooks.commands import standing
 from memoryd.client.memctl.hooks.hosts import HOSTS
@@ -51,6 +54,18 @@ def spooled(patient: Patient) -> Finding | None:
     if waiting and not patient.status:
         return warn(f"{told} for the daemon", safe=[["memctl", "up"]])
     return ok(f"{told}, the next hook sends them" if waiting else "nothing waits")
+
+
+def known_projects(patient: Patient) -> Finding | None:
+    """See that the table of projects can be read: without it those of the same name share their memories."""
+    path = os.path.join(paths.data_folder(), projects.FILE)
+    try:
+        number = len(projects.read()["projects"])
+    except MemorydError as error:
+        return fail(error.message.split(";")[0], f"mv {quoted(Path(path))} {quoted(Path(path + '.damaged'))}")
+    except OSError as error:
+        return fail(f"{path} cannot be read: {error.strerror}", f"ls -l {quoted(Path(path))}")
+    return ok(f"{count(number, 'project')}: memctl project list") if number else None
 
 
 def mcp(patient: Patient) -> Finding | None:

@@ -79,6 +79,7 @@ AREAS: dict[str, dict[str, Check]] = {
     "Agents": {
         "hooks": agents.hooks,
         "hooks-waiting": agents.spooled,
+        "projects": agents.known_projects,
         "mcp": agents.mcp,
     },
     "Work": {

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client import trust
+from memoryd.client import paths, trust
 from memoryd.client.credentials import redact_tree
 from memoryd.client.memctl.hooks.wire import Link, Refused, Silent
 
@@ -26,9 +26,7 @@ _HOPELESS = frozenset({"invalid", "conflict", "not_found", "forbidden", "bad_fra
 
 def path() -> str:
     """Return where the spool is."""
-    folder = os.environ.get("MEMORYD_DATA_DIR")
-    folder = folder or os.path.join(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "memoryd")
-    return os.path.join(os.path.abspath(os.path.expanduser(folder)), "hooks.spool")
+    return os.path.join(paths.data_folder(), "hooks.spool")
 
 
 def append(call: dict[str, Any]) -> bool:

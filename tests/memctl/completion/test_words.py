@@ -8,6 +8,7 @@ from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
 from memoryd.client.memctl.commands import COMMANDS, verbs
+from memoryd.client.project import project_namespace
 from memoryd.client.protocol import (
     GetStats,
     Job,
@@ -113,6 +114,12 @@ def test_names_come_from_the_daemon(words: Any, fake: FakeDaemon, folder: Path) 
     assert words("workspace", "remove", "") == ["notes"]
     assert words("token", "revoke", "") == ["alpha"]
     assert words("jobs", "run", "b") == ["backup"]
+
+
+def test_projects_come_from_their_table(words: Any, tmp_path: Path) -> None:
+    (tmp_path / "api").mkdir()
+    project_namespace(tmp_path / "api")
+    assert words("project", "rename", "a") == ["api"]
 
 
 def test_models_come_from_the_catalogue(words: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,10 @@ import pytest
 from fake_daemon import Memctl
 from findings import Doctor
 
+from memoryd.client import projects
 from memoryd.client.memctl.doctor import agents
 from memoryd.client.memctl.hooks import spool
+from memoryd.client.project import project_namespace
 
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 
@@ -50,6 +52,21 @@ def test_calls_that_wait_for_the_daemon_are_told(doctor: Doctor, memctl: Memctl,
         assert doctor("hooks-waiting", "--fix", "--yes")["hooks-waiting"]["mended"] is True
     finally:
         memctl("down")
+
+
+def test_a_table_of_projects_that_cannot_be_read_is_told(doctor: Doctor, folder: Path, home: Path) -> None:
+    assert "projects" not in doctor("projects"), "none was met"
+    (home / "api").mkdir()
+    project_namespace(home / "api")
+    assert doctor("projects")["projects"]["message"] == "1 project: memctl project list"
+    table = folder / "data" / projects.FILE
+    table.write_text("{")
+    found = doctor("projects")["projects"]
+    assert (found["state"], found["fix"]) == ("fail", f"mv {table} {table}.damaged")
+    assert found["message"].startswith(f"The table of projects {table} is damaged (")
+    table.unlink()
+    table.mkdir()
+    assert doctor("projects")["projects"]["message"] == f"{table} cannot be read: Is a directory"
 
 
 def test_a_spool_that_is_nearly_full_is_told(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,29 @@ def test_a_prompt_and_an_answer_are_noted_in_the_namespace_of_the_project(proces
         ]
 
 
+def test_checkouts_of_one_name_share_no_memory_also_while_the_daemon_is_down(folder: Path) -> None:
+    agents = [Agent("claude-code", folder, folder / client / "api", client) for client in ("a", "b")]
+    for agent in agents:
+        (agent.project / ".git").mkdir(parents=True)
+        agent.hook("prompt", prompt=f"Client {agent.session} pays by invoice.")
+    assert [call["namespace"] for call in spooled(folder)] == ["api", "api-2"]
+    process = Process(folder, '[model]\nname = "none"\nfetch = false\n').start()
+    try:
+        agents[1].hook("compact")
+        with process.client() as client:
+            assert sorted(turn[:2] for turn in turns(client)) == [("api", "a"), ("api-2", "b")]
+    finally:
+        process.stop()
+
+
+def test_a_damaged_table_of_projects_costs_a_prompt_nothing(process: Process, agent: Agent) -> None:
+    (process.data / "projects.json").write_text("{")
+    done = agent.hook("prompt", prompt=SAYING)
+    assert (done.code, done.err) == (0, "")
+    with process.client() as client:
+        assert [turn[0] for turn in turns(client)] == ["api"]
+
+
 def test_a_nul_byte_costs_a_prompt_nothing_else(process: Process, agent: Agent) -> None:
     agent.hook("prompt", prompt=f"{SAYING}\0.")
     with process.client(namespace="api") as client:
@@ -414,6 +437,7 @@ def test_a_hook_imports_neither_the_classes_of_the_protocol_nor_the_parser(agent
         "from memoryd.client.memctl import main; main()"
     )
     given = json.dumps(agent.given("prompt", prompt="deploys")).encode()
+    agent.run("prompt", given)  # the project is met for the first time
     done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, env=agent.environment)
     loaded = set(done.stderr.decode().strip("[]\n").replace("'", "").split(", "))
     assert "memoryd.client.memctl.hooks.answering" in loaded

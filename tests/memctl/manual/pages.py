@@ -34,6 +34,7 @@ FILES = {
     "$XDG_RUNTIME_DIR/memoryd/memoryd.sock": "the socket; /tmp/memoryd-UID/memoryd.sock where there is no such folder",
     "~/.local/share/memoryd/memoryd.sqlite": "the database",
     "~/.local/share/memoryd/backups/": "copies of the database",
+    "~/.local/share/memoryd/projects.json": "which checkouts and folders have which namespace",
     "~/.local/share/memoryd/memoryd.log": "the log of a daemon that a client started",
     "~/.config/memoryd/config.toml": "the configuration, which need not exist",
     "~/.cache/memoryd/models/": "embedding models",

@@ -367,6 +367,9 @@ def test_the_namespace_is_the_option_the_environment_or_the_project(
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path / "other"))
     (tmp_path / "other").mkdir()
     assert Session(options(namespace=None)).namespace == "other"
+    (tmp_path / "client-b/checkout/.git").mkdir(parents=True)
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path / "client-b/checkout"))
+    assert Session(options(namespace=None)).namespace == "checkout-2"
     monkeypatch.setenv("MEMORYD_TOKEN", "a token says it")
     assert Session(options(namespace=None)).namespace == ""
     monkeypatch.setenv("MEMORYD_NAMESPACE", "acme/web")

@@ -1,0 +1,102 @@
+"""What a git checkout says about the repository that it is of: where it was cloned from, and its first commit.
+
+The remote is read from a file at every hook. Git itself runs only when a project is met for the first time.
+"""
+
+import os
+
+_MAX_BYTES = 256 * 1024
+_GIT_LIMIT_S = 0.5  # of looking for the first commit; in the largest histories it takes longer and is not known
+
+
+def remote_of(top: str) -> str | None:
+    """Return where a checkout was cloned from, without scheme, user and `.git`; empty for none, None if unreadable.
+
+    `origin` goes before other remotes. Linked worktrees of a bare repository, which have no main checkout, are known
+    by its folder.
+    """
+    try:
+        folder, is_linked = _git_folder(top)
+        url = _url(_read(os.path.join(folder, "config"))) if folder else ""
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError):
+        return None
+    return _plain(url, top) if url else folder if is_linked else ""
+
+
+def first_commit(top: str) -> str | None:
+    """Return the id of a repository's first commit; empty where there is no repository, None where it is not known.
+
+    A shallow clone does not have it, nor has a repository without commits.
+    """
+    import subprocess
+
+    if not os.path.lexists(os.path.join(top, ".git")):
+        return ""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    quiet = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        folder, _ = _git_folder(top)
+        if os.path.exists(os.path.join(folder, "shallow")):
+            return None
+        done = subprocess.run(
+            ["git", "-C", top, "rev-list", "--first-parent", "--max-parents=0", "HEAD"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_GIT_LIMIT_S,
+            env=own | quiet,
+            check=True,
+        )
+    except (OSError, UnicodeDecodeError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("ascii", "replace").strip() or None
+
+
+def _git_folder(top: str) -> tuple[str, bool]:
+    """Return the folder of a checkout's repository, empty if there is none, and whether it is shared by worktrees."""
+    folder = os.path.join(top, ".git")
+    try:
+        said = _read(folder)
+    except IsADirectoryError:  # as in most checkouts
+        return folder, False
+    except FileNotFoundError:
+        return "", False
+    folder = os.path.join(top, said.removeprefix("gitdir:").strip())
+    try:
+        return os.path.realpath(os.path.join(folder, _read(os.path.join(folder, "commondir")).strip())), True
+    except FileNotFoundError:  # a submodule
+        return folder, False
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read(_MAX_BYTES)
+
+
+def _url(config: str) -> str:
+    """Return the address of `origin` in a repository's configuration, else of its first remote."""
+    urls: dict[str, str] = {}
+    remote = ""
+    for line in config.splitlines():
+        line = line.strip()
+        if line.startswith("["):
+            remote = line.partition('"')[2].rpartition('"')[0] if line.startswith('[remote "') else ""
+        elif remote and line.startswith("url"):
+            name, found, value = line.partition("=")
+            if found and name.strip() == "url":
+                urls.setdefault(remote, value.strip().strip('"'))
+    return urls.get("origin") or next(iter(urls.values()), "")
+
+
+def _plain(url: str, top: str) -> str:
+    """Return an address such that those by which one repository can be reached are equal, without credentials."""
+    scheme, found, rest = url.partition("://")
+    if not found and ":" in url.partition("/")[0]:  # user@host:path
+        host, _, path = url.partition(":")
+    elif found and scheme != "file":
+        host, _, path = rest.partition("/")
+    else:
+        return os.path.realpath(os.path.join(top, rest if found else os.path.expanduser(url))).removesuffix(".git")
+    path = path.partition("?")[0].strip("/").removesuffix(".git")
+    return f"{host.rpartition('@')[2].lower()}/{path}"

@@ -1,0 +1,135 @@
+"""project: which namespace each checkout or folder has for the hooks of agents and the MCP server, and its name."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from memoryd.client import projects
+from memoryd.client.errors import Conflict, Invalid, NotFound
+from memoryd.client.memctl.arguments import no_arguments
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.output import paint, printable, show
+from memoryd.client.memctl.table import count, table
+from memoryd.client.memctl.workspace import home
+from memoryd.client.projects import Project, Table
+from memoryd.client.protocol import List, Share, Tier, Turns
+from memoryd.client.sync import Client
+
+MAX_PARTS = 16  # of a namespace
+BATCH = 100  # memories of one operation
+MOVABLE: list[Tier] = ["L1", "L2"]  # what is in files follows its files
+
+
+# list ----------------------------------------------------------------------------------------------------------------
+
+
+def _list(args: Namespace) -> None:
+    found = projects.read()["projects"]
+    show(args, found, lambda: _list_text(found))
+
+
+def _list_text(found: list[Project]) -> str:
+    if not found:
+        return "No projects yet; a hook or `memctl mcp` notes the one that its agent works in."
+    rows = [
+        [printable(one["namespace"]), printable(one["remote"]), printable(", ".join(map(home, one["folders"])))]
+        for one in found
+    ]
+    return table(["NAMESPACE", "CLONED FROM", "FOLDERS"], rows, flexible=2)
+
+
+# rename --------------------------------------------------------------------------------------------------------------
+
+
+def _rename_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("project", metavar="PROJECT", help="its namespace, or a path of it (/…, ~/…, ./…)")
+    parser.add_argument("new", metavar="NEW", help="its namespace from now on, like payments or acme/api")
+    parser.add_argument("--join", action="store_true", help="share the namespace of another project")
+    parser.add_argument("--name-only", action="store_true", help="leave its memories where they are")
+
+
+def _rename(args: Namespace) -> None:
+    new = _checked(args.new)
+    old, chosen = _chosen(projects.read(), args.project)
+    _check_free(projects.read(), chosen, new, args.join)
+    report: dict[str, Any] = {"namespace": new, "former": old, "moved": 0, "left": 0, "operations": []}
+    if not args.name_only and len(chosen) == len(_named(projects.read(), old)):
+        with client_for(args) as client:
+            report |= _move(client, old, new)
+    with projects.changing() as known:
+        _, chosen = _chosen(known, args.project)
+        _check_free(known, chosen, new, args.join)
+        for project in chosen:
+            project["namespace"] = new
+    show(args, report, lambda: _renamed_text(report))
+
+
+def _checked(name: str) -> str:
+    parts = name.strip("/").split("/")
+    is_short = len(parts) <= MAX_PARTS and len(name.encode("utf-8", "replace")) <= projects.MAX_NAME_BYTES
+    if not is_short or not all(part.strip() and part.isprintable() for part in parts):
+        raise Invalid(f"{name[:80]!r} cannot be a namespace; write it like payments or acme/api.")
+    return "/".join(parts)
+
+
+def _chosen(known: Table, name: str) -> tuple[str, list[Project]]:
+    """Return the namespace and the projects meant: the one that a path is in, else all of a namespace."""
+    if name.startswith((".", "/", "~")):
+        path = os.path.realpath(os.path.expanduser(name))
+        chosen = [one for one in known["projects"] if any(f"{path}/".startswith(f"{at}/") for at in one["folders"])]
+    else:
+        chosen = _named(known, name.strip("/"))
+    if not chosen:
+        raise NotFound(f"There is no project {name!r}; `memctl project list` shows them.")
+    return chosen[-1]["namespace"], chosen
+
+
+def _named(known: Table, namespace: str) -> list[Project]:
+    return [project for project in known["projects"] if project["namespace"] == namespace]
+
+
+def _check_free(known: Table, chosen: list[Project], new: str, join: bool) -> None:
+    others = [project for project in _named(known, new) if project not in chosen]
+    if new == chosen[-1]["namespace"]:
+        raise Invalid(f"The project is called {new} already.")
+    if others and not join:
+        there = ", ".join(others[0]["folders"]) or others[0]["remote"]
+        raise Conflict(f"{new} is the namespace of {there}; --join lets both share it.")
+
+
+def _move(client: Client, old: str, new: str) -> dict[str, Any]:
+    """Move the memories of a namespace to another, some at a time; return how many, and how many stay."""
+    operations: list[int] = []
+    moved = 0
+    first = List(namespace=old, reach="exact", tier=MOVABLE, limit=BATCH)
+    while page := client.call(first).memories:
+        shared = client.call(Share(ids=[memory.id for memory in page], to=new, move=True))
+        operations.append(shared.operation)
+        moved += len(shared)
+    left = client.call(Turns(namespace=old, reach="exact")).total
+    left += client.call(List(namespace=old, reach="exact", limit=1)).total
+    return {"moved": moved, "left": left, "operations": operations}
+
+
+def _renamed_text(report: dict[str, Any]) -> str:
+    former, new = printable(report["former"]), printable(report["namespace"])
+    lines = [f"{former} is called {paint(new, 'cyan')} from now on; {count(report['moved'], 'memory')} moved there."]
+    if report["operations"]:
+        undo = ", ".join(f"`memctl undo {operation}`" for operation in reversed(report["operations"]))
+        lines.append(f"{undo} moves them back.")
+    if report["left"]:
+        lines.append(f"{report['left']:,} stay in {former}: turns of the latest conversations, notes of a workspace.")
+    return "\n".join(lines)
+
+
+COMMANDS = {
+    "project list": Command(no_arguments, _list, "  memctl project\n  memctl project list --json"),
+    "project rename": Command(
+        _rename_arguments,
+        _rename,
+        "  memctl project rename api-2 payments\n"
+        "  memctl project rename . acme/api\n"
+        "  memctl project rename notes-2 notes --join",
+    ),
+}

@@ -1,0 +1,235 @@
+"""The table of projects: which namespace belongs to which repository or folder, so that no two share one by chance.
+
+A file beside the database. Whoever meets a project for the first time, a hook or the MCP server, writes it there: the
+first that used a name has it, another one is called `api-2`. A project is known by its folders and, if it is in git,
+by its remote (clones are one project) or its first commit (a folder that was moved), so that it keeps its memories.
+
+The file is exchanged as a whole under a lock. It never stops a hook: where it cannot be read or written, a project has
+the name of its folder. `projects.former` holds names that were in use before the table was.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TypedDict
+
+import msgspec
+
+from memoryd.client import paths, trust
+from memoryd.client.checkout import first_commit, remote_of
+from memoryd.client.errors import Invalid, MemorydError
+
+FILE, LOCK, FORMER = "projects.json", "projects.lock", "projects.former"
+MAX_NAME_BYTES = 512  # of a namespace
+_MAX_FOLDERS = 16  # of one project
+_MAX_PROJECTS = 1000  # beyond them those go whose folders are gone
+_LOCK_LIMIT_S, _PAUSE_S = 0.5, 0.005
+
+
+class Project(TypedDict):
+    """One project: `remote` and `root`, its first commit, are empty where there is none or it is not known."""
+
+    namespace: str
+    remote: str
+    root: str
+    folders: list[str]
+
+
+class Table(TypedDict):
+    """All projects, those first that were met first."""
+
+    projects: list[Project]
+
+
+class Found(TypedDict):
+    """What is known of a folder: its path, the name it would have, remote and first commit (None: not known)."""
+
+    path: str
+    name: str
+    remote: str
+    root: str | None
+
+
+def namespace_of(path: str, name: str) -> str:
+    """Return the namespace of the project at a folder, which would be called `name`; write down a new one."""
+    remote = remote_of(path)
+    try:
+        table = read()
+        known = _at(table, path)
+        if known and remote in (known["remote"], None):
+            return known["namespace"]
+        if remote is None:
+            return name
+        found = Found(path=path, name=name, remote=remote, root=first_commit(path))
+        try:
+            with changing() as table:
+                return place(table, found, former())["namespace"]
+        except OSError:  # a disk that is full or may not be written; others take too long
+            return place(table, found, former())["namespace"]
+    except (OSError, MemorydError, UnicodeError):  # of a path that is no text, too
+        return name
+
+
+# Which project it is -------------------------------------------------------------------------------------------------
+
+
+def place(table: Table, found: Found, taken: Sequence[str]) -> Project:
+    """Return the project of a folder with the folder in it, a new one if none is known to be it."""
+    here = _at(table, found["path"])
+    project = _cloned(table, found, taken)
+    if project is None and here and _is_same(here, found):
+        project = here
+    project = project or _moved(table, found) or _new(table, found, taken)
+    if here:
+        here["folders"].remove(found["path"])
+    there = [path for path in project["folders"] if os.path.isdir(path)]
+    project["folders"] = [*there[1 - _MAX_FOLDERS :], found["path"]]
+    project["remote"] = found["remote"]
+    project["root"] = found["root"] or project["root"]
+    return project
+
+
+def _at(table: Table, path: str) -> Project | None:
+    return next((project for project in table["projects"] if path in project["folders"]), None)
+
+
+def _cloned(table: Table, found: Found, taken: Sequence[str]) -> Project | None:
+    """Return the project with the same remote: the one that was moved if several have it.
+
+    A clone whose own name was in use before there was a table keeps that name, and so its memories.
+    """
+    if not found["remote"]:
+        return None
+    same = [project for project in table["projects"] if project["remote"] == found["remote"]]
+    if found["name"] in taken and not _is_claimed(table, found["name"]):
+        return None
+    return next((project for project in same if _is_gone(project)), same[0] if same else None)
+
+
+def _is_same(here: Project, found: Found) -> bool:
+    """Tell whether a folder still holds the project that it held, though its remote is another."""
+    if not here["remote"] and not here["root"]:  # git came later
+        return True
+    if found["root"] is None:
+        return not (here["remote"] and found["remote"])
+    return bool(found["root"]) and found["root"] == here["root"]
+
+
+def _moved(table: Table, found: Found) -> Project | None:
+    """Return the project with the same first commit whose folders are gone.
+
+    Two remotes are two projects: those made from one template have their first commit in common.
+    """
+    for project in table["projects"]:
+        is_like = bool(found["root"]) and project["root"] == found["root"]
+        if is_like and not (project["remote"] and found["remote"]) and _is_gone(project):
+            return project
+    return None
+
+
+def _new(table: Table, found: Found, taken: Sequence[str]) -> Project:
+    namespace, number = found["name"], 1
+    while _is_claimed(table, namespace) or (number > 1 and namespace in taken):
+        number += 1
+        ending = f"-{number}"
+        kept = found["name"].encode("utf-8", "ignore")[: MAX_NAME_BYTES - len(ending)].decode("utf-8", "ignore")
+        namespace = kept + ending
+    project = Project(namespace=namespace, remote="", root="", folders=[])
+    table["projects"].append(project)
+    return project
+
+
+def _is_claimed(table: Table, namespace: str) -> bool:
+    return any(project["namespace"] == namespace for project in table["projects"])
+
+
+def _is_gone(project: Project) -> bool:
+    return not any(os.path.isdir(path) for path in project["folders"])
+
+
+# The file ------------------------------------------------------------------------------------------------------------
+
+
+def read() -> Table:
+    """Return the table, empty where there is no file; raise OSError, `Invalid` for a damaged one, `Untrusted`."""
+    path = os.path.join(paths.data_folder(), FILE)
+    try:
+        with open(path, "rb") as file:
+            trust.check_owner(path, os.fstat(file.fileno()).st_uid)
+            return msgspec.json.decode(file.read(), type=Table)
+    except FileNotFoundError:
+        return Table(projects=[])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"The table of projects {path} is damaged ({error}); correct it or move it away.") from None
+
+
+@contextmanager
+def changing() -> Iterator[Table]:
+    """Give the table to be changed, and write it when the block ends well; others wait meanwhile."""
+    folder = paths.data_folder()
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    trust.check_data_folder(folder)
+    lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _take(lock)
+        table = read()
+        yield table
+        _prune(table)
+        _exchange(os.path.join(folder, FILE), msgspec.json.format(msgspec.json.encode(table), indent=1))
+    finally:
+        os.close(lock)
+
+
+def _take(lock: int) -> None:
+    give_up_at = time.monotonic() + _LOCK_LIMIT_S
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up_at:
+                raise
+            time.sleep(_PAUSE_S)
+
+
+def _exchange(path: str, data: bytes) -> None:
+    """Put a new version in place of a file: on disk when this returns, whole whatever happens."""
+    part = f"{path}.part"
+    file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+        os.fsync(file)
+    finally:
+        os.close(file)
+    os.rename(part, path)
+    with suppress(OSError):
+        directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.fsync(directory)
+        os.close(directory)
+
+
+def _prune(table: Table) -> None:
+    """Forget the oldest projects whose folders are gone while there are too many."""
+    for project in list(table["projects"]):
+        if len(table["projects"]) <= _MAX_PROJECTS:
+            return
+        if _is_gone(project):
+            table["projects"].remove(project)
+
+
+def note_former(folder: str, names: Iterable[str]) -> None:
+    """Write down once, beside a database, which names are in use: the daemon does so at its first start."""
+    path = os.path.join(folder, FORMER)
+    if not os.path.exists(path):
+        _exchange(path, "".join(f"{name}\n" for name in sorted(names)).encode())
+
+
+def former() -> list[str]:
+    """Return the names of namespaces that were in use before there was a table."""
+    try:
+        with open(os.path.join(paths.data_folder(), FORMER), encoding="utf-8") as file:
+            return file.read().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []

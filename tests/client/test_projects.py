@@ -1,0 +1,382 @@
+"""The table of projects: who has which name, and who is known again after a move, a clone, a new remote."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from memoryd.client import checkout, projects
+from memoryd.client.checkout import first_commit, remote_of
+from memoryd.client.project import project_namespace
+from memoryd.client.projects import FILE, FORMER, note_former
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path
+
+
+@pytest.fixture
+def data(home: Path) -> Path:
+    return home / "data"
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", "-C", str(folder), *who, *words], check=True, capture_output=True)
+
+
+def repository(folder: Path, remote: str = "", text: str = "") -> Path:
+    """Make a checkout with one commit; `text` tells its history from others'."""
+    folder.mkdir(parents=True)
+    git(folder, "init")
+    git(folder, "commit", "--allow-empty", "-m", text or str(folder))
+    if remote:
+        git(folder, "remote", "add", "origin", remote)
+    return folder
+
+
+def plain(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+def moved(folder: Path, to: Path) -> Path:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    return folder.rename(to)
+
+
+def names(*folders: Path) -> list[str]:
+    return [project_namespace(folder) for folder in folders]
+
+
+# Names ---------------------------------------------------------------------------------------------------------------
+
+
+def test_checkouts_of_one_name_have_a_namespace_each(home: Path) -> None:
+    one = repository(home / "client-a" / "api", "git@example.org:client-a/api.git")
+    two = repository(home / "client-b" / "api", "git@example.org:client-b/api.git")
+    three = plain(home / "client-c" / "api")
+    assert names(one, two, three) == ["api", "api-2", "api-3"]
+    assert names(three, two, one) == ["api-3", "api-2", "api"], "each keeps its own"
+
+
+def test_folders_outside_of_git_are_known_by_their_paths(home: Path) -> None:
+    one, two = plain(home / "a" / "notes"), plain(home / "b" / "notes")
+    assert names(one, two) == ["notes", "notes-2"]
+    assert names(plain(two / "deep")) == ["deep"]
+
+
+def test_a_folder_that_is_called_like_a_number_given_before_has_one_of_its_own(home: Path) -> None:
+    assert names(plain(home / "a" / "api"), plain(home / "b" / "api"), plain(home / "c" / "api-2")) == [
+        "api",
+        "api-2",
+        "api-2-2",
+    ]
+
+
+def test_a_number_is_not_given_that_is_in_use_for_something_else(home: Path, data: Path) -> None:
+    data.mkdir()
+    note_former(str(data), ["api", "api-2"])
+    assert names(plain(home / "a" / "api"), plain(home / "b" / "api")) == ["api", "api-3"]
+    assert names(plain(home / "c" / "api-2")) == ["api-2"], "which is its own"
+
+
+def test_the_longest_name_leaves_room_for_its_number(home: Path) -> None:
+    name = "ü" * 127  # of 255 bytes, as long as the name of a file may be
+    assert names(plain(home / "a" / name), plain(home / "b" / name)) == [name, f"{name}-2"]
+    found = {"path": "/x", "name": "ü" * 256, "remote": "", "root": ""}
+    table = projects.Table(projects=[])
+    first = projects.place(table, projects.Found(**found), [])  # type: ignore[typeddict-item]
+    second = projects.place(table, projects.Found(**{**found, "path": "/y"}), [])  # type: ignore[typeddict-item]
+    assert [len(one["namespace"].encode()) for one in (first, second)] == [512, 512]
+    assert second["namespace"].endswith("ü-2")
+
+
+# Known again ---------------------------------------------------------------------------------------------------------
+
+
+def test_clones_of_a_repository_are_one_project_whatever_they_are_called(home: Path) -> None:
+    one = repository(home / "work" / "api", "git@example.org:acme/api.git")
+    two = repository(home / "review" / "api", "https://me:secret@Example.org/acme/api")
+    three = repository(home / "work" / "api-fix", "ssh://git@example.org/acme/api/")
+    assert names(one, two, three, one) == ["api"] * 4
+
+
+def test_a_clone_keeps_the_name_under_which_it_has_memories_already(home: Path, data: Path) -> None:
+    data.mkdir()
+    note_former(str(data), ["api", "api-fix"])
+    url = "git@example.org:acme/api.git"
+    assert names(repository(home / "api", url), repository(home / "api-fix", url)) == ["api", "api-fix"]
+    assert names(repository(home / "api-new", url)) == ["api"]
+
+
+@pytest.mark.parametrize("remote", ["https://example.org/acme/api.git", ""], ids=["remote", "first commit"])
+def test_a_moved_checkout_is_known_again(remote: str, home: Path) -> None:
+    folder = repository(home / "api", remote)
+    assert names(folder) == ["api"]
+    assert names(moved(folder, home / "old" / "service")) == ["api"]
+    assert names(repository(home / "api", "https://example.org/other/api.git")) == ["api-2"], "whoever takes its place"
+
+
+def test_a_copy_without_a_remote_is_a_project_of_its_own(home: Path) -> None:
+    template = repository(home / "template" / "api")
+    subprocess.run(["cp", "-r", template, plain(home / "client-a")], check=True)
+    assert names(template, home / "client-a" / "api") == ["api", "api-2"]
+
+
+def test_two_remotes_are_two_projects_though_both_began_as_one_template(home: Path) -> None:
+    one = repository(home / "a" / "api", "https://example.org/a/api", text="template")
+    assert names(one) == ["api"]
+    two = home / "b" / "api"
+    subprocess.run(["cp", "-r", one, plain(home / "b")], check=True)
+    git(two, "remote", "set-url", "origin", "https://example.org/b/api")
+    subprocess.run(["rm", "-r", one], check=True)
+    assert names(two) == ["api-2"]
+
+
+def test_a_checkout_keeps_its_name_when_its_remote_changes(home: Path) -> None:
+    folder = repository(home / "api")
+    assert names(folder) == ["api"]
+    git(folder, "remote", "add", "origin", "https://example.org/a/api")
+    assert names(folder) == ["api"]
+    git(folder, "remote", "set-url", "origin", "https://example.net/b/api")
+    assert names(folder) == ["api"]
+    git(folder, "remote", "remove", "origin")
+    assert names(folder) == ["api"]
+    assert len(projects.read()["projects"]) == 1
+
+
+def test_a_folder_keeps_its_name_when_git_comes_later(home: Path) -> None:
+    folder = plain(home / "api")
+    assert names(folder) == ["api"]
+    git(folder, "init")
+    git(folder, "commit", "--allow-empty", "-m", "first")
+    git(folder, "remote", "add", "origin", "https://example.org/a/api")
+    assert names(folder) == ["api"]
+
+
+def test_another_repository_at_the_same_path_is_another_project(home: Path) -> None:
+    place = home / "workspace"
+    one = repository(place, "https://example.org/a/api", text="one")
+    assert names(one) == ["workspace"]
+    moved(one, home / "aside" / "one")
+    two = repository(place, "https://example.org/b/api", text="two")
+    assert names(two) == ["workspace-2"]
+    moved(two, home / "aside" / "two")
+    moved(home / "aside" / "one", place)
+    assert names(place) == ["workspace"]
+    assert names(home / "aside" / "two") == ["workspace-2"]
+
+
+def test_worktrees_are_one_project_also_those_of_a_bare_repository(home: Path) -> None:
+    origin = repository(home / "origin")
+    bare = home / "api" / ".bare"
+    subprocess.run(["git", "clone", "--bare", origin, bare], check=True, capture_output=True)
+    git(bare, "remote", "remove", "origin")
+    for branch in ("main-line", "fix"):
+        git(bare, "worktree", "add", "-b", branch, str(home / "api" / branch))
+    assert names(home / "api" / "main-line", home / "api" / "fix") == ["main-line", "main-line"]
+
+
+def test_a_submodule_is_a_project_of_its_own(home: Path) -> None:
+    library = repository(home / "library")
+    main = repository(home / "api")
+    git(main, "submodule", "add", str(library), "vendor")
+    assert names(main, main / "vendor", library) == ["api", "vendor", "library"]
+
+
+# Remote and first commit ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("git@example.org:acme/api.git", "example.org/acme/api"),
+        ("https://me:token@Example.Org/acme/api.git/", "example.org/acme/api"),
+        ("ssh://git@example.org:2222/acme/api", "example.org:2222/acme/api"),
+        ("https://example.org/acme/api?access_token=secret", "example.org/acme/api"),
+        ("/srv/git/api.git", "/srv/git/api"),
+        ("file:///srv/git/api.git", "/srv/git/api"),
+    ],
+)
+def test_a_remote_is_kept_without_what_does_not_tell_it_from_others(url: str, expected: str, home: Path) -> None:
+    (plain(home / "api" / ".git") / "config").write_text(
+        f'[core]\n\turl = no\n[remote "other"]\n\turl = https://example.org/other\n[remote "origin"]\n'
+        f"\tfetch = +refs/heads/*:refs/remotes/origin/*\n\turl = {url}\n\tpushurl = no\n"
+    )
+    assert remote_of(str(home / "api")) == expected
+
+
+def test_what_cannot_be_known_is_not_taken_for_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = repository(home / "api", "https://example.org/a/api")
+    assert names(folder) == ["api"]
+    before = projects.read()
+    (folder / ".git" / "config").write_bytes(b"\xff")
+    assert remote_of(str(folder)) is None
+    assert names(folder) == ["api"]
+    assert projects.read() == before
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert first_commit(str(folder)) is None
+    assert first_commit(str(plain(home / "notes"))) == ""
+
+
+def test_git_runs_once_for_a_project_and_not_in_an_environment_of_its_own(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = repository(home / "other")
+    folder = repository(home / "api")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    assert names(folder) == ["api"]
+    monkeypatch.delenv("GIT_DIR")
+    assert projects.read()["projects"][0]["root"] == first_commit(str(folder)) != first_commit(str(other))
+    monkeypatch.setattr(projects, "first_commit", lambda path: pytest.fail("git runs again"))
+    assert names(folder) == ["api"]
+
+
+def test_git_that_takes_too_long_is_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = repository(home / "api")
+    slow = plain(home / "bin") / "git"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(checkout, "_GIT_LIMIT_S", 0.05)
+    assert names(folder) == ["api"]
+
+
+# The file ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_private_and_holds_no_credentials(home: Path, data: Path) -> None:
+    names(repository(home / "api", "https://me:secret@example.org/acme/api"))
+    assert "secret" not in (data / FILE).read_text()
+    assert {stat.S_IMODE(path.stat().st_mode) for path in data.iterdir()} == {0o600}
+    assert not list(data.glob("*.part"))
+
+
+DAMAGED = [
+    b"",
+    b"{",
+    b"\xff",
+    b"[]",
+    b'{"projects": 1}',
+    b'{"projects": [{"namespace": 1}]}',
+    b'{"x":' + b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_file_stops_nobody_and_stays_as_it_is(content: bytes, home: Path, data: Path) -> None:
+    data.mkdir()
+    (data / FILE).write_bytes(content)
+    assert names(plain(home / "a" / "api"), plain(home / "b" / "api")) == ["api", "api"]
+    assert (data / FILE).read_bytes() == content
+
+
+def unreadable(data: Path) -> None:
+    (data / FILE).mkdir(parents=True)
+
+
+def no_folder(data: Path) -> None:
+    data.write_text("")
+
+
+def broken_former(data: Path) -> None:
+    data.mkdir()
+    (data / FORMER).write_bytes(b"\xff")
+
+
+@pytest.mark.parametrize("spoil", [unreadable, no_folder, broken_former])
+def test_files_that_cannot_be_read_stop_nobody(spoil: object, home: Path, data: Path) -> None:
+    assert callable(spoil)
+    spoil(data)
+    assert names(plain(home / "a" / "api")) == ["api"]
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*words: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(projects, "_exchange", refuse)
+
+
+def test_where_nothing_can_be_written_projects_are_apart_all_the_same(
+    home: Path, data: Path, request: pytest.FixtureRequest
+) -> None:
+    assert names(plain(home / "a" / "api")) == ["api"]
+    before = (data / FILE).read_bytes()
+    request.getfixturevalue("full_disk")
+    assert names(plain(home / "b" / "api")) == ["api-2"]
+    assert (data / FILE).read_bytes() == before
+
+
+def test_who_holds_the_lock_does_not_hold_up_others_for_long(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projects, "_LOCK_LIMIT_S", 0.02)
+    assert names(plain(home / "a" / "api")) == ["api"]
+    with projects.changing():
+        assert names(plain(home / "b" / "api")) == ["api-2"]
+    assert len(projects.read()["projects"]) == 1
+
+
+def test_a_path_that_is_no_text_has_the_name_of_its_folder(home: Path) -> None:
+    strange = os.fsencode(home) + b"/a\xff/api"
+    os.makedirs(strange)
+    assert project_namespace(os.fsdecode(strange)) == "api"
+
+
+def test_many_that_meet_projects_at_once_lose_none(home: Path) -> None:
+    folders = [plain(home / f"client-{number}" / "api") for number in range(24)]
+    code = (
+        "import json, sys; from memoryd.client import project, projects; projects._LOCK_LIMIT_S = 60.0;"
+        "print(json.dumps(list(map(project.project_namespace, sys.argv[1:]))))"
+    )
+
+    def run(part: list[Path]) -> list[str]:
+        done = subprocess.run([sys.executable, "-c", code, *map(str, part)], capture_output=True, text=True, check=True)
+        return list(json.loads(done.stdout))
+
+    with ThreadPoolExecutor() as pool:
+        given = [name for part in pool.map(run, (folders[start::4] for start in range(4))) for name in part]
+    assert sorted(given) == sorted(["api", *(f"api-{number}" for number in range(2, 25))])
+    assert sorted(given) == sorted(project["namespace"] for project in projects.read()["projects"])
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(projects, "_MAX_PROJECTS", 3)
+    monkeypatch.setattr(projects, "_MAX_FOLDERS", 2)
+    return None
+
+
+@pytest.mark.usefixtures("small")
+def test_projects_and_folders_that_are_gone_are_forgotten_in_the_end(home: Path) -> None:
+    for number in range(5):
+        names(folder := plain(home / f"trial-{number}"))
+        if number < 4:
+            folder.rmdir()
+    known = [project["namespace"] for project in projects.read()["projects"]]
+    assert known == ["trial-2", "trial-3", "trial-4"]
+    url = "https://example.org/acme/api"
+    for number in range(4):
+        names(repository(home / f"clone-{number}" / "api", url))
+    assert [len(project["folders"]) for project in projects.read()["projects"]][-1] == 2
+
+
+# Names in use before -------------------------------------------------------------------------------------------------
+
+
+def test_names_in_use_are_noted_once(data: Path) -> None:
+    data.mkdir()
+    note_former(str(data), {"b", "a"})
+    note_former(str(data), {"c"})
+    assert (data / FORMER).read_text() == "a\nb\n"
+    assert projects.former() == ["a", "b"]
