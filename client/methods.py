@@ -7,6 +7,7 @@ from memoryd.client.protocol import (
     AddToken,
     Authenticate,
     CompleteTask,
+    ConfirmClock,
     Consolidate,
     CountTokens,
     DiffWorkspaces,
@@ -143,6 +144,11 @@ def pause_job(name: str) -> PauseJob:
 def resume_job(name: str) -> ResumeJob:
     """Let a job run by itself again after a pause or after too many failures."""
     return ResumeJob(name=name)
+
+
+def confirm_clock() -> ConfirmClock:
+    """Take the system's clock for right after a jump: what has expired by it is forgotten from now on."""
+    return ConfirmClock()
 
 
 def job_history(name: str | None = None, limit: int = 20) -> JobHistory:
@@ -341,6 +347,7 @@ class DeclaredMethods:
     run_job = method(run_job)
     pause_job = method(pause_job)
     resume_job = method(resume_job)
+    confirm_clock = method(confirm_clock)
     job_history = method(job_history)
     graph_nodes = method(graph_nodes)
     graph_edges = method(graph_edges)

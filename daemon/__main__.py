@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from time import time
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
 _MODEL_LIMIT_S = 5.0
+_CLOCK_EVERY_S = 30.0
 _PREDECESSOR_LIMIT_S = 10.0
 _HELD_LIMIT_S = 60.0  # the same where the socket is there already: clients wait in its queue
 
@@ -89,7 +90,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     """Start the parts, serve, stop the parts; return the exit code, unless this process becomes the next daemon."""
     from memoryd import models
     from memoryd.daemon import dispatch, handlers, succession  # noqa: F401
-    from memoryd.daemon.clock import clock_of
+    from memoryd.daemon.clock import FileClock, SystemClock
     from memoryd.daemon.core.core import Core, make_private
     from memoryd.daemon.embedding.api import Models
     from memoryd.daemon.fetch import fetch
@@ -112,7 +113,8 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         if former := swap.take_up(folder, time()):
             logger.warning("the database was exchanged; the former one is in %s", former)
         choice = Models(settings.embedding_api, models.load)
-        core = Core(folder, settings, models_folder, choice.load, fetch, clock_of(given.clock) if given.clock else time)
+        clock = FileClock(given.clock) if given.clock else SystemClock()
+        core = Core(folder, settings, models_folder, choice.load, fetch, clock)
         stack.callback(core.close)
         _note_former(core)
         stack.callback(choice.close)
@@ -180,7 +182,8 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     watchers.start()
     textfile = Textfile(settings.metrics, lambda: exposition.text(server.perform(GetStats())))
     textfile.start()
-    scheduler = await _scheduled(server, settings.jobs, stopping)
+    if scheduler := await _scheduled(server, settings.jobs, stopping):
+        await _follow_clock(scheduler, stopping)
     await stopping.wait()
     logger.info("stopping")
     notify.systemd("STOPPING=1")
@@ -206,6 +209,14 @@ async def _scheduled(server: "Server", settings: config.JobsConfig, stopping: as
     except TimeoutError:
         return await asyncio.to_thread(_scheduler, server)
     return None
+
+
+async def _follow_clock(scheduler: "Scheduler", stopping: asyncio.Event) -> None:
+    """Let the scheduler see now and then whether the clock was set, until the daemon stops."""
+    while not stopping.is_set():
+        scheduler.follow_clock()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), _CLOCK_EVERY_S)
 
 
 def _scheduler(server: "Server") -> "Scheduler":

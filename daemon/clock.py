@@ -1,14 +1,100 @@
-"""A clock that somebody else sets, for demonstrations and tests: the modification time of a file."""
+"""Clocks: the system's, and the modification time of a file for demonstrations and tests.
+
+A clock is a function that returns UTC seconds. One with `read` also says how much time really passed, by a count that
+nobody can set, and one with `written` how the file system dated what was written since the boot. A clock that is only a
+function is always right.
+"""
 
 import os
+import time
+import uuid
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from memoryd.client.errors import Invalid
-from memoryd.daemon.core.core import Clock
+
+Clock = Callable[[], float]
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_ROOT = Path("/")
+_IN_RAM = ("/dev", "/run", os.environ.get("XDG_RUNTIME_DIR", ""))  # file systems that begin with each boot
 
 
-def clock_of(path: Path) -> Clock:
-    """Return a clock that tells when a file was last changed (`touch -d 2026-05-01 FILE` sets it)."""
-    if not path.is_file():
-        raise Invalid(f"The clock {path} is not a file.")
-    return lambda: os.stat(path).st_mtime
+class Reading(NamedTuple):
+    """What a clock says, the seconds since the boot (sleep included), and which boot that was."""
+
+    now: float
+    up_s: float
+    boot: str
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def __init__(self) -> None:
+        try:
+            self._boot = BOOT_ID.read_text().strip()
+        except OSError:
+            self._boot = uuid.uuid4().hex  # it cannot be known: each start counts as a boot
+
+    def __call__(self) -> float:
+        """Return UTC seconds."""
+        return time.time()
+
+    def read(self) -> Reading:
+        """Return what the clock says beside the time since the boot."""
+        return Reading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), self._boot)
+
+    def written(self) -> list[float]:
+        """Return how the kernel dated what was written since the boot; neither `touch` nor `cp -p` changes that."""
+        root = os.stat(_ROOT).st_dev
+        return [at for folder in _IN_RAM if folder for at in _changed_in(folder, root)]
+
+
+def _changed_in(folder: str, root: int) -> list[float]:
+    """Return when the files of a folder changed; of one on the disk none, since they may be of another boot."""
+    try:
+        device = os.stat(folder).st_dev
+        states = [entry.stat(follow_symlinks=False) for entry in os.scandir(folder)] if device != root else []
+    except OSError:
+        return []
+    return [state.st_ctime for state in states if state.st_dev == device]
+
+
+class FileClock:
+    """A clock that somebody else sets: `touch -d 2026-05-01 FILE`.
+
+    What is written into the file are the seconds since the boot and, after a space, which boot that is; while it is
+    empty the clock is always right.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise Invalid(f"The clock {path} is not a file.")
+        self._path = path
+
+    def __call__(self) -> float:
+        """Return when the file was changed."""
+        return os.stat(self._path).st_mtime
+
+    def read(self) -> Reading:
+        """Return that beside what is written in the file."""
+        now, words = self(), self._path.read_text().split()
+        return Reading(now, float(words[0]) if words else now, words[1] if words[1:] else "")
+
+
+def reader_of(clock: Clock) -> Callable[[], Reading]:
+    """Return what reads a clock beside the time since the boot."""
+
+    def read() -> Reading:
+        now = clock()
+        return Reading(now, now, "")
+
+    return getattr(clock, "read", read)
+
+
+def dated_by(clock: Clock) -> Sequence[float]:
+    """Return how files were dated since the boot, nothing for a clock that does not date files."""
+    written: Callable[[], list[float]] = getattr(clock, "written", list)
+    return written()

@@ -24,6 +24,7 @@ from memoryd.client.protocol import Job, Jobs, RunJob
 
 _APART_S = 0.05  # jobs that are due at once are asked for in the order of the table
 _AGAIN_S = 60.0  # when the daemon gave no answer
+_STEP_S = 1.0  # of the clock, from which the timer's dates are wrong
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Scheduler:
     def __init__(self, call: CallDaemon, clock: Callable[[], float] = time.time) -> None:
         logging.getLogger("apscheduler").setLevel(logging.ERROR)  # the daemon tells how runs went
         self._call, self._clock = call, clock
+        self._offset_s = _offset_s()
         self._timer = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(1)},
             # One run however many were missed, however late, and never two of one job.
@@ -56,6 +58,13 @@ class Scheduler:
     def ask_again(self, name: str) -> None:
         """Ask whether a job is due: it was resumed, or run by hand."""
         self._at(name, self._clock())
+
+    def follow_clock(self) -> None:
+        """Ask for every job if the system's clock was set since the last time: the timer waits for dates."""
+        before, self._offset_s = self._offset_s, _offset_s()
+        if abs(self._offset_s - before) > _STEP_S:
+            for job in self._timer.get_jobs():
+                self.ask_again(job.id)
 
     def _add(self, job: Job, apart_s: float) -> None:
         if not job.every_s:
@@ -92,3 +101,7 @@ class Scheduler:
     def _date(self, at: float, apart_s: float) -> datetime:
         """Return a time of the daemon's clock as one of the timer's."""
         return datetime.now(UTC) + timedelta(seconds=max(0.0, at - self._clock()) + apart_s)
+
+
+def _offset_s() -> float:
+    return time.time() - time.monotonic()

@@ -21,6 +21,7 @@ import pytest
 
 from memoryd.client import Client
 from memoryd.daemon import handlers  # noqa: F401
+from memoryd.daemon.clock import Reading
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.judging import Judge
@@ -82,12 +83,31 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
+        self.boot, self.booted_at = "first", 0.0  # by the clock, what it was set since included
+        self.files: list[float] = []  # how files were dated since the boot
 
     def __call__(self) -> float:
         return self.now
 
     def advance(self, seconds: float) -> None:
+        """Let time pass."""
         self.now += seconds
+
+    def jump(self, seconds: float) -> None:
+        """Set the clock, while no time passes."""
+        self.now += seconds
+        self.booted_at += seconds
+
+    def reboot(self, boot: str, off_s: float) -> None:
+        """Turn the machine off and on again; meanwhile the clock moves by so much."""
+        self.now += off_s
+        self.boot, self.booted_at = boot, self.now
+
+    def read(self) -> Reading:
+        return Reading(self.now, self.now - self.booted_at, self.boot)
+
+    def written(self) -> list[float]:
+        return self.files
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, ms, table
+from memoryd.client.methods import confirm_clock, pause_job, resume_job, run_job
 from memoryd.client.methods import job_history as history_call
 from memoryd.client.methods import jobs as jobs_call
-from memoryd.client.methods import pause_job, resume_job, run_job
 from memoryd.client.protocol import Job, JobList, JobRun, PlannedStep, Progress
 from memoryd.client.sync import Client
 from memoryd.client.times import iso
@@ -202,6 +202,14 @@ def _history_text(runs: list[JobRun]) -> str:
     return table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, right=(0, 5, 6))
 
 
+# confirm-clock -------------------------------------------------------------------------------------------------------
+
+
+def _confirm_clock(args: Namespace) -> None:
+    state = send(args, confirm_clock())
+    show(args, state, lambda: f"The clock is taken for right: it is {iso(state.now)}.")
+
+
 COMMANDS = {
     "jobs list": Command(no_arguments, _list, "  memctl jobs list"),
     "jobs run": Command(
@@ -212,4 +220,5 @@ COMMANDS = {
     "jobs pause": Command(_names_arguments, _pause, "  memctl jobs pause backup\n  memctl jobs pause all"),
     "jobs resume": Command(_names_arguments, _resume, "  memctl jobs resume all"),
     "jobs history": Command(_history_arguments, _history, "  memctl jobs history\n  memctl jobs history trim --json"),
+    "jobs confirm-clock": Command(no_arguments, _confirm_clock, "  memctl jobs confirm-clock"),
 }

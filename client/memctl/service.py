@@ -14,11 +14,12 @@ from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import duration, fields, size_text
-from memoryd.client.protocol import Done, ModelState, Restart, Shutdown, Status
+from memoryd.client.protocol import ClockState, Done, ModelState, Restart, Shutdown, Status
 from memoryd.client.sync import Client
 
 POLL_S = 0.1
 WAIT_S = 600.0
+CONFIRM_CLOCK = "memctl jobs confirm-clock"
 
 
 # up ------------------------------------------------------------------------------------------------------------------
@@ -185,9 +186,24 @@ def _status_text(status: Status) -> str:
         ("connections", f"{status.connections}" if status.connections else ""),
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
+        ("clock", _clock(status)),
     ]
     head = f"memoryd {status.version} runs, pid {status.pid}, up {duration(status.uptime_s)}, "
     return f"{head}protocol {status.protocol}.\n{fields([row for row in rows if row[1]])}"
+
+
+def clock_text(clock: ClockState | None) -> str:
+    """Return how the system's clock is wrong, empty while it is right or nothing is known of it."""
+    if clock and clock.state == "ahead":
+        return f"{duration(clock.off_s)} ahead of the time that has passed: nothing expires by that"
+    if clock and clock.state == "behind":
+        return f"{duration(clock.off_s)} behind what it showed before"
+    return ""
+
+
+def _clock(status: Status) -> str:
+    told = clock_text(status.clock)
+    return paint(f"{told}; if it is right: {CONFIRM_CLOCK}", "yellow") if told else ""
 
 
 def _memory_use(status: Status) -> str:

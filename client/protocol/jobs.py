@@ -113,6 +113,28 @@ class JobRuns(Struct, kw_only=True):
     """the latest first"""
 
 
+class ClockState(Struct, kw_only=True):
+    """How the system's clock agrees with the time that has passed.
+
+    `ahead`: it jumped forward, and memories expire and are forgotten by the time that has passed until that is as late
+    as the clock said, the clock comes back, or `confirm_clock` takes it for right. `behind`: it was set back.
+    `settling`: the machine was off, which counts for what is deleted only after an hour.
+    """
+
+    state: Literal["steady", "settling", "ahead", "behind"]
+    """how it is"""
+    now: float
+    """what it says"""
+    passed: float
+    """the time by which memories expire"""
+    off_s: float = 0.0
+    """by how much it is ahead or behind, or how long the machine was off"""
+    since: float | None = None
+    """when it jumped, as it said then"""
+    counts_in_s: float | None = None
+    """after how much time it is taken for right by itself; null: it is right, or not by itself"""
+
+
 @rpc("owner", reads=True, lane="control")
 class Jobs(Call[JobList], kw_only=True, frozen=True):
     """List the background jobs with their states, intervals and latest runs."""
@@ -154,6 +176,11 @@ class ResumeJob(Call[Job], kw_only=True, frozen=True):
 
     name: str
     """the job's name"""
+
+
+@rpc("owner", lane="control")
+class ConfirmClock(Call[ClockState], kw_only=True, frozen=True):
+    """Take the system's clock for right after a jump: what has expired by it is forgotten from now on."""
 
 
 @rpc("owner", reads=True)

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from memoryd.client.protocol.base import Call, Done, Progress, rpc
+from memoryd.client.protocol.jobs import ClockState
 
 
 class ModelState(Struct, kw_only=True):
@@ -61,6 +62,8 @@ class Status(Struct, kw_only=True):
     """`max_size_mb` of [storage]; at it nothing more is added; 0: no limit"""
     database_used_bytes: int = 0
     """what the limit is compared with: pages of the file that are in use, not empty ones"""
+    clock: ClockState | None = None
+    """how the system's clock is"""
 
 
 class Verification(Struct, kw_only=True):

@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 def standing(core: Core, call: GetContext) -> list[Row]:
     """Return what goes into every context within reach, the latest first."""
-    where, values = compile_filter(call, core.store.namespaces).where(core.clock())
+    where, values = compile_filter(call, core.store.namespaces).where(core.clock.passed())
     with core.store.reading() as connection:
         return rows.select(
             connection,
@@ -52,7 +52,7 @@ def latest(core: Core, call: GetContext) -> list[Row]:
     """Return what is worth knowing before there is a task, best first: the last session's summary, then the important
     of late. Parts of files are left out: agents read those that matter to them anyway."""
     now = core.clock()
-    where, values = compile_filter(call, core.store.namespaces).where(now)
+    where, values = compile_filter(call, core.store.namespaces).where(core.clock.passed())
     with core.store.reading() as connection:
         recent = rows.select(
             connection, f"{where} AND m.tier <> 'documents' ORDER BY m.created_at DESC, m.id LIMIT {_LATEST}", values

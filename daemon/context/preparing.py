@@ -133,7 +133,7 @@ def _opening(core: Core, call: GetContext, known: set[str], lines: _Lines) -> li
 def _rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
     """Return turns of L0 and memories by id, as far as they are alive and within reach."""
     with core.store.reading() as connection:
-        found = living(connection, rows.by_ids(connection, sorted(ids)).values(), retrieval.now)
+        found = living(connection, rows.by_ids(connection, sorted(ids)).values(), retrieval.passed)
     reached = retrieval.chosen.reached
     recent = {row.id: row for row in retrieval.recent.values() if row.id in ids}
     return recent | {row.id: row for row in found if reached is None or row.namespace in reached}

@@ -59,7 +59,7 @@ def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMem
         return None  # an equal memory is merged
     marks = ", ".join("?" * len(told))
     where = f"m.id IN ({marks}) AND {place.visible} AND {ALIVE} ORDER BY m.row"
-    alive = rows.select(connection, where, (*told, *alive_at(core.clock())))
+    alive = rows.select(connection, where, (*told, *alive_at(core.clock.passed())))
     rows.accessed(connection, [(row.row, 1, core.clock()) for row in alive])
     turns.count(connection, place.number, "evidence", len(alive))
     return alive[0].id if alive else None

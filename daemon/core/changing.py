@@ -214,7 +214,7 @@ def _change(
         vectors.put(connection, embedded[0].model, after.text_hash, embedded[1])
     if after.text_hash != row.text_hash or after.type != row.type:
         transaction.after_commit(lambda: core.embedding.refresh([row.row]))
-    [memory] = present.memories(connection, core.store.namespaces, [after], visible(core, call), core.clock())
+    [memory] = present.memories(connection, core.store.namespaces, [after], visible(core, call), core.clock.passed())
     return Changed(memory=memory, operation=operation)
 
 

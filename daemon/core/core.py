@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from memoryd.client.errors import StorageFailed
+from memoryd.client.errors import MemorydError, StorageFailed
+from memoryd.daemon.clock import Clock
 from memoryd.daemon.cognition import choice
 from memoryd.daemon.cognition.ledger import Ledger
 from memoryd.daemon.cognition.provider import Cognition
@@ -25,8 +27,7 @@ from memoryd.daemon.tiers.graph import Centroids
 from memoryd.daemon.tiers.graph_names import Names
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
-
-Clock = Callable[[], float]
+from memoryd.daemon.timekeeper import SETTING, Timekeeper
 
 _TOKENS = "llm_tokens"  # setting: what the language model used today
 _MOMENT = 0.1  # share of its time that background work rests when nobody else is there
@@ -45,9 +46,10 @@ class Core:
         clock: Clock = time.time,
     ) -> None:
         make_private(folder)
-        self.folder, self.config, self.clock = folder, config, clock
+        self.folder, self.config = folder, config
         self.store = Store(folder, config.storage.max_size_mb * 1_000_000)
-        self.tokens = Tokens(self.store, folder, clock, config.access.require_token)
+        self.clock = Timekeeper(clock, self.store.setting(SETTING))
+        self.tokens = Tokens(self.store, folder, self.clock, config.access.require_token)
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
         self.centroids, self.names = Centroids(), Names()
         traces = Traces(config.search.traces)
@@ -55,14 +57,14 @@ class Core:
             self.active = Active(connection)
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
-        self.cognition = Cognition(choice.provider(config.llm, ledger.spend, clock))
+        self.cognition = Cognition(choice.provider(config.llm, ledger.spend, self.clock))
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
-        self.events = Events(self.store, clock)
+        self.events = Events(self.store, self.clock)
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.privacy = Privacy(config.privacy)
         self.workspaces = Workspaces(config.workspaces, config.privacy)
         self.sources = Sources(
-            self.store, self.embedding, config.search, traces, clock, self.active, self.hot, self.effects
+            self.store, self.embedding, config.search, traces, self.clock, self.active, self.hot, self.effects
         )
 
     def start(self) -> None:
@@ -80,6 +82,8 @@ class Core:
         self.workspaces.close()
         self.effects.close()
         self.embedding.close()
+        with suppress(MemorydError):  # the next start makes do with what an earlier look found
+            self.store.write(lambda transaction: self.clock.keep(transaction.connection), over_limit=True).result()
         self.store.close()
 
 

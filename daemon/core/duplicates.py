@@ -70,7 +70,7 @@ def equal(core: Core, connection: apsw.Connection, place: Place, memory: NewMemo
         connection,
         # By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
         f"m.content_hash = ? AND m.namespace = ? AND +m.type = ? AND +m.tier <> 'documents' AND {ALIVE} LIMIT 1",
-        (key, place.number, memory.type, *alive_at(core.clock())),
+        (key, place.number, memory.type, *alive_at(core.clock.passed())),
     )
     return found[0] if found else None
 
@@ -85,7 +85,7 @@ def _near(
     candidates = found.rows[found.similarities > threshold - 0.01].tolist()  # the index is exact to about 0.001
     if not candidates:
         return []
-    numbers, matrix = vectors.of_rows(connection, generation.model, candidates, ALIVE, alive_at(core.clock()))
+    numbers, matrix = vectors.of_rows(connection, generation.model, candidates, ALIVE, alive_at(core.clock.passed()))
     if not numbers:
         return []
     exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True))

@@ -41,7 +41,7 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
         history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
         after = msgspec.structs.replace(row, feedback=feedback.said(row.feedback, by, call.useful, call.note, now))
         rows.change(connection, row.row, {"feedback": after.feedback})
-        [memory] = present.memories(connection, core.store.namespaces, [after], condition, core.clock())
+        [memory] = present.memories(connection, core.store.namespaces, [after], condition, core.clock.passed())
         memory.usefulness = feedback.usefulness(after.feedback, notes=True)
         return Changed(memory=memory, operation=operation)
 

@@ -44,7 +44,7 @@ def get(core: Core, call: Get) -> Memory:
     condition = visible(core, call)
     with core.store.reading() as connection:
         row = resolve(connection, call.id, condition)
-        [memory] = present.memories(connection, core.store.namespaces, [row], condition, core.clock())
+        [memory] = present.memories(connection, core.store.namespaces, [row], condition, core.clock.passed())
         mentions.show(connection, row, memory, condition)
     memory.usefulness = feedback.usefulness(row.feedback, notes=True)
     return memory
@@ -53,15 +53,15 @@ def get(core: Core, call: Get) -> Memory:
 @handles(List)
 def list_(core: Core, call: List) -> Page:
     """Return one page of the memories that a filter leaves."""
-    chosen, now = compile_filter(call, core.store.namespaces), core.clock()
-    where, values = chosen.where(now, call.all_states)
+    chosen, passed = compile_filter(call, core.store.namespaces), core.clock.passed()
+    where, values = chosen.where(passed, call.all_states)
     direction = "ASC" if call.ascending else "DESC"
     order = f"ORDER BY {_ORDER[call.sort]} {direction}, m.row {direction} LIMIT ? OFFSET ?"
     with core.store.reading() as connection:
         total: Any = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).get
         found = rows.select(connection, f"{where} {order}", (*values, call.limit, call.offset))
         reached = namespaces.condition(chosen.reached)
-        listed = present.memories(connection, core.store.namespaces, found, reached, now)
+        listed = present.memories(connection, core.store.namespaces, found, reached, passed)
         return Page(memories=listed, total=total)
 
 

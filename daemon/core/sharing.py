@@ -36,7 +36,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     def job(transaction: Transaction) -> Shared:
         connection = transaction.connection
         found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
-        if superseded := succession.successors(connection, found.values(), core.clock()):
+        if superseded := succession.successors(connection, found.values(), core.clock.passed()):
             id = next(row.id for row in found.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
         for row in found.values():

@@ -2,9 +2,22 @@
 
 from concurrent.futures import Future
 
-from memoryd.client.protocol import Job, JobHistory, JobList, JobRun, JobRuns, Jobs, PauseJob, ResumeJob, RunJob
+from memoryd.client.protocol import (
+    ClockState,
+    ConfirmClock,
+    Job,
+    JobHistory,
+    JobList,
+    JobRun,
+    JobRuns,
+    Jobs,
+    PauseJob,
+    ResumeJob,
+    RunJob,
+)
 from memoryd.daemon.dispatch import Context
 from memoryd.daemon.registry import handles
+from memoryd.daemon.store.writer import Transaction
 
 
 @handles(Jobs)
@@ -29,6 +42,18 @@ def pause_job(context: Context, call: PauseJob) -> "Future[Job]":
 def resume_job(context: Context, call: ResumeJob) -> "Future[Job]":
     """Resume a job."""
     return context.jobs.resume(call.name)
+
+
+@handles(ConfirmClock)
+def confirm_clock(context: Context, call: ConfirmClock) -> "Future[ClockState]":
+    """Take the system's clock for right."""
+    core = context.core
+
+    def job(transaction: Transaction) -> ClockState:
+        core.clock.confirm(transaction.connection)
+        return core.clock.state()
+
+    return core.store.write(job, over_limit=True)
 
 
 @handles(JobHistory)

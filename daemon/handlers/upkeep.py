@@ -75,7 +75,7 @@ def _target(core: Core, path: str, usual: Path) -> Path:
     try:
         if not path:
             usual.mkdir(mode=0o700, exist_ok=True)
-        target = given / copies.name_at(core.clock()) if given.is_dir() else given
+        target = given / copies.name_at(core.clock.passed()) if given.is_dir() else given
         if not target.parent.is_dir():
             raise Invalid(f"There is no folder {target.parent} for the copy.")
         if target.exists():
@@ -113,7 +113,7 @@ def _teller(report: Report) -> Callable[[int, int], None]:
 def _rotated(core: Core, folder: Path) -> list[str]:
     """Delete the copies beyond those to keep, as the job does; return their paths."""
     keep = core.config.jobs.backups
-    old = copies.present(folder)[:-keep] if keep else []
+    old = copies.present(folder)[:-keep] if keep and not core.clock.jumped() else []
     for path in old:
         path.unlink(missing_ok=True)
     return [str(path) for path in old]

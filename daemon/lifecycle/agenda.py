@@ -38,13 +38,18 @@ class Agenda:
         return settings.every_s.get(name, self.table[name].every_s) if settings.enabled else 0.0
 
     def next_run_at(self, name: str, state: JobState) -> float | None:
-        """Return when a job is due, None while it does not run by itself. One that never ran is due now."""
+        """Return when a job is due, None while it does not run by itself. One that never ran is due now.
+
+        So is one whose times are from a clock that was ahead: else it would wait until the clock is there again.
+        """
         every_s, now = self.every_s(name), self._core.clock()
         if not every_s or state.paused or self._in_quarantine(state):
             return None
         if state.not_before is not None:
-            return max(state.not_before, now)
-        return now if state.last_run_at is None else max(min(state.last_run_at, now) + every_s, now)
+            return now if state.not_before > now + LONGEST_BACKOFF_S else max(state.not_before, now)
+        if state.last_run_at is None or state.last_run_at > now:
+            return now
+        return max(state.last_run_at + every_s, now)
 
     def check_due(self, name: str) -> None:
         """Raise `Conflict`, which says when to ask again, unless a job is due."""

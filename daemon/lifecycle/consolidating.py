@@ -43,7 +43,7 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     judged = _judge_all(core, tools.report)
     run = _Moves(core, call.namespace, tools.report)
     run.carry_out("promote", promoting.steps(core, _with_turns(core, reached), "asked for"), promoting.apply)
-    run.carry_out("move", sweeping.all_of(core, core.clock(), reached), sweeping.apply)
+    run.carry_out("move", sweeping.all_of(core, core.clock.passed(), reached), sweeping.apply)
     _embed_all(core, tools.report)
     tools.report(Progress(stage="cluster", done=0, total=1))
     clustered = tools.cluster()
@@ -139,7 +139,7 @@ def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     leaving = [promoting.judged(core, turn) for turn in core.active.of(reached)]
     kept = [one.turn for one in leaving if one.dropped is None]
     counts.update(promoted=len(kept), dropped=len(leaving) - len(kept))
-    now = core.clock()
+    now = core.clock.passed()
     expiries = {turn.key: lifetime(core, turn.source, turn.created_at) for turn in kept}  # as it is promoted
     units = {turn.key: (turn.namespace, turn.answers) for turn in kept if (expiries[turn.key] or now + 1) > now}
     with core.store.reading() as connection:

@@ -63,7 +63,7 @@ def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> Dr
 def _memories(core: Core, namespace: int) -> list[Row]:
     """Return what a dream is about, the oldest first."""
     with core.store.reading() as connection:
-        return rows.select(connection, _WHERE, (namespace, *alive_at(core.clock())))[::-1]
+        return rows.select(connection, _WHERE, (namespace, *alive_at(core.clock.passed())))[::-1]
 
 
 def _digest(found: Sequence[Row]) -> bytes:
@@ -105,7 +105,7 @@ def _written(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Dr
         connection = transaction.connection
         pairs = [(row, found[fate.by], fate) for row, fate in zip(found, fates, strict=True) if fate.by is not None]
         there = rows.by_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
-        present = {row.id: row for row in living(connection, there, core.clock())}
+        present = {row.id: row for row in living(connection, there, core.clock.passed())}
         sound = [
             (present[old.id], present[kept.id], fate)
             for old, kept, fate in pairs

@@ -182,10 +182,10 @@ def _compared(core: Core, generation: Generation) -> bool:
 
 def _same(core: Core, generation: Generation, thing: Thing, vector: Vector) -> str | None:
     """Return the id of a memory of the same namespace that says what a turn says."""
-    now, floor = core.clock(), generation.embedder.floors.duplicate
+    passed, floor = core.clock.passed(), generation.embedder.floors.duplicate
     # What stands in a file is no memory yet: the file may change, and what was said would be lost with it.
     memories = Filter(reached=frozenset([thing.namespace]), words={"tier": ["L1", "L2"]})
-    mask = core.store.facts.allowed(memories, now)
+    mask = core.store.facts.allowed(memories, passed)
     found = generation.index.nearest(vector, _NEIGHBOURS, mask)
     near = found.rows[found.similarities > floor - 0.01].tolist()  # the index is exact to about 0.001
     if not near:

@@ -117,7 +117,7 @@ def _compared(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequen
     floors = generation.embedder.floors
     floor = floors.join if fact.type == CORRECTION else floors.duplicate
     mask = core.store.facts.allowed(
-        Filter(reached=frozenset([key.namespace]), words={"tier": ["L1", "L2"]}), core.clock()
+        Filter(reached=frozenset([key.namespace]), words={"tier": ["L1", "L2"]}), core.clock.passed()
     )
     nearest = generation.index.nearest(vector, _NEIGHBOURS, mask)
     near = nearest.rows[nearest.similarities > floor - 0.01].tolist()
@@ -165,14 +165,14 @@ class _Run:
         Talk(self._core, self._transaction, self._key, self._begun).let_go(covered, left_over, there)
 
     def _is_known(self, news: News) -> bool:
-        connection, now = self._transaction.connection, self._core.clock()
+        connection, passed = self._transaction.connection, self._core.clock.passed()
         equal = rows.select(
             connection,
             f"m.content_hash = ? AND m.namespace = ? AND +m.tier <> 'documents' AND +m.type <> '{_TURN}' AND {ALIVE}",
-            (content_hash(news.fact.text), self._key.namespace, *alive_at(now)),
+            (content_hash(news.fact.text), self._key.namespace, *alive_at(passed)),
         )
-        same = equal or living(connection, rows.by_ids(connection, news.same).values(), now)
-        rows.accessed(connection, [(row.row, 1, now) for row in same])
+        same = equal or living(connection, rows.by_ids(connection, news.same).values(), passed)
+        rows.accessed(connection, [(row.row, 1, self._core.clock()) for row in same])
         return bool(same) or any(_says_it(one, news) for one in self._kept)
 
     def _insert(self, news: News, sources: Sequence[Heard]) -> None:

@@ -50,7 +50,7 @@ class Naming:
     def step(self) -> bool:
         """Name some nodes; tell whether there were any."""
         core, provider = self._core, self._core.cognition.provider
-        if provider is RULES or core.clock() < self._not_before:
+        if provider is RULES or self.wait_s():
             return False
         with core.store.reading() as connection:
             unnamed = [_described(connection, node) for node in stored.nodes(connection, _WAITING, (BATCH,))]
@@ -66,7 +66,7 @@ class Naming:
     def wait_s(self) -> float | None:
         """Return how long to leave the model alone, None where nothing is to be tried again."""
         left = self._not_before - self._core.clock()
-        return left if left > 0 else None
+        return left if 0 < left <= _PAUSE_S else None  # more: the clock was set back
 
     def _asked(self, provider: Provider, new: Sequence[Unnamed]) -> dict[bytes, Label]:
         before = self._spent()

@@ -143,7 +143,7 @@ def _known(place: Place, id: str, key: bytes) -> bool:
 
 def _equal(place: Place, key: bytes) -> list[str]:
     """Return the id of what says the same in this namespace; a memory is bumped."""
-    memory = intake.find_equal_memory(place.connection, place.number, key, place.now)
+    memory = intake.find_equal_memory(place.connection, place.number, key, place.core.clock.passed())
     if memory is not None:
         return _alive(place, [memory])
     turn = intake.find_equal_turn(place.connection, place.number, key)
@@ -152,7 +152,8 @@ def _equal(place: Place, key: bytes) -> list[str]:
 
 def _alive(place: Place, ids: list[str]) -> list[str]:
     """Return those of some memories that still are and can be seen from here, and count an access of each."""
-    known = living(place.connection, rows.by_ids(place.connection, ids).values(), place.now)
+    passed = place.core.clock.passed()
+    known = living(place.connection, rows.by_ids(place.connection, ids).values(), passed)
     seen = place.core.store.namespaces.reached(place.name, None)
     there = [row for row in known if seen is None or row.namespace in seen or row.namespace == place.number]
     rows.accessed(place.connection, [(row.row, 1, place.now) for row in there])

@@ -65,7 +65,7 @@ class Run:
     def planned(self, limit: int) -> tuple[list[Step], bool]:
         """Return at most `limit` steps of what there is to do, and whether there is more."""
         steps: list[Step] = []
-        found = iter(self.work.plan(self.core, self.core.clock()))
+        found = iter(self.work.plan(self.core, self.core.clock.settled()))
         try:
             for step in islice(found, limit):
                 steps.append(step)
@@ -81,7 +81,7 @@ class Run:
         outcome: Outcome = "done"
         error = ""
         try:
-            self._number = self._written(lambda t: jobs.begin(t.connection, self.name, started_at, self.terms.by), True)
+            self._number = self._written(lambda transaction: self._begun(transaction, started_at), True)
             self._go(plan)
             if self._failed:
                 outcome, error = "failed", self._failure()
@@ -103,6 +103,11 @@ class Run:
             total=self.applied,
             skipped=self.skipped,
         )
+
+    def _begun(self, transaction: Transaction, at: float) -> int:
+        """Note that the run begins, and how the clock is."""
+        self.core.clock.keep(transaction.connection)
+        return jobs.begin(transaction.connection, self.name, at, self.terms.by)
 
     def check(self) -> None:
         """Raise `Stopped` when the run has to end now."""

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Sum up turns with what the session came to before; return what writes the note."""
     with core.store.reading() as connection:
-        before = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(core.clock())))
+        before = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(core.clock.passed())))
     if not before and len(heard) < MIN_TURNS:
         return lambda transaction, there: None
     by, text = _digest(core, provider, heard, "\n".join(before[0].content.splitlines()[1:]) if before else "")
@@ -84,7 +84,7 @@ def _write(core: Core, transaction: Transaction, key: Key, memory: NewMemory) ->
     connection, now = transaction.connection, core.clock()
     place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
     operation = history.begin(connection, f"{history.JOB}{KIND}", place.name, now)
-    former: list[Row] = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(now)))
+    former: list[Row] = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(core.clock.passed())))
     row = adding.new_row(core, place, memory, content_hash(memory.content))
     adding.insert(core, transaction, place, row, Verdict(None, None, []), None, operation)
     for old in former:

@@ -161,7 +161,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
         answer = None if move.answer is None else _unused(present, move.answer, move.answer_used_at)
         if row is None or (move.answer is not None and answer is None):
             counts["skipped"] += 1
-        elif answer is not None and _fits(row, answer, core.clock()):
+        elif answer is not None and _fits(row, answer, core.clock.passed()):
             _pair(core, transaction, row, answer, operation)
             counts["paired"] += 1
         else:

@@ -31,6 +31,7 @@ from memoryd.daemon.store.writer import Transaction
 
 _ATTEMPTS = 5
 _BACK_OFF_S = 60.0  # doubled with each failure
+_LONGEST_BACK_OFF_S = _BACK_OFF_S * 2**_ATTEMPTS
 _LOOK_EVERY_S = 5.0  # at most: the clock may be set
 _TROUBLE_S = 1.0
 _NEVER_S = 10 * 365 * 86_400.0
@@ -95,12 +96,18 @@ def step(core: Core) -> bool:
     """Think one thought that is due; tell whether there was one."""
     if core.embedding.active is None and core.embedding.state().state in ("loading", "fetching"):
         return False  # it will be there soon, and repetitions are known by it
-    with core.store.reading() as connection:
-        thought = thoughts.next_due(connection)
+    thought = _next(core)
     if thought is None or thought.due_at > core.clock():
         return False
     think(core, thought, core.cognition.provider)
     return True
+
+
+def _next(core: Core) -> Thought | None:
+    config, now = core.config.cognition, core.clock()
+    longest_s = max((rest.longest_s for rest in rests(config, "any") if rest.longest_s < _NEVER_S), default=0.0)
+    with core.store.reading() as connection:
+        return thoughts.next_due(connection, now, (now + longest_s + _LONGEST_BACK_OFF_S, now + _NEVER_S / 2))
 
 
 def think(core: Core, thought: Thought, provider: Provider) -> None:
@@ -207,8 +214,7 @@ class Thinker:
 
     def _until_due(self) -> float | None:
         """Return how long to wait, None for until something comes."""
-        with self._core.store.reading() as connection:
-            thought = thoughts.next_due(connection)
+        thought = _next(self._core)
         if thought is None:
             return self._naming.wait_s()
         if self._core.store.is_full():

@@ -74,7 +74,10 @@ def checkpoint(core: Core, step: Step, check: Check) -> dict[str, int]:
 
 
 def plan_backup(core: Core, now: float) -> Iterator[Step]:
-    """Make a copy if clients changed anything since the latest one; forget the copies beyond those to keep."""
+    """Make a copy if clients changed anything since the latest one; forget the copies beyond those to keep.
+
+    After a jump of the clock none is forgotten: it makes this job run more often than it is meant to.
+    """
     keep = core.config.jobs.backups
     if not keep:
         return
@@ -82,10 +85,10 @@ def plan_backup(core: Core, now: float) -> Iterator[Step]:
     with core.store.reading() as connection:
         changed = upkeep.marks(connection)
     if changed and (not present or upkeep.marks_of(present[-1]) != changed):
-        name = copies.name_at(now)
+        name = copies.free_name(core.folder / copies.FOLDER, core.clock.passed())
         yield Step("copy", name, "the database changed since the latest copy" if present else "there is no copy yet")
         present.append(core.folder / copies.FOLDER / name)
-    for path in present[:-keep]:
+    for path in [] if core.clock.jumped() else present[:-keep]:
         yield Step("delete", path.name, f"it is older than the latest {keep}")
 
 

@@ -130,15 +130,16 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
     profile = PROFILES[call.profile]
     multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
     least = max(LEAST_DEPTH, multiplier * call.limit)
-    chosen, now = compile_filter(call, sources.store.namespaces), sources.clock()
+    chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock.passed()
     return Retrieval(
         call=call,
         chosen=chosen,
-        now=now,
-        allowed=sources.store.allowed(chosen, now),
+        now=sources.clock(),
+        passed=passed,
+        allowed=sources.store.allowed(chosen, passed),
         depth=least if profile.candidates is None else profile.candidates * call.limit,
         profile=profile,
-        within=sources.store.allowed(Filter(chosen.reached), now) if sources.caller.bound else None,
+        within=sources.store.allowed(Filter(chosen.reached), passed) if sources.caller.bound else None,
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )
 

@@ -2,7 +2,6 @@
 
 import secrets
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +21,7 @@ from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.hot import HotBuffer
+from memoryd.daemon.timekeeper import Timekeeper
 
 if TYPE_CHECKING:
     from memoryd.daemon.search.effects import Effects
@@ -36,7 +36,7 @@ class Sources(NamedTuple):
     embedding: Embedding
     config: SearchConfig
     traces: Traces
-    clock: Callable[[], float]  # UTC seconds
+    clock: Timekeeper
     active: Active  # L0
     hot: HotBuffer
     effects: "Effects"
@@ -57,6 +57,7 @@ class Retrieval:
     call: Query[Any]
     chosen: Filter
     now: float
+    passed: float  # what expires by then is left out
     depth: int
     deadline: float | None  # on the monotonic clock
     allowed: Mask  # by row number: what the filters leave

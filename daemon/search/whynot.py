@@ -41,14 +41,14 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
 
 def _filtered_by(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
     """Return which filter leaves the memory out, empty if none does."""
-    now = sources.clock()
-    if by := succession.successors(connection, [row], now):
+    passed = sources.clock.passed()
+    if by := succession.successors(connection, [row], passed):
         return f"it is superseded by {by[row.row]}"
 
     def holds(condition: str, values: tuple[Any, ...] = ()) -> bool:
         return rows.holds(connection, row.row, condition, values)
 
-    if not holds(ALIVE, alive_at(now)):
+    if not holds(ALIVE, alive_at(passed)):
         return "it is expired"
     chosen = compile_filter(call, sources.store.namespaces)
     if chosen.condition and not holds(chosen.condition, chosen.values):

@@ -52,6 +52,13 @@ def name_at(now: float) -> str:
     return f"memoryd-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.sqlite"
 
 
+def free_name(folder: Path, now: float) -> str:
+    """Return the name of a copy made at a time, or soon after where there is one of that time: clocks are set back."""
+    while (folder / name_at(now)).exists():
+        now += 1.0
+    return name_at(now)
+
+
 def present(folder: Path) -> list[Path]:
     """Return the copies in a folder, the one with the oldest content first; one that cannot be read is the oldest."""
     if not os.path.isdir(folder):
@@ -87,7 +94,7 @@ def go_past(store: Store, folder: Path) -> None:
             connection.execute("DELETE FROM sqlite_sequence WHERE name = 'operations'")
             connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('operations', ?)", (newest[0] + 1,))
 
-    store.write(job).result()
+    store.write(job, over_limit=True).result()
 
 
 def check_room(store: Store, folder: Path) -> None:

@@ -115,10 +115,21 @@ def hasten(connection: apsw.Connection, key: Key, now: float) -> None:
     connection.execute(sql, (*key, now))
 
 
-def next_due(connection: apsw.Connection) -> Thought | None:
-    """Return what is due first, whether it is already or not."""
-    sql = "SELECT namespace, session, kind, due_at, attempts FROM thoughts ORDER BY due_at LIMIT 1"
-    found: Any = connection.execute(sql).fetchone()
+def next_due(connection: apsw.Connection, now: float, strange: tuple[float, float]) -> Thought | None:
+    """Return what is due first, whether it is already or not.
+
+    What is due between the two strange times was queued by a clock that was ahead: that is due now.
+    """
+    first = _first(connection, "TRUE", ())
+    if first is None or first.due_at <= now:
+        return first
+    ahead = _first(connection, "due_at > ? AND due_at < ?", strange)
+    return first if ahead is None else ahead._replace(due_at=now)
+
+
+def _first(connection: apsw.Connection, where: str, values: tuple[float, ...]) -> Thought | None:
+    sql = f"SELECT namespace, session, kind, due_at, attempts FROM thoughts WHERE {where} ORDER BY due_at LIMIT 1"
+    found: Any = connection.execute(sql, values).fetchone()
     return None if found is None else Thought(Key(*found[:3]), *found[3:])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from memoryd.client.errors import Conflict, Unavailable
 from memoryd.client.protocol import Job, JobList, JobRun, Jobs, RunJob
+from memoryd.scheduler import runner
 from memoryd.scheduler.jobs import JOBS
 from memoryd.scheduler.runner import Scheduler
 from waiting import wait_until
@@ -65,6 +66,18 @@ def start() -> Iterator[Any]:
     yield begin
     for scheduler in started:
         scheduler.stop()
+
+
+def test_after_the_clock_was_set_every_job_is_asked_for(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    daemon = Daemon(job("sweep", NOW + 3600), job("trim", NOW + 3600))
+    scheduler = start(daemon)
+    scheduler.follow_clock()
+    assert daemon.asked == []
+    monkeypatch.setattr(runner, "_offset_s", lambda: 1e9)
+    scheduler.follow_clock()
+    wait_until(lambda: sorted(daemon.asked) == ["sweep", "trim"])
+    scheduler.follow_clock()
+    assert len(daemon.asked) == 2
 
 
 def test_jobs_that_are_due_are_asked_for_once_each_in_their_order(start: Any) -> None:

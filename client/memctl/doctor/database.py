@@ -5,6 +5,7 @@ from time import time
 from memoryd.client import paths
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
 from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, ok, quoted, warn
+from memoryd.client.memctl.service import CONFIRM_CLOCK, clock_text
 from memoryd.client.memctl.table import count, size_text
 from memoryd.client.protocol import Verify
 from memoryd.client.times import iso
@@ -106,7 +107,9 @@ def log_size(patient: Patient) -> Finding | None:
 
 
 def clock(patient: Patient) -> Finding | None:
-    """Look for memories from the future: a clock was wrong, then or now."""
+    """See whether the clock jumped, and look for memories from the future: a clock was wrong, then or now."""
+    if patient.status and (told := clock_text(patient.status.clock)):
+        return warn(f"the system's clock is {told}", f"timedatectl  # set it right; or, if it is: {CONFIRM_CLOCK}")
     facts = patient.facts
     newest_at = facts["newest_at"] if facts else None
     if newest_at is None:

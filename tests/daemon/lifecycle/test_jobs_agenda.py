@@ -90,11 +90,23 @@ def test_the_interval_goes_on_where_a_restart_left_it(started: Any, clock: Any) 
     assert job(started()).next_run_at == began + 300
 
 
-def test_a_clock_that_was_set_back_delays_a_job_by_an_interval_at_most(started: Any, clock: Any) -> None:
+def test_a_clock_that_was_set_back_delays_no_job(started: Any, clock: Any) -> None:
     jobs = started()
     assert due(jobs) == 0.0
     clock.advance(-1e6)
-    assert job(jobs).next_run_at == clock.now + 300
+    assert due(jobs) == 0.0
+    assert due(jobs) == clock.now + 300
+    clock.advance(300)
+    assert due(jobs) == 0.0
+
+
+def test_a_back_off_of_a_clock_that_was_set_back_is_over(started: Any, clock: Any, mover: Mover) -> None:
+    jobs = started()
+    mover.broken = True
+    assert due(jobs) == 0.0
+    assert due(jobs) == clock.now + 60
+    clock.advance(-1e6)
+    assert due(jobs) == 0.0
 
 
 def test_intervals_are_configurable_and_zero_means_by_hand_only(started: Any, clock: Any) -> None:

@@ -106,6 +106,14 @@ def test_a_conversation_is_thought_about_once_after_it_rests(core: Core, clock: 
     assert think(core) == 0
 
 
+def test_what_was_said_under_a_clock_that_was_ahead_is_thought_about_when_it_is_right(core: Core, clock: Any) -> None:
+    clock.jump(400 * 86_400.0)
+    observe(core, DECIDED, session="s")
+    clock.jump(-400 * 86_400.0)
+    assert think(core) >= 1
+    assert extracted(core) == [DECIDED]
+
+
 def test_one_that_never_rests_is_thought_about_after_ten_minutes(core: Core, clock: Any) -> None:
     observe(core, DECIDED)
     for number in range(29):

@@ -24,6 +24,7 @@ REMOVES = {"delete", "forget", "remove_workspace", "reset_session", "revoke_toke
 TAKES_NO_ROOM = {
     "add_token",
     "backup",
+    "confirm_clock",
     "end_session",
     "get_context",
     "pause_job",
@@ -72,13 +73,13 @@ def test_at_the_limit_nothing_is_added_while_reading_and_deleting_go_on(start_da
         assert client.verify().problems == []
 
 
-def test_room_comes_back_when_what_was_deleted_is_let_go(start_daemon: Callable[..., "Daemon"]) -> None:
+def test_room_comes_back_when_what_was_deleted_is_let_go(start_daemon: Callable[..., "Daemon"], clock: Any) -> None:
     daemon = start_daemon(storage={"max_size_mb": 2}, jobs={"history_days": 1.0})
     with daemon.client() as client:
         fill(client)
         ids = [memory.id for memory in client.list(limit=100).memories]
         client.delete(*ids)
-        daemon.core.clock.advance(90 * 86400)  # type: ignore[attr-defined]
+        clock.advance(90 * 86400)
         client.run_job("trim")
         status = client.status()
         assert (
@@ -102,7 +103,9 @@ def test_every_call_that_changes_something_grows_or_removes_or_takes_no_room() -
     assert others == REMOVES | TAKES_NO_ROOM, "declare it with `grows=True`, or say here why it needs no room"
 
 
-def test_history_alone_reaches_the_limit_and_then_what_removes_goes_on(start_daemon: Callable[..., "Daemon"]) -> None:
+def test_history_alone_reaches_the_limit_and_then_what_removes_goes_on(
+    start_daemon: Callable[..., "Daemon"], clock: Any
+) -> None:
     daemon = start_daemon(storage={"max_size_mb": 1}, jobs={"history_days": 1.0})
     with daemon.client() as client:
         one, two, three = (client.add(f"{number} {'heron ' * 2000}", dedup=False) for number in range(3))
@@ -112,7 +115,7 @@ def test_history_alone_reaches_the_limit_and_then_what_removes_goes_on(start_dae
         assert tags == [f"tag {number}" for number in range(len(tags))]
         with pytest.raises(StorageFull):
             client.undo()  # of the last tag: the memory stays, its history grows
-        daemon.core.clock.advance(90 * 86400)  # type: ignore[attr-defined]
+        clock.advance(90 * 86400)
         assert client.run_job("sweep").error.startswith("The database has reached its limit")
         no_room_at_all(daemon.core.store)
         assert client.delete(two.id).ids == [two.id]

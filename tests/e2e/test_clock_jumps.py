@@ -1,0 +1,142 @@
+"""The real daemon under a clock that was wrong for a while: it forgets nothing, says so, and hears what is right."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from memoryd.client import Client
+from memoryd.client.memctl import run
+from memoryd.client.memctl.private import PrivateDaemon, private_daemon
+from memoryd.client.protocol import Shutdown
+
+CONFIG = """
+[model]
+name = "none"
+fetch = false
+[jobs]
+enabled = false
+[lifetime.days]
+task_completion = 7.0
+"""
+NOW, UP_S, DAY_S = 1_800_000_000.0, 100_000.0, 86_400.0
+JOBS = ("sweep", "caps", "expire", "cluster", "trim", "backup")
+
+Set = Callable[..., None]
+
+
+@pytest.fixture
+def daemon() -> Iterator[PrivateDaemon]:
+    with private_daemon(config=CONFIG, clock=NOW) as running:
+        yield running
+
+
+@pytest.fixture
+def clock(daemon: PrivateDaemon) -> Set:
+    """Set the clock, and how much time has really passed: `clock(days=400)`, `clock(days=3, passed_s=60)`."""
+
+    def to(days: float = 0.0, passed_s: float = 0.0, boot: str = "first", up_s: float | None = None) -> None:
+        file = daemon.folder / "next"
+        file.write_text(f"{UP_S + passed_s if up_s is None else up_s} {boot}")
+        os.utime(file, (NOW + days * DAY_S + passed_s,) * 2)
+        os.replace(file, daemon.clock)
+
+    to()
+    return to
+
+
+@pytest.fixture
+def memctl(daemon: PrivateDaemon, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Callable[..., str]:
+    monkeypatch.setenv("MEMORYD_SOCKET", str(daemon.socket))
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(daemon.data_dir))
+
+    def call(*words: str) -> str:
+        capfd.readouterr()
+        code = run(words)
+        out, err = capfd.readouterr()
+        assert code == 0, err
+        return str(out)
+
+    return call
+
+
+def fill(client: Client) -> int:
+    for text in ("Herons fish at dawn", "Storks nest on roofs", "Cranes dance in spring", "Owls hunt at night"):
+        client.add(text)
+    client.complete_task("completed", "The nests were counted")
+    return client.stats().operations
+
+
+def round_of(client: Client) -> None:
+    for name in JOBS:
+        assert client.run_job(name).outcome == "done"
+
+
+def test_one_round_of_jobs_under_a_wrong_clock_forgets_nothing(
+    daemon: PrivateDaemon, clock: Set, memctl: Callable[..., str]
+) -> None:
+    with daemon.client() as client:
+        operations = fill(client)
+        round_of(client)
+        clock(days=400)
+        round_of(client)
+        assert (client.stats().memories, client.stats().operations) == (5, operations)
+        assert client.search("nests counted")[0].content.startswith("Completed")
+        told = memctl("status")
+        assert "400.0 d ahead of the time that has passed" in told
+        assert "memctl jobs confirm-clock" in told
+        [found] = msgspec.json.decode(memctl("doctor", "clock", "--json"))
+        assert (found["state"], "memctl jobs confirm-clock" in found["fix"]) == ("warn", True)
+        daemon.kill()
+        daemon.start()
+        clock(passed_s=3600.0)
+        round_of(client)
+        assert (client.stats().memories, client.stats().operations) == (5, operations)
+        assert client.status().clock.state == "steady"  # type: ignore[union-attr]
+        clock(days=400)
+        assert msgspec.json.decode(memctl("jobs", "confirm-clock", "--json"))["state"] == "steady"
+        round_of(client)
+        assert client.stats().memories == 4
+
+
+def test_a_clock_that_is_behind_breaks_nothing(daemon: PrivateDaemon, clock: Set, memctl: Callable[..., str]) -> None:
+    with daemon.client() as client:
+        operations = fill(client)
+        clock(days=-400)
+        round_of(client)
+        assert "400.0 d behind what it showed before" in memctl("status")
+        clock(passed_s=60.0)
+        round_of(client)
+        assert (client.stats().memories, client.stats().operations) == (5, operations)
+        daemon.stop()
+        clock(days=-(NOW / DAY_S), boot="second", up_s=60.0)  # a dead battery
+        daemon.start()
+        late = client.add("Swifts nest in walls").id
+        assert client.get(late).created_at >= NOW
+        round_of(client)
+        clock(days=2, boot="second", up_s=90.0)
+        round_of(client)
+        assert (client.stats().memories, client.stats().operations) == (6, operations + 1)
+        assert client.status().clock.state == "settling"  # type: ignore[union-attr]
+
+
+@pytest.mark.slow
+def test_restore_latest_after_a_wrong_clock_brings_back_all(
+    daemon: PrivateDaemon, clock: Set, memctl: Callable[..., str]
+) -> None:
+    with daemon.client() as client:
+        client.add("Herons fish at dawn")
+        clock(days=400)
+        client.run_job("backup")
+        clock(passed_s=60.0)
+        fill(client)
+        client.run_job("backup")
+        memctl("restore", "latest")
+        try:
+            assert client.stats().memories == 5
+            assert Path(memctl("backup", "--list").split()[-1]).exists()
+        finally:
+            client.call(Shutdown())
