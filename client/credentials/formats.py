@@ -48,10 +48,16 @@ RUN_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=.
 _GAP = r"(?:\s|\\{1,4}[nr]|%0[AD]|[\"'+,>|→]|(?<![\w+/=])\d{1,5}(?=[\s:|→]))"  # also numbers of lines
 _LINE = r"(?:[A-Za-z0-9+/=]|%2[BF]|%3D)"
 _SPACE = r"(?: |%20)"
-_HEADERS = rf"(?:{_GAP}{{0,16}}(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): ?[^\n\\]*)*"
+_NAME = rf"{_GAP}{{0,16}}(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): ?"
+_HYPHEN = r"-(?!----(?:BEGIN|END))"  # a hyphen that does not begin a mark
+_HEADER = rf"(?>{_NAME}(?:[^\n\\-]++|{_HYPHEN})*)"  # to the end of its line
+_TO_RUN = rf"{_NAME}(?:(?!{_LINE}{{16}})(?:[^\n\\-]|{_HYPHEN}))*+"  # to the first run in its value, or to its end
+# Before the key stand headers on lines of their own; where all is one line, the key is in the value of a header.
+_BODY = rf"(?>{_GAP}{{0,16}}{_LINE}{{16,}}+)"
+_HEADERS = rf"(?:{_HEADER}*+(?={_BODY})|(?=(?>{_TO_RUN}(?!{_LINE}))*+{_TO_RUN}{_LINE}){_HEADER}++)"
 _PRIVATE_KEY = (
     rf"-----BEGIN{_SPACE}(?:[A-Z0-9]+{_SPACE}){{0,3}}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?-----"
-    rf"(?P<secret>{_HEADERS}(?:{_GAP}{{0,16}}{_LINE}{{16,}})+(?:{_GAP}{{0,16}}{_LINE}{{1,15}}(?={_GAP}{{0,16}}-----))?)"
+    rf"(?P<secret>{_HEADERS}{_BODY}*+(?:{_GAP}{{0,16}}{_LINE}{{1,15}}(?={_GAP}{{0,16}}-----))?)"
 )
 
 FORMATS: tuple[Format, ...] = (
@@ -204,7 +210,7 @@ FORMATS: tuple[Format, ...] = (
     _format("Square token", "sq0atp- sq0csp-", r"\bsq0(?:atp|csp)-[\w-]{22,43}", "Square docs: access tokens"),
     _format("Pinecone key", "pcsk_", r"\bpcsk_[A-Za-z0-9_]{50,80}", "Pinecone docs: API keys"),
     _format("memoryd token", "mt_", r"\bmt_[\w-]{43}(?![\w-])", "this project: tokens that bind a connection"),
-    _format("JWT", "eyJ", r"\beyJ[\w-]{10,}\.eyJ[\w-]{8,}\.[\w-]{16,}", "RFC 7519, RFC 7515"),
+    _format("JWT", "eyJ", r"\beyJ(?:(?!\beyJ)[\w-]){10,}+\.eyJ[\w-]{8,}\.[\w-]{16,}", "RFC 7519, RFC 7515"),
     _format(
         "bearer token",
         "bearer",

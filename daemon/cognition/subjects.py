@@ -58,7 +58,7 @@ _GONE = re.compile(  # what follows these words held before
     r"|takes over) (?:\w+ ){0,4}?from|retired|deprecated|, not|and not)\s+((?:[\w.:/'-]+\s*){1,3})",
     re.I,
 )
-_LEFT = re.compile(r"\b([A-Z][\w-]+) (?:has )?(?:retired|left|resigned|quit|stepped down)\b")
+_LEFT = re.compile(r"(?<![\w-])([A-Z][\w-]+) (?:has )?(?:retired|left|resigned|quit|stepped down)\b")
 _TOKEN = re.compile(r"[^\W_](?:[\w.:/'@+-]*\w)?|\d")
 _DAYS = _words("monday tuesday wednesday thursday friday saturday sunday noon midnight weekday weekend")
 _MONTHS = _words(

@@ -17,7 +17,7 @@ MAX_PARSED_LINES = 50_000  # 0.1 ms each at worst, and some kB while they are pa
 MAX_TITLE_CHARS = 80
 MAX_PATH_CHARS = 240
 
-_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _CODE = frozenset({"fence", "code_block"})
 _FLAT = frozenset(  # a table's children are its rows
@@ -25,7 +25,7 @@ _FLAT = frozenset(  # a table's children are its rows
 )
 _IMAGE_OR_LINK = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()]{0,500}\)")
 _WIKI = re.compile(r"!?\[\[(?:[^\[\]|]{0,200}\|)?([^\[\]|]{1,200})\]\]")
-_MARKS = re.compile(r"`+|\*{1,3}|~~|(?<!\w)_{1,3}|_{1,3}(?!\w)|\s*\{#[^{}]{0,80}\}\s*$|<[^<>]{0,200}>")
+_MARKS = re.compile(r"`+|\*{1,3}|~~|(?<!\w)_{1,3}|_{1,3}(?!\w)|(?<!\s)\s*+\{#[^{}]{0,80}\}\s*$|<[^<>]{0,200}>")
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ def _plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:
         if mark := _FENCE.match(line):
             fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
         elif not fence and (match := _ATX.match(line)):
-            found.append(_Heading(number, number + 1, len(match[1]), _title(match[2])))
+            found.append(_Heading(number, number + 1, len(match[1]), _title(match[2].rstrip(" \t#"))))
     return found
 
 

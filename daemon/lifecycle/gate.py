@@ -29,7 +29,10 @@ _SILENT = STOP_WORDS | _FILLERS
 
 
 class Noise(NamedTuple):
-    """A kind of machine output and how its lines look."""
+    """A kind of machine output and how its lines look.
+
+    Runs of characters that what follows may take as well are possessive: a line is read in linear time.
+    """
 
     reason: str
     lines: re.Pattern[str]
@@ -50,9 +53,10 @@ _FAILURES = (
     r"|service unavailable|internal server error|too many requests)"
 )
 _LOG = (
-    r"(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
-    r"(?:\[?(?:ERROR|WARN(?:ING)?|FATAL|CRITICAL|INFO|DEBUG)\]?:?\s*)?"
+    r"(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]++(?:Z|[+-]\d\d:?\d\d)?\]?\s*+)?"
+    r"(?:\[?(?:ERROR|WARN(?:ING)?|FATAL|CRITICAL|INFO|DEBUG)\]?:?\s*+)?"
 )
+_ADDRESS = r"[\w.:/\[\]()-]"
 _EXCEPTION = r"(?:[A-Za-z_][\w$]*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit|Fault|Timeout)"
 
 NOISE: tuple[Noise, ...] = (
@@ -60,23 +64,24 @@ NOISE: tuple[Noise, ...] = (
     _lines(
         CONNECTION_ERROR,
         rf"{_LOG}(?:(?:Uncaught |Unhandled )?[Ee]rror: |npm ERR! |"
-        rf"fatal: )?(?:\w+ )?(?:{_CODES})\b(?:[ ,:-]+(?:connect|read|write|"
-        r"getaddrinfo|syscall|errno|[\w.:/\[\]()-]*[\d.:/][\w.:/\[\]()-]*))*",
+        rf"fatal: )?(?:\w+ )?(?:{_CODES})\b"
+        rf"(?:[ ,:-]++(?:(?={_ADDRESS}*[\d.:/]){_ADDRESS}++|"
+        rf"(?:connect|read|write|getaddrinfo|syscall|errno)(?!{_ADDRESS})))*+",
         rf"{_LOG}(?i:(?:error|fatal|warning|ssh|curl|wget|psql|redis|git|api error|http error|"
         rf"network error)?\s?[:-]?\s?"
         rf"(?:the )?(?:{_FAILURES}))[.!]?(?: \(?(?:\d{{3}}|[\w.]+:\d+|errno \d+)\)?)?",
         r"(?:ssh|curl|wget|psql|git|fatal|pip|npm ERR!|docker|kubectl|ping|nc|"
-        r"telnet)\b[^:]{0,40}: (?:\(\d+\) )?(?i:[^?]*"
-        rf"(?:{_FAILURES}|failed to connect|unable to (?:connect|access|resolve)|couldn't connect)[^?]*)",
+        r"telnet)\b[^:]{0,40}: (?:\(\d+\) )?(?!.*\?)(?is:.*?"
+        rf"(?:{_FAILURES}|failed to connect|unable to (?:connect|access|resolve)|couldn't connect).*)",
         r"(?:API |HTTP |Server )?(?:Error:? )?(?:HTTP(?:/\d(?:\.\d)?)? )?(?:Error )?(?:408|429|500|"
         r"502|503|504|529)[: -]*"
         r"(?i:bad gateway|gateway time-?out|service unavailable|internal server error|"
         r"too many requests|request timeout|overloaded"
         r"|error)?[.!]?",
         r"(?i:retrying|reconnecting|trying again|retry)(?: attempt)?(?: (?:in|"
-        r"after) \d[\w.]*(?: ?(?:s|ms|sec(?:ond)?s?))?|"
-        r" \(?\d+(?:/| of )\d+\)?|…|\.{2,3})+[^a-z]*",
-        r"(?:\w+\.)+(?:ConnectionError|ConnectTimeout|ReadTimeout|ConnectError|MaxRetryError|NewConnectionError)\b.*",
+        r"after) \d[\w.]*+(?: ?(?:sec(?:ond)?s?|ms|s))?|"
+        r" \(?\d+(?:/| of )\d+\)?|…|\.{2,}+)++[^a-z]*",
+        r"(?>(?:\w+\.)+(?:ConnectionError|ConnectTimeout|ReadTimeout|ConnectError|MaxRetryError|NewConnectionError)\b).*",
     ),
     # Frames of Python, Java, JavaScript, Go, Rust, and the line of the exception itself.
     _lines(
@@ -91,8 +96,8 @@ NOISE: tuple[Noise, ...] = (
         r"(?:Exception in thread \"[^\"]+\" |Uncaught |Unhandled )" + _EXCEPTION + r"\b.*",
         r"goroutine \d+ \[.+\]:|panic: .+|exit status \d+|\t?/\S+\.go:\d+(?: \+0x[0-9a-f]+)?|"
         r"[\w./()*]+\((?:0x[0-9a-f]+,? ?|\.\.\.)*\)",
-        r"thread '.+' panicked at .+|stack backtrace:|note: run with `RUST_BACKTRACE=.*|"
-        r"\d+: +(?:0x[0-9a-f]+ - )?[\w:<>{}]+::[\w:<>{}]+",
+        r"(?>thread '.+?' panicked at ).+|stack backtrace:|note: run with `RUST_BACKTRACE=.*|"
+        r"\d+: +(?:0x[0-9a-f]+ - )?(?>[\w:<>{}]+?::)[\w:<>{}]+",
     ),
     # Bars, percentages, counters, spinners, downloads.
     _lines(
@@ -107,8 +112,8 @@ NOISE: tuple[Noise, ...] = (
         r"…))?(?: *\d{1,3}(?:\.\d+)? ?%(?: [|\[(].*)?|\.{3}|…"
         r"| \(?\d+ ?/ ?\d+\)?)",
         r"[\[|][=#>█▓▒░▏▎▍▌▋▊▉\-. ]{3,}[\]|].*",
-        r"[█▓▒░▏▎▍▌▋▊▉⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]+.*",
-        r"(?i:step|epoch|batch|iteration|iter)\s*:?\s*\[?\d+\s*(?:/|of)\s*\d+\]?\b.*",
+        r"[█▓▒░▏▎▍▌▋▊▉⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏].*",
+        r"(?i:step|epoch|batch|iteration|iter)\s*+:?\s*+\[?\d+\s*(?:/|of)\s*\d+\]?\b.*",
         r"[.·•*=_-]{4,}",
         r"\(?\d+ ?(?:/|of) ?\d+\)?[.…]*",
     ),

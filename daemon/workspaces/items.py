@@ -16,7 +16,7 @@ from memoryd.daemon.workspaces.editing import split
 MAX_CHARS = 400  # of an item; longer ones say several things
 _MARKER = re.compile(r"(\s*(?:[-*+]|\d{1,9}[.)])[ \t]+)")
 _TASK = re.compile(r"\[[ xX]\](?:\s|$)")
-_DATED = re.compile(r"\s*\((\d{4}-\d\d-\d\d)\)$")
+_DATED = re.compile(r" ?\((\d{4}-\d\d-\d\d)\)$")
 _TIME = re.compile(r"^\(?\d{1,2}:\d\d(?::\d\d)?\)?(?:\s*(?:UTC|Z|h))?\s*(?:[-–—:|]\s*)?(?=\S)")
 _LISTS = frozenset({"bullet_list", "ordered_list"})
 

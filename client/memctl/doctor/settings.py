@@ -1,7 +1,6 @@
 """Checks of the configuration, and of the services and keys that it names."""
 
 import os
-import re
 import stat
 from pathlib import Path
 from time import time
@@ -35,8 +34,8 @@ def configuration(patient: Patient) -> Finding | None:
 
 def _message(line: str) -> str:
     """Return what a line of the daemon's log says, the line itself where it is none."""
-    found = re.search(r' msg="(.*?)"$', line)
-    return found[1].replace('\\"', '"').replace("\\\\", "\\") if found else line
+    told = line.partition(' msg="')[2]
+    return told[:-1].replace('\\"', '"').replace("\\\\", "\\") if told.endswith('"') else line
 
 
 def configuration_file(patient: Patient) -> Finding | None:

@@ -26,7 +26,8 @@ _MAX_TASK_CHARS, _MAX_TEXT_CHARS, _MAX_SESSION_CHARS = 4000, 60_000, 64
 _TRANSCRIPT_TAIL = 512 * 1024  # bytes
 _COMMAND = re.compile(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
 # What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
-_INJECTED = re.compile(r"<(hook_context|memories)>.*?</\1>\s*", re.DOTALL)
+# What is opened and not closed is theirs: taken to its end, so that the text is read once.
+_INJECTED = [re.compile(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
 
@@ -98,7 +99,10 @@ def _question(event: Asked) -> Call | None:
 
 def _prompt(event: Asked) -> str:
     """Return what the user said, empty for a command to the host."""
-    prompt = _INJECTED.sub("", event.text("prompt")).strip()
+    prompt = event.text("prompt")
+    for injected in _INJECTED:
+        prompt = injected.sub(lambda found: "" if found[1] is None else found[0], prompt)
+    prompt = prompt.strip()
     return "" if _COMMAND.match(prompt) else prompt
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 BEGIN = "# >>> memoryd >>> (memctl hooks uninstall codex takes this out)"
 END = "# <<< memoryd <<<"
-_BLOCK = re.compile(rf"\n?^{re.escape(BEGIN)}\r?\n.*?^{re.escape(END)}\r?\n?", re.MULTILINE | re.DOTALL)
+_LINE = rf"(?!{re.escape(BEGIN)}|{re.escape(END)}).*\n"
+_BLOCK = re.compile(rf"\n?^{re.escape(BEGIN)}\r?\n(?:{_LINE})*+{re.escape(END)}\r?\n?", re.MULTILINE)
 
 
 class NotToml(Exception):

@@ -23,9 +23,9 @@ _NEEDED = {
     "project": {"id", "name", "path"},
     "entity": {"project_id", "file_path", "created_at", "updated_at"},
 }
-_OBSERVATION = re.compile(r"^\s*[-*] \[(?!\[)([^\[\]()]{2,}|[^\[\]() xX-])\]\s+(.+?)\s*$")
-_RELATION = re.compile(r"^\s*[-*]\s+(?:\"([^\"]+)\"|([^\[\]\"]*?))\s*\[\[([^\]]+)\]\]\s*(?:\(([^()]*)\))?\s*$")
-_CONTEXT = re.compile(r"\s*\(([^()]+)\)\s*$")
+_OBSERVATION = re.compile(r"^\s*[-*] \[(?!\[)([^\[\]()]{2,}|[^\[\]() xX-])\]\s++(.+)$")
+_RELATION = re.compile(r"^\s*[-*]\s++(?:\"([^\"]+)\"\s*+|([^\[\]\"]*+))\[\[([^\]]+)\]\]\s*+(?:\([^()]*\)\s*+)?$")
+_CONTEXT = re.compile(r"(?<!\s)\s*+\(([^()]+)\)\s*$")
 _TAG = re.compile(r"(?<!\S)#([^\s#]+)")
 _HEADING = re.compile(r"^ {0,3}#{1,6}\s")
 
@@ -141,12 +141,12 @@ def _note(account: Account, project: _Project, note: Note, prose: str, times: di
 def _observation(
     account: Account, project: _Project, note: Note, line: re.Match[str], times: dict[str, float]
 ) -> Record | None:
-    category, text = line[1].strip(), line[2]
-    context = _CONTEXT.search(text)
-    text = _CONTEXT.sub("", text)
+    category, whole = line[1].strip(), line[2].rstrip()
+    context = _CONTEXT.search(whole)
+    text = _CONTEXT.sub("", whole)
     return record(
         account,
-        f"{_key(project, note)}\0{category}\0{line[2]}",
+        f"{_key(project, note)}\0{category}\0{whole}",
         f"{_title(note)}: {text}",
         namespace=account.namespace(project.name),
         type=category,

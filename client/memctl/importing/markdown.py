@@ -14,9 +14,9 @@ from memoryd.client.memctl.importing.records import Account
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
 _BULLET = re.compile(r"^(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?")
-_PAIR = re.compile(r"^(\s*)([\w .-]+):(?:\s+(.*))?$")
+_PAIR = re.compile(r"^\s*+([\w .-]+):(?:\s+(.*))?$")
 
 
 class Note(NamedTuple):
@@ -89,8 +89,8 @@ def _head(lines: list[str]) -> dict[str, Any]:
             before = found.get(name)
             found[name] = [*(before if isinstance(before, list) else []), _scalar(entry[2:])]
         elif pair := _PAIR.match(line):
-            name = pair[2].strip()
-            found.setdefault(name, _value(pair[3] or ""))
+            name = pair[1].strip()
+            found.setdefault(name, _value(pair[2] or ""))
     return {name: value for name, value in found.items() if value not in ("", [])}
 
 
@@ -132,8 +132,8 @@ def entries(body: str) -> Iterator[Entry]:
             yield from _entry(headings, block)
             block = []
         if isinstance(heading, re.Match):
-            level = len(heading[1])
-            headings = {at: title for at, title in headings.items() if at < level} | {level: heading[2]}
+            level, title = len(heading[1]), heading[2].rstrip().rstrip("#").rstrip()
+            headings = {at: higher for at, higher in headings.items() if at < level} | {level: title}
         elif heading is False or heading is None:
             block.append(line)
 

@@ -1,0 +1,137 @@
+"""No regular expression of the project takes much longer than the text is long, whatever the text.
+
+`re` holds the interpreter while it matches: a pattern that backtracks stops every client, and no signal ends it.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pattern_attacks import attacks
+from pattern_probing import Bound, defect
+
+from memoryd.client.credentials import redact
+from memoryd.daemon.cognition import extracting, fading, rating
+from memoryd.daemon.documents.globs import Level
+from memoryd.daemon.lifecycle import gate
+
+# Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
+# beginnings; the first row that fits counts.
+REVIEWED = {
+    "daemon.lifecycle.gate.NOISE": Bound(("fullmatch",)),
+    "daemon.cognition.marks.LEAD": Bound(("finditer",)),
+    "daemon.cognition.marks.": Bound(("search",), extracting.MAX_CHARS),  # longer sentences are no facts
+    "daemon.cognition.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
+    "daemon.context.counting._LAST_": Bound(("match",)),  # once for each slice
+    "daemon.cognition.fading._MATERIAL": Bound(("search",), max(fading._LONG.values())),
+}
+# Functions that make patterns as they run, and patterns as they make them; empty where a table or the user has them.
+BUILT: dict[str, list[str]] = {
+    "client.credentials.formats._format": [],  # FORMATS
+    "daemon.cognition.marks._kind": [],  # KINDS
+    "daemon.cognition.rating._feature": [],  # FEATURES
+    "daemon.lifecycle.gate._lines": [],  # NOISE
+    "client.credentials.redacting.allow_list": [],  # settings: the user's own
+    "daemon.config._checked": [],  # settings
+    "client.memctl.snippet._marks": [re.escape("a.b*")],
+    "client.memctl.systemd.units._replaced": ["(?m)^ExecStart=.*$"],
+    "daemon.documents.globs.__init__": [Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
+    "daemon.documents.globs._matches": [],  # of the same patterns
+    "daemon.workspaces.editing._block": [r" {0,3}\~{3,}\s*$", r" {0,3}`{7,}\s*$"],
+}
+CATASTROPHES = {
+    "exponential": (r"(?:a+)+b", "match"),
+    "alternatives that overlap": (r"(?:x[\w-]|[\w-])*!", "fullmatch"),
+    "dots that can be cut in two ways": (r"(?i:retrying|retry)(?: attempt)?(?:…|\.{2,3})+[^a-z]*", "fullmatch"),
+    "cubic": (r"^\s*[-*]\s+([^\[]*?)\s*\[\[", "match"),
+    "quadratic": (r"-(.*?)[ #]*$", "match"),
+    "quadratic from each place on": (r"\s+$", "finditer"),
+    "quadratic from each of many anchors": (r"\beyJ[\w-]{10,}\.eyJ[\w-]{8,}", "finditer"),
+    "quadratic up to a reference": (r"<(a|b)>.*?</\1>", "finditer"),
+    "quadratic in a lookahead": (r"(?=\w*\d)[a-z]", "finditer"),
+}
+LINEAR = {
+    "possessive": (r"(?:a++)+b", "match"),
+    "atomic": (r"(?>\s+)x", "match"),
+    "parts that cannot overlap": (r"(?:\w+\.)+Error\b", "fullmatch"),
+    "bounded": (r"\w{1,20}!", "finditer"),
+    "a run with one beginning": (r"(?<!\s)\s+$", "finditer"),
+}
+PUMPS = (
+    "Retrying" + 90 * "." + " failed",
+    "ECONNREFUSED" + 300 * ":",
+    "ECONNREFUSED [2001:db8:85a3::8a2e:370:7334]:5432 x",
+)
+
+
+@pytest.mark.parametrize("name", CATASTROPHES)
+def test_a_pattern_that_backtracks_far_is_found(name: str) -> None:
+    pattern, method = CATASTROPHES[name]
+    assert defect(re.compile(pattern), [method])
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_pattern_in_linear_time_is_left_alone(name: str) -> None:
+    pattern, method = LINEAR[name]
+    assert defect(re.compile(pattern), [method], rounds=2) is None
+
+
+def test_a_bounded_pattern_may_be_as_slow_as_its_longest_text_allows() -> None:
+    assert defect(re.compile(r"\s+$"), ["search"], chars=300) is None
+    assert defect(re.compile(r"\s+$"), ["search"], chars=8_000)
+
+
+def test_the_attacks_on_a_pattern_are_always_the_same() -> None:
+    pattern = re.compile(r"(?P<quote>[\"'])x+(?P=quote)|[^abc]{3,}(?=y)|(?<!z)w*?$")
+    assert list(attacks(pattern, 2)) == list(attacks(pattern, 2))
+
+
+@pytest.mark.parametrize("rounds", [0, pytest.param(3, marks=pytest.mark.slow)])
+def test_no_pattern_takes_much_longer_than_its_text_is_long(rounds: int) -> None:
+    """Every pattern that a module has, in tables too; a defect is told with the pattern's name and the text."""
+    told = _probed(rounds)
+    assert told[0]["patterns"] > 200
+    assert told[0]["missed"] == [], "compiled at import, but in no global: where nobody probes it"
+    assert told[-1] == {"unused": []}, f"told last: {told[-1]}"
+    assert set(told[0]["built"]) == set(BUILT), "functions that make patterns: give some of theirs in BUILT"
+    defects = [f"{row['name']}: {row['defect']}" for row in told if "defect" in row]
+    assert not defects, "\n".join(defects)
+
+
+def _probed(rounds: int) -> list[dict[str, Any]]:
+    command = [sys.executable, str(Path(__file__).with_name("pattern_probing.py")), json.dumps(REVIEWED), str(rounds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            out, _ = child.communicate(timeout=100)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            out, _ = child.communicate()  # its last line names the pattern that hung
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_pattern_that_a_function_makes_is_linear(name: str) -> None:
+    assert [found for pattern in BUILT[name] if (found := defect(re.compile(pattern), ["match"]))] == []
+
+
+HOSTILE = [
+    pump * (65_536 // len(pump)) for pump in (" ", "\n ", "“a ", "is: kept xing ", "a.", "_", "-", "`a", "1.", "my x ")
+]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [gate.verdict, rating.importance, redact, lambda text: extracting.of_turn("user", text, 0)],
+    ids=["gate", "importance", "credentials", "facts"],
+)
+def test_what_reads_texts_of_any_length_is_done_with_long_ones_soon(read: Callable[[str], Any]) -> None:
+    for text in (*HOSTILE, *PUMPS, *(f"{pump}\n" * 300 for pump in PUMPS)):
+        begin = time.thread_time()
+        read(text)
+        assert time.thread_time() - begin < 2, text[:80]
