@@ -142,7 +142,7 @@ def undo(
     number, kind = _undoable(connection, operation, rights)
     _check_unchanged_since(connection, number)
     images: list[Any] = connection.execute(
-        "SELECT memory, namespace, before FROM history WHERE operation = ?", (number,)
+        "SELECT memory, namespace, before FROM history WHERE operation = ? ORDER BY id", (number,)
     ).fetchall()
     mine = begin(connection, "redo" if kind == "undo" else "undo", namespace, now)
     # Undoing an undo puts the first operation into effect again.
@@ -206,17 +206,21 @@ def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
 
 
 def _restore_links(connection: apsw.Connection, former: dict[str, Image]) -> None:
-    """Put links back as they were, as far as both ends exist."""
+    """Put links back as they were, as far as both ends exist; `former` is in the order in which it was recorded.
+
+    Of a link between two of these the image recorded first decides: the operation itself may have made it since then.
+    """
     ends = [(id,) for id in former]
     connection.executemany("DELETE FROM links WHERE origin = ?", ends)
     connection.executemany("DELETE FROM links WHERE target = ?", ends)
-    for image in former.values():
-        for link in image.links:
-            connection.execute(
-                "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"
-                " WHERE (SELECT count(*) FROM memories WHERE id IN (?1, ?2)) = 2",
-                link,
-            )
+    before: set[str] = set()
+    for id, image in former.items():
+        connection.executemany(
+            "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"
+            " WHERE (SELECT count(*) FROM memories WHERE id IN (?1, ?2)) = 2",
+            [link for link in image.links if before.isdisjoint(link[:2])],
+        )
+        before.add(id)
 
 
 def not_yours(operation: int) -> Forbidden:

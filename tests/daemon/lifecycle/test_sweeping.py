@@ -180,6 +180,27 @@ def test_undo_of_a_pairing_restores_both_turns_exactly(core: Core, clock: Clock)
     assert problems(core) == []
 
 
+def test_undo_of_two_pairings_leaves_no_link_that_the_first_one_made(core: Core, clock: Clock) -> None:
+    first, second = (talk(core, FACTS[n], FACTS[n + 1], session=f"{n}").ids for n in (0, 2))
+    clock.advance(25 * HOUR_S)
+    to_l1(core)
+
+    def link(transaction: object) -> None:  # becomes one to the first question before the second one is recorded
+        connection = transaction.connection  # type: ignore[attr-defined]
+        connection.execute("INSERT INTO links VALUES (?, ?, 'shared_from', 1.0)", (second[0], first[1]))
+
+    core.store.write(link).result(LIMIT_S)
+    clock.advance(20 * DAY_S)
+    before = everything(core)
+    operation, counts = run(core, SWEEP)
+    after = everything(core)
+    assert counts == {"paired": 2}
+    undone = undo(core, operation)
+    assert everything(core) == before
+    undo(core, undone.operation)
+    assert everything(core) == after
+
+
 def test_a_question_waits_for_an_answer_that_is_still_in_use_and_the_other_way_round(core: Core, clock: Clock) -> None:
     asked_1, told_1 = talk(core, FACTS[0], FACTS[1], session="a").ids
     asked_2, told_2 = talk(core, FACTS[2], FACTS[3], session="b").ids
