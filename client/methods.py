@@ -87,7 +87,7 @@ def dream(
 
 
 def get(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Get:
-    """Read one memory by id or unique prefix of 4 or more digits."""
+    """Read one memory by id or unique prefix of 4 or more digits. That counts as an access."""
     return Get(id=id, reach=reach)
 
 

@@ -82,9 +82,9 @@ class Memory(Struct, kw_only=True):
     updated_at: float
     """when it was last changed"""
     last_accessed_at: float | None = None
-    """when it was last among the hits"""
+    """when it was last among the relevant hits or read by id"""
     access_count: int = 0
-    """how often it was among the hits"""
+    """how often it was among the relevant hits or read by id"""
     expires_at: float | None = None
     """when it leaves search"""
     pinned: bool = False
@@ -325,7 +325,7 @@ class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
 
 @rpc("within", reads=True, lane="inline")
 class Get(Scoped[Memory], kw_only=True, frozen=True):
-    """Read one memory by id or unique prefix of 4 or more digits."""
+    """Read one memory by id or unique prefix of 4 or more digits. That counts as an access."""
 
     id: str
     """id or unique prefix of 4 or more digits"""

@@ -158,7 +158,9 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for
     what is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds
     memories that were often retrieved together with the best hits. `session` names the conversation that the hits are
-    for, so that hearing them again there is not taken for news. Without `touch` the search leaves no mark.
+    for, so that hearing them again there is not taken for news. A relevant hit counts as an access of that memory:
+    one whose cosine reaches the model's floor, or that has most of the query's rare words; others do not count.
+    Without `touch` the search leaves no mark.
     """
 
     query: str
@@ -188,7 +190,7 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     session: str = ""
     """the conversation that the hits are for"""
     touch: bool = True
-    """count an access of each hit"""
+    """count an access of each relevant hit"""
 
 
 @rpc("within", reads=True)

@@ -24,9 +24,6 @@ _STANDING = 64  # memories, the latest
 SUMMARY = "session_summary"
 _LATEST, _OPENING = 200, 12  # memories that are considered before there is a task, and that are given
 _FADES_S = 14 * 86400.0  # what is important counts half as much after two weeks
-_MOST_WORDS = 0.5  # share of what the words of a task say that makes up for …
-_NEARLY = 0.15  # … so much less cosine than the floor
-_WORDS_ALONE = 0.4  # the share that does where there is no cosine
 
 
 class Found(NamedTuple):
@@ -77,19 +74,5 @@ def found(sources: Sources, call: GetContext) -> Found:
     filters = {name: getattr(call, name) for name in Filtered.__struct_fields__}
     search = Search(query=call.task, limit=CONSIDERED, deadline_ms=call.deadline_ms, **filters)
     retrieval, trace = pipeline.run(sources, search)
-    return Found([hit for hit in retrieval.hits if _relevant(retrieval, hit)], retrieval, trace.trace.id)
-
-
-def _relevant(retrieval: Retrieval, hit: Hit) -> bool:
-    share = _share(retrieval, hit.bm25)
-    if hit.similarity is None or retrieval.generation is None:
-        return share >= _WORDS_ALONE
-    floor = retrieval.generation.embedder.floors.relevant
-    return hit.similarity >= floor or (share >= _MOST_WORDS and hit.similarity >= floor - _NEARLY)
-
-
-def _share(retrieval: Retrieval, bm25: float | None) -> float:
-    """Return how much of what the words of the task say is in a hit: its BM25 by that of one place for each word."""
-    question = retrieval.question
-    whole = sum(word.rarity for word in question.words) if question else 0.0
-    return min(1.0, (bm25 or 0.0) / whole) if whole else 0.0
+    relevant = [hit for hit in retrieval.hits if retrieval.is_relevant(hit.similarity, hit.bm25)]
+    return Found(relevant, retrieval, trace.trace.id)

@@ -48,7 +48,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
     made = fitted(new[0], new[1], call.max_tokens, _layout(core, found.retrieval, relevant, call.compact), writer.by)
     if call.touch:
-        core.effects.note(_mark(call, found.retrieval, made))
+        core.effects.note(_mark(call, found, made))
     shown = {note.id for note in made.notes}
     result = ContextText(
         text=made.text,
@@ -187,11 +187,13 @@ def _noted(core: Core, call: GetContext, made: Fitted, result: ContextText) -> "
     return core.store.write(job)
 
 
-def _mark(call: GetContext, retrieval: Retrieval, made: Fitted) -> Mark:
+def _mark(call: GetContext, found: chosen.Found, made: Fitted) -> Mark:
+    relevant = {hit.id for hit in found.hits}
     return Mark(
         namespace=call.namespace,
         session=call.session,
-        at=retrieval.now,
+        at=found.retrieval.now,
         rows=tuple(note.row for note in made.notes if note.row),
         met=tuple(note.row for note in made.notes if note.row and note.group != ALWAYS),
+        accessed=tuple(note.row for note in made.notes if note.row and note.id in relevant),
     )

@@ -1,4 +1,4 @@
-"""Reading memories, their history and what is stored; none of it changes anything."""
+"""Reading memories, their history and what is stored; none of it changes anything but counts of accesses."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,6 +23,7 @@ from memoryd.daemon.core import mentions
 from memoryd.daemon.core.changing import resolve, visible
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
+from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.store import feedback, history, namespaces, present, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
@@ -39,15 +40,27 @@ _HIDDEN = ("updated_at",)  # changes with every change
 
 
 @handles(Get)
+def read(core: Core, call: Get) -> Memory:
+    """Return one memory, or a turn that is still in L0, for somebody who wants it: that counts as an access."""
+    row, memory = _found(core, call)
+    if row.row > 0:
+        core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
+    return memory
+
+
 def get(core: Core, call: Get) -> Memory:
-    """Return one memory, or a turn that is still in L0."""
+    """Return one memory, or a turn that is still in L0, and leave no mark."""
+    return _found(core, call)[1]
+
+
+def _found(core: Core, call: Get) -> tuple[Row, Memory]:
     condition = visible(core, call)
     with core.store.reading() as connection:
         row = resolve(connection, call.id, condition)
         [memory] = present.memories(connection, core.store.namespaces, [row], condition, core.clock.passed())
         mentions.show(connection, row, memory, condition)
     memory.usefulness = feedback.usefulness(row.feedback, notes=True)
-    return memory
+    return row, memory
 
 
 @handles(List)

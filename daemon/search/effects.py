@@ -1,4 +1,4 @@
-"""What a search leaves behind: accesses, the hot buffer, topics that met, what a session was told.
+"""What a search or a reading leaves behind: accesses, the hot buffer, topics that met, what a session was told.
 
 Noted by the search in microseconds, carried out after the reply on a thread of its own, many searches in one
 transaction. What was noted and not yet written at a crash is lost: these are habits, not memories.
@@ -30,13 +30,17 @@ log = logging.getLogger(__name__)
 
 
 class Mark(NamedTuple):
-    """One search: who asked, when, the rows returned (best first), those of them relevant enough to have met."""
+    """One search: who asked, when, the rows returned (best first), those of them relevant enough to have met.
+
+    `accessed` are the rows that were of use: the relevant ones, or one that was read by its id.
+    """
 
     namespace: str
     session: str
     at: float
     rows: tuple[int, ...]
     met: tuple[int, ...]
+    accessed: tuple[int, ...]
 
 
 class Effects:
@@ -57,7 +61,7 @@ class Effects:
 
     def note(self, mark: Mark) -> None:
         """Keep the mark of a search for later."""
-        if mark.rows and len(self._noted) < _MAX_NOTED:
+        if (mark.rows or mark.accessed) and len(self._noted) < _MAX_NOTED:
             self._noted.append(mark)
             self._wake.set()
 
@@ -88,7 +92,7 @@ class Effects:
     def _take_in(self) -> None:
         """Have the hot buffer and the sessions know; nothing is written."""
         marks, self._noted = self._noted, []
-        for mark in marks:
+        for mark in (one for one in marks if one.rows):
             self._hot.put(mark.namespace, reversed(mark.rows))
         self._tell(mark for mark in marks if mark.session)
         self._unwritten += marks
@@ -114,8 +118,8 @@ class Effects:
 
 
 def _write(transaction: Transaction, marks: list[Mark]) -> None:
-    accesses = Counter(row for mark in marks for row in mark.rows)
-    last = {row: mark.at for mark in sorted(marks, key=lambda mark: mark.at) for row in mark.rows}
+    accesses = Counter(row for mark in marks for row in mark.accessed)
+    last = {row: mark.at for mark in sorted(marks, key=lambda mark: mark.at) for row in mark.accessed}
     rows.accessed(transaction.connection, ((row, count, last[row]) for row, count in accesses.items()))
     nodes = graph.nodes_of(transaction.connection, {row for mark in marks for row in mark.met})
     met: Counter[tuple[int, int]] = Counter()

@@ -169,6 +169,7 @@ def _mark(retrieval: Retrieval) -> Mark:
         at=retrieval.now,
         rows=tuple(candidate.row for candidate in hits),
         met=tuple(candidate.row for candidate in hits if (candidate.similarity or 0.0) >= floor),
+        accessed=tuple(one.row for one in hits if retrieval.is_relevant(one.similarity, one.bm25)),
     )
 
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from memoryd.daemon.search.effects import Effects
 
 LEAST_DEPTH = 50
+# What a hit has of the query's rare words makes up for …
+_MOST_WORDS, _NEARLY = 0.5, 0.15  # … so much less cosine than the floor
+_WORDS_ALONE = 0.4  # … no cosine
 
 
 class Sources(NamedTuple):
@@ -89,6 +92,18 @@ class Retrieval:
     def alive(self) -> list[Candidate]:
         """Return the candidates that no stage has dropped."""
         return [candidate for candidate in self.candidates.values() if not candidate.lost]
+
+    def share(self, bm25: float | None) -> float:
+        """Return how much of what the query's words say is in a hit: its BM25 by that of one place for each word."""
+        whole = sum(word.rarity for word in self.question.words) if self.question else 0.0
+        return min(1.0, (bm25 or 0.0) / whole) if whole else 0.0
+
+    def is_relevant(self, similarity: float | None, bm25: float | None) -> bool:
+        """Tell whether a hit is relevant: by the model's floor, or by most of the query's rare words."""
+        if similarity is None or self.generation is None:
+            return self.share(bm25) >= _WORDS_ALONE
+        floor = self.generation.embedder.floors.relevant
+        return similarity >= floor or (similarity >= floor - _NEARLY and self.share(bm25) >= _MOST_WORDS)
 
     def degrade(self, part: str) -> None:
         """Note that a part was left out."""

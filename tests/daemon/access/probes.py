@@ -100,6 +100,12 @@ FILTERS: list[dict[str, Any]] = [
 ]
 
 
+def _get(world: World) -> Iterator[Call[Any]]:
+    for call in _by_id(protocol.Get)(world):
+        yield call
+        world.settle()  # it counts an access, which the next answer shows
+
+
 def _list(world: World) -> Iterator[Call[Any]]:
     yield from _placed(protocol.List, all_states=True)
     for chosen in FILTERS:
@@ -246,6 +252,7 @@ def _required(call: type[Call[Any]]) -> list[str]:
 
 # In this order: what reads before what writes, and all of it again afterwards.
 _OWN: dict[type[Call[Any]], Probe] = {
+    protocol.Get: _get,
     protocol.List: _list,
     protocol.Explain: _queries(protocol.Explain),
     protocol.Search: _queries(protocol.Search),

@@ -1,13 +1,17 @@
 """The tiers in a search: the hot buffer, the tail of L0, the graph; and what a search leaves behind."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from memoryd.client.protocol import Hit
+from memoryd.client.protocol import Get, GetContext, Hit, List, NewTurn, Observe
+from memoryd.daemon.context import preparing
+from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.lifecycle import observing
 from memoryd.daemon.search import postprocess
 from memoryd.daemon.search.expand import LEAST_WEIGHT, SURE_WEIGHT
 from memoryd.daemon.store import graph as stored
@@ -15,7 +19,8 @@ from memoryd.daemon.store import rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.tiers.hot import HotBuffer
-from workbench import LIMIT_S, add, add_many, delete, found, search, trace, undo, update
+from memoryd.models import ModelMissing
+from workbench import LIMIT_S, add, add_many, delete, found, running, search, trace, undo, update
 
 
 def row_of(core: Core, id: str) -> Row:
@@ -214,6 +219,78 @@ def test_hits_are_counted_as_accessed_after_the_reply(core: Core, clock: Any) ->
     core.effects.flush()
     row = row_of(core, id)
     assert (row.access_count, row.last_accessed_at) == (2, core.clock())
+
+
+def accesses(core: Core) -> dict[str, int]:
+    core.effects.flush()
+    return {memory.content: memory.access_count for memory in reading.list_(core, List(limit=100))}
+
+
+def test_only_hits_above_the_floor_of_the_model_count_as_accessed(core: Core) -> None:
+    near, far = "the grey heron stands", "a stork sleeps on the old chimney of the town hall near the heron pond"
+    add(core, near)
+    add(core, far)
+    hits = list(search(core, "grey heron stands"))
+    assert [hit.content for hit in hits] == [near, far]
+    assert (hits[0].similarity or 0) >= 0.3 > (hits[1].similarity or 0)
+    assert accesses(core) == {near: 1, far: 0}
+    assert set(core.hot.of("")) == {row_of(core, hit.id).row for hit in hits}
+
+
+@pytest.mark.parametrize("profile", ["memori", "swarm", "cache"])
+def test_every_profile_counts_by_the_floor_and_not_by_its_own_scores(core: Core, profile: Any) -> None:
+    add(core, "the grey heron stands")
+    add(core, "a stork sleeps on the old chimney of the town hall near the heron pond")
+    search(core, "grey heron stands", profile=profile)
+    assert list(accesses(core).values()).count(1) == 1
+
+
+def test_a_hit_just_below_the_floor_that_has_most_of_the_rare_words_counts(core: Core) -> None:
+    add(core, "a stork sleeps on the old chimney of the town hall near the heron pond", id="aa" * 16)
+    for number in range(5):
+        add(core, f"number {number} says nothing of birds")
+    [hit, *_] = search(core, "heron")
+    assert 0.15 <= (hit.similarity or 0.0) < 0.3
+    core.effects.flush()
+    assert row_of(core, "aa" * 16).access_count == 1
+
+
+def test_without_a_model_the_words_of_the_query_say_what_is_an_access(folder: Path) -> None:
+    def missing(name: str, where: Path) -> Any:
+        raise ModelMissing("")
+
+    with running(folder, missing, ready=False) as core:
+        add(core, "the grey heron stands")
+        add(core, "a stork sleeps near the heron pond")
+        for number in range(5):
+            add(core, f"number {number} says nothing of birds")
+        assert len(list(search(core, "grey heron stands"))) == 2
+        assert {content for content, count in accesses(core).items() if count} == {"the grey heron stands"}
+
+
+def test_a_context_counts_what_is_relevant_to_its_task_and_not_what_is_in_every_one(core: Core) -> None:
+    add(core, "the grey heron stands")
+    add(core, "always answer in english", pinned=True)
+    text = preparing.context(core, core.sources, GetContext(task="grey heron stands")).result(LIMIT_S).text
+    assert "english" in text
+    assert accesses(core) == {"the grey heron stands": 1, "always answer in english": 0}
+
+
+def test_reading_by_id_is_an_access_and_listing_is_none(core: Core, clock: Any) -> None:
+    id = add(core, "the heron stands").id
+    observing.observe(core, Observe(turns=[NewTurn(role="user", content="The heron is grey.")])).result(LIMIT_S)
+    clock.advance(5)
+    assert reading.read(core, Get(id=id)).access_count == 0
+    reading.read(core, Get(id=id[:8]))
+    for turn in core.active.of(None):
+        reading.read(core, Get(id=turn.key))
+    core.effects.flush()
+    reading.get(core, Get(id=id))
+    reading.list_(core, List())
+    core.effects.flush()
+    row = row_of(core, id)
+    assert (row.access_count, row.last_accessed_at) == (2, clock.now)
+    assert core.hot.fill() == {}
 
 
 def test_a_search_that_is_not_to_touch_leaves_no_mark(core: Core) -> None:
