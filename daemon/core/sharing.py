@@ -18,7 +18,7 @@ from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import feedback, history, namespaces, rows, succession, vectors
+from memoryd.daemon.store import feedback, history, namespaces, rows, successors, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.workspaces import TIER
@@ -36,7 +36,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     def job(transaction: Transaction) -> Shared:
         connection = transaction.connection
         found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
-        if superseded := succession.successors(connection, found.values(), core.clock.passed()):
+        if superseded := successors.in_force(connection, found.values(), core.clock.passed()):
             id = next(row.id for row in found.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
         for row in found.values():

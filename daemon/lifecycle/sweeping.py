@@ -23,7 +23,7 @@ from memoryd.daemon.core.checks import content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.promoting import CONDENSE_CHARS
 from memoryd.daemon.lifecycle.work import Step, Work
-from memoryd.daemon.store import feedback, history, namespaces, rows, succession, turns, vectors
+from memoryd.daemon.store import feedback, history, namespaces, rows, successors, turns, vectors
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -202,7 +202,7 @@ def _pair(core: Core, transaction: Transaction, question: Row, answer: Row, oper
     history.record(connection, operation, answer.id, place, answer)
     _take_over_links(connection, answer.id, question.id)
     rows.delete(connection, [answer.row])
-    succession.take_over(connection, answer.id, question.id)
+    successors.take_over(connection, answer.id, question.id)
     if len(question.content) + len(answer.content) > CONDENSE_CHARS:
         turns.ask(connection, [question.id], "condense")
     transaction.after_commit(lambda: core.embedding.removed(answer.row))

@@ -9,7 +9,7 @@ from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import fulltext, namespaces, rows, succession, vectors
+from memoryd.daemon.store import fulltext, namespaces, rows, successors, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_at, compile_filter
 from memoryd.daemon.store.rows import Row
@@ -42,7 +42,7 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
 def _filtered_by(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
     """Return which filter leaves the memory out, empty if none does."""
     passed = sources.clock.passed()
-    if by := succession.successors(connection, [row], passed):
+    if by := successors.in_force(connection, [row], passed):
         return f"it is superseded by {by[row.row]}"
 
     def holds(condition: str, values: tuple[Any, ...] = ()) -> bool:

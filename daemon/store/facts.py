@@ -5,7 +5,7 @@ the memory is alive. Asking SQLite row by row costs more than the ranking; here 
 number, about 0.1 ms for 100,000 rows. 40 bytes a row number; a deleted row keeps its place, as its number is never
 used again.
 
-What is superseded depends on other rows (`succession`): `superseded` is the time at which the last successor expires.
+What is superseded depends on other rows (`successors`): `superseded` is the time at which the last successor expires.
 A commit that changes a successor changes it in all that this one supersedes.
 
 `usefulness` has the few memories that somebody gave feedback on, with the factor of their score.
@@ -22,7 +22,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.store import succession
+from memoryd.daemon.store import successors
 from memoryd.daemon.store.feedback import factor
 from memoryd.daemon.store.filters import Filter
 
@@ -167,7 +167,7 @@ class Facts:
         """Note until when those memories are superseded that `changed` rows (None: all) supersede, and so on."""
         columns = self._columns
         while changed is None or changed:
-            pairs = succession.nearest(connection, changed)
+            pairs = successors.nearest(connection, changed)
             changed = []
             for row, by in pairs:
                 until = _NEVER if by is None else max(float(columns.until[by]), float(columns.superseded[by]))

@@ -12,7 +12,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Filtered
 from memoryd.daemon.store import namespaces, rows
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.succession import SUPERSEDED, UNEXPIRED
+from memoryd.daemon.store.successors import SUPERSEDED, UNEXPIRED
 
 _KEY = re.compile(r"[^\x00-\x1f\"\\]{1,128}\Z")
 _MAX_KEYS = 64  # each is a condition; SQLite takes about a thousand

@@ -392,7 +392,7 @@ CREATE TABLE dreamt (
 ) STRICT, WITHOUT ROWID;
 """
 
-# All that supersedes what `new` is superseded by; `store/succession.py` says what follows from it.
+# All that supersedes what `new` is superseded by; `store/successors.py` says what follows from it.
 _LATER = """
   WITH RECURSIVE later (id) AS (
     SELECT new.superseded_by

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from scripted import Peer, breaks, says, scripted
+from scripted_peer import Peer, breaks, says, scripted
 
 from memoryd.client import (
     AsyncClient,

@@ -18,7 +18,7 @@ from memoryd.daemon.lifecycle.expiring import EXPIRE
 from memoryd.daemon.lifecycle.removing import remove
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.whynot import why_not
-from memoryd.daemon.store import history, rows, succession
+from memoryd.daemon.store import history, rows, successors
 from memoryd.daemon.store.facts import Facts
 from memoryd.daemon.store.filters import Filter, living
 from memoryd.daemon.store.store import Store
@@ -376,13 +376,13 @@ def test_what_a_commit_touches_is_all_that_is_looked_at_again(store: Store, monk
     for number in range(20):
         insert(store, f"text {number}", id=f"{number:032x}", superseded_by=f"{number + 1:032x}")
     asked: list[Any] = []
-    nearest: Callable[..., Any] = succession.nearest
+    nearest: Callable[..., Any] = successors.nearest
 
     def noted(connection: Any, changed: Any) -> Any:
         asked.append(changed)
         return nearest(connection, changed)
 
-    monkeypatch.setattr(succession, "nearest", noted)
+    monkeypatch.setattr(successors, "nearest", noted)
     last = insert(store, "text 20", id=f"{20:032x}", superseded_by=f"{21:032x}")
     assert sum(map(len, asked)) == 2  # the new one, and the one that it supersedes: the others stay superseded
     asked.clear()
