@@ -2,11 +2,13 @@
 
 A value is one when it looks made rather than meant: what it must have depends on how telling the name is. Names of
 variables, calls, types, placeholders and plain words are none.
+
+Every pattern looks at a bounded part of the text, and what lies within a credential is not looked at again, so a text
+takes time in proportion to its length.
 """
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -28,8 +30,10 @@ _REST = (
     r"(?:s\b)?(?:[ _-]?(?:access[ _-]?)?key)?"
     r"(?:[_-]?(?:value|string|text|plain|prod|dev|live|test|b64|base(?:64)?)|[12])?"
 )
-_QUOTED = r"(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{4,400})(?P=quote)"
-_BARE = r"(?P<bare>[^\s\"'`,;<>()\[\]{}|\\]{4,400}+)(?![(\[{<])"
+_MOST, _MOST_SHORT = 400, 200  # characters of a value: where it is longer it is cut
+_QUOTED = rf"(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{{4,{_MOST}}}+)(?P=quote)"
+_BARE = rf"(?P<bare>[^\s\"'`,;<>()\[\]{{}}|\\]{{4,{_MOST}}}+)(?![(\[{{<])"
+_LONGEST_BETWEEN = 32  # from a name to its value, apart from white space
 _VALUE = rf"\\?(?:{_QUOTED}|{_BARE})"
 _ASSIGNED = re.compile(
     rf"{_REST}(?P<between>[\\\"'\]*]{{0,4}}[ \t]{{0,4}}(?P<sign>:=|=>|={{1,3}}|%3D|:)[ \t]{{0,4}}){_VALUE}",
@@ -45,14 +49,15 @@ _OPTION = re.compile(rf"[ =]{_VALUE}")
 _BEFORE_OPTION = re.compile(r"(?:^|[\s\"'`])--?(?:[a-z]+-){0,4}$")
 _SET = re.compile(rf"[ \t]{{1,4}}{_VALUE}")
 _BEFORE_SET = re.compile(r"\b(?:ENV|setenv|set(?: -\w{1,9}){1,3})[ \t]{1,4}\w{0,60}$")
-_ELEMENT = re.compile(r">\s{0,8}(?P<bare>[^<\s]{4,400})\s{0,8}<")
-_LOGIN = re.compile(r"\s{1,4}(?P<bare>\S{4,200})")
+_ELEMENT = re.compile(rf">\s{{0,8}}(?P<bare>[^<\s]{{4,{_MOST}}}+)\s{{0,8}}<")
+_LOGIN = re.compile(rf"\s{{1,4}}(?P<bare>\S{{4,{_MOST_SHORT}}})")
 _BEFORE_LOGIN = re.compile(r"\blogin\s{1,4}\S{1,100}\s{1,4}$", re.IGNORECASE)
-_IDENTIFIED = re.compile(r"identified(?: with \w{1,40})? by '(?P<quoted>[^'\s]{4,200})'", re.IGNORECASE)
-_CURL = re.compile(r"curl\b[^\n]{0,200}? (?:-u|--user)[ =]['\"]?[^\s:'\"]{1,80}:(?P<bare>[^\s'\"]{4,200})")
+_IDENTIFIED = re.compile(r"identified(?: with \w{1,40})? by '(?P<quoted>[^'\s]{4,200}+)'", re.IGNORECASE)
+_USER = re.compile(r" (?:-u|--user)[ =]['\"]?[^\s:'\"]{1,80}:(?P<bare>[^\s'\"]{4,200})")
+_CURL = re.compile(r"curl\b")
+_LONGEST_AFTER_CURL = 200
 _PARAMETER = re.compile(r"&\w{1,40}=|%26\w{1,40}%3D", re.IGNORECASE)
 _BEFORE_PLAIN = re.compile(r"(?:^|\s)[A-Z0-9_]*$|[?&;]\w*$")
-_WITHOUT_NAME = (("identified", _IDENTIFIED), ("curl ", _CURL))
 _NAME_AT_END = re.compile(r"(?:[_ -]?(?:value|string|text|plain|prod|dev|live|test|b64|base64)|[12s])?$")
 
 _EMPTY = re.compile(
@@ -75,9 +80,15 @@ _TECHNICAL = re.compile(
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_]*\d{0,2}(?:[.:>-]+[A-Za-z_][A-Za-z_]*\d{0,2})*[.:]?")
 _WORDS = re.compile(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})+")
-_STRONG = frozenset("!@#$%^&*?~+=|")
+_DIGIT = re.compile(r"[0-9]")
+_STRONG = re.compile(r"[!@#$%^&*?~+=|]")
+_EMPTY_PARTS = (  # of which one is in whatever `_EMPTY` finds
+    *("your", "example", "sample", "placeholder", "change", "replace", "redacted", "insert", "xxxx", "***", "...", "…"),
+    *("[secret: ", "dummy", "todo", "goes", "foobar", "lorem", "&"),
+)
 _MIN_TOKEN, _MIN_SECRET, _MIN_PASSWORD = 16, 8, 6
 _MIN_WORD = 8  # of letters alone
+_LONGEST_PLAIN = 32
 _HEX_BITS, _TEXT_BITS = 2.8, 3.2  # of entropy per character from which a key looks made: words have less
 _KINDS = ("secret", "credential", "token", "key")
 
@@ -88,25 +99,61 @@ class Assigned(NamedTuple):
     kind: str
     start: int
     end: int
+    cut: bool = False  # it may be longer than what is looked at
 
 
 def assigned(text: str, lowered: str) -> Iterator[Assigned]:
-    """Yield the credentials of a text that stand beside a telling name; `lowered` is the text in lower case."""
+    """Yield the credentials of a text that stand beside a telling name; `lowered` is the text in lower case.
+
+    One that lies within another one may be left out.
+    """
     for name in NAMES:
-        at = lowered.find(name)
-        while at >= 0:
-            end = at + len(name)
-            if _is_telling(name, lowered, at):
-                found = _beside(name, text, at, end)
-                if found:
-                    yield found
-            at = lowered.find(name, end)
-    for anchor, pattern in _WITHOUT_NAME:
-        if anchor in lowered:
-            for match in pattern.finditer(text):
-                made = _judged("password", match, strict=False)
-                if made:
-                    yield made
+        yield from _named(name, text, lowered)
+    if "identified" in lowered:
+        for match in _IDENTIFIED.finditer(text):
+            if found := _judged("password", match, strict=False):
+                yield found
+    if "curl " in lowered:
+        yield from _users(text)
+
+
+def _named(name: str, text: str, lowered: str) -> Iterator[Assigned]:
+    """Yield the credentials beside one name."""
+    at, size = lowered.find(name), len(name)
+    while at >= 0:
+        found = _beside(name, text, at, at + size) if _is_telling(name, lowered, at) else None
+        at += size
+        if found:
+            yield found
+            if lowered.find(name, at, found.start) < 0:
+                at = max(at, _after(name, text, lowered, found))
+        at = lowered.find(name, at)
+
+
+def _after(name: str, text: str, lowered: str, found: Assigned) -> int:
+    """Return where to go on after a credential: what is within it matters only if it reaches further.
+
+    That can be a name near its end, or if it was cut, the last name within it whose credential begins in it too.
+    """
+    inner = lowered.rfind(name, found.start, found.end) if found.cut else -1
+    while inner >= 0:
+        further = _beside(name, text, inner, inner + len(name)) if _is_telling(name, lowered, inner) else None
+        if further and further.start < found.end < further.end:
+            return inner
+        inner = lowered.rfind(name, found.start, inner)
+    return found.end - _LONGEST_BETWEEN
+
+
+def _users(text: str) -> Iterator[Assigned]:
+    """Yield the passwords that are given to curl with the name of a user."""
+    latest = 0
+    for match in _USER.finditer(text):
+        begin = max(latest, match.start() - _LONGEST_AFTER_CURL - len("curl"))
+        line = text.rfind("\n", begin, match.start()) + 1
+        if _CURL.search(text, max(begin, line), match.start() + 1):
+            latest = match.end()
+            if found := _judged("password", match, strict=False):
+                yield found
 
 
 def _is_telling(name: str, lowered: str, at: int) -> bool:
@@ -136,7 +183,9 @@ def _beside(name: str, text: str, at: int, end: int) -> Assigned | None:
         match = _ELEMENT.match(text, end)
     elif name == "password" and _BEFORE_LOGIN.search(text[max(0, at - 120) : at]):
         match = _LOGIN.match(text, end)
-    elif (match := _SAID.match(text, end)) or (_BEFORE_SET.search(before) and (match := _SET.match(text, end))):
+    elif (match := _SAID.match(text, end)) or (
+        follows in (" ", "\t") and _BEFORE_SET.search(before) and (match := _SET.match(text, end))
+    ):
         return _judged(name, match, strict=True)
     return _judged(name, match, strict=False) if match else None
 
@@ -153,12 +202,19 @@ def _judged(name: str, match: re.Match[str], strict: bool, plain: bool = False) 
     groups = match.groupdict()
     group = "quoted" if groups.get("quoted") is not None else "bare"
     value = str(groups[group])
-    value = _PARAMETER.split(value)[0].rstrip(".,:?*") if group == "bare" else value.removesuffix("\\")
+    cut = len(value) in (_MOST, _MOST_SHORT)
+    value = _first_parameter(value).rstrip(".,:?*") if group == "bare" else value.removesuffix("\\")
     word = plain and kind_of(name) == "password" and len(value) >= _MIN_WORD and value.isalpha()
     if not (word and not is_placeholder(value)) and not is_credential(name, value, group == "quoted", strict):
         return None
     start = match.start(group)
-    return Assigned(kind_of(name), start, start + len(value))
+    return Assigned(kind_of(name), start, start + len(value), cut)
+
+
+def _first_parameter(value: str) -> str:
+    """Return a value of an address without the parameters that follow it."""
+    following = _PARAMETER.search(value) if "&" in value or "%26" in value else None
+    return value[: following.start()] if following else value
 
 
 def name_in(key: str) -> str | None:
@@ -180,27 +236,36 @@ def kind_of(name: str) -> str:
 
 def is_credential(name: str, value: str, quoted: bool, strict: bool = False) -> bool:
     """Tell whether a value beside a telling name is a credential; `strict` where words may stand there too."""
-    if is_placeholder(value) or _REFERENCE.match(value):
-        return False
-    kind = kind_of(name)
+    return (
+        _looks_made(kind_of(name), value, quoted, strict) and not _REFERENCE.match(value) and not is_placeholder(value)
+    )
+
+
+def _looks_made(kind: str, value: str, quoted: bool, strict: bool) -> bool:
     if kind == "password":
         return _is_password(value, quoted, strict)
     if kind == "secret" and not strict:
         return len(value) >= _MIN_SECRET and _is_mixed(value) and not _is_named(value)
-    return len(value) >= _MIN_TOKEN and _is_mixed(value) and _is_random(value) and not _is_named(value)
+    return len(value) >= _MIN_TOKEN and _is_mixed(value) and not _is_named(value) and _is_random(value)
 
 
 def is_placeholder(value: str) -> bool:
     """Tell whether a value only shows where one goes."""
-    return bool(_EMPTY.search(value)) or len(set(value)) < 4 or value.lower().strip("_-.:") in _PLAIN
+    if len(set(value[:_LONGEST_PLAIN])) < 4 and len(set(value)) < 4:
+        return True
+    lowered = value.lower()
+    if lowered.strip("_-.:") in _PLAIN:
+        return True
+    # Searching for each part is faster than the pattern; beyond ASCII a pattern that ignores case finds more.
+    return (not value.isascii() or any(part in lowered for part in _EMPTY_PARTS)) and bool(_EMPTY.search(value))
 
 
 def _is_password(value: str, quoted: bool, strict: bool) -> bool:
     if len(value) < _MIN_PASSWORD:
         return False
+    strong = bool(_STRONG.search(value))
     letters = any(map(str.isalpha, value))
-    digits = any(map(str.isdigit, value))
-    strong = not _STRONG.isdisjoint(value)
+    digits = _has_digit(value)
     if not letters:
         return not strict and digits and (strong or quoted)
     if strict or not quoted:
@@ -218,11 +283,15 @@ def _is_named(value: str, most_digits: int = 2) -> bool:
 
 
 def _is_mixed(value: str) -> bool:
-    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return _has_digit(value) and any(map(str.isalpha, value))
+
+
+def _has_digit(value: str) -> bool:
+    return bool(_DIGIT.search(value)) or (not value.isascii() and any(map(str.isdigit, value)))
 
 
 def _is_random(value: str) -> bool:
     """Tell whether the characters of a value are as spread as those of a key (Shannon entropy per character)."""
-    counts = Counter(value).values()
+    counts = map(value.count, set(value))
     bits = -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
     return bits >= (_HEX_BITS if all(c in "0123456789abcdefABCDEF-" for c in value) else _TEXT_BITS)

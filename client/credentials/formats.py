@@ -2,13 +2,18 @@
 
 `anchors` are literal parts of which every such credential has one; a pattern is tried only where one stands (one that
 is `free` begins before its anchor and is searched for). Anchors of a pattern that ignores case are in lower case. The
-group `secret`, where a pattern has one, is what is taken out; otherwise the whole match is. A row that is not `loose`
-is one long run of characters (`RUN_CHARS`), so that text without such a run need not be looked through for it. No
-pattern can backtrack far: each is a literal followed by one run, or by parts that cannot overlap.
+group `secret`, where a pattern has one, is what is taken out, nothing where it did not take part; otherwise the whole
+match is, or what follows it up to `end_of_rest`. A row that is not `loose` is one long run of characters (`RUN_CHARS`),
+so that text without such a run need not be looked through for it. No pattern can backtrack far: each is a literal
+followed by one run, or by parts that cannot overlap; one whose runs may have its anchor in them also matches what is
+none, so as not to begin in it again.
 """
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
+
+from memoryd.client.credentials import armour
 
 
 class Format(NamedTuple):
@@ -20,16 +25,18 @@ class Format(NamedTuple):
     source: str
     free: bool = False
     loose: bool = False
+    end_of_rest: Callable[[str, int], int] | None = None
 
     @property
     def folded(self) -> bool:
         """Tell whether case does not matter."""
         return bool(self.pattern.flags & re.IGNORECASE)
 
-    @property
-    def group(self) -> str | int:
-        """Return the group that is taken out."""
-        return "secret" if "secret" in self.pattern.groupindex else 0
+    def span(self, text: str, match: re.Match[str]) -> tuple[int, int]:
+        """Return where what is taken out begins and ends; where there is nothing, it ends where it begins."""
+        if self.end_of_rest:
+            return match.end(), self.end_of_rest(text, match.end())
+        return match.span("secret" if "secret" in self.pattern.groupindex else 0)
 
 
 def _format(
@@ -45,25 +52,14 @@ MIN_RUN = 16
 RUN_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=.~%:?&-"
 
 
-_GAP = r"(?:\s|\\{1,4}[nr]|%0[AD]|[\"'+,>|→]|(?<![\w+/=])\d{1,5}(?=[\s:|→]))"  # also numbers of lines
-_LINE = r"(?:[A-Za-z0-9+/=]|%2[BF]|%3D)"
-_SPACE = r"(?: |%20)"
-_NAME = rf"{_GAP}{{0,16}}(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): ?"
-_HYPHEN = r"-(?!----(?:BEGIN|END))"  # a hyphen that does not begin a mark
-_HEADER = rf"(?>{_NAME}(?:[^\n\\-]++|{_HYPHEN})*)"  # to the end of its line
-_TO_RUN = rf"{_NAME}(?:(?!{_LINE}{{16}})(?:[^\n\\-]|{_HYPHEN}))*+"  # to the first run in its value, or to its end
-# Before the key stand headers on lines of their own; where all is one line, the key is in the value of a header.
-_BODY = rf"(?>{_GAP}{{0,16}}{_LINE}{{16,}}+)"
-_HEADERS = rf"(?:{_HEADER}*+(?={_BODY})|(?=(?>{_TO_RUN}(?!{_LINE}))*+{_TO_RUN}{_LINE}){_HEADER}++)"
-_PRIVATE_KEY = (
-    rf"-----BEGIN{_SPACE}(?:[A-Z0-9]+{_SPACE}){{0,3}}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?-----"
-    rf"(?P<secret>{_HEADERS}{_BODY}*+(?:{_GAP}{{0,16}}{_LINE}{{1,15}}(?={_GAP}{{0,16}}-----))?)"
-)
-
 FORMATS: tuple[Format, ...] = (
     _format(
-        "private key", "-----BEGIN", _PRIVATE_KEY, "RFC 7468, RFC 1421, RFC 9580, OpenSSH PROTOCOL.key", loose=True
-    ),
+        "private key",
+        "-----BEGIN",
+        armour.BEGIN,
+        "RFC 7468, RFC 1421, RFC 9580, OpenSSH PROTOCOL.key",
+        loose=True,
+    )._replace(end_of_rest=armour.end_of_key),
     _format(
         "private key",
         "Private-Lines:",
@@ -210,7 +206,12 @@ FORMATS: tuple[Format, ...] = (
     _format("Square token", "sq0atp- sq0csp-", r"\bsq0(?:atp|csp)-[\w-]{22,43}", "Square docs: access tokens"),
     _format("Pinecone key", "pcsk_", r"\bpcsk_[A-Za-z0-9_]{50,80}", "Pinecone docs: API keys"),
     _format("memoryd token", "mt_", r"\bmt_[\w-]{43}(?![\w-])", "this project: tokens that bind a connection"),
-    _format("JWT", "eyJ", r"\beyJ(?:(?!\beyJ)[\w-]){10,}+\.eyJ[\w-]{8,}\.[\w-]{16,}", "RFC 7519, RFC 7515"),
+    _format(
+        "JWT",
+        "eyJ",
+        r"\b(?:(?P<secret>eyJ[\w-]{10,}+\.eyJ[\w-]{8,}+\.[\w-]{16,})|eyJ[\w-]{10,}+)",
+        "RFC 7519, RFC 7515",
+    ),
     _format(
         "bearer token",
         "bearer",

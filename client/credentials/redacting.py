@@ -44,7 +44,7 @@ def find(text: str, allowed: Allowed | None = None) -> list[Found]:
     if len(lowered) != len(text):  # one character has a lower form of two
         lowered = text.replace("\u0130", "I").lower()
     found = [*_shaped(text, lowered)]
-    found += [Found(*one) for one in assigned(text, lowered)]
+    found += [Found(one.kind, one.start, one.end) for one in assigned(text, lowered)]
     if not found:
         return found
     return [one for one in _apart(found) if not (allowed and allowed.fullmatch(text, one.start, one.end))]
@@ -53,8 +53,8 @@ def find(text: str, allowed: Allowed | None = None) -> list[Found]:
 def _shaped(text: str, lowered: str) -> Iterator[Found]:
     for shape, anchor in _candidates(text, lowered):
         for match in _matches(shape, anchor, text, lowered if shape.folded else text):
-            start, end = match.span(shape.group)
-            if not _shows_a_place(shape.name, text[start:end]):
+            start, end = shape.span(text, match)
+            if start < end and not _shows_a_place(shape.name, text[start:end]):
                 yield Found(shape.name, start, end)
 
 
@@ -83,7 +83,7 @@ def _matches(shape: Format, anchor: str, text: str, haystack: str) -> Iterator[r
         match = shape.pattern.match(text, at)
         if match:
             yield match
-        at = haystack.find(anchor, match.end() if match else at + 1)
+        at = haystack.find(anchor, match.end() if match and not shape.end_of_rest else at + 1)
 
 
 def _shows_a_place(name: str, value: str) -> bool:

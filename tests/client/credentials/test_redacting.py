@@ -6,7 +6,7 @@ from credential_examples import HARMLESS, HOLDING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.credentials import allow_list, find, redact, redact_tree, sentence
+from memoryd.client.credentials import allow_list, assigned, find, redact, redact_tree, sentence
 from memoryd.client.credentials.formats import FORMATS
 
 MARKED = [(kind, text) for kind, texts in HOLDING.items() for text in texts]
@@ -111,11 +111,18 @@ def test_a_credential_is_found_whatever_stands_around_it(before: str, key: str, 
     assert find(f"{before}\n\n {key} \n\n{after}")
 
 
+KEY_BEGINS = "-----BEGIN PRIVATE KEY-----"
+
+
 @pytest.mark.parametrize(
-    "part", ["-----BEGIN PRIVATE KEY-----", "password = ", "a:b@://", "eyJ" * 5 + ".", "token=" * 2, "sk-", "key=a"]
+    "part",
+    [
+        *(KEY_BEGINS, f"{KEY_BEGINS}Version: ", f"{KEY_BEGINS}\nVersion: 1\n", f"\nVersion: {KEY_BEGINS}"),
+        *("password = ", "password=", "password>", "pwd=$1 ", "token=" * 2, "api_key=a1", "key=a", "sk-"),
+        *("a:b@://", "eyJ" * 5 + ".", "-eyJ1", "eyJaaaaaaaaaaaa1.eyJaaaaaaaa.", "curl -u ", "curl -u a:", " -u a:b"),
+    ],
 )
 def test_no_text_takes_long(part: str) -> None:
-
     small, large = part * 2_000, part * 20_000
     times = []
     for text in (small, large):
@@ -123,3 +130,59 @@ def test_no_text_takes_long(part: str) -> None:
         find(text)
         times.append(time.process_time() - began)
     assert times[1] < 40 * times[0] + 0.5  # ten times the text: not a hundred times the work
+
+
+@pytest.mark.parametrize("part", ["Version: ", "\nVersion: x", "Version: 12345 ", ", " * 8 + "a" * 15 + " Comment: "])
+def test_the_headers_of_a_key_without_lines_take_no_time(part: str) -> None:
+    assert find(KEY_BEGINS + part * 2_000) == []
+
+
+@pytest.mark.parametrize("between", ["-----", "", "\n", "-----Version: 1 ", "-----\nVersion: 1 "])
+def test_a_key_is_found_after_the_beginning_of_another_one(between: str) -> None:
+    lines = "QUJDREVGQUJDREVGQUJDREVG"
+    assert lines not in redact(f"{KEY_BEGINS.removesuffix('-----')}{between}{KEY_BEGINS}\n{lines}\n")
+
+
+def test_what_lies_within_a_credential_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    beside = assigned._beside
+
+    def counted(name: str, text: str, at: int, end: int) -> assigned.Assigned | None:
+        looked.append(at)
+        return beside(name, text, at, end)
+
+    monkeypatch.setattr(assigned, "_beside", counted)
+    text = "password=" * 20_000
+    assert find(text) == [("password", 9, len(text))]
+    assert len(looked) < 1_500
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("password=" + "a1b2" * 120 + " x", ["a1b2" * 100]),  # cut
+        ("password=" + "a1b2" * 60 + "password=" + "c3d4" * 60, ["a1b2" * 60 + "password=" + "c3d4" * 60]),
+        ("password=" + "a1b2" * 60 + "password=your" + "c3d4" * 90, []),
+        ("password=" + "a1b2" * 98 + "password=your" + "c3d4" * 90, ["a1b2" * 98 + "password"]),
+        ("password=a1b2c3password is d4e5f6.", ["a1b2c3password", "d4e5f6"]),
+        ("password for password:abc123 is hunter2", ["abc123", "hunter2"]),
+        ("pwd='pwd=a1b2c3' pwd=a1b2c3pwd", ["pwd=a1b2c3", "a1b2c3pwd"]),
+    ],
+)
+def test_credentials_within_credentials(text: str, found: list[str]) -> None:
+    assert [text[one.start : one.end] for one in find(text)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("curl -s -u bob:a1b2c3 -u eve:d4e5f6", ["a1b2c3"]),
+        ("curl -u bob:a1b2c3 x; curl --user=eve:d4e5f6 y", ["a1b2c3", "d4e5f6"]),
+        ("curly -u bob:a1b2c3", []),
+        ("curl x\n -u bob:a1b2c3", []),
+        ("curl " + "x" * 200 + " -u bob:a1b2c3", []),
+        ("curl " + "x" * 199 + " -u bob:a1b2c3", ["a1b2c3"]),
+    ],
+)
+def test_passwords_that_are_given_to_curl(text: str, found: list[str]) -> None:
+    assert [text[one.start : one.end] for one in find(text)] == found
