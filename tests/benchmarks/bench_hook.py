@@ -1,7 +1,7 @@
 """Hooks of coding agents: wall time of a whole `memctl hook EVENT` on a warm daemon, beside `memctl search` and Python.
 
 The runs alternate, so that a busy moment of the machine falls on all of them alike. Each prompt is a new question, in a
-session of its own each time, so that it is answered with a context and noted as a turn.
+session of its own each time, so that it is answered with a context and noted as a turn. The agent works in a checkout.
 """
 
 import json
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import corpus
@@ -28,7 +29,8 @@ def main() -> None:
     commands = {"python -c pass": [sys.executable, "-c", "pass"], "memctl search": [memctl, "search"]}
     commands |= {f"memctl hook {event}": [memctl, "hook", event, "--agent", AGENT] for event in EVENTS}
     times: dict[str, list[float]] = {name: [] for name in commands}
-    with running(MEMORIES) as daemon, daemon.client() as client:
+    with running(MEMORIES) as daemon, daemon.client() as client, TemporaryDirectory() as folder:
+        checkout = _checkout(Path(folder))
         questions = iter(corpus.questions(12 * rounds + 20, MEMORIES))
         for _ in range(10):
             client.search(next(questions))
@@ -36,7 +38,7 @@ def main() -> None:
             for name, command in commands.items():
                 question = next(questions) if name.endswith((PROMPT, "search")) else "none"
                 words = [question] if name == "memctl search" else []
-                given = _given(name.rpartition(" ")[2], number, question)
+                given = _given(name.rpartition(" ")[2], number, question, checkout)
                 times[name].append(_run([*command, *words], given, daemon.environment))
     least = median(times["python -c pass"])
     rows = [
@@ -47,9 +49,16 @@ def main() -> None:
     report.close()
 
 
-def _given(event: str, number: int, question: str) -> bytes:
+def _checkout(folder: Path) -> str:
+    """Make what a hook reads of a checkout."""
+    (folder / "code" / ".git").mkdir(parents=True)
+    (folder / "code" / ".git" / "config").write_text('[remote "origin"]\n\turl = git@example.org:acme/code.git\n')
+    return str(folder / "code")
+
+
+def _given(event: str, number: int, question: str, checkout: str) -> bytes:
     """Return what the agent hands to the hook."""
-    fields: dict[str, Any] = {"session_id": f"bench-{number}", "cwd": "/", "prompt": question}
+    fields: dict[str, Any] = {"session_id": f"bench-{number}", "cwd": checkout, "prompt": question}
     fields["last_assistant_message"] = f"Answer {number}: the cache of the ledger was moved to port {4000 + number}."
     if event == START:
         fields["source"] = "startup"

@@ -57,6 +57,8 @@ search ledger
 stats
 metrics
 doctor
+project list
+project rename notes acme/notes
 """
 
 
