@@ -63,17 +63,23 @@ def _eval(args: Namespace) -> None:
     if args.half and kind != "team":
         raise Usage("--half goes with a team's set.")
     choice = Choice(args.limit, args.half or team.HALVES[0])
-    materials = [one for way in ways for one in KINDS[kind].materials(args.path, way, choice)]
-    if not any(material.questions for material in materials):
-        raise Invalid(f"{args.path} holds no questions.")
     started = time.monotonic()
+    model, scores = "", []
+    for way in ways:  # each on a daemon of its own: what another way stored would change how rare a word is
+        materials = list(KINDS[kind].materials(args.path, way, choice))
+        if not any(material.questions for material in materials):
+            raise Invalid(f"{args.path} holds no questions with an answer to find by {way}.")
+        model, found = _evaluated(args, materials, keep)
+        scores += found
+    made = report.report(args.path, model, ways, scores, time.monotonic() - started)
+    show(args, made, lambda: report.text(made))
 
+
+def _evaluated(args: Namespace, materials: Sequence[Material], keep: bool) -> tuple[str, list[Score]]:
     def work(place: Place, below: str) -> list[Score]:
         return evaluate(place, materials, Run(below, args.together, keep))
 
-    model, scores = _at_a_place(args, work, _began_at(materials))
-    made = report.report(args.path, model, ways, scores, time.monotonic() - started)
-    show(args, made, lambda: report.text(made))
+    return _at_a_place(args, work, _began_at(materials))
 
 
 def _ways(args: Namespace, kind: str) -> Sequence[str]:
