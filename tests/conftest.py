@@ -237,10 +237,10 @@ class Process:
         }
         self.child: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> "Process":
-        """Start the daemon and wait until it answers; its log goes to a file."""
+    def start(self, *words: str) -> "Process":
+        """Start the daemon, or what words make of Python, and wait until it answers; its log goes to a file."""
         with (self.folder / "log").open("ab") as log:
-            command = [sys.executable, "-m", "memoryd.daemon"]
+            command = [sys.executable, *(words or ("-m", "memoryd.daemon"))]
             self.child = subprocess.Popen(command, env=self.environment, stderr=log, stdout=log)
         wait_until(self._answers)
         return self

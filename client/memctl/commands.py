@@ -61,6 +61,9 @@ GROUPS: dict[str, dict[str, Row]] = {
         "hooks install": Row("hooks.commands", "make memoryd known to Claude Code, Codex, Cursor or Gemini CLI"),
         "hooks uninstall": Row("hooks.commands", "take memoryd out of an agent's configuration"),
         "hooks status": Row("hooks.commands", "what is installed where, and what waits for the daemon"),
+        "hooks retry": Row(
+            "hooks.commands", "send again what was set aside because the daemon died or hung at it twice"
+        ),
         "hook": Row("hooks.commands", "what an installed hook runs: an event as JSON on stdin"),
         "project list": Row("project", "which namespace each checkout or folder has for agents"),
         "project rename": Row("project", "give a project another namespace; its memories move with it"),

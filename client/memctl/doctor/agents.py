@@ -56,6 +56,18 @@ def spooled(patient: Patient) -> Finding | None:
     return ok(f"{told}, the next hook sends them" if waiting else "nothing waits")
 
 
+def set_aside(patient: Patient) -> Finding | None:
+    """See whether calls of hooks were set aside because the daemon died or hung at them."""
+    number = spool.aside()
+    if not number:
+        return None
+    path = quoted(Path(spool.aside_path()))
+    told = (
+        f"{count(number, 'call')} of hooks set aside, because the daemon died or hung twice while it had them: {path}"
+    )
+    return warn(told, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
+
+
 def known_projects(patient: Patient) -> Finding | None:
     """See that the table of projects can be read: without it those of the same name share their memories."""
     path = os.path.join(paths.data_folder(), projects.FILE)

@@ -79,6 +79,7 @@ AREAS: dict[str, dict[str, Check]] = {
     "Agents": {
         "hooks": agents.hooks,
         "hooks-waiting": agents.spooled,
+        "hooks-set-aside": agents.set_aside,
         "projects": agents.known_projects,
         "mcp": agents.mcp,
     },

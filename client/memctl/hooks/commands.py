@@ -132,8 +132,8 @@ def _short(target: Target) -> str:
 
 def _status(args: Namespace) -> None:
     found = [standing(agent, target) for agent in HOSTS for target in installing.targets(agent, args.project)]
-    waiting = spool.waiting()
-    show(args, {"files": found, "spooled": waiting}, lambda: _status_text(found, waiting))
+    calls = {"spooled": spool.waiting(), "set_aside": spool.aside()}
+    show(args, {"files": found, **calls}, lambda: _status_text(found, **calls))
 
 
 def standing(agent: str, target: Target) -> dict[str, str]:
@@ -152,12 +152,27 @@ def standing(agent: str, target: Target) -> dict[str, str]:
     return {"agent": agent, "path": str(target.path), "state": state}
 
 
-def _status_text(found: Sequence[dict[str, str]], waiting: int) -> str:
+def _status_text(found: Sequence[dict[str, str]], spooled: int, set_aside: int) -> str:
     rows = [[one["agent"], short_path(one["path"]), one["state"]] for one in found]
     text = table(["AGENT", "FILE", "STATE"], rows)
-    if waiting:
-        text += f"\n{count(waiting, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."
+    if spooled:
+        text += f"\n{count(spooled, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."
+    if set_aside:
+        text += f"\n{count(set_aside, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
     return text
+
+
+# retry ---------------------------------------------------------------------------------------------------------------
+
+
+def _retry(args: Namespace) -> int:
+    number = spool.put_back()
+    if number is None:
+        return complain(
+            "The spool of the hooks is full. Run `memctl up`, let a hook send what waits, and try again.", 1
+        )
+    show(args, {"retried": number}, lambda: f"{count(number, 'call')} will be sent again by the next hook.")
+    return 0
 
 
 # hook ----------------------------------------------------------------------------------------------------------------
@@ -188,6 +203,7 @@ COMMANDS = {
     "hooks status": Command(
         _project_argument, _status, "  memctl hooks status\n  memctl hooks status --project . --json"
     ),
+    "hooks retry": Command(lambda parser: None, _retry, "  memctl hooks retry"),
     "hook": Command(
         _hook_arguments,
         _hook,

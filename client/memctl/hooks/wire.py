@@ -23,6 +23,10 @@ class Silent(Exception):
     """No daemon took the call, or it did not answer in time."""
 
 
+class Broken(Silent):
+    """The daemon broke off while it had the call, and had not said that it would end."""
+
+
 class Refused(Exception):
     """The daemon refused a call; the text is the error's code."""
 
@@ -34,6 +38,7 @@ class Link:
         self._give_up_at = give_up_at
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._number = 0
+        self._ends = False
         try:
             self._patience()
             address = paths.socket_address()
@@ -58,13 +63,16 @@ class Link:
             self._socket.sendall(_LENGTH.pack(len(data)) + data)
             while True:
                 reply = msgspec.msgpack.decode(self._receive(_LENGTH.unpack(self._receive(_LENGTH.size))[0]))
-                if reply[1] != self._number:  # of a call that was given up
+                if reply[1] != self._number:  # of a call that was given up; 0 where the daemon says that it ends
+                    self._ends = self._ends or reply[1] == 0
                     continue
                 if reply[0] == _ERROR:
                     raise Refused(str(reply[2]))
                 if reply[0] == _RESULT:
                     result: dict[str, Any] = reply[2]
                     return result
+        except ConnectionError as error:
+            raise (Silent if self._ends else Broken)(str(error)) from None
         except OSError as error:
             raise Silent(str(error)) from None
 
