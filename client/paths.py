@@ -64,10 +64,8 @@ def token_in(path: str) -> str:
 
 def config_path(given: str | os.PathLike[str] | None = None) -> "Path":
     """Return the path of the configuration file, which need not exist."""
-    from pathlib import Path
-
     if given or os.environ.get("MEMORYD_CONFIG"):
-        return Path(given or os.environ["MEMORYD_CONFIG"]).expanduser().absolute()
+        return _whole(given or os.environ["MEMORYD_CONFIG"])
     return _located(None, "", "XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
 
@@ -88,9 +86,13 @@ def _default_socket() -> str:
 
 
 def _located(given: str | os.PathLike[str] | None, variable: str, xdg: str, fallback: str) -> "Path":
+    chosen = given or os.environ.get(variable)
+    return _whole(chosen) if chosen else _whole(os.environ.get(xdg) or fallback) / "memoryd"
+
+
+def _whole(path: str | os.PathLike[str]) -> "Path":
+    """Return an absolute path, also without the folders that it would go through and out of again."""
     from pathlib import Path
 
-    chosen = given or os.environ.get(variable)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return Path(os.environ.get(xdg) or fallback).expanduser().absolute() / "memoryd"
+    made = Path(path).expanduser().absolute()
+    return made.resolve() if ".." in made.parts else made

@@ -90,7 +90,8 @@ def _launch(socket_path: Path, arguments: Sequence[str]) -> None:
     ready, told = os.pipe()
     try:
         try:
-            _run(["--socket", str(socket_path), "--ready-fd", str(told), *arguments], log_path, told)
+            options = ["--socket", str(socket_path), "--log-file", str(log_path), "--ready-fd", str(told)]
+            _run([*options, *arguments], log_path, told)
         finally:
             os.close(told)
         _await_ready(ready, log_path)

@@ -23,7 +23,7 @@ import memoryd
 from memoryd.client import paths, projects, trust
 from memoryd.client.errors import MemorydError
 from memoryd.client.offline import go_offline
-from memoryd.daemon import config, listen, log, notify, watchdog
+from memoryd.daemon import config, listen, log, notify, process, watchdog
 
 if TYPE_CHECKING:
     from memoryd.daemon.core.core import Core
@@ -51,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.print_config:
             print(msgspec.json.format(msgspec.json.encode(settings), indent=2).decode())
             return 0
+        _place(given)
+        process.leave_working_directory()
         if settings.network.offline:
             go_offline()
         if find_spec("apsw") is None or find_spec("onnxruntime") is None:
@@ -74,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--log-level", default="info", choices=["debug", "info", "warning", "error"], help="how much is logged (info)"
     )
+    parser.add_argument("--log-file", metavar="FILE", type=Path, help="log there instead of stderr; see [log]")
     parser.add_argument("--print-config", action="store_true", help="print the effective configuration and exit")
     parser.add_argument(
         "--clock", metavar="FILE", type=Path, help="take a file's modification time for now: demonstrations, tests"
@@ -84,6 +87,22 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"memoryd {memoryd.__version__}", help="print the version and exit"
     )
     return parser
+
+
+def _place(given: argparse.Namespace) -> None:
+    """Make the paths of the options absolute, as this process or the environment means them at its start."""
+    given.data_dir, given.socket = paths.data_dir(given.data_dir), paths.socket_path(given.socket)
+    given.config = paths.config_path(given.config)
+    for name in ("clock", "log_file"):
+        if path := getattr(given, name):
+            setattr(given, name, path.expanduser().absolute())
+
+
+def _options(given: argparse.Namespace) -> list[str]:
+    """Return the options for a successor."""
+    names = ("data_dir", "socket", "config", "log_level", "log_file", "clock")
+    values = {f"--{name.replace('_', '-')}": getattr(given, name) for name in names}
+    return [str(word) for name, value in values.items() if value for word in (name, value)]
 
 
 def _serve(given: argparse.Namespace, settings: config.Config) -> int:
@@ -103,13 +122,17 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     jobs.check()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     os.umask(0o077)
-    folder, socket_path = paths.data_dir(given.data_dir), paths.socket_path(given.socket)
+    folder, socket_path = given.data_dir, given.socket
     models_folder = Path(settings.model.folder).expanduser() if settings.model.folder else models.default_models_dir()
     with ExitStack() as stack:
         make_private(folder)
         trust.make_private(socket_path.parent)
         for lock in _locks(given, folder, socket_path):
             stack.callback(os.close, lock)
+        if given.log_file:
+            log.keep_in_file(given.log_file, settings.log)
+        process.clear(process.keep_temporary_files(folder))
+        models.sweep(models_folder)
         if former := swap.take_up(folder, time()):
             logger.warning("the database was exchanged; the former one is in %s", former)
         choice = Models(settings.embedding_api, models.load)
@@ -131,7 +154,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         heir = listener.socket.dup() if restarting and not listener.held else None
     logger.info("stopped")
     if heir:
-        succession.become_successor(heir)
+        succession.become_successor(heir, _options(given))
     return succession.RESTART if restarting else 0
 
 
@@ -172,6 +195,7 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     await server.start()
     logger.info("ready: socket %s, data %s, pid %d", listener.path, core.folder, os.getpid())
     notify.systemd("READY=1")
+    log.keep_bounded(loop)
     every_s = watchdog.interval_s()
     beating = asyncio.create_task(watchdog.pulse(every_s, core.store.silent_s)) if every_s else None
     # The socket answers from now on. Whoever started the daemon is told once the model is there too, so that its first

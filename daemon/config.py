@@ -57,7 +57,9 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(description="model of a new database; `memctl model use` changes it later")] = (
         "all-MiniLM-L6-v2"
     )
-    folder: Annotated[str, Meta(description="where models lie; empty: $MEMORYD_MODEL_DIR or the cache folder")] = ""
+    folder: Annotated[
+        str, Meta(description="where models lie, relative to this file; empty: $MEMORYD_MODEL_DIR or the cache folder")
+    ] = ""
     fetch: Annotated[bool, Meta(description="fetch a missing model in the background")] = True
     query_cache: Annotated[Count, Meta(description="query vectors kept in memory")] = 1024
 
@@ -92,7 +94,9 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
     key_env: Annotated[str, Meta(description="environment variable that holds the key, if one is needed")] = (
         "MEMORYD_LLM_KEY"
     )
-    key_file: Annotated[str, Meta(description="file that holds the key; goes before the variable")] = ""
+    key_file: Annotated[
+        str, Meta(description="file that holds the key, relative to this one; goes before the variable")
+    ] = ""
     timeout_s: Annotated[Duration, Meta(description="longest wait for one answer")] = 60.0
     retries: Annotated[int, Meta(ge=0, le=10, description="further attempts where a failure may pass")] = 2
     concurrency: Annotated[Count, Meta(description="questions under way at once")] = 1
@@ -129,7 +133,9 @@ class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
     key_env: Annotated[str, Meta(description="environment variable that holds the key, if one is needed")] = (
         "OPENAI_API_KEY"
     )
-    key_file: Annotated[str, Meta(description="file that holds the key; goes before the variable")] = ""
+    key_file: Annotated[
+        str, Meta(description="file that holds the key, relative to this one; goes before the variable")
+    ] = ""
     dimensions: Annotated[
         int, Meta(ge=0, le=16384, description="numbers per vector to ask for and to expect; 0: as the server answers")
     ] = 0
@@ -261,6 +267,13 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 5.0
 
 
+class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """The log that a daemon writes which a client started; under systemd the journal keeps it."""
+
+    max_mb: Annotated[Duration, Meta(description="size at which a new file is begun")] = 5.0
+    files: Annotated[int, Meta(ge=2, description="files that are kept, the present one among them")] = 3
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All sections."""
 
@@ -280,11 +293,16 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     metrics: MetricsConfig = MetricsConfig()
     privacy: PrivacyConfig = PrivacyConfig()
     network: NetworkConfig = NetworkConfig()
+    log: LogConfig = LogConfig()
+
+
+# Settings that are paths: a relative one is beside the file that it is in.
+_PATHS = (("model", "folder"), ("llm", "key_file"), ("embedding_api", "key_file"))
 
 
 def load(path: Path) -> Config:
     """Read a configuration file; one that does not exist gives the defaults. Raise `Invalid` naming the field."""
-    found = _read(path)
+    found = _placed(_read(path), path.parent)
     return msgspec.structs.replace(found, network=NetworkConfig(offline=True)) if is_offline() else found
 
 
@@ -299,6 +317,17 @@ def _read(path: Path) -> Config:
         return _checked(msgspec.toml.decode(text, type=Config))
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
         raise Invalid(f"The configuration {path} is wrong: {error}.") from None
+
+
+def _placed(config: Config, folder: Path) -> Config:
+    """Return the configuration with absolute paths: the daemon does not stay where it was started."""
+    for section, field_name in _PATHS:
+        part = getattr(config, section)
+        value = getattr(part, field_name)
+        if value and not value.startswith(("/", "~")):
+            part = msgspec.structs.replace(part, **{field_name: str(folder / value)})
+            config = msgspec.structs.replace(config, **{section: part})
+    return config
 
 
 def _checked(config: Config) -> Config:

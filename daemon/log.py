@@ -4,20 +4,56 @@ An exception is told in the same line, in short: what it is and its outermost an
 whole traceback is added, still in that line.
 """
 
+import asyncio
 import logging
 import os
 import sys
 import threading
 import time
 import traceback
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
+
+from memoryd.daemon.config import LogConfig
 
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 _ERROR_CHARS = 500
 _OUTER_CALLS, _INNER_CALLS = 2, 4
+_LOOK_EVERY_S = 60.0
 
 logger = logging.getLogger(__name__)
+
+
+class _File(RotatingFileHandler):
+    """The log as a file of bounded size. Stdout and stderr are the same file, also after a new one was begun."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        for standard in (1, 2):
+            os.dup2(descriptor, standard)
+        return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")
+
+    def rotate(self, source: str, dest: str) -> None:
+        """Rename a file; of one that something else filled beyond the limit its end is kept."""
+        super().rotate(source, dest)
+        with open(dest, "r+b") as file:
+            if file.seek(0, os.SEEK_END) > 2 * self.maxBytes:
+                file.seek(-self.maxBytes, os.SEEK_END)
+                end = file.read()
+                file.seek(0)
+                file.write(end)
+                file.truncate()
+
+    def look(self) -> None:
+        """Begin a new file if libraries have filled this one: they write past this handler."""
+        self.acquire()
+        try:
+            if self.stream and os.fstat(self.stream.fileno()).st_size >= self.maxBytes:
+                self.doRollover()
+        finally:
+            self.release()
 
 
 class _Line(logging.Formatter):
@@ -78,6 +114,24 @@ def set_up(level: str) -> None:
     handler.setFormatter(_Line(_collected_by_systemd(), traces=level == "debug"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     threading.excepthook = _log_end_of_thread
+
+
+def keep_in_file(path: Path, config: LogConfig) -> None:
+    """Send the logs, and what is written to stdout and stderr, to a file that is exchanged when it is full."""
+    root = logging.getLogger()
+    [stderr] = root.handlers
+    size = max(1, int(config.max_mb * 1_000_000))
+    handler = _File(path, maxBytes=size, backupCount=config.files - 1)
+    handler.setFormatter(stderr.formatter)
+    root.handlers = [handler]
+
+
+def keep_bounded(loop: asyncio.AbstractEventLoop) -> None:
+    """Look at the size of the log file from time to time, where there is one."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _File):
+            handler.look()
+            loop.call_later(_LOOK_EVERY_S, keep_bounded, loop)
 
 
 def _log_end_of_thread(ended: threading.ExceptHookArgs) -> None:

@@ -2,7 +2,13 @@
 
 import ctypes
 import os
+import shutil
+import tempfile
 import threading
+from contextlib import suppress
+from pathlib import Path
+
+from memoryd.client.errors import StorageFailed
 
 _NICE = 10  # of 19
 _libc = ctypes.CDLL(None)
@@ -15,6 +21,58 @@ class _Mallinfo2(ctypes.Structure):
         (name, ctypes.c_size_t)
         for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
     )
+
+
+# What the environment says about places, to this process later on and to its children.
+_PLACES = (
+    "MEMORYD_SOCKET",
+    "MEMORYD_DATA_DIR",
+    "MEMORYD_CONFIG",
+    "MEMORYD_MODEL_DIR",
+    "XDG_CACHE_HOME",
+    "HF_HOME",
+)
+_ENCODINGS = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
+
+
+def leave_working_directory() -> None:
+    """Go to the root, so that the folder in which somebody started this process can be unmounted or deleted.
+
+    Relative paths of the environment are made absolute first.
+    """
+    for name in _PLACES:
+        if value := os.environ.get(name):
+            os.environ[name] = os.path.abspath(os.path.expanduser(value))
+    if path := os.environ.get("PYTHONPATH"):  # of children
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, path.split(os.pathsep)))
+    os.chdir("/")
+
+
+def keep_temporary_files(folder: Path) -> Path:
+    """Have this process, its libraries and its children keep temporary files in the data directory; return the folder.
+
+    There a full disk of /tmp does not matter, and nobody else may look. SQLite reads its variable at the first
+    connection. What is to outlast this process is kept apart: the encodings of tiktoken.
+    """
+    place = folder / "tmp"
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StorageFailed(f"The folder {place} cannot be made: {error.strerror}.") from None
+    os.environ["TMPDIR"] = os.environ["SQLITE_TMPDIR"] = tempfile.tempdir = str(place)
+    if not any(os.environ.get(name) for name in _ENCODINGS):
+        os.environ[_ENCODINGS[0]] = str(folder / "encodings")
+    return place
+
+
+def clear(place: Path) -> None:
+    """Delete what is in a folder of temporary files: a process that was killed has left it.
+
+    A link to another folder is its owner's choice, and what else is there is none of ours.
+    """
+    for path in () if place.is_symlink() else place.iterdir():
+        with suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def rss_bytes() -> int:

@@ -18,7 +18,7 @@ import msgspec
 
 from memoryd.client import paths
 from memoryd.client.errors import Conflict, MemorydError, StorageFailed
-from memoryd.daemon import listen
+from memoryd.daemon import listen, process
 from memoryd.daemon.store import recovering, restoring, swap
 from memoryd.daemon.store.store import FILE_NAME, Store
 
@@ -120,6 +120,7 @@ def _taken_up(folder: Path, report: Report, wait_s: float) -> Report:
 
 def _begin(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    process.keep_temporary_files(folder)
     return swap.begin(folder)
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import memoryd
@@ -19,7 +20,6 @@ from memoryd.daemon.store.store import Store
 
 RESTART = 75  # exit code; the unit names it in RestartForceExitStatus
 OPTION = "--listener-fd"
-_ONE_START_ONLY = ("--ready-fd", OPTION)
 _TRIED = "restarted_for"  # setting: the version that a restart was to bring, until it did
 
 log = logging.getLogger(__name__)
@@ -73,20 +73,16 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def become_successor(listener: socket.socket) -> None:
+def become_successor(listener: socket.socket, options: Sequence[str]) -> None:
     """Replace this process by a new daemon that serves the same socket. Everything else must be closed by now."""
-    words = _without(sys.orig_argv[1:], _ONE_START_ONLY)
     os.set_inheritable(listener.fileno(), True)
-    os.execv(sys.executable, [sys.executable, *words, OPTION, str(listener.fileno())])
+    os.execv(sys.executable, [sys.executable, *program(), *options, OPTION, str(listener.fileno())])
 
 
-def _without(words: list[str], options: tuple[str, ...]) -> list[str]:
-    """Return a command line without these options, each of which has a value."""
-    kept: list[str] = []
-    for at, word in enumerate(words):
-        if word in options or word.startswith(tuple(f"{option}=" for option in options)):
-            continue
-        if at and words[at - 1] in options:
-            continue
-        kept.append(word)
-    return kept
+def program() -> list[str]:
+    """Return the words of this process's command line that name its program, whatever the working directory is now."""
+    words = sys.orig_argv[1:]
+    named = words[: len(words) - len(sys.argv[1:])]
+    if named and named[-1] == sys.argv[0]:  # a script
+        named[-1] = str(sys.modules["__main__"].__file__)
+    return named

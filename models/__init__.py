@@ -13,7 +13,7 @@ from memoryd.models.catalog import CATALOG, DEFAULT, Floors, ModelSpec
 from memoryd.models.embedder import Embedder, load
 from memoryd.models.errors import ModelBroken, ModelError, ModelMissing, ModelUnavailable
 from memoryd.models.folder import Manifest, default_models_dir, installed, read_manifest, verify
-from memoryd.models.install import Progress, import_directory, pull, remove
+from memoryd.models.install import Progress, import_directory, pull, remove, sweep
 from memoryd.models.telemetry import switch_off
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "pull",
     "read_manifest",
     "remove",
+    "sweep",
     "verify",
 ]
 

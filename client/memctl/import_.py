@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.importing import SYSTEMS
-from memoryd.client.memctl.importing.sending import SHOWN, Item, Items, send, text
+from memoryd.client.memctl.importing.sending import SHOWN, Item, Items, send, spool_file, text
 from memoryd.client.memctl.output import note, show
 from memoryd.client.memctl.record_text import from_json, from_markdown
 from memoryd.client.protocol import Record
@@ -41,7 +40,7 @@ def _import(args: Namespace) -> None:
         from memoryd.client.memctl.importing.run import import_from
 
         return import_from(args)
-    with tempfile.TemporaryFile() as spool:
+    with spool_file() as spool:
         items = _source(args.source, spool)
         total, foreign = _check(items)  # all of it, before anything is sent
         done = send(args, items, total)

@@ -46,9 +46,9 @@ def _up(args: Namespace) -> None:
     names = ("data_dir", "config", "log_level")
     options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in names if getattr(args, name)}
     if args.data_dir:
-        os.environ["MEMORYD_DATA_DIR"] = os.path.abspath(args.data_dir)  # the log of the start goes there too
+        options["--data-dir"] = os.environ["MEMORYD_DATA_DIR"] = paths.absolute(args.data_dir)  # the log goes there too
     if args.config:
-        options["--config"] = os.path.abspath(args.config)
+        options["--config"] = paths.absolute(args.config)
     socket_path = paths.socket_path(args.socket)
     if (args.config or args.log_level) and activation.holds(socket_path):
         raise MemorydError(

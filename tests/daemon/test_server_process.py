@@ -74,7 +74,8 @@ def test_everything_the_daemon_makes_is_private(
         client.add("private")
     assert {path.name: oct(mode(path)) for path in (folder / "run").iterdir()} == {"s": "0o600", "s.lock": "0o600"}
     assert mode(folder / "run") == mode(folder / "data") == 0o700
-    assert {mode(path) for path in (folder / "data").iterdir()} == {0o600}
+    assert {mode(path) for path in (folder / "data").iterdir() if path.is_file()} == {0o600}
+    assert mode(folder / "data" / "tmp") == 0o700
 
 
 def test_a_folder_of_memoryd_that_is_open_to_others_is_closed(
@@ -146,7 +147,8 @@ def test_a_signal_lets_the_call_under_way_finish_and_leaves_everything_tidy(
     assert reply is not None
     assert (reply[0], reply[1]) == (0, 7)
     assert process.child.wait(30) == 0
-    assert sorted(path.name for path in process.data.iterdir()) == ["memoryd.lock", "memoryd.sqlite", "projects.former"]
+    left = ["memoryd.lock", "memoryd.sqlite", "projects.former", "tmp"]
+    assert sorted(path.name for path in process.data.rglob("*")) == left
     assert not process.socket.exists()
     process.start()
     with process.client() as client:

@@ -1,6 +1,7 @@
 """Which version is newer, what a successor is started with, and how a socket is given up."""
 
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,22 +92,26 @@ def test_a_version_is_tried_once_also_by_the_next_daemon(store: Store, monkeypat
     wait_until(lambda: store.setting("restarted_for") == "")
 
 
-def test_a_successor_gets_the_same_words_without_those_of_one_start() -> None:
-    words = [
-        "-P",
-        "-m",
-        "memoryd.daemon",
-        "--ready-fd",
-        "7",
-        "--socket",
-        "/x",
-        "--listener-fd=3",
-        "--log-level",
-        "info",
-    ]
-    kept = ["-P", "-m", "memoryd.daemon", "--socket", "/x", "--log-level", "info"]
-    assert succession._without(words, ("--ready-fd", "--listener-fd")) == kept
-    assert succession._without([], ("--ready-fd",)) == []
+@pytest.mark.parametrize(
+    ("words", "arguments", "program"),
+    [
+        (["-P", "-m", "memoryd.daemon", "--socket", "x"], ["/lib/memoryd/__main__.py", "--socket", "x"], ["-P", "-m"]),
+        (["-X", "dev", "-m", "memoryd.daemon"], ["/lib/memoryd/__main__.py"], ["-X", "dev", "-m"]),
+    ],
+)
+def test_a_successor_is_the_same_program(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], arguments: list[str], program: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "orig_argv", ["python", *words])
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert succession.program() == [*program, "memoryd.daemon"]
+
+
+def test_a_successor_of_a_relative_script_is_that_script_from_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "orig_argv", ["python", "bin/memoryd", "--socket", "x"])
+    monkeypatch.setattr(sys, "argv", ["bin/memoryd", "--socket", "x"])
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "/venv/bin/memoryd", raising=False)
+    assert succession.program() == ["/venv/bin/memoryd"]
 
 
 def waiting_client(path: Path) -> socket.socket:

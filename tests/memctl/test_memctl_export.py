@@ -12,6 +12,7 @@ from fake_daemon import Memctl
 
 from memoryd.client import Client
 from memoryd.client.memctl.export_folder import JOURNAL
+from memoryd.client.memctl.importing.sending import spool_file
 from memoryd.client.protocol import Observe, Record
 
 if TYPE_CHECKING:
@@ -270,3 +271,12 @@ def test_a_daemon_that_does_not_answer_leaves_no_folder(
     monkeypatch.setenv("MEMORYD_SOCKET", str(tmp_path / "no"))
     assert memctl("export", "--markdown", str(tmp_path / "out"), "--no-autostart").code == 3
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_read_before_it_is_sent_waits_beside_the_data_and_has_no_name(folder: Path) -> None:
+    with spool_file() as spool:
+        spool.write(b"a memory")
+        assert os.readlink(f"/proc/self/fd/{spool.fileno()}").startswith(f"{folder}/data/tmp/")
+        assert list((folder / "data" / "tmp").iterdir()) == []
+    for made in (folder / "data", folder / "data" / "tmp"):
+        assert made.stat().st_mode & 0o777 == 0o700

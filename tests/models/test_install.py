@@ -20,7 +20,7 @@ from memoryd.models.catalog import CATALOG, Floors, Hub, ModelSpec, Package
 from memoryd.models.convert.convert import convert
 from memoryd.models.convert.weights import write_tensors
 from memoryd.models.folder import MANIFEST
-from memoryd.models.install.place import locked
+from memoryd.models.install.place import locked, sweep
 from memoryd.models.sources import hub, index
 
 Stages = tuple[list[str], Callable[[str, int, int], None]]
@@ -295,6 +295,18 @@ def test_what_a_killed_installation_left_is_swept_up(checkpoint: Path, models_di
     (models_dir / ".new-tiny-abc").mkdir(parents=True)
     (models_dir / ".new-tiny-abc" / "model.onnx").write_text("half")
     import_directory(checkpoint, models_dir, None)
+    assert left_over(models_dir) == []
+
+
+def test_a_sweep_deletes_what_was_left_unless_an_installation_is_under_way(models_dir: Path) -> None:
+    sweep(models_dir)
+    assert not models_dir.exists()
+    (models_dir / ".new-tiny-abc").mkdir(parents=True)
+    with locked(models_dir, lambda *_: None):
+        (models_dir / ".old-abc").mkdir()
+        sweep(models_dir)
+        assert left_over(models_dir) == [".old-abc"]
+    sweep(models_dir)
     assert left_over(models_dir) == []
 
 

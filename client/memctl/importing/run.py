@@ -1,6 +1,5 @@
 """import --from: what another system remembers, read once, checked, and sent as records of ours in one operation."""
 
-import tempfile
 from argparse import Namespace
 from collections.abc import Iterator
 from importlib import import_module
@@ -12,7 +11,7 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.importing import SYSTEMS
 from memoryd.client.memctl.importing.records import Account
-from memoryd.client.memctl.importing.sending import SHOWN, Item, send, text
+from memoryd.client.memctl.importing.sending import SHOWN, Item, send, spool_file, text
 from memoryd.client.memctl.link import namespace_of
 from memoryd.client.memctl.output import note, plain, say, say_json
 from memoryd.client.memctl.progress import ProgressBar
@@ -27,7 +26,7 @@ def import_from(args: Namespace) -> None:
     if args.source == "-" or not path.exists():
         raise Invalid(f"{args.source}: there is no such file or folder. --from {args.system} takes {_takes(args)}.")
     account = Account(args.system, namespace_of(args))
-    with tempfile.TemporaryFile() as spool:
+    with spool_file() as spool:
         total = _spool(args, path, account, spool)
         if not total and not account.skipped:
             raise Invalid(f"{path} holds nothing to import.")

@@ -1,9 +1,11 @@
 """Sending records to a daemon, many calls as one operation, and saying what came of it."""
 
+import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import IO, Literal, NamedTuple
 
+from memoryd.client import paths
 from memoryd.client.batches import batches
 from memoryd.client.calls import import_memories, summed
 from memoryd.client.errors import Invalid
@@ -12,6 +14,7 @@ from memoryd.client.memctl.output import paint
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count
 from memoryd.client.protocol import Imported, Record
+from memoryd.client.spawn import make_private
 from memoryd.client.sync import Client
 
 PER_CALL = 500
@@ -34,6 +37,14 @@ class Item(NamedTuple):
 
 
 Items = Callable[[], Iterator[Item]]
+
+
+def spool_file() -> IO[bytes]:
+    """Return a file without a name for what is read once and sent later: memories, so it is beside the others."""
+    folder = paths.data_dir() / "tmp"
+    for path in (folder.parent, folder):
+        make_private(path)
+    return tempfile.TemporaryFile(dir=folder)
 
 
 def send(args: Namespace, items: Items, total: int) -> Imported:
