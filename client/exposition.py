@@ -7,7 +7,7 @@ label: no namespace and no text, so the file may be read by a collector of anoth
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memoryd.client.protocol import LATENCY_LIMITS_S, MethodStats, Runtime, Stats
+from memoryd.client.protocol import LATENCY_LIMITS_S, MethodStats, Runtime, Stats, ThreadState
 
 PREFIX = "memoryd_"
 _STATES = ("missing", "fetching", "loading", "ready", "failed")
@@ -60,6 +60,7 @@ def _families(stats: Stats) -> Iterator[Family]:
     if stats.daemon:
         yield from _process(stats.daemon)
         yield from _work(stats.daemon)
+        yield from _threads(stats.daemon.threads)
 
 
 def _stored(stats: Stats) -> Iterator[Family]:
@@ -116,6 +117,13 @@ def _work(daemon: Runtime) -> Iterator[Family]:
     yield Family("job_failures", "gauge", "Failures of a job in a row.", failures)
     ran = [("", {"job": job.name}, job.last_run_at) for job in jobs if job.last_run_at is not None]
     yield Family("job_last_run_timestamp_seconds", "gauge", "When a job last began, Unix time.", ran)
+
+
+def _threads(threads: Sequence[ThreadState]) -> Iterator[Family]:
+    restarts = [("", {"thread": thread.name}, thread.restarts) for thread in threads]
+    yield Family("thread_restarts_total", "counter", "How often a thread failed and went on.", restarts)
+    failing = [("", {"thread": thread.name}, thread.is_failing()) for thread in threads]
+    yield Family("thread_failing", "gauge", "Whether a thread fails at present.", failing)
 
 
 def _gauge(name: str, about: str, value: float) -> Family:

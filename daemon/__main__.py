@@ -27,12 +27,9 @@ from memoryd.daemon import config, listen, log, notify, process, watchdog
 
 if TYPE_CHECKING:
     from memoryd.daemon.core.core import Core
-    from memoryd.daemon.server import Server
-    from memoryd.scheduler.runner import Scheduler
 
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
 _MODEL_LIMIT_S = 5.0
-_CLOCK_EVERY_S = 30.0
 _PREDECESSOR_LIMIT_S = 10.0
 _HELD_LIMIT_S = 60.0  # the same where the socket is there already: clients wait in its queue
 
@@ -183,6 +180,7 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     from memoryd.daemon.lifecycle.runner import Runner
     from memoryd.daemon.server import Server
     from memoryd.daemon.textfile import Textfile
+    from memoryd.daemon.timer import Timer
     from memoryd.daemon.workspaces.watching import Watchers
 
     stopping = asyncio.Event()
@@ -204,15 +202,18 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     notify.starter(ready_fd, "READY")
     watchers = Watchers(core)
     watchers.start()
-    textfile = Textfile(settings.metrics, lambda: exposition.text(server.perform(GetStats())))
+    textfile = Textfile(settings.metrics, lambda: exposition.text(server.perform(GetStats())), core.supervisor)
     textfile.start()
-    if scheduler := await _scheduled(server, settings.jobs, stopping):
-        await _follow_clock(scheduler, stopping)
+    timer = Timer(server)
+    if settings.jobs.enabled:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), settings.jobs.first_after_s)
+        if not stopping.is_set():
+            timer.start()
     await stopping.wait()
     logger.info("stopping")
     notify.systemd("STOPPING=1")
-    if scheduler:
-        await asyncio.to_thread(scheduler.stop)
+    await asyncio.to_thread(timer.stop)
     await asyncio.to_thread(textfile.close)
     core.workspaces.stopping.set()  # a long pass is interrupted; calls that read single files are still answered
     await server.stop()
@@ -222,34 +223,6 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     if not server.restarting:
         listen.retire(listener, FAREWELL)
     return server.restarting
-
-
-async def _scheduled(server: "Server", settings: config.JobsConfig, stopping: asyncio.Event) -> "Scheduler | None":
-    """Start the scheduler some time after the socket answers: nobody's first call waits for it to be imported."""
-    if not settings.enabled:
-        return None
-    try:
-        await asyncio.wait_for(stopping.wait(), settings.first_after_s)
-    except TimeoutError:
-        return await asyncio.to_thread(_scheduler, server)
-    return None
-
-
-async def _follow_clock(scheduler: "Scheduler", stopping: asyncio.Event) -> None:
-    """Let the scheduler see now and then whether the clock was set, until the daemon stops."""
-    while not stopping.is_set():
-        scheduler.follow_clock()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), _CLOCK_EVERY_S)
-
-
-def _scheduler(server: "Server") -> "Scheduler":
-    from memoryd.scheduler.runner import Scheduler
-
-    scheduler = Scheduler(server.perform, server.core.clock)
-    server.jobs.changed = scheduler.ask_again
-    scheduler.start()
-    return scheduler
 
 
 if __name__ == "__main__":

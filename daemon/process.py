@@ -76,9 +76,12 @@ def clear(place: Path) -> None:
 
 
 def rss_bytes() -> int:
-    """Return the resident memory in bytes."""
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    """Return the resident memory in bytes, 0 where it cannot be read: descriptors may be used up."""
+    try:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def be_nice(by: int = _NICE) -> None:

@@ -4,53 +4,45 @@ It appears in one step, so a collector never reads half of it, and everybody may
 removed when the daemon stops, so that old figures are not taken for present ones.
 """
 
-import logging
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from memoryd.client.errors import MemorydError
 from memoryd.daemon.config import MetricsConfig
-
-log = logging.getLogger(__name__)
+from memoryd.daemon.supervisor import Supervisor
 
 
 class Textfile:
     """Writes what `figures` returns to the configured file; without one it does nothing."""
 
-    def __init__(self, config: MetricsConfig, figures: Callable[[], str]) -> None:
+    def __init__(self, config: MetricsConfig, figures: Callable[[], str], supervisor: Supervisor) -> None:
         self._path = Path(config.textfile).expanduser() if config.textfile else None
         self._every_s, self._figures = config.every_s, figures
-        self._stopping = threading.Event()
-        self._failing = False
+        self._supervisor = supervisor
+        self._stopping, self._wake = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to write."""
         if self._path:
-            self._thread = threading.Thread(target=self._run, args=(self._path,), name="textfile", daemon=True)
-            self._thread.start()
+            work = partial(self._write, self._path)
+            self._thread = self._supervisor.start("textfile", work, self._stopping, self._wake)
 
     def close(self) -> None:
         """Write no more and remove the file."""
         self._stopping.set()
+        self._wake.set()
         if self._thread and self._path:
             self._thread.join()
             with suppress(OSError):
                 self._path.unlink()
 
-    def _run(self, path: Path) -> None:
-        while not self._stopping.is_set():
-            try:
-                write(path, self._figures())
-                self._failing = False
-            except (OSError, MemorydError) as error:
-                if not self._failing:
-                    log.warning("the metrics cannot be written to %s: %s", path, error)
-                self._failing = True
-            self._stopping.wait(self._every_s)
+    def _write(self, path: Path) -> float:
+        write(path, self._figures())
+        return self._every_s
 
 
 def write(path: Path, text: str) -> None:

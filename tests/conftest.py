@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from memoryd.client import Client
-from memoryd.daemon import handlers  # noqa: F401
+from memoryd.daemon import handlers, supervisor  # noqa: F401
 from memoryd.daemon.clock import Reading
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.core.core import Core
@@ -116,6 +116,13 @@ def folder() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="mt-"))
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let threads that fail go on after a moment."""
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(supervisor, "LONGEST_PAUSE_S", 0.05)
 
 
 @pytest.fixture

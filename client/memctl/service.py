@@ -13,9 +13,10 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import duration, fields, size_text
-from memoryd.client.protocol import ClockState, Done, ModelState, Restart, Shutdown, Status
+from memoryd.client.memctl.table import count, duration, fields, one_line, size_text
+from memoryd.client.protocol import ClockState, Done, ModelState, Restart, Shutdown, Status, ThreadState
 from memoryd.client.sync import Client
+from memoryd.client.times import iso
 
 POLL_S = 0.1
 WAIT_S = 600.0
@@ -187,6 +188,7 @@ def _status_text(status: Status) -> str:
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
         ("clock", _clock(status)),
+        ("threads", paint(threads_text(status.threads), "yellow")),
     ]
     head = f"memoryd {status.version} runs, pid {status.pid}, up {duration(status.uptime_s)}, "
     return f"{head}protocol {status.protocol}.\n{fields([row for row in rows if row[1]])}"
@@ -199,6 +201,16 @@ def clock_text(clock: ClockState | None) -> str:
     if clock and clock.state == "behind":
         return f"{duration(clock.off_s)} behind what it showed before"
     return ""
+
+
+def threads_text(threads: list[ThreadState]) -> str:
+    """Return which threads failed, why and whether they work again; empty when none did."""
+    return "; ".join(
+        f"{thread.name} failed {count(thread.restarts, 'time')}"
+        f"{f', works since {iso(thread.works_since)}' if thread.works_since else ''} ({one_line(thread.error)})"
+        for thread in threads
+        if thread.restarts
+    )
 
 
 def _clock(status: Status) -> str:

@@ -113,6 +113,25 @@ class JobRuns(Struct, kw_only=True):
     """the latest first"""
 
 
+class ThreadState(Struct, kw_only=True):
+    """How a thread of the daemon is. One that fails goes on after a pause."""
+
+    name: str
+    """what it does"""
+    restarts: int = 0
+    """how often it failed and went on"""
+    error: str = ""
+    """why, the latest time"""
+    failed_at: float | None = None
+    """when it failed the latest time"""
+    works_since: float | None = None
+    """since when it works again; null: it fails, or it never failed"""
+
+    def is_failing(self) -> bool:
+        """Tell whether it does not work at present."""
+        return self.failed_at is not None and self.works_since is None
+
+
 class ClockState(Struct, kw_only=True):
     """How the system's clock agrees with the time that has passed.
 

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from memoryd.client.protocol.base import Call, Done, Progress, rpc
-from memoryd.client.protocol.jobs import ClockState
+from memoryd.client.protocol.jobs import ClockState, ThreadState
 
 
 class ModelState(Struct, kw_only=True):
@@ -64,6 +64,8 @@ class Status(Struct, kw_only=True):
     """what the limit is compared with: pages of the file that are in use, not empty ones"""
     clock: ClockState | None = None
     """how the system's clock is"""
+    threads: list[ThreadState] = []
+    """the daemon's threads"""
 
 
 class Verification(Struct, kw_only=True):

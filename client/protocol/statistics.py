@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from memoryd.client.protocol.base import Scoped, rpc
-from memoryd.client.protocol.jobs import Job
+from memoryd.client.protocol.jobs import Job, ThreadState
 from memoryd.client.protocol.service import ModelState
 from memoryd.client.protocol.tiers import TierState
 
@@ -126,6 +126,8 @@ class Runtime(Struct, kw_only=True):
     """the background jobs"""
     clients: list[Connected] = []
     """who is connected"""
+    threads: list[ThreadState] = []
+    """the daemon's threads"""
 
 
 class Stats(Struct, kw_only=True):

@@ -49,6 +49,8 @@ class Core:
         self.folder, self.config = folder, config
         self.store = Store(folder, config.storage.max_size_mb * 1_000_000)
         self.clock = Timekeeper(clock, self.store.setting(SETTING))
+        self.supervisor = self.store.supervisor
+        self.supervisor.clock = self.clock
         self.tokens = Tokens(self.store, folder, self.clock, config.access.require_token)
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
         self.centroids, self.names = Centroids(), Names()

@@ -97,9 +97,9 @@ class Workspaces:
                     self._threads.discard(thread)
 
         thread = threading.Thread(target=run, name=name, daemon=True)
-        with self._lock:
+        with self._lock:  # else it might end before it is known
+            thread.start()
             self._threads.add(thread)
-        thread.start()
         return future
 
     def close(self) -> None:

@@ -65,17 +65,17 @@ class Embedding:
         self._reread = False  # the index is to be built anew
         self._pause_s = 0.0
         self._retry_at: float | None = None  # when the texts that failed are tried again, on the monotonic clock
-        self._thread = threading.Thread(target=self._run, name="embedding", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to load the model and work off the queue."""
-        self._thread.start()
+        self._thread = self._store.supervisor.start("embedding", self._work, self._closing, self._wake)
 
     def close(self) -> None:
         """Stop the thread; what is pending stays in the queue."""
         self._closing.set()
         self._retry_now()
-        if self._thread.is_alive():
+        if self._thread:
             self._thread.join()
         self._queries.close()
         self._bulk.close()
@@ -185,22 +185,22 @@ class Embedding:
 
     # The thread ------------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while True:
-            self._wake.clear()
-            if self._closing.is_set():
-                return
-            try:
-                more = self._step()
-            except Exception as error:
-                self._failed(error)
-                self._settled.set()
-                self._retry.wait(self._pause_s)
-                self._retry.clear()
-                continue
+    def _work(self) -> float | None:
+        """Work until nothing is left; a model that fails is tried again by itself, after longer pauses than others."""
+        if self._retry_at is not None and time.monotonic() >= self._retry_at:
+            self._retry_at = None
+            for generation in self._failing():
+                generation.retry()
+        try:
+            more = self._step()
+        except Exception as error:
+            self._failed(error)
             self._settled.set()
-            if not more:
-                self._rest()
+            self._retry.wait(self._pause_s)
+            self._retry.clear()
+            return 0.0
+        self._settled.set()
+        return 0.0 if more else self._rest_s()
 
     def _step(self) -> bool:
         """Do one piece of work; tell whether there is more. What the active model lacks goes first."""
@@ -210,21 +210,18 @@ class Embedding:
             any(work_off(self._store, self._bulk, generation) for generation in self._generations()) or self._switch()
         )
 
-    def _rest(self) -> None:
-        """Wait for work, or until it is time to try again what failed."""
-        failing = [generation for generation in self._generations() if generation.failing]
-        if not failing:
+    def _rest_s(self) -> float | None:
+        """Return how long to wait for work: until it is time to try again what failed."""
+        if not self._failing():
             self._pause_s, self._retry_at = 0.0, None
-            self._wake.wait()
-            return
+            return None
         if self._retry_at is None:
             self._lengthen_pause()
             self._retry_at = time.monotonic() + self._pause_s
-        self._wake.wait(max(0.0, self._retry_at - time.monotonic()))
-        if time.monotonic() >= self._retry_at:
-            self._retry_at = None
-            for generation in failing:
-                generation.retry()
+        return max(0.0, self._retry_at - time.monotonic())
+
+    def _failing(self) -> list[Generation]:
+        return [generation for generation in self._generations() if generation.failing]
 
     def _lengthen_pause(self) -> None:
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s or _FIRST_PAUSE_S)

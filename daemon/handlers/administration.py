@@ -50,6 +50,7 @@ def status(context: Context, call: GetStatus) -> Status:
         database_limit_bytes=core.store.limit_bytes,
         database_used_bytes=core.store.used_bytes,
         clock=core.clock.state(),
+        threads=core.supervisor.states(),
     )
 
 

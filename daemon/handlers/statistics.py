@@ -41,4 +41,5 @@ def _runtime(context: Context, found: Stats) -> Runtime:
         tiers=tiers.tiers,
         jobs=context.jobs.list().jobs,
         clients=server.clients(),
+        threads=core.supervisor.states(),
     )

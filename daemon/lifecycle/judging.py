@@ -22,7 +22,6 @@ from memoryd.daemon.core.agreement import disagreement
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.lifecycle import citing
-from memoryd.daemon.process import be_nice
 from memoryd.daemon.store import history, rows, turns, vectors
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.rows import Row
@@ -34,7 +33,7 @@ REPEATS = "near-duplicate"
 KIND = f"{history.JOB}judge"
 _RATED, _COMPARED, _CONDENSED = 16, 4, 1  # per portion: a stop waits for one
 _NEIGHBOURS = 8  # near-duplicates looked at
-_NO_MODEL_S, _TROUBLE_S = 2.0, 1.0
+_NO_MODEL_S = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -56,35 +55,25 @@ class Judge:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="judge", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin; what an earlier run of the daemon left is done first."""
-        self._core.cognition.wake.set()
-        self._thread.start()
+        wake = self._core.cognition.wake
+        self._thread = self._core.supervisor.start("judge", self._work, self._closing, wake, nice=True)
 
     def close(self) -> None:
         """End the thread; what is not judged stays in the queue."""
         self._closing.set()
         self._core.cognition.provider.close()
         self._core.cognition.wake.set()
-        if self._thread.is_alive():
+        if self._thread:
             self._thread.join()
 
-    def _run(self) -> None:
-        be_nice()
-        wake = self._core.cognition.wake
-        while not self._closing.is_set():
-            wake.clear()
-            try:
-                while self._portion() and not self._closing.is_set():
-                    pass
-                limit_s = None if self._core.embedding.active else _NO_MODEL_S
-            except Exception as error:
-                log.warning("judging failed, it is tried again: %s", error)
-                limit_s = _TROUBLE_S
-            if not self._closing.is_set():
-                wake.wait(limit_s)
+    def _work(self) -> float | None:
+        while self._portion() and not self._closing.is_set():
+            pass
+        return None if self._core.embedding.active else _NO_MODEL_S
 
     def _portion(self) -> bool:
         """Do a portion and give way; tell whether there was any."""

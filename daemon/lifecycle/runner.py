@@ -22,7 +22,6 @@ from memoryd.daemon.lifecycle.jobs import WORK
 from memoryd.daemon.lifecycle.plans import MAX_STEPS, Plan, Plans
 from memoryd.daemon.lifecycle.run import Run, Stopped, Terms
 from memoryd.daemon.lifecycle.work import Work
-from memoryd.daemon.process import be_nice
 from memoryd.daemon.store import jobs, targets
 from memoryd.scheduler.jobs import JOBS, Row
 
@@ -61,8 +60,8 @@ class Runner:
         self._current: _Order | None = None
         self._stop = ""  # why the present run has to end
         self._told_at = 0.0
-        self._closing = False
-        self._lock = threading.Condition()
+        self._closing, self._wake = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._reader: Any = None  # the thread's connection
 
@@ -74,10 +73,11 @@ class Runner:
     def close(self) -> None:
         """Interrupt the present run and refuse what waits. What was done stays done."""
         with self._lock:
-            self._closing, self._stop = True, _ENDING
+            self._closing.set()
+            self._stop = _ENDING
             waiting = list(self._orders)
             self._orders.clear()
-            self._lock.notify()
+        self._wake.set()
         for order in waiting:
             order.future.set_exception(Unavailable("The daemon is stopping."))
         give_up_at = time.monotonic() + _CLOSE_LIMIT_S
@@ -97,16 +97,15 @@ class Runner:
             self._agenda.check_due(call.name)
         order = _Order(call, report, Future())
         with self._lock:
-            if self._closing:
+            if self._closing.is_set():
                 raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
             if self._queued(call.name):
                 raise Conflict(f"The job {call.name} is under way already.", {"job": call.name})
+            if self._thread is None:
+                self._thread = self._core.supervisor.start("jobs", self._serve, self._closing, self._wake, nice=True)
             by_hand = sum(waiting.call.by == "hand" for waiting in self._orders)
             self._orders.insert(by_hand if call.by == "hand" else len(self._orders), order)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="jobs", daemon=True)
-                self._thread.start()
-            self._lock.notify()
+        self._wake.set()
         return order.future
 
     def pause(self, name: str) -> "Future[Job]":
@@ -144,13 +143,14 @@ class Runner:
     # The thread ------------------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        be_nice()
-        with self._core.store.reading() as connection:
-            self._reader = connection
+        """Carry out what is queued. An order waits while the database cannot be opened."""
+        if self._reader is None:
+            with self._core.store.reading() as connection:
+                self._reader = connection
         while (order := self._next()) is not None:
             try:
                 result = self._carry_out(order)
-            except Exception as error:
+            except BaseException as error:
                 self._done()
                 order.future.set_exception(Conflict(str(self._stop or error)) if self._stopped(error) else error)
             else:
@@ -159,9 +159,7 @@ class Runner:
 
     def _next(self) -> _Order | None:
         with self._lock:
-            while not self._orders and not self._closing:
-                self._lock.wait()
-            if self._closing:
+            if not self._orders or self._closing.is_set():
                 return None
             self._current, self._stop = self._orders.popleft(), ""
             return self._current
@@ -171,7 +169,7 @@ class Runner:
         with self._lock:
             self._current = None
 
-    def _stopped(self, error: Exception) -> bool:
+    def _stopped(self, error: BaseException) -> bool:
         """Tell whether a plan was given up; a statement that `close` interrupted fails with an error of its own."""
         return isinstance(error, Stopped) or bool(self._stop)
 
@@ -184,7 +182,7 @@ class Runner:
         ended = run.carry_out(plan)
         if call.plan is not None:
             self._plans.carried_out(call.plan, run.applied)
-        kept = self._agenda.ended(ended, self._closing and ended.outcome == "interrupted")
+        kept = self._agenda.ended(ended, self._closing.is_set() and ended.outcome == "interrupted")
         log.log(
             logging.WARNING if kept.outcome == "failed" else logging.DEBUG,
             "job %s %s in %.0f ms: %s %s",

@@ -23,7 +23,6 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import learning, summarising
 from memoryd.daemon.lifecycle.learning import Finish
 from memoryd.daemon.lifecycle.naming import Naming
-from memoryd.daemon.process import be_nice
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, thoughts
 from memoryd.daemon.store.thoughts import Heard, Key, Rest, Thought
@@ -33,7 +32,7 @@ _ATTEMPTS = 5
 _BACK_OFF_S = 60.0  # doubled with each failure
 _LONGEST_BACK_OFF_S = _BACK_OFF_S * 2**_ATTEMPTS
 _LOOK_EVERY_S = 5.0  # at most: the clock may be set
-_TROUBLE_S = 1.0
+_SOON_S = 0.1
 _NEVER_S = 10 * 365 * 86_400.0
 _LONGEST_SUMMARY_S = 3_600.0
 
@@ -169,39 +168,30 @@ class Thinker:
         self._core = core
         self._naming = Naming(core)
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="thinker", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin; what is overdue is done first."""
-        self._thread.start()
+        wake = self._core.cognition.thoughts
+        self._thread = self._core.supervisor.start("thinker", self._work, self._closing, wake, nice=True)
 
     def close(self) -> None:
         """End the thread and write down what can be within the limit; the rest stays in the queue."""
         self._closing.set()
         self._core.cognition.provider.close()
         self._core.cognition.thoughts.set()
-        if self._thread.is_alive():
+        if self._thread:
             self._thread.join()
             try:
                 flush(self._core, self._core.config.cognition.flush_s)
             except Exception as error:
                 log.warning("what waits is thought about after the next start: %s", error)
 
-    def _run(self) -> None:
-        be_nice()
-        cognition = self._core.cognition
-        while not self._closing.is_set():
-            cognition.thoughts.clear()
-            cognition.expecting = False  # before the queue is read: what comes later sets the event
-            try:
-                while not self._closing.is_set() and self._step():
-                    pass
-                limit_s = self._until_due()
-            except Exception as error:
-                log.warning("thinking failed, it is tried again: %s", error)
-                limit_s = _TROUBLE_S
-            if not self._closing.is_set():
-                cognition.thoughts.wait(limit_s)
+    def _work(self) -> float | None:
+        self._core.cognition.expecting = False  # before the queue is read: what comes later wakes the thread
+        while not self._closing.is_set() and self._step():
+            pass
+        return self._until_due()
 
     def _step(self) -> bool:
         if self._core.store.is_full():  # what comes of a conversation would be added
@@ -220,4 +210,4 @@ class Thinker:
         if self._core.store.is_full():
             return _LOOK_EVERY_S
         self._core.cognition.expecting = True
-        return min(_LOOK_EVERY_S, max(_TROUBLE_S / 10, thought.due_at - self._core.clock()))
+        return min(_LOOK_EVERY_S, max(_SOON_S, thought.due_at - self._core.clock()))

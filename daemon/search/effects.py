@@ -53,11 +53,11 @@ class Effects:
         self._written_at = 0.0
         self._wake, self._closing = threading.Event(), threading.Event()
         self._one = threading.Lock()  # one batch at a time
-        self._thread = threading.Thread(target=self._run, name="effects", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to work off."""
-        self._thread.start()
+        self._thread = self._store.supervisor.start("effects", self._work, self._closing, self._wake)
 
     def note(self, mark: Mark) -> None:
         """Keep the mark of a search for later."""
@@ -75,26 +75,29 @@ class Effects:
         """Carry out the rest and end the thread."""
         self._closing.set()
         self._wake.set()
-        if self._thread.is_alive():
+        if self._thread:
             self._thread.join()
         self.flush()
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            self._wake.wait(PAUSE_S if self._unwritten else None)
-            self._wake.clear()
+    def _work(self) -> float | None:
+        if self._noted or self._unwritten:
             self._closing.wait(SOON_S)
             with self._one:
                 self._take_in()
                 if time.monotonic() - self._written_at >= PAUSE_S:
                     self._write_down()
+        return PAUSE_S if self._unwritten else None
 
     def _take_in(self) -> None:
-        """Have the hot buffer and the sessions know; nothing is written."""
+        """Have the hot buffer and the sessions know; nothing is written. Where that fails the marks wait."""
         marks, self._noted = self._noted, []
+        try:
+            self._tell(mark for mark in marks if mark.session)
+        except BaseException:
+            self._noted = marks + self._noted
+            raise
         for mark in (one for one in marks if one.rows):
             self._hot.put(mark.namespace, reversed(mark.rows))
-        self._tell(mark for mark in marks if mark.session)
         self._unwritten += marks
 
     def _write_down(self) -> None:

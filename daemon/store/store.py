@@ -26,6 +26,7 @@ from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.postings import Postings, common_stems
 from memoryd.daemon.store.writer import Follower, Transaction, Writer
+from memoryd.daemon.supervisor import Supervisor
 
 T = TypeVar("T")
 
@@ -64,14 +65,15 @@ class Store:
             connection.close()
             raise
         self._connection = connection
+        self.supervisor = Supervisor()
         pages = limit.max_pages(limit_bytes, self._page_bytes)
-        self._writer = Writer(connection, self._committed, self.repair_soon, self._does_not_fit, pages)
+        self._writer = Writer(connection, self._committed, self.repair_soon, self._does_not_fit, pages, self.supervisor)
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
         self._repairing = False
         self._checking: threading.Thread | None = None
-        self._closing = threading.Event()
+        self._checked, self._closing = threading.Event(), threading.Event()
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -222,18 +224,19 @@ class Store:
 
     def check_soon(self) -> None:
         """Check the full-text index in the background and rebuild it if it is damaged; warm it if it is not."""
-        self._checking = threading.Thread(target=self._check, name="check", daemon=True)
-        self._checking.start()
+        self._checking = self.supervisor.start("check", self._check, self._checked)
 
     def _check(self) -> None:
         if damaged := self._integrity("PRAGMA integrity_check(memories_fts)"):
             log.error("the full-text index is damaged: %s", "; ".join(damaged))
             self.repair_soon()
+            self._checked.set()
             return
         try:
             self._warm()
-        except apsw.Error as error:
+        except Damaged as error:
             log.warning("full text could not be warmed: %s", error)
+        self._checked.set()
 
     def _warm(self) -> None:
         """Read the postings that searches will ask for, the commonest first; each is a read of its own."""
@@ -277,6 +280,7 @@ class Store:
     def close(self) -> None:
         """Finish the waiting writes, fold the write-ahead log into the file and close."""
         self._closing.set()
+        self._checked.set()
         if self._checking is not None:
             self._checking.join()
         self._writer.finish()  # its last jobs may still read

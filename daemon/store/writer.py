@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
@@ -22,6 +23,7 @@ import apsw
 from memoryd.client.errors import Busy, MemorydError, StorageFailed
 from memoryd.daemon.store.changes import Change, Written
 from memoryd.daemon.store.limit import let_grow
+from memoryd.daemon.supervisor import Supervisor
 
 T = TypeVar("T")
 Job = Callable[["Transaction"], T]
@@ -78,7 +80,8 @@ class Writer:
         committed: Committed,
         damaged: Callable[[], None],
         full: Callable[[], MemorydError],
-        max_pages: int = 0,
+        max_pages: int,
+        supervisor: Supervisor,
     ) -> None:
         self._connection = connection
         self._full = full  # returns what to say when nothing fits any more
@@ -94,10 +97,11 @@ class Writer:
         connection.set_progress_handler(self._move, _STEPS)
         self._damaged = damaged  # called when a job meets a damaged page or index
         self._jobs: queue.Queue[_Order | None] = queue.Queue(MAX_WAITING)
-        self._closing = False
+        self._ahead: _Order | None = _NOTHING_YET  # taken out of the queue already
+        self._closing, self._ended = False, threading.Event()
         self._closing_lock = threading.Lock()  # no job may be queued behind the one that ends the thread
-        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
-        self._thread.start()
+        self._supervisor = supervisor
+        self._thread = supervisor.start("writer", self._work, self._ended)
 
     def submit(self, job: Job[T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full.
@@ -133,15 +137,26 @@ class Writer:
         self._jobs.put(None)
         self._thread.join()
 
-    def _run(self) -> None:
-        order = self._jobs.get()
-        while order is not None:
-            batch, order = self._batch(order)
-            self._move()
+    def _work(self) -> float:
+        order = self._jobs.get() if self._ahead is _NOTHING_YET else self._ahead
+        if order is None:
+            self._ended.set()
+            return 0.0
+        batch, self._ahead = self._batch(order)
+        self._move()
+        try:
             self._write(batch)
-            self._moved_at = None
-            if order is _NOTHING_YET:
-                order = self._jobs.get()
+        except BaseException as error:  # nobody may wait for ever, nor all for what one job does
+            self._give_up(batch, error)
+        self._moved_at = None
+        return 0.0
+
+    def _give_up(self, batch: "list[_Order]", error: BaseException) -> None:
+        """Tell those who wait that their jobs failed in a way that was not foreseen."""
+        self._supervisor.failed("writer", error)
+        for order in batch:
+            if not order.future.done():
+                order.future.set_exception(StorageFailed(f"Writing failed: {type(error).__name__}: {error}."))
 
     def _batch(self, first: "_Order") -> "tuple[list[_Order], _Order | None]":
         """Return what is written together from `first` on, and the order that comes after it, if it came already."""
@@ -160,7 +175,7 @@ class Writer:
         """Write a batch in one transaction; where all of it is taken back, each job in one of its own."""
         try:
             outcomes = self._commit(batch)
-        except Exception as error:
+        except BaseException as error:  # also the panic of a library: the other jobs have nothing to do with it
             if len(batch) > 1:
                 for order in batch:
                     self._write([order])
@@ -193,20 +208,23 @@ class Writer:
                 outcomes.append(order.job(transaction) if order.alone else self._attempt(order.job, transaction))
             self._let_grow(any(order.over_limit for order in batch))  # full text is written at the commit
             self._connection.execute("COMMIT")
-        except Exception:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            transaction.finish(committed=False)
+        except BaseException:
+            try:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            finally:
+                transaction.finish(committed=False)
             raise
         finally:
-            self._let_grow(False)
+            with suppress(apsw.Error):  # the next job asks for it again
+                self._let_grow(False)
         transaction.finish(committed=True)
         return outcomes
 
     def _let_grow(self, over_limit: bool) -> None:
         if self._max_pages and over_limit != self._over_limit:
-            self._over_limit = over_limit
             let_grow(self._connection, 0 if over_limit else self._max_pages)
+            self._over_limit = over_limit
 
     def _tell(self, follower: Follower) -> None:
         try:
@@ -249,7 +267,7 @@ class Writer:
         transaction.on_rollback(lambda: mine.finish(committed=False))
         return result
 
-    def _failure(self, error: Exception) -> Exception:
+    def _failure(self, error: BaseException) -> BaseException:
         if isinstance(error, apsw.CorruptError):
             self._damaged()
         if isinstance(error, apsw.FullError):

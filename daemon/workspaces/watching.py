@@ -22,7 +22,6 @@ from watchfiles._rust_notify import RustNotify
 from memoryd.client.errors import MemorydError, NotFound, Unavailable
 from memoryd.client.protocol import Watching
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.process import be_nice
 from memoryd.daemon.store import workspaces
 from memoryd.daemon.workspaces import committing, indexing, registry
 from memoryd.daemon.workspaces.indexing import Gone
@@ -74,24 +73,39 @@ class Watchers:
 
     def __init__(self, core: Core, notify: Callable[[Sequence[str]], Notify] = inotify) -> None:
         self._core, self._notify = core, notify
-        self._threads: dict[int, _Watcher] = {}
+        self._swept = False
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._watchers: dict[int, _Watcher] = {}
         self._lock = threading.Lock()
 
     def start(self) -> None:
         """Begin to watch, and to bring the index up to date with what happened while nobody did."""
-        self._core.workspaces.changed = self.follow
-        self._core.workspaces.apart("workspaces", self._begin)
+        workspaces = self._core.workspaces
+        workspaces.changed = self._changed
+        self._thread = self._core.supervisor.start("workspaces", self._work, workspaces.stopping, self._wake, nice=True)
 
-    def _begin(self) -> None:
+    def _work(self) -> None:
+        self.follow()
+        if not self._swept:
+            self._sweep()
+            self._swept = True
+
+    def _sweep(self) -> None:
         try:
-            gone = committing.sweep(self._core)
-            if gone:
+            if gone := committing.sweep(self._core):
                 log.info("%d chunks belonged to no workspace and were removed", gone)
         except Unavailable:
             return
         except MemorydError as error:
             log.warning("chunks of former workspaces could not be removed: %s", error)
-        self.follow()
+
+    def _changed(self) -> None:
+        """Follow a workspace that was added or removed; where that fails just now, the thread does."""
+        try:
+            self.follow()
+        except Exception:
+            self._wake.set()
 
     def follow(self) -> None:
         """Watch the workspaces that there are, and no other."""
@@ -99,48 +113,68 @@ class Watchers:
             if self._core.workspaces.stopping.is_set():
                 return
             known = {workspace.id: workspace for workspace in registry.everyone(self._core)}
-            for number in self._threads.keys() - known.keys():
-                self._threads.pop(number).stop.set()
-            for number in known.keys() - self._threads.keys():
-                self._threads[number] = _Watcher(self._core, known[number], self._notify)
-                self._threads[number].start()
+            for number in self._watchers.keys() - known.keys():
+                self._watchers.pop(number).close()
+            for number in known.keys() - self._watchers.keys():
+                watcher = _Watcher(self._core, known[number], self._notify)
+                watcher.start()
+                self._watchers[number] = watcher
 
     def close(self) -> None:
         """Stop watching."""
         with self._lock:
-            threads = list(self._threads.values())
-        for thread in threads:
-            thread.stop.set()
+            watchers = list(self._watchers.values())
+        for watcher in watchers:
+            watcher.close()
         self._core.workspaces.close()
-        for thread in threads:
-            thread.join(_CLOSE_LIMIT_S)
+        self._wake.set()
+        for thread in [self._thread, *(watcher.thread for watcher in watchers)]:
+            if thread:
+                thread.join(_CLOSE_LIMIT_S)
 
 
-class _Watcher(threading.Thread):
+class _Watcher:
+    """The thread of one workspace."""
+
     def __init__(self, core: Core, workspace: Workspace, notify: Callable[[Sequence[str]], Notify]) -> None:
-        super().__init__(name=f"workspace-{workspace.id}", daemon=True)
         self.core, self.workspace = core, workspace
         self.live = core.workspaces.live(workspace.id)
-        self.stop = threading.Event()
+        self.stop, self._wake = threading.Event(), threading.Event()
+        self.thread: threading.Thread | None = None
         self._notify = notify
         self._names = frozenset(pattern.rsplit("/", 1)[-1] for pattern in workspace.globs)
 
-    def run(self) -> None:
-        be_nice()
-        while not self._ended():
-            try:
+    def start(self) -> None:
+        name = f"workspace-{self.workspace.id}"
+        self.thread = self.core.supervisor.start(name, self._work, self.stop, self._wake, nice=True)
+
+    def close(self) -> None:
+        self.stop.set()
+        self._wake.set()
+
+    def _work(self) -> float:
+        """Watch for as long as that goes well; return how long to wait."""
+        try:
+            if not self._ended():
                 self._watch()
-            except Gone as error:
-                self._say("gone", error.message)
-                self._wait(_LOOK_MS / 1000)
-            except (NotFound, Unavailable):
-                self._wait(0.1)  # removed meanwhile, or stopping
-            except Exception as error:
-                known = isinstance(error, MemorydError)
-                log.warning("workspace %s: %s", self.workspace.namespace, error, exc_info=not known)
-                self._say("scanning", f"It failed and is tried again: {error}")
-                self._wait(self.core.config.workspaces.scan_every_s)
-        if not self.live.removed:
+        except Gone as error:
+            self._say("gone", error.message)
+            return _LOOK_MS / 1000
+        except (NotFound, Unavailable):
+            return 0.1  # removed meanwhile, or stopping
+        except BaseException as error:
+            self._say("scanning", f"It failed and is tried again: {error}")
+            raise
+        finally:
+            if self._ended():
+                self._leave()
+        return 0.0
+
+    def _leave(self) -> None:
+        self.stop.set()
+        if self.live.removed:
+            self.core.supervisor.forget(f"workspace-{self.workspace.id}")
+        else:
             self._say("off", "")
 
     def _ended(self) -> bool:

@@ -1,10 +1,12 @@
 """metrics: what Prometheus reads, from memctl and from the file that the daemon writes."""
 
+import errno
 import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 from fake_daemon import Memctl
 from figures import counted
@@ -15,6 +17,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import MethodStats
 from memoryd.daemon import config
 from memoryd.daemon.config import MetricsConfig
+from memoryd.daemon.supervisor import Supervisor
 from memoryd.daemon.textfile import Textfile, write
 from waiting import wait_until
 
@@ -134,22 +137,30 @@ def test_the_daemon_writes_a_file_for_the_collector_and_takes_it_away_at_its_end
     assert list(folder.glob(".memoryd.prom*")) == []
 
 
-def test_a_file_that_cannot_be_written_is_warned_of_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    asked = []
+@pytest.mark.parametrize("trouble", [OSError(errno.EIO, "Input/output error"), apsw.CantOpenError("unable to open")])
+def test_whatever_keeps_the_file_from_being_written_it_is_written_later(
+    folder: Path, caplog: pytest.LogCaptureFixture, quick: None, trouble: Exception
+) -> None:
+    troubles = [trouble, trouble]
 
     def figures() -> str:
-        asked.append(1)
+        if troubles:
+            raise troubles.pop()
         return "a 1\n"
 
-    textfile = Textfile(MetricsConfig(textfile=str(folder / "none" / "m.prom"), every_s=0.01), figures)
+    supervisor = Supervisor()
+    textfile = Textfile(MetricsConfig(textfile=str(folder / "m.prom"), every_s=0.01), figures, supervisor)
     textfile.start()
-    wait_until(lambda: len(asked) > 3)
+    wait_until((folder / "m.prom").exists)
+    wait_until(lambda: supervisor.states()[0].works_since is not None)
     textfile.close()
-    assert len([record for record in caplog.records if "cannot be written" in record.message]) == 1
+    [state] = supervisor.states()
+    assert (state.name, state.restarts) == ("textfile", 2)
+    assert len([record for record in caplog.records if "textfile failed" in record.message]) == 2
 
 
 def test_without_a_file_nothing_is_asked() -> None:
-    textfile = Textfile(MetricsConfig(), lambda: pytest.fail("nobody wants these"))
+    textfile = Textfile(MetricsConfig(), lambda: pytest.fail("nobody wants these"), Supervisor())
     textfile.start()
     textfile.close()
 

@@ -47,6 +47,7 @@ AREAS: dict[str, dict[str, Check]] = {
         "memory": service.memory,
         "swap": service.swap,
         "open-files": service.open_files,
+        "threads": service.threads,
         "log": service.log,
         "log-size": service.log_size,
     },

@@ -18,6 +18,7 @@ from memoryd.client.memctl.doctor.patient import (
     told_by_system,
     warn,
 )
+from memoryd.client.memctl.service import threads_text
 from memoryd.client.memctl.table import count, one_line, shorten, size_text
 from memoryd.client.protocol import PROTOCOL_VERSION
 
@@ -186,6 +187,17 @@ def open_files(patient: Patient) -> Finding | None:
         told = f"the daemon may open {limit} files; {needed} are needed where all connections are in use"
         return warn(told, f"ulimit -n {max(4096, needed)}; memctl down; memctl up")
     return ok(f"{limit} may be open")
+
+
+def threads(patient: Patient) -> Finding | None:
+    """Look for threads of the daemon that fail, and are tried again and again."""
+    if not patient.status or not patient.status.threads:
+        return None
+    failing = [thread for thread in patient.status.threads if thread.is_failing()]
+    if failing:
+        return warn(f"{threads_text(failing)}: it is tried again", "memctl doctor log open-files disk")
+    told = threads_text(patient.status.threads)
+    return ok(told or f"{count(len(patient.status.threads), 'thread')} at work")
 
 
 def log(patient: Patient) -> Finding | None:

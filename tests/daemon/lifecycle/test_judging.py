@@ -250,7 +250,7 @@ def test_the_thread_judges_soon_after_an_observe_and_what_an_earlier_run_left(co
         judge_thread.close()
 
 
-def test_the_thread_survives_an_error(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thread_survives_an_error(core: Core, monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
     calls: list[int] = []
     real = judging.step
 
@@ -261,7 +261,6 @@ def test_the_thread_survives_an_error(core: Core, monkeypatch: pytest.MonkeyPatc
         return real(given)
 
     monkeypatch.setattr(judging, "step", fails_once)
-    monkeypatch.setattr(judging, "_TROUBLE_S", 0.01)
     observe(core, FACTS[0])
     judge_thread = Judge(core)
     judge_thread.start()

@@ -15,7 +15,7 @@ from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
 from memoryd.client.memctl.doctor import service
-from memoryd.client.protocol import Done, GetStatus, Shutdown
+from memoryd.client.protocol import Done, GetStatus, Shutdown, ThreadState
 
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 
@@ -158,3 +158,17 @@ def test_errors_in_the_log_and_a_long_log_are_told(doctor: Doctor, folder: Path)
     assert found["log-size"]["state"] == "ok"
     os.truncate(log, 300_000_000)
     assert doctor("log-size")["log-size"]["fix"] == f"truncate --size 0 {log}"
+
+
+def test_threads_that_fail_are_told_with_what_is_looked_at_next(doctor: Doctor, told: FakeDaemon) -> None:
+    assert "threads" not in doctor("threads"), "an older daemon says nothing of them"
+    threads = [ThreadState(name="judge"), ThreadState(name="effects", restarts=3, error="OSError: no", failed_at=5.0)]
+    changed(told, threads=threads)
+    found = doctor("threads")["threads"]
+    assert (found["state"], found["message"]) == ("warn", "effects failed 3 times (OSError: no): it is tried again")
+    threads[1].works_since = 6.0
+    found = doctor("threads")["threads"]
+    assert found["state"] == "ok"
+    assert found["message"] == "effects failed 3 times, works since 1970-01-01T00:00:06Z (OSError: no)"
+    threads[1] = ThreadState(name="effects")
+    assert doctor("threads")["threads"]["message"] == "2 threads at work"

@@ -1,0 +1,74 @@
+"""The real daemon while its descriptors are used up: threads that fail say so, and go on when there are some again."""
+
+import os
+import resource
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryd.client import Client
+from memoryd.client.protocol import JobRun
+from waiting import wait_until
+from workbench import Process
+
+CONFIG = """
+[model]
+name = "none"
+fetch = false
+[server]
+workers = 1
+[jobs]
+enabled = false
+[metrics]
+every_s = 0.1
+textfile = "{folder}/memoryd.prom"
+"""
+THREADS = ("effects", "jobs", "textfile")
+
+
+@pytest.fixture
+def process(folder: Path) -> Iterator[Any]:
+    running = Process(folder, CONFIG.format(folder=folder)).start()
+    yield running
+    running.stop()
+
+
+def limit(pid: int, files: int) -> int:
+    """Allow a process so many descriptors; return how many it was allowed."""
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (files, hard))
+    return soft
+
+
+def failing(client: Client) -> set[str]:
+    return {thread.name for thread in client.status().threads if thread.is_failing()}
+
+
+def test_what_descriptors_kept_from_its_work_goes_on(process: Any, folder: Path) -> None:
+    textfile = folder / "memoryd.prom"
+    with process.client(timeout_s=60) as client, process.client(timeout_s=60) as other:
+        id = client.add("Herons fish at dawn").id
+        client.search("herons", touch=False)
+        client.status()
+        other.status()
+        wait_until(textfile.exists)
+        # The numbers that are free below the limit: whoever opens the next file gets the first of them.
+        usual = limit(process.child.pid, len(os.listdir(f"/proc/{process.child.pid}/fd")))
+        runs: list[JobRun] = []
+        asking = threading.Thread(target=lambda: runs.append(other.run_job("optimize")))
+        asking.start()
+        client.search("herons", session="s")
+        wait_until(lambda: failing(client) >= set(THREADS))
+        assert "effects failed" in (folder / "log").read_text()
+
+        limit(process.child.pid, usual)
+        asking.join(60)
+        assert [run.outcome for run in runs] == ["done"]
+        wait_until(lambda: client.get(id).access_count >= 1)
+        wait_until(lambda: not failing(client), limit_s=60)
+        found = {thread.name: thread for thread in client.status().threads}
+        assert all(found[name].restarts and found[name].error and found[name].works_since for name in THREADS)
+        wait_until(lambda: 'memoryd_thread_restarts_total{thread="effects"}' in textfile.read_text())
