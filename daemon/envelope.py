@@ -12,6 +12,7 @@ from memoryd.client.errors import BadFrame, Internal, Invalid, MemorydError, Unk
 from memoryd.client.frames import frame
 from memoryd.client.protocol import (
     ERROR,
+    MAX_FRAME_BYTES,
     MAX_METADATA_DEPTH,
     METHODS,
     PROGRESS,
@@ -24,6 +25,7 @@ from memoryd.client.protocol import (
     Request,
     method_name,
 )
+from memoryd.daemon.shortening import shorten
 
 log = logging.getLogger(__name__)
 
@@ -78,9 +80,15 @@ def progress(request_id: int, event: Progress | Event) -> bytes:
 def answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
     """Return the reply frame of a result, or of the error it raises, and whether it is an error."""
     try:
-        return frame(_encode((RESULT, request_id, result()))), False
+        return frame(_fitting(request_id, result())), False
     except BaseException as error:
         return failure(request_id, error)
+
+
+def _fitting(request_id: int, result: Any) -> bytes:
+    """Return an encoded reply; where it would exceed the limit of a frame its longest texts are shortened."""
+    data = _encode((RESULT, request_id, result))
+    return data if len(data) <= MAX_FRAME_BYTES else _encode((RESULT, request_id, shorten(result, len(data))))
 
 
 def failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:

@@ -67,6 +67,8 @@ class Memory(Struct, kw_only=True):
     """what it is"""
     content: str
     """the text"""
+    content_bytes: int | None = None
+    """the length of the whole text where it comes shortened, with a mark at its end; `get` returns the whole"""
     summary: str = ""
     """a shorter text, or empty"""
     metadata: Metadata = {}

@@ -22,6 +22,7 @@ CORRECTION = "correction"
 CONSIDERED = 40  # hits of the search
 _STANDING = 64  # memories, the latest
 SUMMARY = "session_summary"
+_LONGEST = 65_536  # characters of a memory that are read: more than any budget holds of one
 _LATEST, _OPENING = 200, 12  # memories that are considered before there is a task, and that are given
 _FADES_S = 14 * 86400.0  # what is important counts half as much after two weeks
 
@@ -38,10 +39,11 @@ def standing(core: Core, call: GetContext) -> list[Row]:
     """Return what goes into every context within reach, the latest first."""
     where, values = compile_filter(call, core.store.namespaces).where(core.clock.passed())
     with core.store.reading() as connection:
-        return rows.select(
+        return rows.beginnings(
             connection,
             f"{where} AND (m.pinned OR m.type = '{CORRECTION}') ORDER BY m.created_at DESC, m.id LIMIT {_STANDING}",
             values,
+            _LONGEST,
         )
 
 
@@ -51,9 +53,8 @@ def latest(core: Core, call: GetContext) -> list[Row]:
     now = core.clock()
     where, values = compile_filter(call, core.store.namespaces).where(core.clock.passed())
     with core.store.reading() as connection:
-        recent = rows.select(
-            connection, f"{where} AND m.tier <> 'documents' ORDER BY m.created_at DESC, m.id LIMIT {_LATEST}", values
-        )
+        newest = f"{where} AND m.tier <> 'documents' ORDER BY m.created_at DESC, m.id LIMIT {_LATEST}"
+        recent = rows.beginnings(connection, newest, values, _LONGEST)
     summary = next((row for row in recent if row.source == SUMMARY), None)
     own = call.session or None
     others = [row for row in recent if row.source != SUMMARY and (own is None or session_of(row) != own)]

@@ -83,11 +83,13 @@ class _Lines:
         return Note(row.id, max(0, row.row), row.content_hash, group, row.created_at, score, line, tuple(below))
 
     def _text(self, row: Row) -> str:
-        text = inert(row.content)
-        if self.by.count(text) <= self._size:
+        most = _CHARS_PER_TOKEN * self._size
+        text = inert(row.content[: 2 * most])  # blanks may be many
+        if len(text) <= most and self.by.count(text) <= self._size:
             return text
-        summary = inert(row.summary)
-        return summary if summary and self.by.count(summary) <= self._size else self._cut(text)
+        summary = inert(row.summary[: 2 * most])
+        fits = summary and len(summary) <= most and self.by.count(summary) <= self._size
+        return summary if fits else self._cut(text)
 
     def _cut(self, text: str) -> str:
         """Return as much of a text's beginning as may be shown, up to a word's end where there is one."""

@@ -70,6 +70,12 @@ def select(connection: apsw.Connection, where: str, values: Sequence[Any]) -> li
     return [_row(found) for found in connection.execute(f"{_SELECT} WHERE {where}", values)]
 
 
+def beginnings(connection: apsw.Connection, where: str, values: Sequence[Any], chars: int) -> list[Row]:
+    """Return the rows for a condition as `select` does, of each content so many characters at most."""
+    cut = _SELECT.replace("m.content,", f"substr(m.content, 1, {int(chars)}),", 1)
+    return [_row(found) for found in connection.execute(f"{cut} WHERE {where}", values)]
+
+
 def embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
     """Return what of a memory is embedded: a part of a file under its headings, the question of a question and answer.
 

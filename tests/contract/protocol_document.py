@@ -13,6 +13,7 @@ from msgspec import inspect as types
 from memoryd.client import errors, protocol
 from memoryd.client.exchange import encode_call
 from memoryd.client.frames import frame
+from memoryd.daemon.shortening import FIT_BYTES
 
 BASES = (protocol.Scoped, protocol.Filtered, protocol.Query)
 
@@ -53,7 +54,9 @@ the database.
 
 Each message in either direction is a frame: 4 bytes, the length N as an unsigned big-endian integer, then N bytes, one
 MessagePack value. N is at most {protocol.MAX_FRAME_BYTES} (16 MiB). After a longer one the daemon sends an error and
-closes the connection.
+closes the connection. A reply that would be longer comes with its longest texts shortened, each with a mark at its end,
+so that all of it has at most {FIT_BYTES} bytes; `content_bytes` is then the length of the whole content, which `get`
+returns. `export_memories` shortens nothing: it returns fewer memories at once.
 
 ## Requests and replies
 
