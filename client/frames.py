@@ -36,7 +36,8 @@ class FrameReader:
             end = _LENGTH.size + length
             if len(self._buffer) < end:
                 return
-            payload = bytes(self._buffer[_LENGTH.size : end])
+            with memoryview(self._buffer) as received:
+                payload = bytes(received[_LENGTH.size : end])
             del self._buffer[:end]
             yield payload
 

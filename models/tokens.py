@@ -2,11 +2,12 @@
 
 Wraps a `tokenizer.json`. Truncation and padding written in that file are switched off, because published files often
 cut at the wrong length and pad every text; this module cuts at the model's own limit. Nothing is changed after
-construction, so one instance serves all threads.
+construction, so one instance serves all threads. A long text is tokenised without holding the interpreter.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tokenizers import Encoding, Tokenizer
@@ -16,6 +17,10 @@ from memoryd.models.errors import ModelBroken
 # No model reads further than this many characters per token it may take; longer texts are cut before they are
 # tokenised, so that a megabyte of text costs what its first pages cost.
 CHARACTERS_PER_TOKEN = 64
+
+# Only calls for many texts let other threads of the interpreter work; for a short text they take longer.
+_LONG_CHARACTERS = 2_000
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # such a call begins no threads of its own
 
 
 class Tokens:
@@ -45,7 +50,10 @@ class Tokens:
     def _encode(self, text: str) -> Encoding:
         # Lone surrogates cannot be written as UTF-8, which the tokenizer works on.
         clean = text.encode("utf-8", "replace").decode("utf-8")
-        return self._tokenizer.encode(clean, add_special_tokens=False)
+        if len(clean) < _LONG_CHARACTERS:
+            return self._tokenizer.encode(clean, add_special_tokens=False)
+        [encoding] = self._tokenizer.encode_batch_fast([clean], add_special_tokens=False)
+        return encoding
 
     def _frame(self) -> tuple[list[int], list[int]]:
         """Find the special ids before and after a text by comparing a word with and without them."""

@@ -1,5 +1,6 @@
 """Tokens: what published tokenizer files get wrong is reset, and no text is too odd."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,23 @@ def test_a_long_text_keeps_its_frame(file: Path) -> None:
 
 def test_counting_is_uncut_and_without_the_frame(file: Path) -> None:
     assert [Tokens(file, 16, special=True).count(text) for text in ("", "fox", "fox " * 100)] == [0, 1, 100]
+
+
+def test_other_threads_work_while_a_long_text_is_counted(file: Path) -> None:
+    tokens, text = Tokens(file, 16, special=True), "fox " * 500_000
+    ended, ticks = threading.Event(), 0
+
+    def tick() -> None:
+        nonlocal ticks
+        while not ended.wait(0.001):
+            ticks += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    assert tokens.count(text) == 500_000
+    ended.set()
+    thread.join()
+    assert ticks >= 10
 
 
 @given(text=some.text())
