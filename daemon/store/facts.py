@@ -2,11 +2,11 @@
 
 A search needs to know which rows it may return before it ranks them: namespace, type, source, tier, age, and whether
 the memory is alive. Asking SQLite row by row costs more than the ranking; here the answer is one boolean per row
-number, about 0.1 ms for 100,000 rows. 40 bytes a row number; a deleted row keeps its place, as its number is never
+number, about 0.1 ms for 100,000 rows. 32 bytes a row number; a deleted row keeps its place, as its number is never
 used again.
 
-What is superseded depends on other rows (`successors`): `superseded` is the time at which the last successor expires.
-A commit that changes a successor changes it in all that this one supersedes.
+What is superseded depends on other rows (`successors`): the few memories that have a successor are kept with the time
+at which the last one expires. A commit that changes a successor changes that of all that this one supersedes.
 
 `usefulness` has the few memories that somebody gave feedback on, with the factor of their score.
 
@@ -51,7 +51,13 @@ class _Columns(NamedTuple):
     tier: NDArray[np.int32]
     created: NDArray[np.float64]
     until: NDArray[np.float64]  # alive before this time
-    superseded: NDArray[np.float64]  # superseded before this time
+
+
+class _Superseded(NamedTuple):
+    """Rows and the time before which each is superseded."""
+
+    rows: NDArray[np.int64]
+    until: NDArray[np.float64]
 
 
 class Standing(NamedTuple):
@@ -71,6 +77,8 @@ class Facts:
         self._words: dict[str, int] = {}
         self._used = 0  # row numbers up to here are taken
         self._columns = _empty(_FIRST_CAPACITY)
+        self._until: dict[int, float] = {}  # superseded before this time, of the rows that are or were to be
+        self._superseded = _superseded(self._until)
         self._put(connection.execute(_ALL).fetchall())
         self._follow(connection, None)
         rated: Any = connection.execute(_RATED)
@@ -92,9 +100,11 @@ class Facts:
 
         What `chosen.further` asks is not answered here.
         """
+        superseded = self._superseded  # before `used`, which is above its rows
         used = self._used + 2
         columns = _Columns._make(column[:used] for column in self._columns)
-        mask = (columns.until > now) & (columns.superseded <= now)
+        mask = columns.until > now
+        mask[superseded.rows[superseded.until > now]] = False
         if chosen.reached is not None:
             mask &= _among(chosen.reached, columns.namespace)
         for name, wanted in chosen.words.items():
@@ -149,7 +159,7 @@ class Facts:
     def _put(self, found: Any) -> None:
         if not found:
             return
-        rows, namespaces, types, sources, tiers, created, until, first, *feedback = map(list, zip(*found, strict=True))
+        rows, namespaces, types, sources, tiers, created, until, last, *feedback = map(list, zip(*found, strict=True))
         if feedback:
             self._rate(rows, feedback[0])
         self._make_room(max(rows))
@@ -158,22 +168,27 @@ class Facts:
         columns.source[rows] = self._numbers(sources)
         columns.tier[rows] = self._numbers(tiers)
         columns.created[rows] = created
-        columns.superseded[np.array(rows)[np.array(first, np.bool_)]] = _NEVER
         columns.namespace[rows] = namespaces
         columns.until[rows] = until
         self._used = max(self._used, max(rows))
+        for row, is_last in zip(rows, last, strict=True) if self._until else ():
+            if is_last:
+                self._until.pop(row, None)
 
     def _follow(self, connection: apsw.Connection, changed: list[int] | None) -> None:
         """Note until when those memories are superseded that `changed` rows (None: all) supersede, and so on."""
-        columns = self._columns
+        differs = len(self._until) != len(self._superseded.rows)
         while changed is None or changed:
             pairs = successors.nearest(connection, changed)
             changed = []
             for row, by in pairs:
-                until = _NEVER if by is None else max(float(columns.until[by]), float(columns.superseded[by]))
-                if until != columns.superseded[row]:
-                    columns.superseded[row] = until
+                until = _NEVER if by is None else max(float(self._columns.until[by]), self._until.get(by, _NEVER))
+                if until != self._until.get(row, _NEVER):
+                    self._until[row] = until
                     changed.append(row)
+            differs |= bool(changed)
+        if differs:
+            self._superseded = _superseded(self._until)
 
     def _rate(self, rows: list[int], feedback: list[str]) -> None:
         if self.usefulness or any(feedback):
@@ -185,8 +200,9 @@ class Facts:
     def _forget(self, rows: list[int]) -> None:
         self._columns.until[rows] = _GONE
         self._columns.namespace[rows] = _NOWHERE
-        for row in rows if self.usefulness else ():
+        for row in rows:
             self.usefulness.pop(row, None)
+            self._until.pop(row, None)
 
     def _numbers(self, words: list[str]) -> list[int]:
         return [self._words.setdefault(word, len(self._words)) for word in words]
@@ -219,8 +235,12 @@ def _empty(capacity: int) -> _Columns:
     def numbers() -> NDArray[np.int32]:
         return np.full(capacity, _NOWHERE, np.int32)
 
-    times = np.zeros(capacity), np.full(capacity, _GONE), np.full(capacity, _NEVER)
-    return _Columns(numbers(), numbers(), numbers(), numbers(), *times)
+    return _Columns(numbers(), numbers(), numbers(), numbers(), np.zeros(capacity), np.full(capacity, _GONE))
+
+
+def _superseded(until: dict[int, float]) -> _Superseded:
+    count = len(until)
+    return _Superseded(np.fromiter(until, np.int64, count), np.fromiter(until.values(), np.float64, count))
 
 
 def _among(wanted: Iterable[int], column: NDArray[np.int32]) -> Mask:
