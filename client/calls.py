@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from memoryd.client.batches import batches
-from memoryd.client.errors import Invalid
+from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.method import method
 from memoryd.client.methods import DeclaredMethods
 from memoryd.client.paths import absolute, place
@@ -130,6 +130,18 @@ def joined(parts: Sequence[AddedMany]) -> AddedMany:
         operations=[operation for part in parts for operation in part.operations],
         redacted=summed(part.redacted for part in parts),
     )
+
+
+def cut_short(error: MemorydError, parts: Sequence[AddedMany]) -> MemorydError:
+    """Return the error of a call that others came before, with what these and it have stored."""
+    if not parts:
+        return error
+    before = joined(parts)
+    operations = [*before.operations, *error.data.get("operations", ())]
+    stored = len(before) + int(error.data.get("stored", 0))
+    told = f"The first {len(before):,} memories are stored by calls before this one. {error.message}"
+    data = {name: value for name, value in error.data.items() if name != "retry_after_ms"}
+    return type(error)(told, {**data, "stored": stored, "operations": operations})
 
 
 def summed(parts: Iterable[Redacted]) -> Redacted:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client import paths, trust
-from memoryd.client.calls import Methods, Words, add_many_calls, joined, namespace_text, subscribe
+from memoryd.client.calls import Methods, Words, add_many_calls, cut_short, joined, namespace_text, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.exchange import (
     BROKEN,
@@ -113,9 +113,19 @@ class Client(Methods):
         allow_secrets: bool = False,
         on_progress: OnProgress | None = None,
     ) -> AddedMany:
-        """Remember many memories; one transaction, or several where they would not fit into one frame of 16 MiB."""
+        """Remember many memories as one operation, or several where they would not fit into one frame of 16 MiB.
+
+        The daemon commits them in parts; where it refuses a later one, the error's `data["stored"]` says how many of
+        the first are stored, and `data["operations"]` what `undo` takes back.
+        """
         calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
-        return joined([self.call(call, on_progress) for call in calls])
+        done: list[AddedMany] = []
+        for call in calls:
+            try:
+                done.append(self.call(call, on_progress))
+            except MemorydError as error:
+                raise cut_short(error, done) from None
+        return joined(done)
 
     def subscribe(
         self,

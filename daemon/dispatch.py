@@ -30,7 +30,7 @@ from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.view import View
 from memoryd.daemon.lifecycle.runner import Runner
-from memoryd.daemon.registry import HANDLERS, Answer, Parts
+from memoryd.daemon.registry import HANDLERS, Answer, whole
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.store.caller import Caller
 
@@ -103,16 +103,6 @@ def perform(context: Context, call: Call[R]) -> R:
     if isinstance(result, Generator):
         result = whole(result)
     return result.result() if isinstance(result, Future) else result
-
-
-def whole(parts: Parts[R]) -> R:
-    """Do all parts at once; return the result."""
-    while True:
-        try:
-            next(parts)
-        except StopIteration as end:
-            result: R = end.value
-            return result
 
 
 def check() -> None:

@@ -26,6 +26,7 @@ from memoryd.daemon.succession import Succession
 
 _POLL_S = 0.01
 _CROWDED_S = 0.2
+_PART_S = 1.0  # for the end of the part that a call is at, and its reply
 
 R = TypeVar("R")
 
@@ -75,6 +76,7 @@ class Server:
     async def stop(self) -> None:
         """Take no more connections, let the calls under way finish within `drain_s`, close.
 
+        One that goes on in parts ends then after the present part, and its reply says how much is stored.
         Each client is told before its stream ends, once it waits for nothing: so one that sends a call at this very
         moment knows that it was not carried out, and sends it again to the successor.
         """
@@ -84,8 +86,10 @@ class Server:
         self.subscriptions.close(stopping())
         await asyncio.to_thread(self.jobs.close)
         give_up_at = time.monotonic() + self.config.drain_s
-        while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
-            await asyncio.sleep(_POLL_S)
+        await self._quiet(give_up_at)
+        self.core.ending.set()
+        give_up_at = max(give_up_at, time.monotonic() + _PART_S)
+        await self._quiet(give_up_at)
         for connection in list(self.connections):
             connection.part()
         while self.connections and time.monotonic() < give_up_at:  # replies on their way out
@@ -94,6 +98,11 @@ class Server:
             connection.abort()
         for lane in self._lanes.values():
             await asyncio.to_thread(lane.close)
+
+    async def _quiet(self, give_up_at: float) -> None:
+        """Wait until no call is under way."""
+        while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
+            await asyncio.sleep(_POLL_S)
 
     def _end(self) -> None:
         """Take no call from the next one on: whoever was told that the daemon stops meets another one after that."""

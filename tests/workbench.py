@@ -24,8 +24,9 @@ from memoryd.client.protocol import (
     Update,
 )
 from memoryd.daemon.config import Config
-from memoryd.daemon.core import adding, changing
+from memoryd.daemon.core import adding, adding_many, changing
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.registry import whole
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.hashes import content_hash
@@ -100,8 +101,9 @@ def add(core: Core, content: str, namespace: str = "", **options: Any) -> Added:
 
 def add_many(core: Core, memories: Sequence[str | NewMemory], namespace: str = "", **options: Any) -> AddedMany:
     given = [memory if isinstance(memory, NewMemory) else NewMemory(content=memory) for memory in memories]
-    embedded = core.embedding.text_vectors([memory.content for memory in given])
-    return adding.add_many(core, AddMany(memories=given, namespace=namespace, **options), embedded).result(LIMIT_S)
+    if not given:
+        return AddedMany(results=[], created=0, merged=0, operations=[])
+    return whole(adding_many.add_many(core, AddMany(memories=given, namespace=namespace, **options)))
 
 
 def update(core: Core, id: str, **fields: Any) -> Any:

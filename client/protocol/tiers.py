@@ -274,7 +274,10 @@ class Consolidate(Scoped[Consolidated], kw_only=True, frozen=True):
 
 @rpc("owner", grows=True, lane="bulk")
 class Seed(Scoped[Seeded], kw_only=True, frozen=True):
-    """Take in many turns or memories at once, without the gate. Sends progress; each portion is durable by itself."""
+    """Take in many turns or memories at once, without the gate. Sends progress; each batch is durable by itself.
+
+    Where a later batch is refused, the error's `data["stored"]` tells how many of the first are taken in.
+    """
 
     turns: TurnList = []
     """turns of one conversation, in order, at most 500"""

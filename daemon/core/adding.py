@@ -1,4 +1,4 @@
-"""Adding memories: check, embed, then decide in the writer's transaction whether it is new, a duplicate or disagrees.
+"""Adding memories: check, embed, look for duplicates, then decide in the writer's transaction what each is.
 
 The decision is made where writes are serial, so two clients that add the same at once get one memory. It compares with
 the memories of the same namespace and type: equal normalised text is merged; above the threshold of similarity the
@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 
 from memoryd.client.errors import Conflict, Forbidden
-from memoryd.client.protocol import Add, Added, AddedMany, AddMany, NewMemory
+from memoryd.client.protocol import Add, Added, AddMany, NewMemory
 from memoryd.daemon.core import duplicates
 from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
+from memoryd.daemon.core.duplicates import Batch, Embedded, New, Place, Verdict
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
@@ -27,7 +27,6 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
 SHORT_CHARS = 250
-_MANY = 100  # memories of one call that are written in a transaction of their own
 
 
 @handles(Add)
@@ -35,16 +34,18 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     """Add one memory; the future is done when it is on disk."""
     namespaces.check(call.namespace)
     check_memory(call.memory)
-    _check_id(call.memory, caller)
+    check_id(call.memory, caller)
     embedded = core.embedding.text_vector(call.memory.content)
+    batch = duplicates.search(core, call, [call.memory], [embedded])
 
     def job(transaction: Transaction) -> Added:
         operation = history.begin(transaction.connection, "add", caller.logged(call.namespace), core.clock())
-        place = _place(core, transaction, call, caller)
+        place = place_of(core, transaction, call, caller)
         repeated = _repeated(core, transaction, place, call.memory)
         if repeated is not None:
             return Added(id=repeated, outcome="merged", embedded=embedded is not None, operation=operation)
-        return _add_one(core, transaction, place, call.memory, embedded, operation)
+        [added] = write(core, transaction, place, batch, operation)
+        return added
 
     return core.store.write(job)
 
@@ -55,7 +56,7 @@ def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMem
         return None
     connection = transaction.connection
     told = core.recalls.repeated(place.name, "", memory.content)
-    if not told or duplicates.equal(core, connection, place, memory, content_hash(memory.content)):
+    if not told or duplicates.equal(core, connection, place, memory):
         return None  # an equal memory is merged
     marks = ", ".join("?" * len(told))
     where = f"m.id IN ({marks}) AND {place.visible} AND {ALIVE} ORDER BY m.row"
@@ -65,31 +66,15 @@ def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMem
     return alive[0].id if alive else None
 
 
-def add_many(core: Core, call: AddMany, embedded: list[Embedded], caller: Caller = USER) -> "Future[AddedMany]":
-    """Add memories with their vectors in one transaction: all or none."""
-    for memory in call.memories:
-        _check_id(memory, caller)
-
-    def job(transaction: Transaction) -> AddedMany:
-        operation = history.begin(transaction.connection, "add_many", caller.logged(call.namespace), core.clock())
-        place = _place(core, transaction, call, caller)
-        results = [
-            _add_one(core, transaction, place, memory, vector, operation)
-            for memory, vector in zip(call.memories, embedded, strict=True)
-        ]
-        created = sum(result.outcome == "created" for result in results)
-        return AddedMany(results=results, created=created, merged=len(results) - created, operations=[operation])
-
-    return core.store.write(job, alone=len(call.memories) > _MANY)
-
-
-def _check_id(memory: NewMemory, caller: Caller) -> None:
+def check_id(memory: NewMemory, caller: Caller) -> None:
+    """Raise `Forbidden` where a token may not choose ids."""
     # Whether an id is taken would tell of memories that the caller cannot see.
     if memory.id is not None and caller.bound:
         raise Forbidden("Only the machine's user may choose the id of a memory; leave it out.")
 
 
-def _place(core: Core, transaction: Transaction, call: Add | AddMany, caller: Caller) -> Place:
+def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: Caller) -> Place:
+    """Return where a call adds, a namespace that is made if it is new."""
     number = core.store.namespaces.ensure(transaction, call.namespace)
     reached = core.store.namespaces.reached(call.namespace, call.reach)
     return Place(
@@ -103,21 +88,38 @@ def _place(core: Core, transaction: Transaction, call: Add | AddMany, caller: Ca
     )
 
 
+def write(core: Core, transaction: Transaction, place: Place, batch: Batch, operation: int) -> list[Added]:
+    """Add memories within one transaction, each compared with those before it as well."""
+    newer = duplicates.newer(place, batch)
+    results: list[Added] = []
+    became: list[int] = []  # the row of each
+    for at, memory in enumerate(batch.memories):
+        near = batch.near[at]
+        if near is not None:
+            near = [*near, *newer[at], *(became[twin] for twin, _ in batch.twins[at])]
+        new = New(_with_lifetime(core, memory), batch.embedded[at], near)
+        same = with_id(transaction.connection, place.number, memory)
+        verdict = (
+            Verdict(same, 1.0, []) if same else duplicates.judge(core, transaction.connection, place, new, batch.known)
+        )
+        added, row = _add_one(core, transaction, place, new, verdict, operation)
+        results.append(added)
+        became.append(row)
+    return results
+
+
 def _add_one(
-    core: Core, transaction: Transaction, place: Place, memory: NewMemory, embedded: Embedded, operation: int
-) -> Added:
-    connection = transaction.connection
-    memory = _with_lifetime(core, memory)
-    key = content_hash(memory.content)
-    same = _with_id(connection, place, memory, key)
-    verdict = Verdict(same, 1.0, []) if same else duplicates.judge(core, connection, place, memory, embedded)
+    core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: int
+) -> tuple[Added, int]:
+    """Add a memory or merge it; return the outcome and the row that it is in."""
+    memory, embedded = new.memory, new.embedded
     if verdict.same is not None:
-        return merge(core, transaction, place, verdict, memory, embedded, operation)
-    row = new_row(core, place, memory, key)
+        return merge(core, transaction, place, verdict, memory, embedded, operation), verdict.same.row
+    row = new_row(core, place, memory, content_hash(memory.content))
     insert(core, transaction, place, row, verdict, embedded, operation)
     if memory.supersedes is not None:
         _supersede(core, transaction, place, memory.supersedes, row.id, operation)
-    return Added(
+    added = Added(
         id=row.id,
         outcome="created",
         embedded=embedded is not None,
@@ -125,6 +127,7 @@ def _add_one(
         contradicts=[other.id for other in verdict.contradicted],
         operation=operation,
     )
+    return added, row.row
 
 
 def lifetime(core: Core, source: str, created_at: float) -> float | None:
@@ -153,12 +156,13 @@ def insert(
     _keep_vector(core, transaction, row, embedded)
 
 
-def _with_id(connection: apsw.Connection, place: Place, memory: NewMemory, key: bytes) -> Row | None:
+def with_id(connection: apsw.Connection, namespace: int | None, memory: NewMemory) -> Row | None:
     """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
     if memory.id is None:
         return None
     row = rows.by_ids(connection, [memory.id]).get(memory.id)
-    if row is not None and ((row.content_hash, row.namespace) != (key, place.number) or row.tier == "documents"):
+    expected = (content_hash(memory.content), namespace)
+    if row is not None and ((row.content_hash, row.namespace) != expected or row.tier == "documents"):
         raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})
     return row
 
@@ -262,11 +266,16 @@ def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, 
     if old.id == successor:
         return  # merged into the very memory that it was to replace
     namespace = core.store.namespaces.name(old.namespace)
-    place.caller.check_change(old.id, namespace)
-    if old.tier == "documents":
-        raise Conflict(f"{old.id[:8]} is a part of the file {old.path}; change the file instead.", {"id": old.id})
+    check_replaceable(old, namespace, place.caller)
     history.record(connection, operation, old.id, namespace, old)
     rows.change(connection, old.row, {"superseded_by": successor, "updated_at": core.clock()})
+
+
+def check_replaceable(old: Row, namespace: str, caller: Caller) -> None:
+    """Raise what keeps a caller from superseding a memory."""
+    caller.check_change(old.id, namespace)
+    if old.tier == "documents":
+        raise Conflict(f"{old.id[:8]} is a part of the file {old.path}; change the file instead.", {"id": old.id})
 
 
 def link(connection: apsw.Connection, origin: str, target: str, kind: str, now: float) -> None:

@@ -1,12 +1,13 @@
 """The core: store, embedder, traces and clock in one object that every handler works with."""
 
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from memoryd.client.errors import MemorydError, StorageFailed
+from memoryd.client.errors import MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.clock import Clock
 from memoryd.daemon.cognition import choice
 from memoryd.daemon.cognition.ledger import Ledger
@@ -60,6 +61,7 @@ class Core:
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(choice.provider(config.llm, ledger.spend, self.clock))
+        self.ending = threading.Event()  # calls under way have had their time: those in parts end after the present one
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
         self.events = Events(self.store, self.clock)
         self.effects = Effects(self.store, self.hot, self.recalls)
@@ -74,6 +76,11 @@ class Core:
         self.store.check_soon()
         self.embedding.start()
         self.effects.start()
+
+    def check_going_on(self) -> None:
+        """Raise `Unavailable` once calls that go on part by part have to end."""
+        if self.ending.is_set():
+            raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
 
     def rest(self, took_s: float) -> None:
         """Give way after so much background work: as long again while clients are being served, else for a moment."""

@@ -8,6 +8,7 @@ in them stays, and the index holds them redacted (`documents/files.py`). What wa
 """
 
 from collections import Counter
+from collections.abc import Generator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Call, Redacted
 from memoryd.daemon.config import PrivacyConfig
 from memoryd.daemon.core.checks import check_depth
+from memoryd.daemon.registry import Parts
 
 ASKING = ("query", "task", "session")  # fields of calls that store nothing and leave these in traces and lists
 NAMES = frozenset(
@@ -97,11 +99,17 @@ class Privacy:
 
 
 def tell(result: Any, redacted: Redacted) -> Any:
-    """Note in a result, or in the one that a future will have, what was taken out of the call."""
+    """Note in a result, or in the one that a future or the last part will give, what was taken out of the call."""
     if not redacted:
         return result
+    if isinstance(result, Generator):
+        return _tell_at_end(result, redacted)
     if isinstance(result, Future):
         result.add_done_callback(lambda done: done.exception() or tell(done.result(), redacted))
     elif "redacted" in result.__struct_fields__:
         result.redacted = redacted
     return result
+
+
+def _tell_at_end(parts: Parts[Any], redacted: Redacted) -> Parts[Any]:
+    return tell((yield from parts), redacted)

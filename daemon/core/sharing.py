@@ -16,7 +16,7 @@ from memoryd.daemon.core import adding, duplicates
 from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.duplicates import Embedded, Place, Verdict
+from memoryd.daemon.core.duplicates import Embedded, New, Place, Verdict
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, namespaces, rows, successors, vectors
 from memoryd.daemon.store.caller import USER, Caller
@@ -126,7 +126,7 @@ def _judge(core: Core, connection: apsw.Connection, place: Place, source: Row) -
         pinned=bool(source.pinned),
     )
     embedded = _embedded(core, connection, source)
-    return duplicates.judge(core, connection, place, memory, embedded), memory, embedded
+    return duplicates.judge(core, connection, place, New(memory, embedded), {}), memory, embedded
 
 
 def _embedded(core: Core, connection: apsw.Connection, row: Row) -> Embedded:

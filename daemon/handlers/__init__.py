@@ -1,7 +1,7 @@
 """Handlers that belong to the server. Importing this package imports every module that registers handlers."""
 
 from memoryd.daemon.context import preparing
-from memoryd.daemon.core import adding, changing, feedback, graph, reading, sharing, transfer
+from memoryd.daemon.core import adding, adding_many, changing, feedback, graph, reading, sharing, transfer
 from memoryd.daemon.handlers import (
     access,
     administration,
@@ -9,7 +9,6 @@ from memoryd.daemon.handlers import (
     dreams,
     events,
     jobs,
-    memories,
     notes,
     statistics,
     summaries,

@@ -11,20 +11,19 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from memoryd.client.errors import Busy, MemorydError, StorageFailed
+from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.client.protocol import JobRun, Outcome, RunBy, SkippedStep
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle.plans import Plan
 from memoryd.daemon.lifecycle.work import Step, Work
 from memoryd.daemon.store import history, jobs, targets
-from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.store.writer import Transaction, patiently
 
 ROUND = 10_000  # steps that are planned before they are applied
 FIRST_SLICE, LARGEST_SLICE = 4, 2000
 MAX_FAILED = 10  # steps that may fail before a run gives up
 MAX_SKIPPED = 1000  # told one by one
 _NOT_DONE = ("skipped", "failed")
-_BUSY_PAUSE_S = 0.05
 
 T = TypeVar("T")
 
@@ -207,13 +206,7 @@ class Run:
         return took_s
 
     def _written(self, job: Callable[[Transaction], T], over_limit: bool) -> T:
-        """Write, however long the queue of the writer is."""
-        while True:
-            try:
-                return self.core.store.write(job, over_limit=over_limit).result()
-            except Busy:
-                self.check()
-                time.sleep(_BUSY_PAUSE_S)
+        return patiently(lambda: self.core.store.write(job, over_limit=over_limit), self.check)
 
     def _count(self, counts: dict[str, int]) -> None:
         self.counts = _sum(self.counts, counts)

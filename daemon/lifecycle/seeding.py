@@ -4,52 +4,70 @@ Each portion is durable by itself: what was told as progress stays after a crash
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from functools import partial
 
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import AddMany, Progress, Seed, Seeded
+from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Progress, Seed, Seeded
 from memoryd.daemon.cognition.provider import RULES
-from memoryd.daemon.core import adding
+from memoryd.daemon.core import adding_many
 from memoryd.daemon.core.checks import check_memory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import observing
 from memoryd.daemon.lifecycle.observing import Taken
-from memoryd.daemon.registry import handles
+from memoryd.daemon.registry import Parts, handles, whole
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.caller import USER, Caller
 
 PORTION = 32
 
-T = TypeVar("T")
-
 Report = Callable[[Progress], None]
+Take = Callable[[], None]
 
 
 @handles(Seed)
-def seed(core: Core, call: Seed, report: Report, caller: Caller = USER) -> Seeded:
-    """Take in turns and memories, portion by portion; all are checked before the first is written."""
+def seed(core: Core, call: Seed, report: Report, caller: Caller = USER) -> "Parts[Seeded]":
+    """Take in turns and memories, batch by batch; all are checked before the first is written."""
     _check(call, caller)
     done, total = Seeded(turns=0, created=0, merged=0), len(call.turns) + len(call.memories)
-    for portion in _portions(call.turns):
-        # By the rules whatever the provider: somebody waits.
-        rated = RULES.rate([(turn.role, turn.content) for turn in portion])
-        taken = [Taken(turn, None, importance) for turn, importance in zip(portion, rated, strict=True)]
-        observed = observing.take(core, call.namespace, call.session, taken).result()
-        done.turns += observed.accepted
-        done.skipped += observed.skipped
-        report(Progress(stage="seed", done=done.turns + done.skipped, total=total))
-    for memories in _portions(call.memories):
-        embedded = core.embedding.text_vectors([memory.content for memory in memories])
-        many = AddMany(memories=memories, namespace=call.namespace, reach=call.reach)
-        added = adding.add_many(core, many, embedded, caller).result()
-        done.created += added.created
-        done.merged += added.merged
-        report(Progress(stage="seed", done=len(call.turns) + done.created + done.merged, total=total))
+    for take in (*_turns(core, call, done), *_memories(core, call, done, caller)):
+        taken = done.turns + done.skipped + done.created + done.merged
+        if taken:
+            yield
+        try:
+            core.check_going_on()
+            core.store.check_room()
+            take()
+        except Exception as error:
+            raise adding_many.cut_short(error, taken, total, ()) from None
+        report(Progress(stage="seed", done=done.turns + done.skipped + done.created + done.merged, total=total))
     return done
 
 
-def _portions(items: Sequence[T]) -> Iterator[list[T]]:
-    return (list(items[start : start + PORTION]) for start in range(0, len(items), PORTION))
+def _turns(core: Core, call: Seed, done: Seeded) -> Iterator[Take]:
+    """Yield what takes in a batch of turns."""
+
+    def take(batch: Sequence[NewTurn]) -> None:
+        # By the rules whatever the provider: somebody waits.
+        rated = RULES.rate([(turn.role, turn.content) for turn in batch])
+        taken = [Taken(turn, None, importance) for turn, importance in zip(batch, rated, strict=True)]
+        observed = observing.take(core, call.namespace, call.session, taken).result()
+        done.turns += observed.accepted
+        done.skipped += observed.skipped
+
+    starts = range(0, len(call.turns), PORTION)
+    return (partial(take, call.turns[start : start + PORTION]) for start in starts)
+
+
+def _memories(core: Core, call: Seed, done: Seeded, caller: Caller) -> Iterator[Take]:
+    """Yield what takes in a batch of memories."""
+
+    def take(batch: list[NewMemory]) -> None:
+        many = AddMany(memories=batch, namespace=call.namespace, reach=call.reach)
+        added = whole(adding_many.add_many(core, many, caller=caller))
+        done.created += added.created
+        done.merged += added.merged
+
+    return (partial(take, batch) for batch in adding_many.parts(call.memories, PORTION))
 
 
 def _check(call: Seed, caller: Caller) -> None:

@@ -31,3 +31,13 @@ def handles(method: type[Call[Any]]) -> Callable[[F], F]:
         return handler
 
     return register
+
+
+def whole(parts: Parts[R]) -> R:
+    """Do all parts at once; return the result."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            result: R = end.value
+            return result

@@ -52,6 +52,12 @@ def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) ->
     return number
 
 
+def undone_by(connection: apsw.Connection, operation: int) -> int | None:
+    """Return the operation that took back this one, None while it is in effect."""
+    found = connection.execute("SELECT undone_by FROM operations WHERE id = ?", (operation,)).get
+    return found if isinstance(found, int) else None
+
+
 def record(connection: apsw.Connection, operation: int, memory: str, namespace: str, before: Row | None) -> None:
     """Keep a memory's state before the operation touches it; the first state within an operation counts."""
     image = None

@@ -1,12 +1,14 @@
 """The largest of many scores."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 _BLOCK = 16  # only the best blocks are looked into, which is far cheaper than a full partition
 
 
-def top(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def top(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
     """Return the positions of the `k` largest scores, largest first."""
     candidates = _best_blocks(scores, k) if len(scores) > 4 * _BLOCK * k else np.arange(len(scores))
     if len(candidates) > k:
@@ -14,7 +16,7 @@ def top(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     return candidates[np.argsort(-scores[candidates], kind="stable")]
 
 
-def _best_blocks(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def _best_blocks(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
     """Return the positions in the `k` blocks with the largest maxima (the top `k` lie in them) and the rest."""
     whole = len(scores) // _BLOCK * _BLOCK
     maxima = scores[:whole].reshape(-1, _BLOCK).max(axis=1)

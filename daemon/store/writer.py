@@ -32,9 +32,20 @@ Follower = Callable[[list[Change]], None]
 
 MAX_BATCH = 256
 MAX_WAITING = 2048
+_BUSY_PAUSE_S = 0.05
 _STEPS = 1_000_000  # of SQLite's machine between two signs of life: some 20 ms
 
 log = logging.getLogger(__name__)
+
+
+def patiently(submit: Callable[[], "Future[T]"], check: Callable[[], None]) -> T:
+    """Return the result of a write, however long the queue of the writer is; `check` raises to give that up."""
+    while True:
+        try:
+            return submit().result()
+        except Busy:
+            check()
+            time.sleep(_BUSY_PAUSE_S)
 
 
 class Transaction:

@@ -11,17 +11,16 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from memoryd.client.errors import Busy, NotFound
+from memoryd.client.errors import NotFound
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.workspaces import FIRST_SLICE
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.workspaces import Stat, Workspace
-from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.store.writer import Transaction, patiently
 from memoryd.daemon.workspaces import chunks
 from memoryd.daemon.workspaces.chunks import File
 
 _LARGEST_SLICE = 256  # chunks that are written together
-_BUSY_PAUSE_S = 0.05
 
 T = TypeVar("T")
 Tell = Callable[[int, int], None]
@@ -130,12 +129,7 @@ def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: C
 
 def written(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
     """Write, however long the queue of the writer is. Also at the limit of size: who adds has looked at that."""
-    while True:
-        try:
-            return core.store.write(job, alone, over_limit=True).result()
-        except Busy:
-            core.workspaces.check_open()
-            time.sleep(_BUSY_PAUSE_S)
+    return patiently(lambda: core.store.write(job, alone, over_limit=True), core.workspaces.check_open)
 
 
 def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:

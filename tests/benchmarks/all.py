@@ -20,6 +20,7 @@ BENCHMARKS = (
     "bench_add",
     "bench_context",
     "bench_interference",
+    "bench_bulk",
     "bench_cluster",
     "bench_jobs",
     "bench_workspace",

@@ -38,6 +38,7 @@ CHECKOUT = Path(__file__).parents[2]
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 NO_JOBS = "[jobs]\nenabled = false\n"  # nothing runs by itself while something is measured
 _DATABASE_VERSION = 1  # of what `_load` makes
+DIMENSIONS = 384  # of the default model
 CLIENTS = 16  # processes, where many clients are measured
 _CHUNK = 1000
 _START_LIMIT_S = 120.0
@@ -348,32 +349,48 @@ def new_memory(number: int) -> dict[str, Any]:
     }
 
 
-def database(memories: int) -> Path:
-    """Return the data directory of a stopped daemon with the first `memories` memories, made once."""
+def synthetic(first: int, count: int) -> Vectors:
+    """Return unit vectors in random directions for the memories from `first` on: no two of them are alike.
+
+    They stand in for the model's where only the number of vectors counts: 100,000 take seconds instead of minutes.
+    """
+    made = np.random.default_rng(first).standard_normal((count, DIMENSIONS), np.float32)
+    unit: Vectors = made / np.linalg.norm(made, axis=1, keepdims=True)
+    return unit
+
+
+def database(memories: int, plain: bool = False) -> Path:
+    """Return the data directory of a stopped daemon with the first `memories` memories, made once.
+
+    `plain`: with synthetic vectors, all of them at the root.
+    """
+    kind = "-plain" if plain else ""
     schema = hashlib.sha256((CHECKOUT / "daemon" / "store" / "migrations.py").read_bytes()).hexdigest()[:8]
-    place = corpus.cache_dir() / f"db-{memories}-{schema}-{_DATABASE_VERSION}-{_model_key()}-{corpus.fingerprint()}"
+    place = (
+        corpus.cache_dir() / f"db-{memories}-{schema}-{_DATABASE_VERSION}-{_model_key()}-{corpus.fingerprint()}{kind}"
+    )
     if not place.exists():
-        known = vectors(memories)
+        known = synthetic(0, memories) if plain else vectors(memories)
         progress(f"making the database of {memories:,} memories, once")
         with prepared() as daemon:
             daemon.start()
             daemon.stop()
             give_vectors(daemon.data, known)
             daemon.start()
-            _load(daemon, memories)
+            _load(daemon, memories, (lambda number: "") if plain else namespace_of)
             daemon.stop()
             shutil.copytree(daemon.data, place.with_suffix(".part"), dirs_exist_ok=True)
             place.with_suffix(".part").rename(place)
     return place
 
 
-def give_vectors(data: Path, known: Vectors) -> None:
-    """Put vectors into the embedding cache of an empty database, so that its daemon need not make them again."""
+def give_vectors(data: Path, known: Vectors, first: int = 0) -> None:
+    """Put the vectors of memories from `first` on into the embedding cache of a database whose daemon is stopped."""
     with open_database(data) as connection:
         (model,) = connection.execute("SELECT id FROM models").fetchone()
         keyed = (
             (model, hashlib.sha256(corpus.memory(number).encode()).digest(), vector.tobytes())
-            for number, vector in enumerate(known)
+            for number, vector in enumerate(known, start=first)
         )
         connection.executemany(
             "INSERT OR IGNORE INTO vec_embeddings (model, text_hash, vector) VALUES (?, ?, ?)", keyed
@@ -391,12 +408,12 @@ def open_database(data: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-def _load(daemon: Daemon, memories: int) -> None:
+def _load(daemon: Daemon, memories: int, place: Callable[[int], str]) -> None:
     """Add the memories, each namespace by its own client, in calls of a thousand."""
     for start in range(0, memories, 10 * _CHUNK):
         numbers = range(start, min(memories, start + 10 * _CHUNK))
-        for namespace in sorted({namespace_of(number) for number in numbers}):
-            chosen = [new_memory(number) for number in numbers if namespace_of(number) == namespace]
+        for namespace in sorted({place(number) for number in numbers}):
+            chosen = [new_memory(number) for number in numbers if place(number) == namespace]
             with daemon.client(namespace) as client:
                 for first in range(0, len(chosen), _CHUNK):
                     client.add_many(chosen[first : first + _CHUNK], dedup=False)

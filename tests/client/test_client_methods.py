@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound
+from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull, batches
 from memoryd.client.protocol import Add, GetStatus, Hit, Progress
 
 if TYPE_CHECKING:
@@ -247,6 +247,28 @@ def test_add_many_of_more_than_a_frame_holds_is_several_calls(memory: Any) -> No
     added = memory.add_many(({"content": f"{number} " + "x" * 1_000_000} for number in range(20)), dedup=False)
     assert (added.created, len(added.results), len(added.operations)) == (20, 20, 3)
     assert memory.get(added.results[19].id).content.startswith("19 ")
+
+
+def test_add_many_says_what_is_stored_when_a_later_call_or_part_of_it_is_refused(
+    memory: Any, daemon: "Daemon", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "BATCH_BYTES", 10_000)  # of one call
+    seen: list[Progress] = []
+
+    def note(event: Progress) -> None:
+        seen.append(event)
+        if event.done == 132 and any(before.done >= event.done for before in seen[:-1]):  # in the second call
+            daemon.core.store.limit_bytes = 1
+
+    told = r"^The first \d+ memories are stored by calls before this one\. The first \d+ of \d+ are stored, the rest"
+    with pytest.raises(StorageFull, match=told) as cut:
+        memory.add_many(({"content": f"note {n}"} for n in range(2_000)), dedup=False, on_progress=note)
+    daemon.core.store.limit_bytes = 0
+    first, second = cut.value.data["operations"]
+    assert memory.list().total == cut.value.data["stored"]
+    assert len(memory.undo(second).ids) % 100 == 0
+    assert len(memory.undo(first).ids) == seen[0].total
+    assert memory.list().total == 0
 
 
 def test_add_many_reports_progress_up_to_all(memory: Any) -> None:

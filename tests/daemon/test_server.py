@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memoryd.client import AsyncClient, Client, Internal, Unavailable
-from memoryd.client.protocol import List, Shutdown
+from memoryd.client.protocol import List, Progress, Shutdown
 from memoryd.daemon import connection, peer
 from memoryd.daemon.context.counting import SLICE_CHARS
 from memoryd.daemon.registry import HANDLERS
@@ -322,6 +322,35 @@ def test_a_stop_answers_the_calls_under_way_and_refuses_new_ones(start_daemon: S
     daemon.stop()
     with pytest.raises(Unavailable):
         daemon.client().status()
+
+
+def test_a_stop_ends_a_call_in_parts_once_its_time_is_over_and_says_what_is_stored(start_daemon: Start) -> None:
+    daemon = start_daemon(server={"drain_s": 0.01})
+    memories = [{"content": f"note {number}"} for number in range(5_000)]
+
+    def stop(event: Progress) -> None:
+        if event.done == 132:
+            daemon._loop.call_soon_threadsafe(daemon._stop.set)
+
+    told = r"^The first [\d,]+ of 5,000 are stored, the rest is not: The daemon is stopping"
+    with daemon.client() as client, pytest.raises(Unavailable, match=told):
+        client.add_many(memories, dedup=False, on_progress=stop)
+    with daemon.core.store.reading() as connection:
+        stored = connection.execute("SELECT count(*) FROM memories").get
+    assert stored in range(100, 5_000, 100)
+
+
+def test_a_call_in_parts_ends_when_its_client_leaves(start_daemon: Start) -> None:
+    daemon = start_daemon()
+    with Wire(daemon.socket) as wire:
+        wire.send(request({"method": "add_many", "memories": [{"content": f"n {n}"} for n in range(3_000)]}))
+        assert (wire.receive() or [])[0] == 2  # progress
+    wait_until(lambda: daemon.server.facts.queued()["bulk"] == 0)
+    with daemon.client() as client:
+        [operation] = client.operations().operations
+        assert operation.memories in range(0, 3_000, 100)
+        client.undo(operation.id)
+        assert client.list().total == 0
 
 
 def test_a_stop_sends_a_long_reply_to_its_end(start_daemon: Start) -> None:

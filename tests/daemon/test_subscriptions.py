@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,10 +170,12 @@ def test_files_of_a_workspace_are_told_when_they_are_indexed(client: Client, fol
 
 def test_of_thousands_in_one_transaction_counts_are_told(client: Client, followed: Subscription) -> None:
     client.add_many(({"content": f"fact {number}"} for number in range(900)), dedup=False)
+    assert [(event.kind, event.count) for event in islice(followed, 900)] == [("created", 1)] * 900
+    client.undo()
     client.add("One more")
     events = [next(followed), next(followed)]
     assert [(event.kind, event.count, event.id == "") for event in events] == [
-        ("created", 900, True),
+        ("deleted", 900, True),
         ("created", 1, False),
     ]
 

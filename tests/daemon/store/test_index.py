@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from memoryd.daemon.store.index import RESCORE, VectorIndex
+from memoryd.daemon.store.index import RESCORE, VectorIndex, Wanted
 from memoryd.daemon.store.vectors import Vector
 
 DIMENSIONS = 384
@@ -37,6 +37,10 @@ def filled(vectors: Vector) -> VectorIndex:
     index = VectorIndex(vectors.shape[1])
     index.extend([(row, row % 3, "even" if row % 2 == 0 else "odd") for row in range(len(vectors))], vectors)
     return index
+
+
+def like(index: VectorIndex, query: Vector, k: int, namespace: int, kind: str, after: int = 0) -> list[int]:
+    return index.alike(query[None, :], Wanted(namespace, kind, -2.0, k, after))[0]
 
 
 @pytest.mark.parametrize("shape", [gaussian, clustered, near_identical])
@@ -116,8 +120,39 @@ def test_filters_leave_only_what_they_allow_and_the_best_of_it(count: int) -> No
     assert set(found(5, set(few.tolist()))) == set(best.tolist())
     known = allowed(set(range(count // 2)))[: count // 2 + 1]  # rows past its end are not allowed
     assert set(index.nearest(vectors[0], count, known).rows.tolist()) == set(range(count // 2))
-    assert set(index.nearest_like(vectors[0], count, 0, "odd").rows.tolist()) == {row for row in every if row % 6 == 3}
-    assert index.nearest_like(vectors[0], count, 0, "absent").rows.tolist() == []
+    assert set(like(index, vectors[0], count, 0, "odd")) == {row for row in every if row % 6 == 3}
+    assert like(index, vectors[0], count, 0, "absent") == []
+
+
+@pytest.mark.parametrize("shape", [gaussian, clustered, near_identical])
+@pytest.mark.parametrize("queries", [1, 40])
+@pytest.mark.parametrize("floor", [0.9, -2.0])
+def test_what_is_alike_is_found_for_many_queries_as_for_one(shape: Any, queries: int, floor: float) -> None:
+    dice = np.random.default_rng(8)
+    vectors = shape(dice, 5000)
+    index = filled(vectors)
+    asked = unit(vectors[:queries] + 0.001 * dice.standard_normal((queries, DIMENSIONS)))
+    found = index.alike(asked, Wanted(0, "odd", floor, 8))
+    odd = np.arange(3, 5000, 6)
+    for query, rows in zip(asked, found, strict=True):
+        exact = vectors[odd] @ query
+        best = np.sort(exact[exact > floor])[::-1][:8]
+        assert vectors[rows] @ query == pytest.approx(best, abs=0.003)
+        assert set(rows) <= set(odd.tolist())
+
+
+def test_what_was_added_changed_or_moved_since_a_stamp_is_found_by_it() -> None:
+    vectors = gaussian(np.random.default_rng(9), 1000)
+    index = filled(vectors)
+    stamp = index.stamp
+    assert [like(index, vector, 1000, 0, "odd", stamp) for vector in vectors[:2]] == [[], []]
+    index.remove(3)  # row 999, the last one, moves into its place, where a search may have been already
+    index.add(5000, 0, "odd", vectors[3])
+    index.add(9, 0, "odd", vectors[10])
+    index.add(10, 0, "even", vectors[9])
+    assert set(like(index, vectors[0], 1000, 0, "odd", stamp)) == {9, 999, 5000}
+    assert index.alike(vectors[:20], Wanted(0, "odd", 0.9, 8, stamp))[3] == [5000]
+    assert like(index, vectors[0], 1000, 0, "odd", index.stamp) == []
 
 
 def test_a_removed_row_is_never_found_and_its_place_is_used_again() -> None:
@@ -131,7 +166,7 @@ def test_a_removed_row_is_never_found_and_its_place_is_used_again() -> None:
     assert set(index.nearest(vectors[0], 3000).rows.tolist()) == set(range(1, 3000, 2))
     index.extend([(row, 0, "new") for row in range(5000, 6500)], vectors[:1500])
     assert index.size_bytes() == size
-    assert index.nearest_like(vectors[0], 1, 0, "new").rows.tolist() == [5000]
+    assert like(index, vectors[0], 1, 0, "new") == [5000]
 
 
 def test_a_row_added_again_has_its_new_vector_namespace_and_type_only() -> None:
@@ -141,8 +176,8 @@ def test_a_row_added_again_has_its_new_vector_namespace_and_type_only() -> None:
     assert len(index) == 100
     assert set(index.nearest(vectors[8], 2).rows.tolist()) == {7, 8}
     assert index.nearest(vectors[7], 1).rows.tolist() != [7]
-    assert index.nearest_like(vectors[7], 5, 9, "changed").rows.tolist() == [7]
-    assert 7 not in index.nearest_like(vectors[7], 100, 7 % 3, "odd").rows
+    assert like(index, vectors[7], 5, 9, "changed") == [7]
+    assert 7 not in like(index, vectors[7], 100, 7 % 3, "odd")
 
 
 def test_a_zero_vector_harms_nobody() -> None:
@@ -180,11 +215,16 @@ CHANGES = st.lists(
 def test_after_any_changes_the_index_holds_what_a_dict_holds(changes: list[tuple[str, int, int, str]]) -> None:
     index = VectorIndex(8)
     model: dict[int, tuple[int, str, Vector]] = {}
+    stamps: dict[int, int] = {}
+    middle = 0
     for number, (action, row, namespace, kind) in enumerate(changes):
+        if number == len(changes) // 2:
+            middle = index.stamp
         if action == "add":
             vector = unit(np.random.default_rng(number).standard_normal((1, 8)))[0]
             index.add(row, namespace, kind, vector)
             model[row] = (namespace, kind, vector)
+            stamps[row] = index.stamp
         else:
             index.remove(row)
             model.pop(row, None)
@@ -193,10 +233,9 @@ def test_after_any_changes_the_index_holds_what_a_dict_holds(changes: list[tuple
     query = np.ones(8, np.float32) / np.sqrt(8)
     for namespace in range(3):
         for kind in "ab":
-            found = index.nearest_like(query, 20, namespace, kind)
-            expected = {
-                row: float(v @ query) for row, (place, k, v) in model.items() if (place, k) == (namespace, kind)
-            }
-            assert dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True)) == pytest.approx(
-                expected, abs=0.02
-            )
+            expected = {row: float(v @ query) for row, (n, k, v) in model.items() if (n, k) == (namespace, kind)}
+            found = like(index, query, 20, namespace, kind)
+            assert set(found) == set(expected)
+            assert [expected[row] for row in found] == pytest.approx(sorted(expected.values(), reverse=True), abs=0.02)
+            changed = {row for row, since in stamps.items() if row in expected and since > middle}
+            assert set(expected) >= set(like(index, query, 20, namespace, kind, middle)) >= changed
