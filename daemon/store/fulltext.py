@@ -11,6 +11,7 @@ not reach all of them what words others' memories hold; and because from arrays 
 
 import math
 import time
+from collections import Counter
 from typing import Any, NamedTuple
 
 import apsw
@@ -89,13 +90,13 @@ def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> l
     return list(zip(best.tolist(), total[best].tolist(), strict=True))
 
 
-def score(connection: apsw.Connection, question: Question, text: str) -> float:
-    """Return the BM25 of a text that is in no index."""
-    stems = stems_of(connection, text)
+def score(question: Question, stems: Counter[str]) -> float:
+    """Return the BM25 of a text that is in no index, given how often it has which stem."""
+    length = stems.total()
     return sum(
-        word.rarity * float(_saturated(times, len(stems), question.average))
+        word.rarity * float(_saturated(times, length, question.average))
         for word in question.words
-        if (times := stems.count(word.stem))
+        if (times := stems[word.stem])
     )
 
 

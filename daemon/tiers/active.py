@@ -1,16 +1,29 @@
 """L0 in RAM: the last turns of each namespace, as the journal holds them.
 
 Every transaction that changes the journal hands the new rings over after its commit, so RAM and disk agree; a start
-reads them back. Threads: the writer replaces whole tuples, readers take them as they are.
+reads them back. Threads: the writer replaces whole tuples, readers take them as they are; what was read of texts has a
+lock, a leaf.
 """
 
-from collections.abc import Iterable
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import apsw
 
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.store.writer import Transaction
+
+READ_TEXTS = 64
+
+
+class Text(NamedTuple):
+    """What searches need of the text of a turn: the hash of what is embedded, and how often it has which stem."""
+
+    hash: bytes
+    stems: Counter[str]
 
 
 class Active:
@@ -21,6 +34,8 @@ class Active:
         for turn in turns.everything(connection):
             rings.setdefault(turn.namespace, []).append(turn)
         self._rings = {namespace: tuple(ring) for namespace, ring in rings.items()}
+        self._texts: OrderedDict[str, Text] = OrderedDict()  # of turns, the one used longest ago first
+        self._lock = threading.Lock()
 
     def follow(self, transaction: Transaction, namespaces: Iterable[int]) -> None:
         """Take over what the transaction has left of some rings, once it is on disk."""
@@ -48,6 +63,19 @@ class Active:
             if turn.source != turns.RECALL
         ]
         return sorted(found, key=lambda turn: -turn.id)[:count]
+
+    def text(self, turn: Turn, read: Callable[[Turn], Text]) -> Text:
+        """Return what searches need of a turn's text; it is read once while it is used."""
+        with self._lock:
+            if found := self._texts.get(turn.key):
+                self._texts.move_to_end(turn.key)
+                return found
+        made = read(turn)
+        with self._lock:
+            self._texts[turn.key] = made
+            while len(self._texts) > READ_TEXTS:
+                self._texts.popitem(last=False)
+        return made
 
     def fill(self) -> dict[int, int]:
         """Return how many turns each namespace has in L0."""

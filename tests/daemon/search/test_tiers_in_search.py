@@ -12,11 +12,12 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import observing
-from memoryd.daemon.search import postprocess
+from memoryd.daemon.search import active, postprocess
 from memoryd.daemon.search.expand import LEAST_WEIGHT, SURE_WEIGHT
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import rows, turns
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tokenizer import stems_of
 from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.models import ModelMissing
@@ -125,6 +126,23 @@ def test_filters_and_reach_hold_for_turns_as_well(core: Core, options: dict[str,
     observe(core, ["a heron at the weir"], "a")
     add(core, "elsewhere", "c")
     assert ("a heron at the weir" in found(core, "heron", **options)) == expected
+
+
+def test_a_turn_is_read_once_however_often_it_is_searched(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def counted(connection: Any, text: str) -> list[str]:
+        read.append(len(text))
+        return stems_of(connection, text)
+
+    monkeypatch.setattr(active, "stems_of", counted)
+    long = "the heron stands at the weir. " * 20_000
+    for content in ("we saw a heron at the lake", long):
+        observing.observe(core, Observe(turns=[NewTurn(role="user", content=content)])).result(LIMIT_S)
+    for query in ("heron", "herons at the weir", "an egret"):
+        search(core, query)
+    assert sorted(read) == [26, active._READ_CHARS]
+    assert len(search(core, "heron at the weir").hits) == 2
 
 
 def test_only_the_tail_counts_and_recalls_do_not(core: Core) -> None:
