@@ -98,8 +98,9 @@ class ExportMemories(Filtered[Exported], kw_only=True, frozen=True):
 
 @rpc("owner", grows=True, lane="bulk")
 class ImportMemories(Call[Imported], kw_only=True, frozen=True):
-    """Put memories back exactly as they are given, id and times included: all of them or none, in one transaction.
+    """Put memories back exactly as they are given, id and times included, as one operation.
 
+    All are checked before the first is stored; they are committed in parts as with `add_many`, with the same errors.
     What is stored already is left alone; where it differs the later `updated_at` wins, with `overwrite` what is
     imported. The tier and the accesses of a memory are no difference by themselves. With `operation` the call goes on
     with an earlier import, so that one `undo` takes both back.

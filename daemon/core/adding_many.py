@@ -5,14 +5,13 @@ then written in one transaction: a crash, or a client that leaves, makes an end 
 those that are there. Where a later part cannot be written, the error says how many memories are stored.
 """
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import apsw
 
-from memoryd.client.errors import Conflict, Internal, Invalid, MemorydError, NotFound
+from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Added, AddedMany, AddMany, NewMemory, Progress
-from memoryd.daemon.core import adding, duplicates
+from memoryd.daemon.core import adding, duplicates, parts
 from memoryd.daemon.core.checks import check_memory, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.duplicates import Batch, Embedded
@@ -21,10 +20,7 @@ from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.writer import Transaction, patiently
 
-PART, PART_BYTES = 100, 256 * 1024  # memories of one part, and of their text
 _PER_REPORT = 32  # memories embedded between two progress events
-
-log = logging.getLogger(__name__)
 
 Report = Callable[[Progress], None]
 
@@ -36,34 +32,19 @@ def add_many(
     """Check all memories, then embed, compare and write them part by part."""
     check(core, call, caller)
     done = AddedMany(results=[], created=0, merged=0, operations=[])
-    for part in parts(call.memories):
+    for part in parts.split(call.memories):
         if done.results:
             yield
         try:
             embedded = _embedded(core, part, len(done.results), len(call.memories), report)
             results = _written(core, call, duplicates.search(core, call, part, embedded), done.operations, caller)
         except Exception as error:
-            raise cut_short(error, len(done.results), len(call.memories), done.operations) from None
+            raise parts.cut_short(error, len(done.results), len(call.memories), done.operations) from None
         done.results += results
         done.operations = [results[0].operation]
     done.created = sum(result.outcome == "created" for result in done.results)
     done.merged = len(done.results) - done.created
     return done
-
-
-def parts(memories: Sequence[NewMemory], most: int = PART) -> Iterator[list[NewMemory]]:
-    """Yield memories in lists of at most `most` that are written together."""
-    part: list[NewMemory] = []
-    size = 0
-    for memory in memories:
-        size_bytes = len(memory.content.encode()) + len(memory.summary.encode())
-        if part and (len(part) == most or size + size_bytes > PART_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(memory)
-        size += size_bytes
-    if part:
-        yield part
 
 
 def _embedded(core: Core, part: Sequence[NewMemory], before: int, total: int, report: Report) -> list[Embedded]:
@@ -99,18 +80,6 @@ def _check_in_effect(connection: apsw.Connection, operation: int) -> None:
             f"Operation {operation} was undone by operation {undone_by} while it went on; nothing of it is stored.",
             {"stored": 0, "operations": [operation]},
         )
-
-
-def cut_short(error: Exception, stored: int, total: int, operations: Sequence[int]) -> Exception:
-    """Return the error of a call of which a part is stored already: it says how much, and is not to be tried again."""
-    if not stored or (isinstance(error, MemorydError) and "stored" in error.data):  # which says that nothing is left
-        return error
-    if not isinstance(error, MemorydError):
-        log.error("a part of a call failed", exc_info=error)
-        error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
-    data = {name: value for name, value in error.data.items() if name != "retry_after_ms"}
-    told = f"The first {stored:,} of {total:,} are stored, the rest is not: {error.message}"
-    return type(error)(told, {**data, "stored": stored, "operations": list(operations)})
 
 
 # What can be known before anything is written ------------------------------------------------------------------------

@@ -5,18 +5,20 @@ copy it outward, as it could add the same there; only who may change it may move
 """
 
 import secrets
+from collections.abc import Mapping
 from concurrent.futures import Future
+from typing import NamedTuple
 
 import apsw
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.protocol import NewMemory, Share, Shared, SharedMemory
+from memoryd.client.protocol import AddMany, NewMemory, Share, Shared, SharedMemory
 from memoryd.daemon.core import adding, duplicates
 from memoryd.daemon.core.changing import visible
 from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.duplicates import Embedded, New, Place, Verdict
+from memoryd.daemon.core.duplicates import Embedded, Known, New, Place
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, namespaces, rows, successors, vectors
 from memoryd.daemon.store.caller import USER, Caller
@@ -32,6 +34,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
         raise Invalid("No ids are given to share.")
     namespaces.check(call.to)
     condition = visible(core, call)
+    searched = _Searched(core, call, condition)
 
     def job(transaction: Transaction) -> Shared:
         connection = transaction.connection
@@ -44,13 +47,58 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
         operation = history.begin(connection, "share", caller.logged(call.namespace), core.clock())
         number = core.store.namespaces.ensure(transaction, call.to)
         place = Place(call.to, number, visible=condition, dedup=True, threshold=None, caller=caller)
+        searched.begin(place)
         share_one = _move if call.move else _copy
-        return Shared(
-            memories=[share_one(core, transaction, place, row, operation) for row in found.values()],
-            operation=operation,
-        )
+        done: dict[str, SharedMemory] = {}
+        for row in found.values():
+            going = searched.going(connection, row, done)
+            done[row.id] = share_one(core, transaction, place, going, operation)
+        return Shared(memories=list(done.values()), operation=operation)
 
     return core.store.write(job)
+
+
+class _Going(NamedTuple):
+    """A memory to be shared, what it is compared as, and the texts that were compared before."""
+
+    row: Row
+    new: New
+    known: Known
+
+
+class _Searched:
+    """What was found near the memories of a call where they go, before the transaction."""
+
+    def __init__(self, core: Core, call: Share, condition: str) -> None:
+        self._core = core
+        with core.store.reading() as connection:
+            found = {
+                row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
+            }
+            embedded = [_embedded(core, connection, row) for row in found.values()]
+        memories = [_new_memory(row) for row in found.values()]
+        self._rows = list(found.values())
+        self._at = {id: at for at, id in enumerate(found)}
+        self._batch = duplicates.search(core, AddMany(memories=memories, namespace=call.to), memories, embedded)
+        self._newer: dict[int, list[int]] = {}
+
+    def begin(self, place: Place) -> None:
+        """Find what the index has taken in since, within the transaction."""
+        self._newer = duplicates.newer(place, self._batch)
+
+    def going(self, connection: apsw.Connection, row: Row, done: Mapping[str, SharedMemory]) -> _Going:
+        """Return a memory as it is now, with what the ones before it became; changed since, it is looked for anew."""
+        batch, at = self._batch, self._at.get(row.id)
+        if at is None or _text(row) != _text(self._rows[at]) or (near := batch.near[at]) is None:
+            embedded = _embedded(self._core, connection, row)
+            return _Going(row, New(_new_memory(row), embedded), batch.known)
+        twins = [done[id].id for twin, _ in batch.twins[at] if (id := self._rows[twin].id) in done]
+        near = [*near, *self._newer[at], *(twin.row for twin in rows.by_ids(connection, twins).values())]
+        return _Going(row, New(_new_memory(row), batch.embedded[at], near), batch.known)
+
+
+def _text(row: Row) -> tuple[str, str, bytes]:
+    return row.type, row.content, row.text_hash
 
 
 def _memory(row: Row) -> Row:
@@ -70,9 +118,10 @@ def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
         check_editable(row.id, row.tier, row.path)
 
 
-def _copy(core: Core, transaction: Transaction, place: Place, source: Row, operation: int) -> SharedMemory:
-    connection = transaction.connection
-    verdict, memory, embedded = _judge(core, connection, place, source)
+def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, operation: int) -> SharedMemory:
+    connection, source = transaction.connection, going.row
+    memory, embedded = going.new.memory, going.new.embedded
+    verdict = duplicates.judge(core, connection, place, going.new, going.known)
     if verdict.same is not None:
         adding.merge(core, transaction, place, verdict, memory, embedded, operation)
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
@@ -94,9 +143,10 @@ def _copy(core: Core, transaction: Transaction, place: Place, source: Row, opera
     return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
 
 
-def _move(core: Core, transaction: Transaction, place: Place, source: Row, operation: int) -> SharedMemory:
-    connection = transaction.connection
-    verdict, memory, embedded = _judge(core, connection, place, source)
+def _move(core: Core, transaction: Transaction, place: Place, going: _Going, operation: int) -> SharedMemory:
+    connection, source = transaction.connection, going.row
+    memory, embedded = going.new.memory, going.new.embedded
+    verdict = duplicates.judge(core, connection, place, going.new, going.known)
     history.record(connection, operation, source.id, core.store.namespaces.name(source.namespace), source)
     if verdict.same is not None:
         adding.merge(core, transaction, place, verdict, memory, embedded, operation)
@@ -112,21 +162,18 @@ def _move(core: Core, transaction: Transaction, place: Place, source: Row, opera
     return SharedMemory(id=source.id, origin=source.id, outcome="moved")
 
 
-def _judge(core: Core, connection: apsw.Connection, place: Place, source: Row) -> tuple[Verdict, NewMemory, Embedded]:
-    """Compare a memory with those of the place it goes to."""
-    memory = NewMemory(
-        content=source.content,
-        type=source.type,
-        summary=source.summary,
-        metadata=msgspec.json.decode(source.metadata),
-        importance=source.importance,
-        source=source.source,
-        created_at=source.created_at,
-        expires_at=source.expires_at,
-        pinned=bool(source.pinned),
+def _new_memory(row: Row) -> NewMemory:
+    return NewMemory(
+        content=row.content,
+        type=row.type,
+        summary=row.summary,
+        metadata=msgspec.json.decode(row.metadata),
+        importance=row.importance,
+        source=row.source,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        pinned=bool(row.pinned),
     )
-    embedded = _embedded(core, connection, source)
-    return duplicates.judge(core, connection, place, New(memory, embedded), {}), memory, embedded
 
 
 def _embedded(core: Core, connection: apsw.Connection, row: Row) -> Embedded:

@@ -5,7 +5,7 @@ that check once. Vectors are not carried: a text that was embedded here before h
 """
 
 import math
-from concurrent.futures import Future
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import apsw
@@ -22,21 +22,20 @@ from memoryd.client.protocol import (
     NewMemory,
     Record,
 )
-from memoryd.daemon.core import checks
+from memoryd.daemon.core import checks, parts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.feedback import voter
-from memoryd.daemon.registry import handles
+from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import feedback, history, namespaces, present, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.store.writer import Transaction, patiently
 
 KIND = "import"
 DOCUMENTS = "documents"
 PORTION_BYTES = 4 * 1024 * 1024  # of text in one reply: a frame holds 16 MiB
 _LATEST = 253402300799.0  # the year 9999
-_MANY = 100  # records of one call that are written in a transaction of their own
 # What the daemon itself changes without changing the memory, and what follows from other fields.
 _OWN = frozenset({"row", "id", "tier", "access_count", "last_accessed_at", "content_hash", "text_hash", "feedback"})
 
@@ -139,33 +138,60 @@ class _Step(NamedTuple):
 
 
 @handles(ImportMemories)
-def import_(core: Core, call: ImportMemories) -> "Future[Imported]":
-    """Put memories back exactly as they are given: all of them or none, or with `dry_run` tell what that would do."""
+def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
+    """Put memories back exactly as they are given, part by part; with `dry_run` only return what that would do."""
     check(call.records)
-    made = [(record, _row(record)) for record in call.records]  # hashing does not hold up the writer
     if call.dry_run:
-        told: Future[Imported] = Future()
         with core.store.reading() as connection:
-            steps = _steps(core, connection, call, made)
-        told.set_result(_tally(steps, None, dry_run=True))
-        return told
+            return _tally(_steps(core, connection, call, _made(call.records)), None, dry_run=True)
+    done, number = Imported(operation=call.operation), 0
+    for part in parts.split(call.records):
+        if number:
+            yield
+        try:
+            core.check_going_on()
+            core.store.check_room()
+            _add_up(done, _written(core, call, part, done.operation))
+        except Exception as error:
+            operations = [] if done.operation is None else [done.operation]
+            raise parts.cut_short(error, number, len(call.records), operations) from None
+        number += len(part)
+    return done
+
+
+def _made(records: Sequence[Record]) -> list[tuple[Record, Row]]:
+    return [(record, _row(record)) for record in records]
+
+
+def _written(core: Core, call: ImportMemories, records: Sequence[Record], operation: int | None) -> Imported:
+    """Write a part within an operation, which begins with the first change if there is none yet."""
+    made = _made(records)  # hashing does not hold up the writer
 
     def job(transaction: Transaction) -> Imported:
-        if call.operation is not None:
-            _check_operation(transaction.connection, call.operation)
+        number = operation
+        if number is not None:
+            _check_operation(transaction.connection, number)
         steps = _steps(core, transaction.connection, call, made)
-        operation = call.operation
-        if operation is None and any(step.what in ("created", "replaced") for step in steps):
-            operation = history.begin(transaction.connection, KIND, "", core.clock())
+        if number is None and any(step.what in ("created", "replaced") for step in steps):
+            number = history.begin(transaction.connection, KIND, "", core.clock())
         for step in steps:
-            if operation is not None:
-                _carry_out(core, transaction, step, operation)
+            if number is not None:
+                _carry_out(core, transaction, step, number)
         for step in steps:  # both ends must be there
             if step.what in ("created", "replaced"):
                 _restore_links(transaction.connection, step.record)
-        return _tally(steps, operation)
+        return _tally(steps, number)
 
-    return core.store.write(job, alone=len(call.records) > _MANY)
+    return patiently(lambda: core.store.write(job), core.check_going_on)
+
+
+def _add_up(done: Imported, part: Imported) -> None:
+    done.created += part.created
+    done.replaced += part.replaced
+    done.unchanged += part.unchanged
+    done.kept += part.kept
+    done.skipped += part.skipped
+    done.operation = part.operation
 
 
 def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> Imported:
@@ -270,7 +296,10 @@ def _check_operation(connection: apsw.Connection, number: int) -> None:
     if found is None or found[0] != KIND:
         raise Invalid(f"Operation {number} is no import that could be gone on with.")
     if found[1] is not None:
-        raise Conflict(f"The import, operation {number}, was undone meanwhile by operation {found[1]}.")
+        raise Conflict(
+            f"The import, operation {number}, was undone meanwhile by operation {found[1]}.",
+            {"stored": 0, "operations": [number]},
+        )
 
 
 # What a record may hold ----------------------------------------------------------------------------------------------

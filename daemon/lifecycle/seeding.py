@@ -9,7 +9,7 @@ from functools import partial
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Progress, Seed, Seeded
 from memoryd.daemon.cognition.provider import RULES
-from memoryd.daemon.core import adding_many
+from memoryd.daemon.core import adding_many, parts
 from memoryd.daemon.core.checks import check_memory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import observing
@@ -38,7 +38,7 @@ def seed(core: Core, call: Seed, report: Report, caller: Caller = USER) -> "Part
             core.store.check_room()
             take()
         except Exception as error:
-            raise adding_many.cut_short(error, taken, total, ()) from None
+            raise parts.cut_short(error, taken, total, ()) from None
         report(Progress(stage="seed", done=done.turns + done.skipped + done.created + done.merged, total=total))
     return done
 
@@ -67,7 +67,7 @@ def _memories(core: Core, call: Seed, done: Seeded, caller: Caller) -> Iterator[
         done.created += added.created
         done.merged += added.merged
 
-    return (partial(take, batch) for batch in adding_many.parts(call.memories, PORTION))
+    return (partial(take, batch) for batch in parts.split(call.memories, PORTION))
 
 
 def _check(call: Seed, caller: Caller) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from memoryd.client.errors import Busy, Conflict, Internal, Invalid, MemorydError, NotFound, StorageFull, Unavailable
 from memoryd.client.protocol import AddedMany, AddMany, Get, History, List, NewMemory, Operations, Progress, Share
-from memoryd.daemon.core import adding_many, duplicates, reading, sharing
+from memoryd.daemon.core import adding_many, duplicates, parts, reading, sharing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import whole
 from memoryd.daemon.store import index, writer
@@ -20,7 +20,7 @@ from workbench import LIMIT_S, CountingEmbedder, add, add_many, delete, undo, up
 
 HERON = "The grey heron fishes at dawn near the old mill"
 HERON_GRAY = "The gray heron fishes at dawn near the old mill"
-TWO, THREE = 2 * adding_many.PART, 2 * adding_many.PART + 50
+TWO, THREE = 2 * parts.PART, 2 * parts.PART + 50
 
 
 def notes(count: int, first: int = 0) -> list[NewMemory]:
@@ -76,11 +76,11 @@ def test_a_call_is_committed_in_parts_as_one_operation_that_one_undo_takes_back(
 def test_long_texts_make_smaller_parts_and_one_that_is_longer_than_a_part_goes_alone() -> None:
     def lengths(*kilobytes: int) -> list[int]:
         given = [NewMemory(content="x" * 1024 * size) for size in kilobytes]
-        return [len(part) for part in adding_many.parts(given)]
+        return [len(part) for part in parts.split(given)]
 
     assert lengths(100, 100, 100, 300, 1, 255, 1) == [2, 1, 1, 2, 1]
-    assert [len(part) for part in adding_many.parts(notes(THREE))] == [100, 100, 50]
-    assert list(adding_many.parts([])) == []
+    assert [len(part) for part in parts.split(notes(THREE))] == [100, 100, 50]
+    assert list(parts.split([])) == []
 
 
 def test_texts_of_one_call_are_compared_with_each_other_within_a_part_and_across_parts(core: Core) -> None:
@@ -159,6 +159,19 @@ def test_the_writer_compares_only_with_what_is_newer_than_the_search(
     monkeypatch.setattr(duplicates, "search", late)
     add_many(core, notes(TWO, 2000))
     assert compared == [1, 1]
+
+
+@pytest.mark.parametrize("move", [True, False])
+def test_what_is_shared_is_looked_for_before_the_writer_as_well(core: Core, compared: list[int], move: bool) -> None:
+    pier = "and rests on the long wooden pier behind the harbour of the small northern town"
+    texts = [f"{text} {pier}" for text in (HERON, HERON_GRAY)]
+    ids = [add(core, text, place).id for place in ("team/a", "team/b") for text in (*texts[:1], "Storks nest")]
+    ids.append(add(core, texts[1], "team/c").id)
+    shared = sharing.share(core, Share(ids=ids, to="team", move=move)).result(LIMIT_S).memories
+    assert compared == []
+    assert [one.outcome for one in shared][2:] == ["merged"] * 3
+    assert [one.id for one in shared][2:] == [shared[0].id, shared[1].id, shared[0].id]
+    assert len(contents(core, "team")) == 2
 
 
 def test_what_is_added_twice_at_the_same_time_is_one_memory(core: Core) -> None:
@@ -253,7 +266,7 @@ def test_where_a_later_part_is_refused_the_error_says_how_many_are_stored(
     core: Core, action: Callable[[Core], None], error: type[MemorydError]
 ) -> None:
     core.store.used_bytes = 2
-    at = TWO if error is StorageFull else adding_many.PART + 32
+    at = TWO if error is StorageFull else parts.PART + 32
     with pytest.raises(error, match=r"^The first 100 of 250 are stored, the rest is not: The ") as cut:
         many(core, notes(THREE), at, lambda: action(core), dedup=False)
     assert cut.value.data["stored"] == 100

@@ -23,6 +23,7 @@ from memoryd.daemon.core import changing, feedback, reading, sharing, transfer
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import observing
 from memoryd.daemon.lifecycle.sweeping import pair_fields
+from memoryd.daemon.registry import whole
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import feedback as columns
 from memoryd.daemon.store.caller import Caller
@@ -211,11 +212,11 @@ def test_an_export_carries_every_vote_and_an_import_puts_them_back(core: Core) -
     assert [vote.by for vote in mine.votes] == ["token alpha"]
     before = factors(core).copy()
     delete(core, one)
-    transfer.import_(core, ImportMemories(records=[record])).result(LIMIT_S)
+    whole(transfer.import_(core, ImportMemories(records=[record])))
     assert list(factors(core).values()) == list(before.values())
     [again] = transfer.export(core, ExportMemories()).records
     assert again.votes == record.votes
-    assert transfer.import_(core, ImportMemories(records=[record])).result(LIMIT_S).unchanged == 1
+    assert whole(transfer.import_(core, ImportMemories(records=[record]))).unchanged == 1
 
 
 def test_votes_that_cannot_be_are_refused(core: Core) -> None:
@@ -224,7 +225,7 @@ def test_votes_that_cannot_be_are_refused(core: Core) -> None:
     [record] = transfer.export(core, ExportMemories()).records
     record.votes *= 2
     with pytest.raises(Invalid, match="two by one caller"):
-        transfer.import_(core, ImportMemories(records=[record]))
+        whole(transfer.import_(core, ImportMemories(records=[record])))
 
 
 def test_a_shared_copy_starts_without_feedback_and_a_moved_memory_keeps_it(core: Core) -> None:

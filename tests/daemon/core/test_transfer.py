@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from memoryd.client.errors import Conflict, Invalid
+from memoryd.client.errors import Conflict, Invalid, StorageFull
 from memoryd.client.protocol import ExportMemories, Imported, ImportMemories, Link, Observe, Record
 from memoryd.daemon.core import reading, transfer
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.lifecycle import observing
+from memoryd.daemon.registry import whole
 from workbench import add, delete, found, running, search, undo, update, wait_until
 
 LIMIT_S = 30
@@ -28,7 +29,7 @@ def exported(core: Core, **options: Any) -> list[Record]:
 
 
 def put(core: Core, records: list[Record], **options: Any) -> Imported:
-    return transfer.import_(core, ImportMemories(records=records, **options)).result(LIMIT_S)
+    return whole(transfer.import_(core, ImportMemories(records=records, **options)))
 
 
 def record(number: int, content: str = "A text", **fields: Any) -> Record:
@@ -62,6 +63,37 @@ FULL = record(
 def test_every_field_of_a_memory_comes_back(core: Core) -> None:
     assert put(core, [FULL]).created == 1
     assert exported(core) == [FULL]
+
+
+def test_an_import_is_written_in_parts_as_one_operation(core: Core) -> None:
+    link = Link(origin=f"{1:032x}", target=f"{240:032x}", kind="contradicts", created_at=5.0)
+    records = [record(n, f"text {n}", relations=[link] if n in (1, 240) else []) for n in range(250)]
+    importing = transfer.import_(core, ImportMemories(records=records))
+    for stored in (100, 200):
+        next(importing)
+        assert len(exported(core)) == stored
+    imported = whole(importing)
+    assert (imported.created, imported.operation) == (250, 1)
+    assert [one.relations for one in exported(core) if one.relations] == [[link], [link]]
+    assert len(undo(core).ids) == 250
+    assert exported(core) == []
+
+
+def test_an_import_that_is_cut_short_says_how_many_are_stored(core: Core) -> None:
+    importing = transfer.import_(core, ImportMemories(records=[record(n, f"text {n}") for n in range(250)]))
+    next(importing)
+    core.store.limit_bytes = 1
+    with pytest.raises(StorageFull, match=r"^The first 100 of 250 are stored, the rest is not: ") as cut:
+        next(importing)
+    assert (cut.value.data["stored"], cut.value.data["operations"]) == (100, [1])
+    core.store.limit_bytes = 0
+    importing = transfer.import_(core, ImportMemories(records=[record(n, f"more {n}") for n in range(300, 550)]))
+    next(importing)
+    undo(core, 2)
+    with pytest.raises(Conflict, match=r"^The import, operation 2, was undone meanwhile by operation 3") as cut:
+        next(importing)
+    assert cut.value.data["stored"] == 0
+    assert len(exported(core)) == 100
 
 
 def test_a_daemon_that_imports_anothers_export_exports_the_same(core: Core, tmp_path: Any) -> None:

@@ -1,0 +1,41 @@
+"""The parts of a call that stores many things: each is one transaction, so that no other write waits long for it."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from memoryd.client.errors import Internal, MemorydError
+from memoryd.client.protocol import NewMemory, Record
+
+PART, PART_BYTES = 100, 256 * 1024  # memories of one part, and of their text
+
+log = logging.getLogger(__name__)
+
+M = TypeVar("M", NewMemory, Record)
+
+
+def split(memories: Sequence[M], most: int = PART) -> Iterator[list[M]]:
+    """Yield memories in lists of at most `most` that are written together."""
+    part: list[M] = []
+    size = 0
+    for memory in memories:
+        size_bytes = len(memory.content.encode()) + len(memory.summary.encode())
+        if part and (len(part) == most or size + size_bytes > PART_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(memory)
+        size += size_bytes
+    if part:
+        yield part
+
+
+def cut_short(error: Exception, stored: int, total: int, operations: Sequence[int]) -> Exception:
+    """Return the error of a call of which a part is stored already: it says how much, and is not to be tried again."""
+    if not stored or (isinstance(error, MemorydError) and "stored" in error.data):  # which says that nothing is left
+        return error
+    if not isinstance(error, MemorydError):
+        log.error("a part of a call failed", exc_info=error)
+        error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
+    data = {name: value for name, value in error.data.items() if name != "retry_after_ms"}
+    told = f"The first {stored:,} of {total:,} are stored, the rest is not: {error.message}"
+    return type(error)(told, {**data, "stored": stored, "operations": list(operations)})
