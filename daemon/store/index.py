@@ -136,10 +136,12 @@ class VectorIndex:
         """
         if wanted.after >= self.stamp:
             return [[] for _ in queries]
-        view = self._view()
-        mask = (view.namespaces == wanted.namespace) & (view.kinds == self._types.get(wanted.kind, -1))
-        if wanted.after:
-            mask &= view.stamps > wanted.after
+        view, kind = self._view(), self._types.get(wanted.kind, -1)
+        if wanted.after:  # few: the rest is not even looked at
+            newer = np.flatnonzero(view.stamps > wanted.after)
+            newer = newer[(view.namespaces[newer] == wanted.namespace) & (view.kinds[newer] == kind)]
+            return _above(view, queries, newer, wanted)
+        mask = (view.namespaces == wanted.namespace) & (view.kinds == kind)
         if len(queries) >= _FEW:
             return _above(view, queries, np.flatnonzero(mask), wanted)
         found = (_nearest(view, query, wanted.k, mask) for query in queries)
