@@ -33,7 +33,8 @@ _SUCCESSORS = (
     " AND m.row IN (SELECT value FROM json_each(?))"
 )
 _NEAREST = f"SELECT m.row, ({_LATER.format(column='s.row', condition='TRUE')}) FROM memories m"
-_NEAREST_OF_ALL = f"{_NEAREST} WHERE m.superseded_by IS NOT NULL ORDER BY m.row DESC"
+# The index holds the few that there are: the start reads no other row, also where a page of the table is damaged.
+_NEAREST_OF_ALL = f"{_NEAREST} INDEXED BY memories_superseded WHERE m.superseded_by IS NOT NULL ORDER BY m.row DESC"
 # Of some rows, deleted ones too, and of what has one of them as its nearest successor.
 _NEAREST_AROUND = (
     "WITH RECURSIVE changed (row) AS (SELECT value FROM json_each(?)), named (id) AS ("

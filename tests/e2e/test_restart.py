@@ -175,4 +175,9 @@ def test_a_signal_after_a_restart_leaves_everything_tidy(start: Started) -> None
     os.kill(process.child.pid, signal.SIGTERM)
     assert process.child.wait(30) == 0
     assert not process.socket.exists()
-    assert sorted(path.name for path in process.data.iterdir()) == ["memoryd.lock", "memoryd.sqlite"]
+    assert sorted(path.name for path in process.data.iterdir()) == [
+        "memoryd.lock",
+        "memoryd.sqlite",
+        "projects.former",
+        "tmp",
+    ]

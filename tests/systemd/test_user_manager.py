@@ -101,7 +101,12 @@ def test_a_stop_answers_the_write_under_way_and_keeps_it(manager: UserManager) -
     assert (reply or [])[:2] == [0, 7]
     wait_until(lambda: manager.shows("ActiveState") == "inactive")
     assert manager.shows("Result") == "success"
-    assert sorted(path.name for path in manager.data.iterdir()) == ["memoryd.lock", "memoryd.sqlite"]
+    assert sorted(path.name for path in manager.data.iterdir()) == [
+        "memoryd.lock",
+        "memoryd.sqlite",
+        "projects.former",
+        "tmp",
+    ]
     manager.memctl("up")
     with manager.client() as client:
         assert {memory.content for memory in client.list()} == {"there before", "under way"}
