@@ -168,7 +168,8 @@ def test_no_acknowledged_write_is_lost_however_often_the_daemon_is_killed(
         if environment:
             wait_until(lambda: client.status().model.state == "ready" and client.status().pending_embeddings == 0, 60)
             alive = next(iter(stored(process.data / "memoryd.sqlite").values()))
-            assert client.search(alive)[0].similarity == pytest.approx(1.0, abs=1e-3)
+            nearest = max(hit.similarity or 0.0 for hit in client.search(alive))  # another may have more of its words
+            assert nearest == pytest.approx(1.0, abs=1e-3)
     assert process.stop() == 0
     assert ledger.acknowledged > 5 * lives
     assert not (process.data / "memoryd.sqlite-wal").exists()
