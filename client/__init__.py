@@ -12,7 +12,6 @@ needs none of them, and `Client` no asyncio.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memoryd.client.aio import AsyncClient
     from memoryd.client.errors import (
         AmbiguousId,
         BadFrame,
@@ -34,7 +33,8 @@ if TYPE_CHECKING:
         VersionMismatch,
     )
     from memoryd.client.protocol import Hit, Hits, Memory, NewMemory
-    from memoryd.client.sync import Client
+    from memoryd.client.transport.aio import AsyncClient
+    from memoryd.client.transport.sync import Client
 
 __all__ = [
     "AmbiguousId",
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 _PROTOCOL = dict.fromkeys(("Hit", "Hits", "Memory", "NewMemory"), "protocol")
-_ELSEWHERE = {"AsyncClient": "aio", "Client": "sync", **_PROTOCOL}
+_ELSEWHERE = {"AsyncClient": "transport.aio", "Client": "transport.sync", **_PROTOCOL}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,11 +7,9 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from memoryd.client.batches import batches
 from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.method import method
 from memoryd.client.methods import DeclaredMethods
-from memoryd.client.paths import absolute, place
 from memoryd.client.protocol import (
     Add,
     AddedMany,
@@ -54,6 +52,8 @@ from memoryd.client.protocol import (
     WhyNot,
 )
 from memoryd.client.times import When, seconds
+from memoryd.client.transport.batches import batches
+from memoryd.client.transport.paths import absolute, place
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -17,9 +17,9 @@ from typing import TypedDict
 
 import msgspec
 
-from memoryd.client import paths, trust
 from memoryd.client.checkout import first_commit, remote_of
 from memoryd.client.errors import Invalid, MemorydError
+from memoryd.client.transport import paths, trust
 
 FILE, LOCK, FORMER = "projects.json", "projects.lock", "projects.former"
 MAX_NAME_BYTES = 512  # of a namespace

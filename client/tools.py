@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memoryd.client.calls import add, search, update
 from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.protocol import Call, Delete, Hits
-from memoryd.client.sync import Client
 from memoryd.client.times import iso
+from memoryd.client.transport.sync import Client
 
 if TYPE_CHECKING:
-    from memoryd.client.aio import AsyncClient
+    from memoryd.client.transport.aio import AsyncClient
 
 ACTIONS = ("create", "update", "delete")
 MAX_RESULTS = 100

@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import memoryd
-from memoryd.client import paths, projects, trust
+from memoryd.client import projects
 from memoryd.client.errors import MemorydError
 from memoryd.client.offline import go_offline
-from memoryd.daemon import config, listen, log, notify, process, watchdog
+from memoryd.client.transport import paths, trust
+from memoryd.daemon import config
+from memoryd.daemon.server import watchdog
+from memoryd.daemon.system import listen, log, notify, process
 
 if TYPE_CHECKING:
     from memoryd.daemon.core.core import Core
@@ -105,15 +108,19 @@ def _options(given: argparse.Namespace) -> list[str]:
 def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     """Start the parts, serve, stop the parts; return the exit code, unless this process becomes the next daemon."""
     from memoryd import models
-    from memoryd.daemon import dispatch, handlers, succession  # noqa: F401
-    from memoryd.daemon.clock import FileClock, SystemClock
+    from memoryd.daemon.conversations.judging import Judge
+    from memoryd.daemon.conversations.thinking import Thinker
     from memoryd.daemon.core.core import Core, make_private
     from memoryd.daemon.embedding.api import Models
-    from memoryd.daemon.fetch import fetch
-    from memoryd.daemon.lifecycle import jobs
-    from memoryd.daemon.lifecycle.judging import Judge
-    from memoryd.daemon.lifecycle.thinking import Thinker
+    from memoryd.daemon.embedding.fetch import fetch
+    from memoryd.daemon.jobs import table as jobs
+    from memoryd.daemon.server import (
+        dispatch,
+        handlers,  # noqa: F401
+        succession,
+    )
     from memoryd.daemon.store import swap
+    from memoryd.daemon.system.clock import FileClock, SystemClock
 
     dispatch.check()
     jobs.check()
@@ -176,11 +183,11 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     """Serve until a signal or a call says to stop, then drain; return whether a successor is to follow."""
     from memoryd.client import exposition
     from memoryd.client.protocol import GetStats
-    from memoryd.daemon.connection import FAREWELL
-    from memoryd.daemon.lifecycle.runner import Runner
-    from memoryd.daemon.server import Server
-    from memoryd.daemon.textfile import Textfile
-    from memoryd.daemon.timer import Timer
+    from memoryd.daemon.jobs.runner import Runner
+    from memoryd.daemon.server.connection import FAREWELL
+    from memoryd.daemon.server.server import Server
+    from memoryd.daemon.server.textfile import Textfile
+    from memoryd.daemon.server.timer import Timer
     from memoryd.daemon.workspaces.watching import Watchers
 
     stopping = asyncio.Event()

@@ -1,6 +1,6 @@
 """The table of background jobs: what runs how often, and for how long at most.
 
-What a job does is in the daemon (`memoryd.daemon.lifecycle.jobs`); the daemon refuses to start while the tables differ.
+What a job does is in the daemon (`memoryd.daemon.jobs.table`); the daemon refuses to start while the tables differ.
 """
 
 from typing import NamedTuple

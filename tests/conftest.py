@@ -20,16 +20,17 @@ import numpy as np
 import pytest
 
 from memoryd.client import Client
-from memoryd.daemon import handlers, supervisor  # noqa: F401
-from memoryd.daemon.clock import Reading
 from memoryd.daemon.config import Config, ModelConfig
+from memoryd.daemon.conversations.judging import Judge
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle.judging import Judge
-from memoryd.daemon.lifecycle.runner import Runner
-from memoryd.daemon.listen import listening_socket
-from memoryd.daemon.server import Server
+from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.server import handlers  # noqa: F401
+from memoryd.daemon.server.server import Server
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.system import supervisor
+from memoryd.daemon.system.clock import Reading
+from memoryd.daemon.system.listen import listening_socket
 from memoryd.daemon.workspaces.watching import Watchers
 from memoryd.models import Floors, ModelError, pull
 from waiting import wait_until

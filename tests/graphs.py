@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import clustering
-from memoryd.daemon.lifecycle.clustering_writes import apply
-from memoryd.daemon.lifecycle.work import Step
+from memoryd.daemon.core.work import Step
+from memoryd.daemon.graph import clustering
+from memoryd.daemon.graph.writes import apply
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.vectors import Vector
 from workbench import LIMIT_S, insert

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.frames import FrameReader
+from memoryd.client.transport.frames import FrameReader
 
 LIMIT_S = 30.0
 

@@ -24,8 +24,8 @@ from memoryd.client.protocol import (
     Update,
 )
 from memoryd.daemon.config import Config
-from memoryd.daemon.core import adding, adding_many, changing
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import adding, adding_many, changing
 from memoryd.daemon.registry import whole
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import rows, vectors

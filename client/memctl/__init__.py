@@ -18,7 +18,7 @@ def main() -> NoReturn:
     """Run memctl with the process's arguments and end the process."""
     _import_msgspec()
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
-        from memoryd.client.memctl.hooks import process
+        from memoryd.client.memctl.agents.hooks import process
 
         process.main(sys.argv[2:])
     code = run(sys.argv[1:])

@@ -58,16 +58,16 @@ GROUPS: dict[str, dict[str, Row]] = {
         "diff": Row("notes", "what the files hold that the index does not, and the reverse"),
     },
     "Coding agents": {
-        "hooks install": Row("hooks.commands", "make memoryd known to Claude Code, Codex, Cursor or Gemini CLI"),
-        "hooks uninstall": Row("hooks.commands", "take memoryd out of an agent's configuration"),
-        "hooks status": Row("hooks.commands", "what is installed where, and what waits for the daemon"),
+        "hooks install": Row("agents.hooks.commands", "make memoryd known to Claude Code, Codex, Cursor or Gemini CLI"),
+        "hooks uninstall": Row("agents.hooks.commands", "take memoryd out of an agent's configuration"),
+        "hooks status": Row("agents.hooks.commands", "what is installed where, and what waits for the daemon"),
         "hooks retry": Row(
-            "hooks.commands", "send again what was set aside because the daemon died or hung at it twice"
+            "agents.hooks.commands", "send again what was set aside because the daemon died or hung at it twice"
         ),
-        "hook": Row("hooks.commands", "what an installed hook runs: an event as JSON on stdin"),
+        "hook": Row("agents.hooks.commands", "what an installed hook runs: an event as JSON on stdin"),
         "project list": Row("project", "which namespace each checkout or folder has for agents"),
         "project rename": Row("project", "give a project another namespace; its memories move with it"),
-        "mcp": Row("mcp", "serve memories to an agent over the Model Context Protocol (stdio)"),
+        "mcp": Row("agents.mcp", "serve memories to an agent over the Model Context Protocol (stdio)"),
     },
     "Export and import": {
         "export": Row("export", "all memories as JSON lines, or as a folder of Markdown files"),

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client import paths
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.local import output_of
 from memoryd.client.memctl.output import note, paint, show
 from memoryd.client.memctl.table import fields
+from memoryd.client.transport import paths
 
 
 def _arguments(parser: ArgumentParser) -> None:

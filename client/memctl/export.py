@@ -15,7 +15,7 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.record_text import json_line, plain
 from memoryd.client.memctl.table import count
 from memoryd.client.protocol import Exported, Record
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 SHOWN = 10  # files that are named one by one
 

@@ -12,8 +12,8 @@ from memoryd.client.methods import confirm_clock, pause_job, resume_job, run_job
 from memoryd.client.methods import job_history as history_call
 from memoryd.client.methods import jobs as jobs_call
 from memoryd.client.protocol import Job, JobList, JobRun, PlannedStep, Progress
-from memoryd.client.sync import Client
 from memoryd.client.times import iso
+from memoryd.client.transport.sync import Client
 
 ALL = "all"
 PAGE = 1000  # steps of a plan per call

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from memoryd.client import paths
 from memoryd.client.errors import Unauthenticated
-from memoryd.client.exchange import greeting
 from memoryd.client.memctl.output import note
 from memoryd.client.protocol import Call, Reach, Redacted, Scoped
-from memoryd.client.sync import Client, OnProgress
+from memoryd.client.transport import paths
+from memoryd.client.transport.exchange import greeting
+from memoryd.client.transport.sync import Client, OnProgress
 
 if TYPE_CHECKING:
-    from memoryd.client.subscription import Subscription
+    from memoryd.client.transport.subscription import Subscription
 
 R = TypeVar("R")
 C = TypeVar("C", bound=Call[Any])

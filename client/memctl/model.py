@@ -18,7 +18,7 @@ from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.table import table
 from memoryd.client.offline import VARIABLE
 from memoryd.client.protocol import ModelState, UseModel
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 POLL_S = 0.2
 API = "openai:"  # begins the names of models behind [embedding_api]

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.batches import batches
 from memoryd.client.calls import new_memory, new_turn, summed
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage, add_secrets, when
@@ -20,6 +19,7 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, table
 from memoryd.client.protocol import NewMemory, NewTurn, Observe, Observed, ObservedTurn, Progress, Seed, Seeded
 from memoryd.client.protocol.tiers import MAX_TURNS
+from memoryd.client.transport.batches import batches
 
 PER_CALL = 200  # lines of a seed
 

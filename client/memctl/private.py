@@ -17,9 +17,9 @@ from pathlib import Path
 
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.memctl.local import environment, require
-from memoryd.client.paths import MAX_SOCKET_PATH_BYTES
 from memoryd.client.protocol import Shutdown
-from memoryd.client.sync import Client
+from memoryd.client.transport.paths import MAX_SOCKET_PATH_BYTES
+from memoryd.client.transport.sync import Client
 
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 15.0

@@ -14,7 +14,7 @@ from memoryd.client.memctl.table import count, table
 from memoryd.client.memctl.workspace import home
 from memoryd.client.projects import Project, Table
 from memoryd.client.protocol import List, Share, Tier, Turns
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 MAX_PARTS = 16  # of a namespace
 BATCH = 100  # memories of one operation

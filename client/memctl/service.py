@@ -5,7 +5,6 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from memoryd.client import paths
 from memoryd.client.calls import status as status_call
 from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut, Unavailable
 from memoryd.client.memctl.arguments import no_arguments, timeout
@@ -15,8 +14,9 @@ from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, duration, fields, one_line, size_text
 from memoryd.client.protocol import ClockState, Done, ModelState, Restart, Shutdown, Status, ThreadState
-from memoryd.client.sync import Client
 from memoryd.client.times import iso
+from memoryd.client.transport import paths
+from memoryd.client.transport.sync import Client
 
 POLL_S = 0.1
 WAIT_S = 600.0
@@ -42,7 +42,7 @@ def _up_arguments(parser: ArgumentParser) -> None:
 
 
 def _up(args: Namespace) -> None:
-    from memoryd.client import activation, spawn
+    from memoryd.client.transport import activation, spawn
 
     names = ("data_dir", "config", "log_level")
     options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in names if getattr(args, name)}
@@ -71,7 +71,7 @@ def _up(args: Namespace) -> None:
 
 def restart(client: Client, limit_s: float) -> Status:
     """Let the daemon start again on its socket; return its status when it has."""
-    from memoryd.client import activation
+    from memoryd.client.transport import activation
 
     if activation.holds(client.socket_path):
         activation.systemctl("reset-failed", activation.SERVICE_UNIT)  # it counts starts: this one is wanted
@@ -133,8 +133,8 @@ def model_text(model: ModelState) -> str:
 
 
 def _down(args: Namespace) -> None:
-    from memoryd.client import activation, spawn
     from memoryd.client.memctl.upkeep.restart import lives
+    from memoryd.client.transport import activation, spawn
 
     with client_for(args, autostart=False) as client:
         if activation.holds(client.socket_path) and not activation.missing():
@@ -153,7 +153,7 @@ def _down(args: Namespace) -> None:
 
 def _down_service(args: Namespace) -> None:
     """Stop socket and daemon of the service: while systemd holds the socket, whoever connects starts the daemon."""
-    from memoryd.client import activation
+    from memoryd.client.transport import activation
 
     done = activation.systemctl("stop", activation.SOCKET_UNIT, activation.SERVICE_UNIT, limit_s=args.timeout + 60)
     if done.returncode:

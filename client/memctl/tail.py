@@ -13,9 +13,9 @@ from memoryd.client.memctl.link import client_for, reach_of
 from memoryd.client.memctl.output import columns, note, paint, plain, say_bytes
 from memoryd.client.memctl.table import GAP, count, one_line, pad, shorten, width
 from memoryd.client.protocol import EVENT_KINDS, Event
-from memoryd.client.subscription import Subscription
-from memoryd.client.sync import Client
 from memoryd.client.times import iso
+from memoryd.client.transport.subscription import Subscription
+from memoryd.client.transport.sync import Client
 
 AGAIN_S = 0.5
 INTERRUPTED = 130

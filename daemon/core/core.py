@@ -8,27 +8,27 @@ from functools import partial
 from pathlib import Path
 
 from memoryd.client.errors import MemorydError, StorageFailed, Unavailable
-from memoryd.daemon.clock import Clock
-from memoryd.daemon.cognition import choice
-from memoryd.daemon.cognition.ledger import Ledger
-from memoryd.daemon.cognition.provider import Cognition
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.events import Events
 from memoryd.daemon.core.privacy import Privacy
 from memoryd.daemon.core.workspaces import Workspaces
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
+from memoryd.daemon.graph.names import Names
+from memoryd.daemon.graph.nodes import Centroids
+from memoryd.daemon.llm import choice
+from memoryd.daemon.llm.ledger import Ledger
+from memoryd.daemon.llm.provider import Cognition
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import Traces
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import Tokens
+from memoryd.daemon.system.clock import Clock
+from memoryd.daemon.system.timekeeper import SETTING, Timekeeper
 from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.citations import Citations
-from memoryd.daemon.tiers.graph import Centroids
-from memoryd.daemon.tiers.graph_names import Names
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
-from memoryd.daemon.timekeeper import SETTING, Timekeeper
 
 _TOKENS = "llm_tokens"  # setting: what the language model used today
 _MOMENT = 0.1  # share of its time that background work rests when nobody else is there

@@ -4,7 +4,7 @@
 journal, full text, the list of skipped turns, a trace or a file that a call writes. Which calls store text is told by
 their field `allow_secrets`; queries and tasks are kept in traces and redacted too, but never refused. Names by which
 things are found (ids, namespaces, paths of workspaces) stay as they are. Files of workspaces are their owner's: what is
-in them stays, and the index holds them redacted (`documents/files.py`). What was taken out is kept nowhere.
+in them stays, and the index holds them redacted (`workspaces/documents/files.py`). What was taken out is kept nowhere.
 """
 
 from collections import Counter

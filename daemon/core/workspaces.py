@@ -14,9 +14,9 @@ from typing import TypeVar
 from memoryd.client.errors import Unavailable
 from memoryd.client.protocol import Watching
 from memoryd.daemon.config import PrivacyConfig, WorkspacesConfig
-from memoryd.daemon.documents.files import Limits
-from memoryd.daemon.documents.reader import Reader
-from memoryd.daemon.process import be_nice
+from memoryd.daemon.system.process import be_nice
+from memoryd.daemon.workspaces.documents.files import Limits
+from memoryd.daemon.workspaces.documents.reader import Reader
 
 T = TypeVar("T")
 

@@ -1,1 +1,4 @@
-"""The embedder of the daemon: the model, the vector index in RAM, the durable queue of texts without a vector."""
+"""The embedder of the daemon: the model, the vector index in RAM, the durable queue of texts without a vector.
+
+A model behind an API (`api`) is one `Embedder` more, with one short attempt while a client waits.
+"""

@@ -19,8 +19,8 @@ import numpy as np
 from msgspec import Struct
 
 from memoryd.daemon.config import EmbeddingApiConfig
-from memoryd.daemon.remote import Address, Breaker, Passing, Refused, Remote, RemoteFailed
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.system.remote import Address, Breaker, Passing, Refused, Remote, RemoteFailed
 from memoryd.models import Embedder, Floors, ModelUnavailable
 
 PREFIX = "openai:"

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from memoryd.daemon.embedding.api import ABOUT_TEXT, Batching
-from memoryd.daemon.process import be_nice
-from memoryd.daemon.remote import Refused
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.system.process import be_nice
+from memoryd.daemon.system.remote import Refused
 from memoryd.models import Embedder
 
 _NICE = 15

@@ -10,11 +10,12 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, TypeAlias, TypeVar
 
-from memoryd.client.protocol import Call, method_name
+from memoryd.client.protocol import Call, Progress, method_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
+Report = Callable[[Progress], None]  # tells a client how far its call is
 Parts = Generator[None, None, R]  # yields after each part of the work, returns the result
 Answer: TypeAlias = R | Future[R] | Parts[R]
 

@@ -13,11 +13,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 from memoryd.client.errors import MemorydError
+from memoryd.daemon.graph import nodes as graph
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.tiers import graph
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
 

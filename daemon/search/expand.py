@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from memoryd.daemon.graph import nodes as graph
 from memoryd.daemon.search.fuse import order, score_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.facts import passing
 from memoryd.daemon.store.store import Connection
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.tiers import graph
 
 ANCHORS = 5  # hits whose topics are looked at
 NEIGHBOURS = 4  # topics looked at for each of them

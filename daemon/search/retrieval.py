@@ -19,9 +19,9 @@ from memoryd.daemon.store.fulltext import Question
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.system.timekeeper import Timekeeper
 from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.hot import HotBuffer
-from memoryd.daemon.timekeeper import Timekeeper
 
 if TYPE_CHECKING:
     from memoryd.daemon.search.effects import Effects

@@ -1,1 +1,24 @@
-"""Durable storage: one SQLite file. The only package that imports apsw; everything above speaks rows and vectors."""
+"""Durable storage: one SQLite file. All SQL is here; nothing else opens SQLite.
+
+`memories` holds the rows. `memories_fts` (kept in step by triggers), `vec_embeddings` and the index in RAM are
+derived from it. A vector belongs to (model, SHA-256 of the text), so `vec_embeddings` is the durable copy and the
+embedding cache in one. It is a plain table of float32 blobs in sqlite-vec's format: vec0 takes 180 µs to read one
+vector by key, this takes 1 µs, and each search rescores its best 40. The index in RAM (`index`) keeps int8 codes,
+scans all of them with SIMD and is exact after rescoring. Postings of words that were asked for are kept in RAM
+(`postings`) and ranked there with FTS5's own scores (`fulltext`); for a bound caller words are weighed among what
+it may see, since FTS5's scores would reveal which words others' memories hold. `facts` holds columns of all rows in
+RAM, so that filters cost no SQL.
+
+`operations` and `history` keep the former rows of every change; undo puts them back. `flows` counts turns that
+came, were skipped, dropped or promoted, by triggers, so that `verify` can check the account.
+
+**The writer** (`writer`) is the only connection that writes. It takes all waiting jobs into one transaction: one
+fsync for all. Each runs in a savepoint; what it changes in RAM it does after the commit.
+
+**Another database** in place of the present one (restore, recovery, reset) is made in `next.part` by a process of
+its own (`rescue`), checked, and renamed to `next`; whoever holds the lock of the data directory puts it in place,
+the daemon before it opens anything (`swap`). Copies (`copies`) get their name once they are checked.
+
+**Superseded** is a memory while a successor of it exists and has not expired (`successors`). `filters.ALIVE` and
+the masks of `facts` are all that says so; a deleted successor stays in `deleted_successors` as a link.
+"""

@@ -26,7 +26,7 @@ from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.postings import Postings, common_stems
 from memoryd.daemon.store.writer import Follower, Transaction, Writer
-from memoryd.daemon.supervisor import Supervisor
+from memoryd.daemon.system.supervisor import Supervisor
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ import apsw
 from memoryd.client.errors import Busy, MemorydError, StorageFailed
 from memoryd.daemon.store.changes import Change, Written
 from memoryd.daemon.store.limit import let_grow
-from memoryd.daemon.supervisor import Supervisor
+from memoryd.daemon.system.supervisor import Supervisor
 
 T = TypeVar("T")
 Job = Callable[["Transaction"], T]

@@ -1,1 +1,5 @@
-"""The tiers: what L0, the hot buffer and the graph hold in RAM, and how they are read."""
+"""The tiers in RAM: turns of L0, the hot buffer, what sessions were given; and the table of tiers.
+
+What a session was given is kept in RAM only (`recalls`): a turn in L0 could outlive a deleted memory or show a
+private one.
+"""

@@ -12,12 +12,12 @@ import apsw
 
 from memoryd.daemon.core.checks import check_word, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.documents.document import Chunk, Document
 from memoryd.daemon.search.profiles import dated
 from memoryd.daemon.store import namespaces, rows, vectors, workspaces
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.workspaces.documents.document import Chunk, Document
 
 SOURCE = "file"
 _HEADING, _TAGS = "heading", "tags"

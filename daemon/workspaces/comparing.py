@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 from memoryd.client.protocol import ChunkDifference, Differences, FileDifference
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.documents.document import Document
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.workspaces import chunks, indexing
+from memoryd.daemon.workspaces.documents.document import Document
 from memoryd.daemon.workspaces.registry import Workspace
 
 BATCH = 64  # files that are read together

@@ -19,13 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from memoryd.client.errors import Conflict, MemorydError, NotFound
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.workspaces import Live
-from memoryd.daemon.documents.document import Document, Found, Scan
-from memoryd.daemon.process import be_nice
 from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Stat, Workspace
+from memoryd.daemon.system.process import be_nice
 from memoryd.daemon.workspaces import chunks, committing
 from memoryd.daemon.workspaces.chunks import File
 from memoryd.daemon.workspaces.committing import Change, Counts, Tell
+from memoryd.daemon.workspaces.documents.document import Document, Found, Scan
 
 __all__ = ["Counts", "Gone", "check_not_gone", "check_there", "index", "reindex", "scan"]
 

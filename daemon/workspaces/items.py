@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memoryd.daemon.documents import lines as plain
-from memoryd.daemon.documents.front import front_matter
-from memoryd.daemon.documents.outline import Block, outline
+from memoryd.daemon.workspaces.documents import lines as plain
+from memoryd.daemon.workspaces.documents.front import front_matter
+from memoryd.daemon.workspaces.documents.outline import Block, outline
 from memoryd.daemon.workspaces.editing import split
 
 MAX_CHARS = 400  # of an item; longer ones say several things

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
-from memoryd.daemon.documents import ignore
-from memoryd.daemon.documents.globs import check_globs, level
+from memoryd.daemon.workspaces.documents import ignore
+from memoryd.daemon.workspaces.documents.globs import check_globs, level
 from memoryd.daemon.workspaces.registry import Workspace
 
 TODAY = "today"

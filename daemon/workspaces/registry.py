@@ -6,13 +6,13 @@ from pathlib import Path
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.documents.globs import check_globs
-from memoryd.daemon.documents.scan import GLOBS
 from memoryd.daemon.store import namespaces, workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import committing
 from memoryd.daemon.workspaces.committing import Tell
+from memoryd.daemon.workspaces.documents.globs import check_globs
+from memoryd.daemon.workspaces.documents.scan import GLOBS
 
 __all__ = ["Workspace", "add", "everyone", "find", "remove"]
 

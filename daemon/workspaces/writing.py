@@ -7,15 +7,16 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryd.client.protocol import Delete, Forget, Forgotten, Remember, Remembered, RemovedLines
-from memoryd.daemon.core import changing, checks
+from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.documents.lines import REPLACEMENT
+from memoryd.daemon.memories import changing
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.workspaces import chunks, indexing, registry
+from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
 from memoryd.daemon.workspaces.editing import append, cut, item_around, split
 from memoryd.daemon.workspaces.placing import relative_of
 from memoryd.daemon.workspaces.registry import Workspace

@@ -26,9 +26,9 @@ from harness import Report, Vectors, vectors
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import clustering
-from memoryd.daemon.lifecycle.clustering_writes import apply
-from memoryd.daemon.lifecycle.work import Step
+from memoryd.daemon.core.work import Step
+from memoryd.daemon.graph import clustering
+from memoryd.daemon.graph.writes import apply
 from memoryd.daemon.store import vectors as stored_vectors
 from memoryd.models.catalog import CATALOG, DEFAULT
 

@@ -19,9 +19,9 @@ from typing import Any
 from harness import CLIENTS, Report, encoded_size, in_processes, percentile, repeated, running
 
 from memoryd.client import Client
-from memoryd.client.exchange import encode_call
-from memoryd.client.frames import FrameReader
 from memoryd.client.protocol import Get, GetStatus
+from memoryd.client.transport.exchange import encode_call
+from memoryd.client.transport.frames import FrameReader
 
 _LENGTH = struct.Struct(">I")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.frames import FrameReader
+from memoryd.client.transport.frames import FrameReader
 from wire import packed
 
 

@@ -157,7 +157,7 @@ def test_a_daemon_that_cannot_start_tells_why(home: Path, broken: Callable[[Path
 def test_without_the_daemons_packages_the_error_says_what_to_install(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoryd.client.spawn.find_spec", lambda name: None)
+    monkeypatch.setattr("memoryd.client.transport.spawn.find_spec", lambda name: None)
     with Client() as client, pytest.raises(Unavailable, match=r"pip install 'memoryd\[daemon\]'"):
         client.status()
 

@@ -118,10 +118,10 @@ async def test_an_error_code_of_a_newer_daemon_is_internal_with_its_sentence(cli
 async def test_a_daemon_of_another_version_is_told_apart_with_what_to_do(
     path: Path, daemon: "Daemon", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoryd.client.exchange.PROTOCOL_VERSION", 2)
+    monkeypatch.setattr("memoryd.client.transport.exchange.PROTOCOL_VERSION", 2)
     with daemon.client() as newer, pytest.raises(VersionMismatch, match="memctl down && memctl up"):
         newer.search("x")
-    monkeypatch.setattr("memoryd.client.exchange.PROTOCOL_VERSION", 0)
+    monkeypatch.setattr("memoryd.client.transport.exchange.PROTOCOL_VERSION", 0)
     with daemon.client() as older, pytest.raises(VersionMismatch, match="upgrade the client"):
         older.search("x")
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull, batches
+from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull
 from memoryd.client.protocol import Add, GetStatus, Hit, Progress
+from memoryd.client.transport import batches
 
 if TYPE_CHECKING:
     from conftest import Daemon

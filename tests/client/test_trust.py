@@ -14,10 +14,11 @@ import pytest
 from impostor import NOBODY, impostor, needs_root
 
 from hosting import Agent
-from memoryd.client import AsyncClient, Client, Untrusted, spawn, trust
-from memoryd.client.memctl.hooks import spool, wire
+from memoryd.client import AsyncClient, Client, Untrusted
+from memoryd.client.memctl.agents.hooks import spool, wire
 from memoryd.client.memctl.running import run
-from memoryd.daemon import listen
+from memoryd.client.transport import spawn, trust
+from memoryd.daemon.system import listen
 
 WHOSE = "belongs to .*, not to you; .*MEMORYD_SOCKET"
 

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import inspect as types
 
 from memoryd.client import errors, protocol
-from memoryd.client.exchange import encode_call
-from memoryd.client.frames import frame
-from memoryd.daemon.shortening import FIT_BYTES
+from memoryd.client.transport.exchange import encode_call
+from memoryd.client.transport.frames import frame
+from memoryd.daemon.server.shortening import FIT_BYTES
 
 BASES = (protocol.Scoped, protocol.Filtered, protocol.Query)
 

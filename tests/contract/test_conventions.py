@@ -14,13 +14,14 @@ import pytest
 from client_methods import document
 
 from memoryd.client import calls, errors, protocol
-from memoryd.client.aio import AsyncClient
 from memoryd.client.errors import ERRORS, MemorydError
 from memoryd.client.method import method
 from memoryd.client.protocol import DECLARED, METHODS, READS, Call, method_name, result_type
-from memoryd.client.sync import Client
-from memoryd.daemon import config, dispatch, registry
+from memoryd.client.transport.aio import AsyncClient
+from memoryd.client.transport.sync import Client
+from memoryd.daemon import config, registry
 from memoryd.daemon.registry import HANDLERS
+from memoryd.daemon.server import dispatch
 
 SOURCES = Path(protocol.__file__).resolve().parents[2]
 

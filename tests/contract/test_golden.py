@@ -9,8 +9,8 @@ from golden import REQUEST_ID, line, messages, sample
 
 from memoryd.client import protocol
 from memoryd.client.errors import ERRORS
-from memoryd.client.exchange import decode_reply, encode_call, error_of, event_of, progress_of, result_of
 from memoryd.client.protocol import METHODS, method_name, result_type
+from memoryd.client.transport.exchange import decode_reply, encode_call, error_of, event_of, progress_of, result_of
 
 
 class Golden(msgspec.Struct):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from memoryd.client import Client
-from memoryd.client.memctl.hooks.hosts import EVENTS
+from memoryd.client.memctl.agents.hooks.hosts import EVENTS
 from memoryd.scheduler.jobs import JOBS
 from waiting import wait_until
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hosting import Agent, Answered
-from memoryd.client.memctl.hooks.hosts import HOSTS
+from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 from waiting import wait_until
 from workbench import Process
 

@@ -35,19 +35,19 @@ Without the embedder every query gave the same hits:
   daemon/embedding/test_loading.py: test_without_a_model_different_questions_get_different_answers_by_their_words
 Embedding was fire and forget, and some memories were never found:
   here: test_the_gauge_of_memories_without_a_vector_returns_to_zero_after_crashes
-  daemon/lifecycle/test_jobs_upkeep.py: test_a_memory_that_the_queue_lost_gets_its_vector
+  daemon/jobs/test_jobs_upkeep.py: test_a_memory_that_the_queue_lost_gets_its_vector
 A background sweep looped and took a processor for hours:
-  daemon/lifecycle/test_jobs_runs.py: test_the_deadline_interrupts_a_run_keeps_what_was_done_and_leaves_the_rest
-  daemon/lifecycle/test_jobs_runs.py: test_a_slice_that_holds_the_writer_too_long_ends_the_run
-  daemon/lifecycle/test_jobs_agenda.py: test_a_failing_job_backs_off_and_is_quarantined_until_it_is_resumed
-  daemon/lifecycle/test_jobs_agenda.py: test_back_off_never_exceeds_an_hour
+  daemon/jobs/test_jobs_runs.py: test_the_deadline_interrupts_a_run_keeps_what_was_done_and_leaves_the_rest
+  daemon/jobs/test_jobs_runs.py: test_a_slice_that_holds_the_writer_too_long_ends_the_run
+  daemon/jobs/test_jobs_agenda.py: test_a_failing_job_backs_off_and_is_quarantined_until_it_is_resumed
+  daemon/jobs/test_jobs_agenda.py: test_back_off_never_exceeds_an_hour
 Any number of recalls at once were let in, which looked like a hang:
   here: test_a_hundred_clients_at_once_get_an_answer_or_hear_when_to_come_again
-  daemon/test_server.py: test_a_hundred_clients_at_once_are_all_served
-  daemon/test_server.py: test_a_full_lane_answers_busy_at_once_and_forgets_no_accepted_call
+  daemon/server/test_server.py: test_a_hundred_clients_at_once_are_all_served
+  daemon/server/test_server.py: test_a_full_lane_answers_busy_at_once_and_forgets_no_accepted_call
 A recall waited behind an import:
   here: test_a_recall_is_answered_while_an_import_of_another_client_is_held
-  daemon/test_server.py: test_an_import_holds_up_no_search_of_others
+  daemon/server/test_server.py: test_an_import_holds_up_no_search_of_others
 A query was embedded twice, and again when it was repeated:
   here: test_a_recall_embeds_its_query_once_whichever_calls_ask_it
   daemon/embedding/test_economy.py: test_a_search_embeds_its_query_once_and_a_repeated_one_not_at_all
@@ -58,7 +58,7 @@ Nothing bounded the search by vectors:
   here: test_a_slow_search_by_vectors_leaves_the_words_within_the_deadline
   daemon/embedding/test_economy.py: test_a_slow_model_is_not_waited_for_past_the_deadline
 RSS grew without a limit:
-  daemon/lifecycle/test_jobs_upkeep.py: test_memory_that_was_freed_is_given_back
+  daemon/jobs/test_jobs_upkeep.py: test_memory_that_was_freed_is_given_back
   e2e/test_soak.py: test_after_many_mixed_calls_the_daemon_is_hardly_larger_than_when_it_was_warm
 All that was stored was built anew before a restarted daemon answered:
   here: test_a_restart_answers_before_the_model_is_there_and_embeds_nothing_again
@@ -68,7 +68,7 @@ The proxy on standard input and output dropped replies when the input ended:
 An upgrade left the old code running:
   e2e/test_restart.py: test_a_newer_client_makes_an_upgraded_daemon_restart_on_its_socket_and_no_call_of_eight_clients_fails
 Daemons were started again and again, several at once:
-  daemon/test_server_process.py: test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on
+  daemon/server/test_server_process.py: test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on
   client/test_client_autostart.py: test_twenty_processes_at_once_end_up_on_one_daemon
   systemd/test_user_manager.py: test_a_service_that_cannot_start_is_given_up_and_says_where_to_look
 Another model of the same dimension was put in place, and vectors of two models were compared:

@@ -141,7 +141,7 @@ def test_restarting_by_itself_can_be_turned_off(site: Installation, start: Start
 def test_an_upgrade_that_a_restart_does_not_bring_is_tried_once(site: Installation, start: Started) -> None:
     process = start()
     # As if what lies on disk were not what is loaded: the successor runs the same old version.
-    succession = site.folder / "memoryd" / "daemon" / "succession.py"
+    succession = site.folder / "memoryd" / "daemon" / "server" / "succession.py"
     succession.write_text(succession.read_text() + f'\n\ndef installed() -> str:\n    return "{NEW}"\n')
     with process.client() as client:
         client.call(Restart())
@@ -156,7 +156,7 @@ def test_a_new_version_that_cannot_start_says_why_and_the_next_client_may_start_
     site: Installation, start: Started
 ) -> None:
     process = start()
-    (site.folder / "memoryd" / "daemon" / "server.py").write_text("raise RuntimeError('broken release')")
+    (site.folder / "memoryd" / "daemon" / "server" / "server.py").write_text("raise RuntimeError('broken release')")
     with process.client() as client:
         client.call(Restart())
     assert process.child.wait(30) == 1

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from memoryd.client.protocol import Verify
-from memoryd.daemon.documents.files import read
+from memoryd.daemon.workspaces.documents.files import read
 from workbench import Process, wait_until
 
 LIVES = 8

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.frames import FrameReader, frame
 from memoryd.client.protocol import METHODS, Call, Hello, Welcome
+from memoryd.client.transport.frames import FrameReader, frame
 
 
 class Outcome(NamedTuple):

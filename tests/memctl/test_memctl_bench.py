@@ -12,7 +12,7 @@ from memoryd.client import Client
 from memoryd.client.memctl.bench.material import Item
 from memoryd.client.memctl.bench.storing import Store
 from memoryd.client.protocol import NewTurn
-from memoryd.daemon.lifecycle.thinking import Thinker
+from memoryd.daemon.conversations.thinking import Thinker
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -17,8 +17,8 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import MethodStats
 from memoryd.daemon import config
 from memoryd.daemon.config import MetricsConfig
-from memoryd.daemon.supervisor import Supervisor
-from memoryd.daemon.textfile import Textfile, write
+from memoryd.daemon.server.textfile import Textfile, write
+from memoryd.daemon.system.supervisor import Supervisor
 from waiting import wait_until
 
 if TYPE_CHECKING:

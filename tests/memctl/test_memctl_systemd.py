@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client import activation, paths
 from memoryd.client.memctl.systemd.units import MARK
+from memoryd.client.transport import activation, paths
 
 NO_DAEMON = 3
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.batches import batches
 from memoryd.client.memctl.observe import _calls, _line
 from memoryd.client.protocol import NewTurn
 from memoryd.client.protocol.tiers import MAX_TURNS
+from memoryd.client.transport.batches import batches
 
 FACT = "We decided to move the deploys to Tuesday at 10:00"
 ANSWER = "Noted: deploys are on Tuesday at 10:00 from now on"

@@ -150,7 +150,7 @@ def test_every_job_has_an_interval_a_deadline_and_a_sentence() -> None:
         assert row.about.endswith(".")
 
 
-@pytest.mark.parametrize("module", ["memoryd.client", "memoryd.scheduler.jobs", "memoryd.daemon.server"])
+@pytest.mark.parametrize("module", ["memoryd.client", "memoryd.scheduler.jobs", "memoryd.daemon.server.server"])
 def test_apscheduler_is_loaded_only_with_the_timer(module: str) -> None:
     code = f"import sys, {module}; sys.exit('apscheduler' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -25,10 +25,10 @@ from memoryd.client.protocol import (
     Update,
 )
 from memoryd.client.protocol import Share as ShareCall
-from memoryd.daemon.core import adding, changing, reading, sharing
+from memoryd.daemon.conversations import judging, observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import judging, observing
-from memoryd.daemon.lifecycle.runner import Runner
+from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.memories import adding, changing, reading, sharing
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store.namespaces import enclosing
 from memoryd.scheduler.jobs import JOBS

@@ -15,8 +15,8 @@ from scripted.script import DAY_S, MODERATE, Event, Scale, year
 
 from memoryd.client.protocol import Undo
 from memoryd.daemon.config import Config
-from memoryd.daemon.core import changing
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import changing
 from memoryd.models import Floors
 from workbench import LIMIT_S, Clock, WordEmbedder, disk_and_memory, wait_until
 

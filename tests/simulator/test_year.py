@@ -15,7 +15,7 @@ from scripted.script import DAY_S, Scale, year
 from simulation import START, Plan, Problem, Simulation
 
 from memoryd.client.protocol import Get, Search
-from memoryd.daemon.core import reading
+from memoryd.daemon.memories import reading
 from memoryd.daemon.search import pipeline
 from workbench import LIMIT_S
 

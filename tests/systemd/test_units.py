@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memoryd
-from memoryd.client import activation
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.systemd.units import Place, command_of, here, is_ours, units
+from memoryd.client.transport import activation
 
 GOLDEN = Path(__file__).parent.parent / "data" / "units"
 TEMPLATES = Path(memoryd.__file__).parent / "systemd"

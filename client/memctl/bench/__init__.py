@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from memoryd.client import paths
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.bench import pairs, report, team
@@ -26,7 +25,8 @@ from memoryd.client.memctl.link import OwnersClient, client_for, own_token
 from memoryd.client.memctl.output import show
 from memoryd.client.memctl.private import PrivateDaemon, private_daemon
 from memoryd.client.memctl.service import WAIT_S, wait_until_ready
-from memoryd.client.sync import Client
+from memoryd.client.transport import paths
+from memoryd.client.transport.sync import Client
 
 LONG_CALL_S = 600.0
 

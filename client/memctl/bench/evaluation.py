@@ -9,7 +9,7 @@ from memoryd.client.memctl.bench.scoring import ContextScore, Score, ranking, sh
 from memoryd.client.memctl.bench.storing import VECTORS_S, Place, Store, clear, fill
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import wait_until_ready
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 LIMIT = 10
 BUDGETS = (400, 800, 2000)  # tokens of a context

@@ -16,7 +16,7 @@ from memoryd.client.errors import TimedOut
 from memoryd.client.memctl.bench.material import Item, Material
 from memoryd.client.memctl.service import wait_until_ready
 from memoryd.client.protocol import Delete, Memory, NewTurn, Turn
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 PAGE = 200  # memories of a list: sessions are long
 POLL_S = 0.01

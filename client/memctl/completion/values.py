@@ -7,7 +7,7 @@ from typing import NamedTuple
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.link import client_for
 from memoryd.client.protocol import GetStats, List, ListTokens, Workspaces
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 LIMIT_S = 1.0
 IDS = 30

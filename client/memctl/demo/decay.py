@@ -11,7 +11,7 @@ from memoryd.client.memctl.private import private_daemon
 from memoryd.client.memctl.service import wait_until_ready
 from memoryd.client.memctl.table import count, pad, wrap
 from memoryd.client.protocol import Hit, NewMemory
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 NAMESPACE = "book-club"
 HALF_LIFE_DAYS = 90.0

@@ -16,7 +16,7 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import model_text, wait_until_ready
 from memoryd.client.memctl.table import count, ms, one_line, shorten, size_text
 from memoryd.client.protocol import NewMemory, Progress, Verify
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 WHERE = 26  # columns for a file or namespace
 SHARED = "demo"  # the namespace that encloses those of the agents

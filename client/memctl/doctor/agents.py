@@ -4,13 +4,14 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from memoryd.client import paths, projects
+from memoryd.client import projects
 from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.agents.hooks import installing, spool
+from memoryd.client.memctl.agents.hooks.commands import standing
+from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, ok, quoted, warn
-from memoryd.client.memctl.hooks import installing, spool
-from memoryd.client.memctl.hooks.commands import standing
-from memoryd.client.memctl.hooks.hosts import HOSTS
 from memoryd.client.memctl.table import count
+from memoryd.client.transport import paths
 
 FULL = 0.8
 OUTDATED = "outdated"

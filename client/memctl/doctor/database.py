@@ -2,13 +2,13 @@
 
 from time import time
 
-from memoryd.client import paths
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
 from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, ok, quoted, warn
 from memoryd.client.memctl.service import CONFIRM_CLOCK, clock_text
 from memoryd.client.memctl.table import count, size_text
 from memoryd.client.protocol import Verify
 from memoryd.client.times import iso
+from memoryd.client.transport import paths
 
 LARGE_BYTES = 1_000_000_000
 LARGE_PER_MEMORY_BYTES = 200_000

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from memoryd.client import paths
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.local import copies, effective_settings, installed, output_of
 from memoryd.client.protocol import GetStats, JobList, Stats, Status
-from memoryd.client.sync import Client
+from memoryd.client.transport import paths
+from memoryd.client.transport.sync import Client
 
 DATABASE = "memoryd.sqlite"
 PROC = Path("/proc")

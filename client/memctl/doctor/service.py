@@ -5,7 +5,6 @@ import stat
 from pathlib import Path
 
 import memoryd
-from memoryd.client import paths, spawn
 from memoryd.client.errors import Unavailable, Untrusted, VersionMismatch
 from memoryd.client.memctl.doctor.patient import (
     REPLACE,
@@ -21,6 +20,7 @@ from memoryd.client.memctl.doctor.patient import (
 from memoryd.client.memctl.service import threads_text
 from memoryd.client.memctl.table import count, one_line, shorten, size_text
 from memoryd.client.protocol import PROTOCOL_VERSION
+from memoryd.client.transport import paths, spawn
 
 GROUPS = Path("/sys/fs/cgroup")
 LOG_TAIL_BYTES = 65536

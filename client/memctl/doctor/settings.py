@@ -7,13 +7,13 @@ from time import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from memoryd.client import paths
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.doctor.patient import RESTART, Finding, Patient, fail, loose, ok, quoted, warn
 from memoryd.client.memctl.local import installed, output_of
 from memoryd.client.memctl.model import API
 from memoryd.client.memctl.table import one_line, shorten
 from memoryd.client.offline import is_here
+from memoryd.client.transport import paths
 
 LIMIT_S = 3.0
 SHOW = "memctl config show"

@@ -2,10 +2,10 @@
 
 import os
 
-from memoryd.client import activation
 from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, ok, warn
 from memoryd.client.memctl.systemd import report
 from memoryd.client.memctl.systemd.units import here, is_ours, units
+from memoryd.client.transport import activation
 
 INSTALL = "memctl service install"  # never carried out by itself: it was perhaps given options
 # Directives that say where things lie on this machine.

@@ -5,8 +5,6 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import IO, Literal, NamedTuple
 
-from memoryd.client import paths
-from memoryd.client.batches import batches
 from memoryd.client.calls import import_memories, summed
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.link import client_for, say_redacted
@@ -14,8 +12,10 @@ from memoryd.client.memctl.output import paint
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count
 from memoryd.client.protocol import Imported, Record
-from memoryd.client.spawn import make_private
-from memoryd.client.sync import Client
+from memoryd.client.transport import paths
+from memoryd.client.transport.batches import batches
+from memoryd.client.transport.spawn import make_private
+from memoryd.client.transport.sync import Client
 
 PER_CALL = 500
 SHOWN = 10  # things that are named one by one

@@ -6,8 +6,6 @@ import subprocess
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from memoryd.client import activation, paths
-from memoryd.client.activation import SERVICE_UNIT
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import no_arguments
 from memoryd.client.memctl.commands import Command
@@ -17,6 +15,8 @@ from memoryd.client.memctl.output import note, paint, printable, show
 from memoryd.client.memctl.systemd import installing, report
 from memoryd.client.memctl.systemd.units import here, units
 from memoryd.client.memctl.table import fields, size_text
+from memoryd.client.transport import activation, paths
+from memoryd.client.transport.activation import SERVICE_UNIT
 
 LINES = 50
 MAX_LINES = 100_000

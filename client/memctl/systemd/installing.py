@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from memoryd.client import activation
-from memoryd.client.activation import SERVICE_UNIT, SOCKET_UNIT, systemctl
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.memctl.systemd.units import Place, is_ours, units
 from memoryd.client.protocol import Restart, Shutdown, Status
-from memoryd.client.sync import Client
+from memoryd.client.transport import activation
+from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, systemctl
+from memoryd.client.transport.sync import Client
 
 INSTEAD = "clients start the daemon themselves when they need it"
 

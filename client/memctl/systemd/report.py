@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from memoryd.client import activation
-from memoryd.client.activation import SERVICE_UNIT, SOCKET_UNIT, systemctl
 from memoryd.client.memctl.systemd.installing import INSTEAD, lingering
 from memoryd.client.memctl.systemd.units import command_of, is_ours
+from memoryd.client.transport import activation
+from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, systemctl
 
 UNLIMITED = 2**60  # more than any memory: systemd's figure for no limit
 _ASKED = "ActiveState SubState Result MainPID NRestarts ExecMainStartTimestamp MemoryCurrent MemoryMax WatchdogUSec"

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import memoryd
-from memoryd.client import paths
-from memoryd.client.activation import SERVICE_UNIT, SOCKET_UNIT
 from memoryd.client.errors import Invalid
+from memoryd.client.transport import paths
+from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT
 
 MARK = "# Written by `memctl service install`; `memctl service uninstall` removes it.\n"
 _SIZE = re.compile(r"[0-9]+[KMGT]?|(100|[1-9]?[0-9])%|infinity")

@@ -11,7 +11,7 @@ from memoryd.client.memctl.output import say, say_json
 from memoryd.client.memctl.top import screen as screens
 from memoryd.client.memctl.top.frame import text_of
 from memoryd.client.memctl.top.picture import ORDERS, Sample, picture
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 INTERVAL_S, LONGEST_S = 2.0, 3600.0
 LOOK_S = 0.2  # how soon a key or another size of the terminal is noticed

@@ -4,7 +4,6 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from memoryd.client import paths
 from memoryd.client.calls import backup as backup_call
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
@@ -16,6 +15,7 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, size_text, table
 from memoryd.client.memctl.upkeep.restart import Report, exchanged, folder_of, rescue, running
 from memoryd.client.protocol import BackedUp, Progress
+from memoryd.client.transport import paths
 
 LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy
 FORMER = "before-*"

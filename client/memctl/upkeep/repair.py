@@ -25,7 +25,7 @@ from memoryd.client.memctl.upkeep.restart import (
 )
 from memoryd.client.methods import verify as verify_call
 from memoryd.client.protocol import Delete, Deleted, Done, Progress, Turns, Verification
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 
 EVERYTHING = "everything"
 _PER_CALL = 500

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client import paths, spawn
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import output_of
 from memoryd.client.protocol import Shutdown, Status
+from memoryd.client.transport import paths, spawn
 
-MODULE = "memoryd.daemon.rescue"
+MODULE = "memoryd.daemon.store.rescue"
 _STOP_S = 60.0
 _LOCK_S = 10.0
 

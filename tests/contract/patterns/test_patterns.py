@@ -17,32 +17,32 @@ from pattern_attacks import attacks
 from pattern_probing import Bound, defect
 
 from memoryd.client.credentials import redact
-from memoryd.daemon.cognition import extracting, fading, rating
-from memoryd.daemon.documents.globs import Level
-from memoryd.daemon.lifecycle import gate
+from memoryd.daemon.conversations import gate
+from memoryd.daemon.language import extracting, fading, rating
+from memoryd.daemon.workspaces.documents.globs import Level
 
 # Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
 # beginnings; the first row that fits counts.
 REVIEWED = {
-    "daemon.lifecycle.gate.NOISE": Bound(("fullmatch",)),
-    "daemon.cognition.marks.LEAD": Bound(("finditer",)),
-    "daemon.cognition.marks.": Bound(("search",), extracting.MAX_CHARS),  # longer sentences are no facts
-    "daemon.cognition.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
+    "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
+    "daemon.language.marks.LEAD": Bound(("finditer",)),
+    "daemon.language.marks.": Bound(("search",), extracting.MAX_CHARS),  # longer sentences are no facts
+    "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
     "daemon.context.counting._LAST_": Bound(("match",)),  # once for each slice
-    "daemon.cognition.fading._MATERIAL": Bound(("search",), max(fading._LONG.values())),
+    "daemon.language.fading._MATERIAL": Bound(("search",), max(fading._LONG.values())),
 }
 # Functions that make patterns as they run, and patterns as they make them; empty where a table or the user has them.
 BUILT: dict[str, list[str]] = {
     "client.credentials.formats._format": [],  # FORMATS
-    "daemon.cognition.marks._kind": [],  # KINDS
-    "daemon.cognition.rating._feature": [],  # FEATURES
-    "daemon.lifecycle.gate._lines": [],  # NOISE
+    "daemon.language.marks._kind": [],  # KINDS
+    "daemon.language.rating._feature": [],  # FEATURES
+    "daemon.conversations.gate._lines": [],  # NOISE
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._checked": [],  # settings
     "client.memctl.snippet._marks": [re.escape("a.b*")],
     "client.memctl.systemd.units._replaced": ["(?m)^ExecStart=.*$"],
-    "daemon.documents.globs.__init__": [Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
-    "daemon.documents.globs._matches": [],  # of the same patterns
+    "daemon.workspaces.documents.globs.__init__": [Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
+    "daemon.workspaces.documents.globs._matches": [],  # of the same patterns
     "daemon.workspaces.editing._block": [r" {0,3}\~{3,}\s*$", r" {0,3}`{7,}\s*$"],
 }
 CATASTROPHES = {

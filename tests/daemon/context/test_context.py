@@ -7,8 +7,8 @@ import pytest
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import ContextText, GetContext, NewTurn, Observe, ResetSession
 from memoryd.daemon.context import preparing
+from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import observing
 from memoryd.daemon.store import rows
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, running, undo, update
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench import WordEmbedder
 
-_path = Path(__file__).parent.parent / "cognition" / "model_server.py"
+_path = Path(__file__).parent.parent / "llm" / "model_server.py"
 _spec = importlib.util.spec_from_file_location("embedding_model_server", _path)
 assert _spec is not None
 assert _spec.loader is not None

@@ -14,12 +14,12 @@ from memoryd.client.errors import ModelUnavailable as NotThere
 from memoryd.client.protocol import Get, GetContext
 from memoryd.daemon.config import Config, EmbeddingApiConfig, ModelConfig, SearchConfig
 from memoryd.daemon.context import preparing
-from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding import api
 from memoryd.daemon.embedding import embedder as module
 from memoryd.daemon.embedding.api import ApiEmbedder, Models
-from memoryd.daemon.remote import Passing, RemoteFailed
+from memoryd.daemon.memories import reading
+from memoryd.daemon.system.remote import Passing, RemoteFailed
 from memoryd.models import ModelUnavailable
 from workbench import CountingEmbedder, add, add_many, found, running, search, wait_until
 

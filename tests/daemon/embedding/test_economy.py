@@ -12,9 +12,9 @@ import pytest
 from memoryd.client.errors import MemorydError
 from memoryd.client.protocol import List
 from memoryd.daemon.config import Config, ModelConfig
-from memoryd.daemon.core import reading
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.memories import reading
 from workbench import (
     CountingEmbedder,
     add,

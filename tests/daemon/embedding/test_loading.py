@@ -9,8 +9,8 @@ import pytest
 from memoryd.client.errors import ModelUnavailable
 from memoryd.client.protocol import Get, GetStats
 from memoryd.daemon.config import Config, ModelConfig
-from memoryd.daemon.core import reading
 from memoryd.daemon.embedding import embedder as module
+from memoryd.daemon.memories import reading
 from memoryd.models import ModelBroken, ModelMissing
 from workbench import CountingEmbedder, add, found, running, search, wait_until
 

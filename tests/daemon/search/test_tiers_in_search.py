@@ -9,9 +9,9 @@ import pytest
 
 from memoryd.client.protocol import Get, GetContext, Hit, List, NewTurn, Observe
 from memoryd.daemon.context import preparing
-from memoryd.daemon.core import reading
+from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import observing
+from memoryd.daemon.memories import reading
 from memoryd.daemon.search import active, postprocess
 from memoryd.daemon.search.expand import LEAST_WEIGHT, SURE_WEIGHT
 from memoryd.daemon.store import graph as stored

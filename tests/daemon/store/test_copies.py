@@ -10,7 +10,7 @@ import pytest
 
 from memoryd.client.protocol import RunJob
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle.runner import Runner
+from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.store import copies
 from workbench import add
 

@@ -7,8 +7,8 @@ import pytest
 
 from memoryd.client.errors import AmbiguousId, Conflict, NotFound
 from memoryd.client.protocol import Get, History, List, Memory, NewMemory, Operations, Tag, Undo
-from memoryd.daemon.core import changing, reading
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import changing, reading
 from workbench import add, add_many, delete, disk_and_memory, found, undo, update
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Get, History, Memory, NewMemory
-from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store import history, rows
 from workbench import add, add_many, disk_and_memory, undo, update
 

@@ -11,7 +11,7 @@ import pytest
 
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import Get
-from memoryd.daemon.core import reading
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store import migrations, rows
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import FILE_NAME, Store

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Get, List
-from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.store import Store
 from workbench import insert

@@ -12,7 +12,7 @@ import pytest
 from memoryd.client import StorageFailed, StorageFull
 from memoryd.client.protocol import DECLARED, NewMemory, method_name
 from memoryd.daemon.config import Config, StorageConfig
-from memoryd.daemon.lifecycle.jobs import WORK
+from memoryd.daemon.jobs.table import WORK
 from memoryd.daemon.store.store import Store
 from workbench import CountingEmbedder, add, delete, running, undo
 

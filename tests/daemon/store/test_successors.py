@@ -12,10 +12,10 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Get as GetCall
 from memoryd.client.protocol import GetContext, ImportMemories, List, NewMemory, Record, Search, Share, WhyNot
 from memoryd.daemon.context import preparing
-from memoryd.daemon.core import reading, sharing, transfer
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle.expiring import EXPIRE
-from memoryd.daemon.lifecycle.removing import remove
+from memoryd.daemon.jobs.expiring import EXPIRE
+from memoryd.daemon.memories import reading, sharing, transfer
+from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.registry import whole
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.whynot import why_not

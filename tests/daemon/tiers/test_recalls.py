@@ -1,7 +1,6 @@
 """The recall-loop guard: what a session was told and merely says again is evidence, not news."""
 
 from conversing import contents, flows, memories, observe, problems, skips
-
 from memoryd.client.inert import FRAME
 from memoryd.client.protocol import Memory
 from memoryd.daemon.core.core import Core

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.protocol import List, WorkspaceStatus
-from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import registry, reporting
 from workbench import found, wait_until

@@ -9,11 +9,12 @@ from notes import sections, write
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import GetStats, List, Memory, NewTurn, Observe, RunJob, Tiers
 from memoryd.daemon.config import Config, TiersConfig
-from memoryd.daemon.core import reading
+from memoryd.daemon.conversations import judging, observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import jobs as table
-from memoryd.daemon.lifecycle import judging, observing, reporting
-from memoryd.daemon.lifecycle.runner import Runner
+from memoryd.daemon.jobs import table
+from memoryd.daemon.jobs import tiers as reporting
+from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.models import ModelMissing

@@ -13,9 +13,9 @@ from notes import sections, write
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Get, List
 from memoryd.daemon.config import Config, WorkspacesConfig
-from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.lifecycle import expiring
+from memoryd.daemon.jobs import expiring
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import committing, indexing, registry, reporting
 from workbench import CountingEmbedder, WordEmbedder, found, running, wait_until

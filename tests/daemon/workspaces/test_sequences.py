@@ -8,8 +8,8 @@ import pytest
 from notes import write
 
 from memoryd.client.protocol import List
-from memoryd.daemon.core import reading
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store import fulltext
 from memoryd.daemon.workspaces import indexing, registry
 from workbench import CountingEmbedder, disk_and_memory, running, wait_until

@@ -24,8 +24,8 @@ from memoryd.client.protocol import (
     Tag,
     Update,
 )
-from memoryd.daemon.core import changing, reading, sharing
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import changing, reading, sharing
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import comparing, registry, writing

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from memoryd.client.memctl.hooks import installing
-from memoryd.client.memctl.hooks.hosts import HOSTS
+from memoryd.client.memctl.agents.hooks import installing
+from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 
 COMMAND = ["/opt/memory tools/bin/memctl"]
 HERE = Path(__file__).parent

@@ -7,8 +7,8 @@ from fake_daemon import Memctl
 from findings import Doctor
 
 from memoryd.client import projects
+from memoryd.client.memctl.agents.hooks import spool
 from memoryd.client.memctl.doctor import agents
-from memoryd.client.memctl.hooks import spool
 from memoryd.client.project import project_namespace
 
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from findings import Doctor
 
-from memoryd.client import paths
 from memoryd.client.memctl.systemd.units import here, units
+from memoryd.client.transport import paths
 
 
 @pytest.fixture

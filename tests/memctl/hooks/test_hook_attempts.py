@@ -10,8 +10,8 @@ import pytest
 from fake_daemon import Memctl
 
 from hosting import Agent
-from memoryd.client.memctl.hooks import attempts, spool
-from memoryd.client.memctl.hooks.wire import Broken, Silent
+from memoryd.client.memctl.agents.hooks import attempts, spool
+from memoryd.client.memctl.agents.hooks.wire import Broken, Silent
 from workbench import Process
 
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
@@ -179,7 +179,7 @@ def test_nothing_is_put_back_into_a_full_spool(own: Path, memctl: Memctl, monkey
 
 HANGING = f"""
 import re
-from memoryd.daemon.lifecycle import gate
+from memoryd.daemon.conversations import gate
 judge = gate.verdict
 gate.verdict = lambda text: re.fullmatch("(?:a|a)*b", "a" * 60) if text == {POISON!r} else judge(text)
 from memoryd.daemon.__main__ import main

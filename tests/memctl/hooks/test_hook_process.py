@@ -14,8 +14,8 @@ import pytest
 
 from hosting import Agent
 from memoryd.client import Client
-from memoryd.client.memctl.hooks import answering, hosts, spool
-from memoryd.client.memctl.hooks.hosts import EVENTS, HOSTS
+from memoryd.client.memctl.agents.hooks import answering, hosts, spool
+from memoryd.client.memctl.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.protocol import METHODS, AddToken, Call, method_name
 from waiting import wait_until
 from workbench import Process
@@ -442,7 +442,7 @@ def test_a_hook_imports_neither_the_classes_of_the_protocol_nor_the_parser(agent
     agent.run("prompt", given)  # the project is met for the first time
     done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, env=agent.environment)
     loaded = set(done.stderr.decode().strip("[]\n").replace("'", "").split(", "))
-    assert "memoryd.client.memctl.hooks.answering" in loaded
+    assert "memoryd.client.memctl.agents.hooks.answering" in loaded
     slow = {
         "argparse",
         "asyncio",

@@ -9,8 +9,8 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client.errors import Conflict
-from memoryd.client.memctl.hooks import files, installing
-from memoryd.client.memctl.hooks.hosts import HOSTS
+from memoryd.client.memctl.agents.hooks import files, installing
+from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 
 DATA = Path(__file__).parents[2] / "data" / "hooks"
 COMMAND = ["/opt/memory tools/bin/memctl"]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.client.inert import inert, inert_lines
-from memoryd.client.memctl.mcp.answers import Answer, line, shortened, within
-from memoryd.client.memctl.mcp.schemas import Found
+from memoryd.client.memctl.agents.mcp.answers import Answer, line, shortened, within
+from memoryd.client.memctl.agents.mcp.schemas import Found
 
 COUNTERS: list[Callable[[str], int]] = [
     lambda text: len(text.split()),

@@ -17,8 +17,8 @@ from fake_daemon import FakeDaemon, Memctl
 from mcp import Client, ClientSession, stdio_client
 
 from memoryd.client import Client as Memory
-from memoryd.client.memctl import mcp as command
-from memoryd.client.memctl.mcp.tools import TOOLS
+from memoryd.client.memctl.agents import mcp as command
+from memoryd.client.memctl.agents.mcp.tools import TOOLS
 from memoryd.client.protocol import CountTokens, Hits, Search, TokenCounts
 from workbench import Process
 

@@ -9,7 +9,7 @@ from typing import Any
 from memoryd.client.errors import MemorydError, TimedOut
 from memoryd.client.memctl.private import PrivateDaemon
 from memoryd.client.protocol import Add, NewMemory, NewTurn
-from memoryd.client.sync import Client
+from memoryd.client.transport.sync import Client
 from scripted.events import Ask, Edit, Event, Forget, Note, Share, TakeBack, Talk
 
 JOBS = ("promote", "sweep", "caps", "expire", "cluster")

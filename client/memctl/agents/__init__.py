@@ -1,0 +1,1 @@
+"""Coding agents: hooks and the MCP server."""

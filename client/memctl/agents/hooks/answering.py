@@ -1,0 +1,195 @@
+"""What a hook does at each event: from the agent's JSON to the calls for the daemon and the answer for the agent.
+
+The context comes before the prompt is noted, else it would find the prompt. Of an agent's answers the one is noted that
+the host hands over; where it hands over none (Claude Code of 2025), the last one that is in its transcript by then, and
+with its id there, so that it is taken once.
+"""
+
+import os
+import re
+import time
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memoryd.client.memctl.agents.hooks import hosts
+from memoryd.client.memctl.agents.hooks.hosts import HOSTS, Host
+from memoryd.client.memctl.agents.hooks.wire import Link
+from memoryd.client.project import project_namespace
+
+Call = dict[str, Any]
+
+OPENING_TOKENS, PROMPT_TOKENS = 1000, 500
+DEADLINE_MS = 400  # of the search for a context
+_LOST = ("compact", "clear")  # sources of a session's start after which it has nothing of what it was given
+_MAX_TASK_CHARS, _MAX_TEXT_CHARS, _MAX_SESSION_CHARS = 4000, 60_000, 64
+_TRANSCRIPT_TAIL = 512 * 1024  # bytes
+_COMMAND = re.compile(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
+# What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
+# What is opened and not closed is theirs: taken to its end, so that the text is read once.
+_INJECTED = [re.compile(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
+_MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
+
+
+class Asked(NamedTuple):
+    """An event of a host: who asks, where, in which session; `given` is the host's JSON."""
+
+    event: str
+    host: Host
+    given: dict[str, Any]
+    folder: str
+    namespace: str
+    session: str
+    at: float
+
+    def text(self, name: str) -> str:
+        """Return a field that holds text, empty where there is none, without NUL bytes: the daemon takes none."""
+        value = self.given.get(name)
+        return value.replace("\0", "") if isinstance(value, str) else ""
+
+
+def asked(event: str, agent: str, data: bytes) -> Asked:
+    """Read an event; raise what msgspec raises for what is no JSON object."""
+    host, given = HOSTS[agent], msgspec.json.decode(data, type=dict[str, Any])
+    session = next((given[name] for name in host.session if isinstance(given.get(name), str)), "")
+    folder = _folder(given)
+    return Asked(event, host, given, folder, _namespace(folder), session[:_MAX_SESSION_CHARS], time.time())
+
+
+def _folder(given: dict[str, Any]) -> str:
+    roots = given.get("workspace_roots")
+    for place in (given.get("cwd"), *(roots if isinstance(roots, list) else ())):
+        if isinstance(place, str) and place.startswith("/") and "\0" not in place:
+            return place
+    try:
+        return os.getcwd()
+    except OSError:  # it is gone
+        return "/"
+
+
+def _namespace(folder: str) -> str:
+    """Return the namespace of the environment, else that of the project; a token has one of its own."""
+    given = os.environ.get("MEMORYD_NAMESPACE", "").strip("/")
+    return given if given or os.environ.get("MEMORYD_TOKEN") else project_namespace(folder)
+
+
+# What the agent is told ----------------------------------------------------------------------------------------------
+
+
+def context(link: Link, event: Asked) -> str:
+    """Return what the agent is to know now, empty where there is nothing."""
+    call = _question(event)
+    if call is None or event.event not in event.host.injects:
+        return ""
+    place = {"namespace": event.namespace, "session": event.session, "deadline_ms": DEADLINE_MS}
+    return str(link.call("get_context", **place, **call)["text"])
+
+
+def _question(event: Asked) -> Call | None:
+    if event.event == hosts.START:
+        task = f"Work on {os.path.basename(event.folder) or 'this machine'}"
+        fresh = event.text("source") in _LOST
+        return {"task": task, "opening": True, "fresh": fresh, "max_tokens": OPENING_TOKENS}
+    prompt = _prompt(event)
+    if event.event == hosts.PROMPT and prompt:
+        return {"task": prompt[:_MAX_TASK_CHARS], "max_tokens": PROMPT_TOKENS}
+    return None
+
+
+def _prompt(event: Asked) -> str:
+    """Return what the user said, empty for a command to the host."""
+    prompt = event.text("prompt")
+    for injected in _INJECTED:
+        prompt = injected.sub(lambda found: "" if found[1] is None else found[0], prompt)
+    prompt = prompt.strip()
+    return "" if _COMMAND.match(prompt) else prompt
+
+
+# What the daemon is told ---------------------------------------------------------------------------------------------
+
+
+def notes(event: Asked) -> list[Call]:
+    """Return the calls that must reach the daemon, now or later."""
+    place = {"namespace": event.namespace, "session": event.session}
+    calls: list[Call] = []
+    if event.event == hosts.PROMPT:
+        calls = _turn(event, "user", _prompt(event))
+    elif event.event == hosts.STOP:
+        calls = _turn(event, "assistant", *_said(event))
+    elif event.event == hosts.COMPACT and event.session and _is_compacted(event):
+        calls = [{"method": "reset_session", **place}]
+    elif event.event == hosts.END and event.session:
+        calls = [{"method": "end_session", **place}]
+    return calls
+
+
+def _is_compacted(event: Asked) -> bool:
+    told = event.host.compactions
+    return not told or event.text("trigger") in told
+
+
+def _turn(event: Asked, role: str, text: str, id: str = "") -> list[Call]:
+    """Return the call that notes a turn; its id makes it the same turn, however often it is sent."""
+    if not text.strip():
+        return []
+    turn: Call = {"role": role, "content": text[:_MAX_TEXT_CHARS], "created_at": event.at}
+    if not os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
+        turn["id"] = id or os.urandom(16).hex()
+    return [{"method": "observe", "namespace": event.namespace, "session": event.session, "turns": [turn]}]
+
+
+def _said(event: Asked) -> tuple[str, str]:
+    message = event.text(event.host.message)
+    return (message, "") if message else _in_transcript(event)
+
+
+def _in_transcript(event: Asked) -> tuple[str, str]:
+    """Return the last answer in a transcript of Claude Code and its id; empty where there is none."""
+    path = event.text("transcript_path")
+    if event.host is not HOSTS["claude-code"] or not path.startswith("/"):
+        return "", ""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TRANSCRIPT_TAIL))
+            lines = file.read(_TRANSCRIPT_TAIL).splitlines()
+    except OSError:
+        return "", ""
+    return next(filter(None, map(_answer_of, reversed(lines))), ("", ""))
+
+
+def _answer_of(line: bytes) -> tuple[str, str] | None:
+    if b'"assistant"' not in line:
+        return None
+    try:
+        entry = msgspec.json.decode(line)
+        if entry["type"] != "assistant" or entry.get("isSidechain"):
+            return None
+        content = entry["message"]["content"]
+        parts = [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
+        id = str(entry.get("uuid", "")).replace("-", "").lower()
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    text = "\n".join(parts)
+    return (text, id if re.fullmatch("[0-9a-f]{32}", id) else "") if text.strip() else None
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+def written(event: Asked) -> list[str]:
+    """Return the memory files that a tool wrote, as absolute paths."""
+    if event.event != hosts.TOOL:
+        return []
+    given = event.given.get("tool_input")
+    given = given if isinstance(given, dict) else {}
+    patch = given.get("command")
+    named = [given.get("file_path"), event.given.get("file_path")]
+    named += _PATCHED.findall(patch) if isinstance(patch, str) else []
+    paths = [os.path.normpath(os.path.join(event.folder, path)) for path in named if isinstance(path, str)]
+    return [path for path in paths if _is_memory(path) and "\0" not in path]
+
+
+def _is_memory(path: str) -> bool:
+    folder, name = os.path.split(path)
+    return name in _MEMORY_FILES or (name.endswith(".md") and "memory" in folder.split("/"))

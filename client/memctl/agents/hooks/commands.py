@@ -1,0 +1,212 @@
+"""hooks install, uninstall, status: memoryd in the configuration of coding agents. hook: an event of one of them."""
+
+import difflib
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.agents.hooks import files, installing, spool
+from memoryd.client.memctl.agents.hooks.hosts import EVENTS, HOSTS
+from memoryd.client.memctl.agents.hooks.installing import UNFIT, Change, Refusal, Target
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.output import complain, note, paint, say, show
+from memoryd.client.memctl.place import short_path
+from memoryd.client.memctl.table import count, table
+
+_ADVICE = {
+    "claude-code": "Sessions that run take it up when they are started anew.",
+    "codex": "Codex asks you to trust the hooks when it starts next (see /hooks there).",
+    "cursor": "Cursor reads it at once; its chats are given memories when they begin.",
+    "gemini": "Sessions that run take it up when they are started anew.",
+}
+
+
+# install, uninstall --------------------------------------------------------------------------------------------------
+
+
+def _agent_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("agent", choices=tuple(HOSTS), metavar="AGENT", help=", ".join(HOSTS))
+    _project_argument(parser)
+    parser.add_argument("--dry-run", action="store_true", help="show what would be changed, and change nothing")
+
+
+def _project_argument(parser: ArgumentParser) -> None:
+    parser.add_argument("--project", metavar="DIR", type=_folder, help="for one project (default: for all of yours)")
+
+
+def _folder(text: str) -> Path:
+    path = Path(text).expanduser().absolute()
+    if not path.is_dir():
+        raise Invalid(f"{text} is not a folder.")
+    return path
+
+
+def _install_arguments(parser: ArgumentParser) -> None:
+    _agent_arguments(parser)
+    parser.add_argument("--print", action="store_true", help="print what belongs into the files, and change nothing")
+
+
+def _install(args: Namespace) -> int:
+    targets = installing.targets(args.agent, args.project)
+    command = installing.own_command()
+    if args.print:
+        show(args, [_pasted(target, command) for target in targets], lambda: _pasted_text(targets, command))
+        return 0
+    done = _change(args, targets, lambda target: installing.installing(target, command))
+    if done == 0 and not args.json and not args.dry_run:
+        note(f"memctl: {_ADVICE[args.agent]}")
+        if find_spec("mcp") is None:
+            note("memctl: the MCP server needs a package that is not here; run: pip install 'memoryd[mcp]'")
+    return done
+
+
+def _uninstall(args: Namespace) -> int:
+    command = installing.own_command()
+    targets = installing.targets(args.agent, args.project)
+    return _change(args, targets, lambda target: installing.uninstalling(target, command))
+
+
+def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Target], Change]) -> int:
+    """Plan for all files, then change them; one that is refused keeps all as they are."""
+    try:
+        changes = [planned(target) for target in targets]
+    except Refusal as refusal:
+        complain(str(refusal), 1)
+        if not args.json and hasattr(args, "print"):  # only an installation has it
+            note("memctl: mend the file, or put this into it by hand:")
+            say(_pasted_text([refusal.target], installing.own_command()))
+        return 1
+    if not args.dry_run:
+        for change in changes:
+            installing.carry_out(change)
+    show(args, [_told(change) for change in changes], lambda: _changes_text(changes, args.dry_run))
+    return 0
+
+
+def _told(change: Change) -> dict[str, Any]:
+    return {"path": str(change.target.path), "change": _verb(change)}
+
+
+def _verb(change: Change) -> str:
+    if not change.is_one:
+        return "unchanged"
+    return "deleted" if change.after is None else "created" if change.before is None else "changed"
+
+
+def _changes_text(changes: Sequence[Change], dry_run: bool) -> str:
+    lines = []
+    for change in changes:
+        verb = _verb(change)
+        lines.append(f"{paint(f'{verb:<9}', 'dim' if verb == 'unchanged' else 'green')}  {_short(change.target)}")
+        if dry_run:
+            lines += _difference(change)
+    if dry_run and any(change.is_one for change in changes):
+        lines.append("Nothing was changed: this was a dry run.")
+    return "\n".join(lines)
+
+
+def _difference(change: Change) -> list[str]:
+    old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.before, change.after))
+    colours = {"+": "green", "-": "red"}
+    found = [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if line[:3] not in ("---", "+++")]
+    return [f"    {paint(line, colours.get(line[:1], 'dim'))}" for line in found]
+
+
+def _pasted(target: Target, command: Sequence[str]) -> dict[str, Any]:
+    return {"path": str(target.path), "text": target.added(target.empty, command)}
+
+
+def _pasted_text(targets: Sequence[Target], command: Sequence[str]) -> str:
+    return "\n".join(f"# {_short(target)}\n{target.added(target.empty, command).rstrip()}" for target in targets)
+
+
+def _short(target: Target) -> str:
+    return short_path(str(target.path))
+
+
+# status --------------------------------------------------------------------------------------------------------------
+
+
+def _status(args: Namespace) -> None:
+    found = [standing(agent, target) for agent in HOSTS for target in installing.targets(agent, args.project)]
+    calls = {"spooled": spool.waiting(), "set_aside": spool.aside()}
+    show(args, {"files": found, **calls}, lambda: _status_text(found, **calls))
+
+
+def standing(agent: str, target: Target) -> dict[str, str]:
+    """Return how the entries in a file of an agent are: installed, not installed, outdated, or what is in the way."""
+    command = installing.own_command()
+    try:
+        text = installing.text_of(target, files.read(target.path))
+        there = target.entries(text)
+        wanted = target.entries(target.added(target.removed(text), command)) if any(there) else []
+    except Refusal as refusal:
+        state = f"unreadable: {refusal.reason}"
+    except UNFIT as error:
+        state = f"something is in the way: {error}"
+    else:
+        state = "not installed" if not any(there) else "installed" if there == wanted else "outdated: install again"
+    return {"agent": agent, "path": str(target.path), "state": state}
+
+
+def _status_text(found: Sequence[dict[str, str]], spooled: int, set_aside: int) -> str:
+    rows = [[one["agent"], short_path(one["path"]), one["state"]] for one in found]
+    text = table(["AGENT", "FILE", "STATE"], rows)
+    if spooled:
+        text += f"\n{count(spooled, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."
+    if set_aside:
+        text += f"\n{count(set_aside, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
+    return text
+
+
+# retry ---------------------------------------------------------------------------------------------------------------
+
+
+def _retry(args: Namespace) -> int:
+    number = spool.put_back()
+    if number is None:
+        return complain(
+            "The spool of the hooks is full. Run `memctl up`, let a hook send what waits, and try again.", 1
+        )
+    show(args, {"retried": number}, lambda: f"{count(number, 'call')} will be sent again by the next hook.")
+    return 0
+
+
+# hook ----------------------------------------------------------------------------------------------------------------
+
+
+def _hook_arguments(parser: ArgumentParser) -> None:
+    told = "; ".join(f"{name}: {meaning}" for name, meaning in EVENTS.items())
+    parser.add_argument("event", choices=tuple(EVENTS), metavar="EVENT", help=told)
+    parser.add_argument("--agent", choices=tuple(HOSTS), default=next(iter(HOSTS)), help="whose event it is")
+
+
+def _hook(args: Namespace) -> None:
+    from memoryd.client.memctl.agents.hooks import process
+
+    process.main([args.event, "--agent", args.agent])
+
+
+COMMANDS = {
+    "hooks install": Command(
+        _install_arguments,
+        _install,
+        "  memctl hooks install claude-code\n"
+        "  memctl hooks install codex --dry-run\n"
+        "  memctl hooks install cursor --project .\n"
+        "  memctl hooks install gemini --print",
+    ),
+    "hooks uninstall": Command(_agent_arguments, _uninstall, "  memctl hooks uninstall claude-code"),
+    "hooks status": Command(
+        _project_argument, _status, "  memctl hooks status\n  memctl hooks status --project . --json"
+    ),
+    "hooks retry": Command(lambda parser: None, _retry, "  memctl hooks retry"),
+    "hook": Command(
+        _hook_arguments,
+        _hook,
+        """  echo '{"session_id": "s1", "prompt": "add a cache"}' | memctl hook prompt""",
+    ),
+}

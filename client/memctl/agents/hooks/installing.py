@@ -1,0 +1,227 @@
+"""Which files of an agent are changed, and how: planned for all of them first, then carried out file by file.
+
+A plan is made of texts alone, so that a dry run shows just what would be written. What does not parse, or has something
+of ours in a place where ours does not fit, is refused before anything is changed.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from memoryd.client.memctl.agents.hooks import files
+from memoryd.client.memctl.agents.hooks.jsontext import NotJson
+from memoryd.client.memctl.agents.hooks.jsontext import parsed as parsed_json
+from memoryd.client.memctl.agents.hooks.parts import Hooks, Part, Server, TomlServer
+from memoryd.client.memctl.agents.hooks.tomltext import NotToml
+
+UNFIT = (NotJson, NotToml)  # what a file is that our entries do not fit into
+
+
+class Target(NamedTuple):
+    """A file and what of ours goes into it."""
+
+    path: Path
+    parts: tuple[Part, ...]
+    mode: int
+
+    @property
+    def is_toml(self) -> bool:
+        """Whether the file is TOML rather than JSON."""
+        return self.path.suffix == ".toml"
+
+    @property
+    def empty(self) -> str:
+        """A text of its kind that says nothing."""
+        return "" if self.is_toml else "{}\n"
+
+    def added(self, text: str, command: Sequence[str]) -> str:
+        """Return a text that has nothing of ours with our entries."""
+        for part in self.parts:
+            text = part.added(text, command)
+        return text
+
+    def removed(self, text: str) -> str:
+        """Return the text without our entries."""
+        for part in self.parts:
+            text = part.removed(text)
+        return text
+
+    def entries(self, text: str) -> list[list[object]]:
+        """Return our entries, part by part."""
+        return [part.entries(text) for part in self.parts]
+
+
+class Refusal(Exception):
+    """A file that cannot be changed; the text is one sentence."""
+
+    def __init__(self, target: Target, reason: str) -> None:
+        super().__init__(f"{target.path} cannot be changed: {reason}. Nothing was changed.")
+        self.target, self.reason = target, reason
+
+
+class Change(NamedTuple):
+    """What is to become of one file: `after` None deletes it. `copy` is kept beside it: None takes a copy away."""
+
+    target: Target
+    before: bytes | None
+    after: bytes | None
+    copy: bytes | None
+
+    @property
+    def is_one(self) -> bool:
+        """Whether the file differs afterwards."""
+        return self.before != self.after
+
+
+def own_command() -> list[str]:
+    """Return the words that start this memctl from anywhere: an absolute path."""
+    beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "memctl")
+    found = beside if os.access(beside, os.X_OK) else shutil.which("memctl")
+    return [os.path.abspath(found)] if found else [sys.executable, "-P", "-m", "memoryd.client.memctl"]
+
+
+# Where agents keep their configuration -------------------------------------------------------------------------------
+
+
+def targets(agent: str, project: Path | None) -> list[Target]:
+    """Return the files of an agent: of a project, else of the user."""
+    return _FILES[agent](project)
+
+
+def _claude(project: Path | None) -> list[Target]:
+    hooks = (Hooks("claude-code"),)
+    if project:  # not settings.json and what else a team shares: paths of this machine are written there
+        return [
+            Target(project / ".claude" / "settings.local.json", hooks, files.SHARED),
+            Target(project / ".mcp.json", (Server(),), files.SHARED),
+        ]
+    chosen = os.environ.get("CLAUDE_CONFIG_DIR")
+    folder = Path(chosen) if chosen else Path.home() / ".claude"
+    state = (folder if chosen else Path.home()) / ".claude.json"
+    return [
+        Target(folder / "settings.json", hooks, files.PRIVATE),
+        Target(state, (Server(),), files.PRIVATE),
+    ]
+
+
+def _codex(project: Path | None) -> list[Target]:
+    folder = project / ".codex" if project else Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    mode = files.SHARED if project else files.PRIVATE
+    return [
+        Target(folder / "hooks.json", (Hooks("codex"),), mode),
+        Target(folder / "config.toml", (TomlServer(),), mode),
+    ]
+
+
+def _cursor(project: Path | None) -> list[Target]:
+    folder = (project or Path.home()) / ".cursor"
+    mode = files.SHARED if project else files.PRIVATE
+    hooks = Hooks("cursor", grouped=False, head=(("version", 1),))
+    return [Target(folder / "hooks.json", (hooks,), mode), Target(folder / "mcp.json", (Server(),), mode)]
+
+
+def _gemini(project: Path | None) -> list[Target]:
+    folder = (project or Path.home()) / ".gemini"
+    mode = files.SHARED if project else files.PRIVATE
+    return [Target(folder / "settings.json", (Hooks("gemini", unit=1000), Server()), mode)]
+
+
+_FILES: dict[str, Callable[[Path | None], list[Target]]] = {
+    "claude-code": _claude,
+    "codex": _codex,
+    "cursor": _cursor,
+    "gemini": _gemini,
+}
+
+
+# Plans ---------------------------------------------------------------------------------------------------------------
+
+
+def text_of(target: Target, data: bytes | None) -> str:
+    """Return the text of a file, of one that is missing or empty the least that parses; raise `Refusal`."""
+    try:
+        text = (data or b"").decode()
+    except UnicodeDecodeError as error:
+        raise Refusal(target, f"it is not UTF-8 ({error.reason})") from None
+    if not text.strip():
+        return target.empty
+    try:
+        if not target.is_toml and not isinstance(parsed_json(text), dict):
+            raise NotJson("it is not an object")
+        target.entries(text)
+    except NotJson as error:
+        raise Refusal(target, f"it is not the JSON that it should be ({error})") from None
+    except NotToml as error:
+        raise Refusal(target, f"it is not TOML ({error})") from None
+    return text
+
+
+def installing(target: Target, command: Sequence[str]) -> Change:
+    """Return what puts our entries into a file; nothing is to be done where they are in it."""
+    before = files.read(target.path)
+    text = text_of(target, before)
+    bare = target.removed(text)
+    made = _added(target, bare, command)
+    kept = files.read(files.copy_of(target.path))
+    if target.entries(text) == target.entries(made):
+        return Change(target, before, before, kept)
+    copy = before if bare == text else kept if kept is not None else before
+    return Change(target, before, made.encode(), copy)
+
+
+def uninstalling(target: Target, command: Sequence[str]) -> Change:
+    """Return what takes our entries out of a file: the file as it was before, if nothing else was changed since."""
+    before = files.read(target.path)
+    kept = files.read(files.copy_of(target.path))
+    text = text_of(target, before)
+    if not any(target.entries(text)):
+        return Change(target, before, before, kept)
+    if _makes(target, kept, command, text):
+        return Change(target, before, kept, None)
+    after = target.removed(text)
+    if kept is None and _is_bare(target, after):
+        return Change(target, before, None, None)
+    return Change(target, before, after.encode(), before)
+
+
+def _added(target: Target, bare: str, command: Sequence[str]) -> str:
+    try:
+        return target.added(bare, command)
+    except UNFIT as error:
+        raise Refusal(target, str(error)) from None
+
+
+def _makes(target: Target, data: bytes | None, command: Sequence[str], text: str) -> bool:
+    """Tell whether installing into a former file, or none, made just this text."""
+    try:
+        return target.added(text_of(target, data), command) == text
+    except (Refusal, *UNFIT):
+        return False
+
+
+def _is_bare(target: Target, text: str) -> bool:
+    """Tell whether a text says nothing but what an installation into no file would leave."""
+    if target.is_toml:
+        return not text.strip()
+    heads = {key for part in target.parts if isinstance(part, Hooks) for key, _ in part.head}
+    return set(parsed_json(text)) <= heads
+
+
+def carry_out(change: Change) -> None:
+    """Change the file, after its copy is kept."""
+    target = change.target
+    if not change.is_one:
+        return
+    if change.after is None:
+        if files.read(target.path) == change.before:
+            files.remove(target.path)
+        files.keep_copy(target.path, None)
+        return
+    if change.copy is not None:
+        files.keep_copy(target.path, change.copy)
+    files.replace(target.path, change.before, change.after, target.mode)
+    if change.copy is None:
+        files.keep_copy(target.path, None)

@@ -1,0 +1,200 @@
+"""What hooks could not tell the daemon: one line of JSON per call, in order, sent when it answers again.
+
+One file of mode 0600 beside the database. Its lock is held to append a line and to take out lines, never while the
+daemon is asked: a daemon that hangs delays no other hook. A turn has its id and time from the moment it was said, so
+what is sent twice (a hook killed between sending and taking out) is taken once. Over `MAX_BYTES` new lines are refused.
+A call at which the daemon died or hung twice (`attempts`) is set aside in a file of its own, so that the rest arrives.
+"""
+
+import fcntl
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from memoryd.client.credentials import redact_tree
+from memoryd.client.memctl.agents.hooks import attempts
+from memoryd.client.memctl.agents.hooks.wire import Broken, Link, Refused, Silent
+from memoryd.client.transport import paths, trust
+
+MAX_BYTES = 16 * 1024 * 1024
+# What the daemon will refuse again, however often it is asked.
+_HOPELESS = frozenset({"invalid", "conflict", "not_found", "forbidden", "bad_frame", "unknown_method"})
+PROBE_S = 0.5  # in which a daemon that is only busy with a call tells another connection how it is
+
+
+def path() -> str:
+    """Return where the spool is."""
+    return os.path.join(paths.data_folder(), "hooks.spool")
+
+
+def aside_path() -> str:
+    """Return where that is which was set aside."""
+    return os.path.join(paths.data_folder(), "hooks.aside")
+
+
+def append(call: dict[str, Any]) -> bool:
+    """Keep a call for later, without credentials; tell whether there was room. It is on disk when this returns.
+
+    Raise `Untrusted` where the folder or the spool belongs to another user.
+    """
+    folder = os.path.dirname(path())
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    trust.check_data_folder(folder)
+    return _add(path(), msgspec.json.encode(redact_tree(call, Counter())) + b"\n", MAX_BYTES)
+
+
+def _add(where: str, lines: bytes, most_bytes: int) -> bool:
+    """Put whole lines at the end of a file; tell whether there was room. They are on disk when this returns."""
+    with _locked(where, os.O_RDWR | os.O_CREAT) as file:
+        size = os.fstat(file).st_size
+        if size + len(lines) > most_bytes:
+            return False
+        if size and os.pread(file, 1, size - 1) != b"\n":
+            lines = b"\n" + lines  # whoever wrote there last was killed half-way
+        os.pwrite(file, lines, size)
+        os.fdatasync(file)
+    return True
+
+
+def waiting() -> int:
+    """Return how many calls wait."""
+    return _read(path()).count(b"\n")
+
+
+def aside() -> int:
+    """Return how many calls were set aside."""
+    return _read(aside_path()).count(b"\n")
+
+
+def put_back() -> int | None:
+    """Let what was set aside wait again and return how many calls that is; None where the spool has no room for it."""
+    lines = _read(aside_path())
+    if lines and not _add(path(), lines, MAX_BYTES):
+        return None
+    _take_out(aside_path(), lines)
+    return lines.count(b"\n")
+
+
+def replay(link: Link, until: float) -> None:
+    """Send what waits, oldest first, to a moment of the monotonic clock; what the daemon has is taken out."""
+    if not _size(path()):
+        return
+    with attempts.sole() as tried:
+        if tried is None or not _answers(link):
+            return  # a daemon that hangs already hangs at none of these
+        data, taken = _read(path()), 0
+        try:
+            for line in data.splitlines(keepends=True):
+                if time.monotonic() > until or not _passed_on(link, line, tried):
+                    break
+                taken += len(line)
+        finally:
+            _take_out(path(), data[:taken])
+
+
+def _passed_on(link: Link, line: bytes, tried: attempts.Attempts) -> bool:
+    """Send one line, or set it aside; tell whether it is done with. Half a line never becomes a whole one."""
+    if tried.is_hopeless(line):
+        _set_aside(line)
+        tried.forget(line)
+        return True
+    tried.begin(line)
+    try:
+        done = _is_done(link, msgspec.json.decode(line, type=dict[str, Any]))
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
+        done = True
+    except Silent as silent:
+        if isinstance(silent, Broken) or _is_hung():
+            tried.lose(line)
+        return False
+    if done:
+        tried.forget(line)
+    return done
+
+
+def _set_aside(line: bytes) -> None:
+    if line not in _read(aside_path()).splitlines(keepends=True):  # a hook killed in between does it once more
+        _add(aside_path(), line, sys.maxsize)
+
+
+def _is_hung() -> bool:
+    """Tell whether the daemon answers nobody any more."""
+    try:
+        probe = Link(time.monotonic() + PROBE_S)
+    except Silent:
+        return True
+    try:
+        return not _answers(probe)
+    finally:
+        probe.close()
+
+
+def _answers(link: Link) -> bool:
+    try:
+        link.call("status")
+    except Silent:
+        return False
+    except Refused:
+        pass
+    return True
+
+
+def sent(link: Link, call: dict[str, Any]) -> bool:
+    """Send a call; tell whether it is done with: taken, or such that the daemon will never take it."""
+    try:
+        return _is_done(link, call)
+    except Silent:
+        return False
+
+
+def _is_done(link: Link, call: dict[str, Any]) -> bool:
+    try:
+        link.call(**call)
+    except Refused as refused:
+        return str(refused) in _HOPELESS
+    return True
+
+
+def _size(where: str) -> int:
+    """Return the size of a file, 0 for one that is another user's: what it says is not sent."""
+    try:
+        status = os.lstat(where)
+    except OSError:
+        return 0
+    return status.st_size if trust.is_trusted(status.st_uid) else 0
+
+
+def _read(where: str) -> bytes:
+    if not _size(where):
+        return b""
+    with _locked(where, os.O_RDWR) as file:
+        return os.pread(file, os.fstat(file).st_size, 0)
+
+
+def _take_out(where: str, beginning: bytes) -> None:
+    """Take the beginning out, unless another hook has done so. A crash in between leaves lines twice, none lost."""
+    if not beginning:
+        return
+    with _locked(where, os.O_RDWR) as file:
+        data = os.pread(file, os.fstat(file).st_size, 0)
+        if data.startswith(beginning):
+            rest = data[len(beginning) :]
+            os.pwrite(file, rest, 0)
+            os.ftruncate(file, len(rest))
+
+
+@contextmanager
+def _locked(where: str, flags: int) -> Iterator[int]:
+    file = os.open(where, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        trust.check_owner(where, os.fstat(file).st_uid)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)

@@ -1,0 +1,97 @@
+"""Calls of a hook to the daemon: maps instead of the protocol's classes, whose definition takes longer than the call.
+
+A test has every call that hooks make decoded as the daemon does it. All that is done on a link ends by one deadline.
+"""
+
+import os
+import socket
+import struct
+import time
+from typing import Any
+
+import msgspec
+
+from memoryd.client.errors import Untrusted
+from memoryd.client.transport import paths, trust
+
+VERSION = 1
+_LENGTH = struct.Struct(">I")
+_RESULT, _ERROR = 0, 1
+
+
+class Silent(Exception):
+    """No daemon took the call, or it did not answer in time."""
+
+
+class Broken(Silent):
+    """The daemon broke off while it had the call, and had not said that it would end."""
+
+
+class Refused(Exception):
+    """The daemon refused a call; the text is the error's code."""
+
+
+class Link:
+    """A connection on which calls are made one after the other until a moment of the monotonic clock."""
+
+    def __init__(self, give_up_at: float) -> None:
+        self._give_up_at = give_up_at
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._number = 0
+        self._ends = False
+        try:
+            self._patience()
+            address = paths.socket_address()
+            self._socket.connect(address)
+            trust.check_connection(self._socket, address)
+        except (OSError, Untrusted) as error:
+            self.close()
+            raise Silent(str(error)) from None
+        if token := os.environ.get("MEMORYD_TOKEN") or paths.owner_token():
+            try:
+                self.call("authenticate", token=token)
+            except (Silent, Refused) as error:  # of a token that is not good now nothing is lost
+                self.close()
+                raise Silent(str(error)) from None
+
+    def call(self, method: str, **fields: Any) -> dict[str, Any]:
+        """Send a call and return its result; raise `Silent` or `Refused`."""
+        self._number += 1
+        data = msgspec.msgpack.encode([VERSION, self._number, {"method": method, **fields}])
+        try:
+            self._patience()
+            self._socket.sendall(_LENGTH.pack(len(data)) + data)
+            while True:
+                reply = msgspec.msgpack.decode(self._receive(_LENGTH.unpack(self._receive(_LENGTH.size))[0]))
+                if reply[1] != self._number:  # of a call that was given up; 0 where the daemon says that it ends
+                    self._ends = self._ends or reply[1] == 0
+                    continue
+                if reply[0] == _ERROR:
+                    raise Refused(str(reply[2]))
+                if reply[0] == _RESULT:
+                    result: dict[str, Any] = reply[2]
+                    return result
+        except ConnectionError as error:
+            raise (Silent if self._ends else Broken)(str(error)) from None
+        except OSError as error:
+            raise Silent(str(error)) from None
+
+    def _receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            self._patience()
+            part = self._socket.recv(size - len(data))
+            if not part:
+                raise ConnectionError("the daemon closed the connection")
+            data += part
+        return data
+
+    def _patience(self) -> None:
+        left_s = self._give_up_at - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("the time of the hook is over")
+        self._socket.settimeout(left_s)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()

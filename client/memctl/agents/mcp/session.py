@@ -1,0 +1,73 @@
+"""One conversation with an agent: where its memories are, and the way to the daemon, which starts on the first call."""
+
+import argparse
+import os
+import secrets
+from typing import TypeVar
+
+import msgspec
+
+from memoryd.client.errors import Unauthenticated
+from memoryd.client.memctl.link import own_token
+from memoryd.client.project import project_namespace
+from memoryd.client.protocol import Call, CountTokens, Scoped
+from memoryd.client.transport import paths
+from memoryd.client.transport.aio import AsyncClient
+from memoryd.client.transport.exchange import greeting
+
+R = TypeVar("R")
+
+
+class Session:
+    """Places calls in the namespace of the project; `id` is that of the conversation, one for each process.
+
+    What searches and contexts tell is noted under it, so that the agent's saying it again is not taken for news.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.namespace = _namespace(args)
+        self.id = f"mcp-{secrets.token_hex(8)}"
+        self._client = AsyncClient(
+            "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=not args.no_autostart
+        )
+
+    async def call(self, call: Call[R], project: str = "") -> R:
+        """Send a call from a project's namespace, by default the own one; `/` is the root, what all projects share."""
+        if isinstance(call, Scoped):
+            call = msgspec.structs.replace(call, namespace=self.place(project))
+        try:
+            return await self._client.call(call)
+        except Unauthenticated as error:
+            if os.environ.get("MEMORYD_TOKEN"):
+                raise
+            self._client._greeting = greeting(paths.token_in(str(error.data.get("owner_token", ""))))
+            await self._client.close()
+            return await self._client.call(call)
+
+    def place(self, project: str) -> str:
+        """Return the namespace of a project as a tool names it."""
+        return project.strip("/") if project else self.namespace
+
+    async def count(self, texts: list[str]) -> list[int]:
+        """Return how many tokens each text has, counted as contexts are."""
+        return (await self.call(CountTokens(texts=texts))).counts
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._client.close()
+
+
+def _namespace(args: argparse.Namespace) -> str:
+    """Return where memories go: as the option or the environment says, else the project that the host works in.
+
+    A token says it, too: the daemon places its bearer.
+    """
+    given = args.namespace if args.namespace is not None else os.environ.get("MEMORYD_NAMESPACE")
+    if given is not None:
+        return str(given).strip("/")
+    if os.environ.get("MEMORYD_TOKEN"):
+        return ""
+    try:
+        return project_namespace(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
+    except OSError:  # the current folder is gone
+        return ""

@@ -1,0 +1,299 @@
+"""The tools: one row each in `TOOLS`, with its function below. Few, since every description costs each agent tokens."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from memoryd.client import calls, methods
+from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
+from memoryd.client.inert import inert, inert_lines, origin
+from memoryd.client.memctl.agents.mcp import schemas
+from memoryd.client.memctl.agents.mcp.answers import ID_DIGITS, ROOT, Answer, found, framed, line, shortened, within
+from memoryd.client.memctl.agents.mcp.session import Session
+from memoryd.client.memctl.link import phrase
+from memoryd.client.protocol import Forget, Get, Hit, Memory, Redacted, Trace
+from memoryd.client.times import iso, seconds
+
+SOURCE = "mcp"
+FORGET_BUDGET, FORGET_LIMIT = 1500, 10
+_DAY_S = 86400.0
+_DATE_CHARS = 10
+_HEAD_TOKENS = 60  # what memory_get says of a memory beside its text
+_PARTS = (1, 2, 4, 8)  # of what a text may have are tried
+
+
+class Tool(NamedTuple):
+    """A tool as an agent sees it, and what carries it out; `returns` is None where text says it all."""
+
+    title: str
+    description: str
+    takes: type[schemas.Arguments]
+    returns: type[Struct] | None
+    run: Callable[[Session, Any], Awaitable[Answer]]
+    reads_only: bool = True
+    destroys: bool = False
+
+
+# memory_save ---------------------------------------------------------------------------------------------------------
+
+
+async def _save(session: Session, given: schemas.Save) -> Answer:
+    if given.expires_at and seconds(given.expires_at) <= time.time():
+        raise Invalid(f"expires_at {given.expires_at!r} is past, so nothing would be found of it.")
+    call = calls.add(
+        given.content,
+        type=given.kind,
+        metadata={"tags": given.tags} if given.tags else None,
+        source=SOURCE,
+        expires_at=given.expires_at or None,
+        supersedes=given.supersedes or None,
+    )
+    added = await session.call(call, given.project)
+    saved = schemas.Saved(
+        id=added.id[:ID_DIGITS],
+        outcome=added.outcome,
+        namespace=session.place(given.project) or ROOT,
+        disagrees_with=[id[:ID_DIGITS] for id in added.contradicts],
+        redacted=added.redacted,
+    )
+    said = f"Saved as {saved.id}." if saved.outcome == "created" else f"Known already as {saved.id}; it is up to date."
+    if saved.disagrees_with:
+        said += f" It disagrees with {', '.join(saved.disagrees_with)}: look whether it replaces that (supersedes)."
+    return Answer(said + _taken_out(added.redacted), saved)
+
+
+def _taken_out(kinds: Redacted) -> str:
+    return f" Taken out before storing, as credentials: {phrase(kinds)}." if kinds else ""
+
+
+# memory_search -------------------------------------------------------------------------------------------------------
+
+
+async def _search(session: Session, given: schemas.Search) -> Answer:
+    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, **_period(given)}
+    if given.explain:
+        explained = await session.call(calls.explain(given.query, **fields), given.project)
+        hits, degraded, trace = explained.hits, explained.trace.degraded, explained.trace
+    else:
+        plain = await session.call(calls.search(given.query, **fields), given.project)
+        hits, degraded, trace = plain.hits, plain.degraded, None
+    if not hits:
+        return Answer("Nothing is remembered about that.", schemas.FoundMany(memories=[]))
+    shown = await found(session, hits, given.max_tokens, session.place(given.project))
+    for item, hit in zip(shown, hits, strict=True):
+        item.why = _why(hit, trace) if trace else ""
+    return await within(session, shown, given.max_tokens, lambda part: _searched(part, len(shown), degraded))
+
+
+def _searched(part: Sequence[schemas.Found], total: int, degraded: Sequence[str]) -> Answer:
+    omitted = total - len(part)
+    more = f"{omitted} more found; raise max_tokens to see them." if omitted else ""
+    lack = f"Searched without: {', '.join(degraded)}." if degraded else ""
+    lines = [framed([line(item) for item in part]).rstrip() if part else "", more, lack]
+    return Answer("\n".join(filter(None, lines)), schemas.FoundMany(memories=list(part), omitted=omitted))
+
+
+def _why(hit: Hit, trace: Trace) -> str:
+    origins = next((candidate.origins for candidate in trace.candidates if candidate.id == hit.id), [])
+    parts = [
+        f"found by {' and '.join(origins)}" if origins else "",
+        f"cosine {hit.similarity:.2f}" if hit.similarity is not None else "",
+        f"BM25 {hit.bm25:.1f}" if hit.bm25 is not None else "",
+        f"score {hit.score:.3f}",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _period(given: schemas.Search) -> dict[str, float]:
+    """Return the filters for a period; a bare date as its end means the whole day."""
+    period = {"after": seconds(given.since)} if given.since else {}
+    if given.until:
+        period["before"] = seconds(given.until) + (_DAY_S if len(given.until) == _DATE_CHARS else 0.0)
+    return period
+
+
+# memory_get ----------------------------------------------------------------------------------------------------------
+
+
+async def _get(session: Session, given: schemas.GetMany) -> Answer:
+    outcomes = await asyncio.gather(*(_one(session, id, given.project) for id in given.ids))
+    memories = [outcome for outcome in outcomes if isinstance(outcome, Memory)]
+    problems = [inert(outcome.message) for outcome in outcomes if isinstance(outcome, MemorydError)]
+    if not memories:
+        raise NotFound(" ".join(problems))
+    texts = [inert_lines(memory.content) for memory in memories]
+    size = max(_HEAD_TOKENS, given.max_tokens // len(memories) - _HEAD_TOKENS)
+    for part in _PARTS:  # marks and escapes around a text take tokens, too: how many is known afterwards
+        kept = await shortened(session, texts, size // part)
+        whole = [_whole(*parts) for parts in zip(memories, texts, kept, strict=True)]
+        answer = await within(session, whole, given.max_tokens, lambda some: _got(some, len(memories), problems))
+        if isinstance(answer.structured, schemas.GotMany) and len(answer.structured.memories) == len(memories):
+            break
+    return answer
+
+
+async def _one(session: Session, id: str, project: str) -> Memory | MemorydError:
+    try:
+        return await session.call(Get(id=id), project)
+    except (NotFound, AmbiguousId) as error:
+        return error
+
+
+def _whole(memory: Memory, text: str, kept: str) -> schemas.Whole:
+    tags = memory.metadata.get("tags")
+    return schemas.Whole(
+        id=memory.id,
+        date=iso(memory.created_at) or "",
+        updated=iso(memory.updated_at) or "",
+        kind=inert(memory.type),
+        namespace=inert(memory.namespace),
+        source=origin(memory),
+        content=kept,
+        tags=[inert(str(tag)) for tag in tags] if isinstance(tags, list) else [],
+        expires=iso(memory.expires_at) or "",
+        superseded_by=(memory.superseded_by or "")[:ID_DIGITS],
+        cut_from=len(text) if kept != text else 0,
+    )
+
+
+def _got(part: Sequence[schemas.Whole], total: int, problems: Sequence[str]) -> Answer:
+    left = total - len(part)
+    more = [f"{left} more do not fit; ask for fewer at once, or raise max_tokens."] if left else []
+    lines = [framed([_whole_text(memory) for memory in part]).rstrip()] if part else []
+    got = schemas.GotMany(memories=list(part), problems=[*problems, *more])
+    return Answer("\n".join([*lines, *problems, *more]), got)
+
+
+def _whole_text(memory: schemas.Whole) -> str:
+    facts = [
+        memory.kind,
+        f"in {memory.namespace}" if memory.namespace else "shared by all",
+        f"source {memory.source}",
+        f"tags {', '.join(memory.tags)}" if memory.tags else "",
+        f"expires {memory.expires[:10]}" if memory.expires else "",
+        f"superseded by {memory.superseded_by}" if memory.superseded_by else "",
+        f"the beginning of {memory.cut_from} characters" if memory.cut_from else "",
+    ]
+    head = f"- {memory.date[:10]} [{memory.id}] {', '.join(filter(None, facts))}:"
+    return "\n".join([head, *(f"  | {row}" for row in memory.content.split("\n"))])
+
+
+# memory_update -------------------------------------------------------------------------------------------------------
+
+
+async def _update(session: Session, given: schemas.Change) -> Answer:
+    if not given.content and not given.feedback:
+        raise Invalid("Say what changes: the new content, or feedback (useful or useless).")
+    changes = []
+    if given.content:
+        changes.append(await session.call(calls.update(given.id, content=given.content), given.project))
+    if given.feedback:
+        useful = given.feedback == "useful"
+        changes.append(await session.call(methods.feedback(given.id, useful), given.project))
+    first = changes[0]
+    operations = [change.operation for change in changes]
+    done = schemas.Updated(id=first.memory.id[:ID_DIGITS], operations=operations, redacted=first.redacted)
+    what = ["changed"] if given.content else []
+    what += [f"rated {given.feedback}"] if given.feedback else []
+    return Answer(f"{done.id} is {' and '.join(what)}.{_taken_out(first.redacted)}", done)
+
+
+# memory_forget -------------------------------------------------------------------------------------------------------
+
+
+async def _forget(session: Session, given: schemas.Forget) -> Answer:
+    if bool(given.ids) == bool(given.query):
+        raise Invalid("Say what to forget: either ids or a query.")
+    if given.query:
+        if not given.dry_run:
+            raise Invalid("A query only shows what could be forgotten; call again with the ids that you choose.")
+        search = calls.search(given.query, limit=FORGET_LIMIT, touch=False)
+        memories: Sequence[Memory] = (await session.call(search, given.project)).hits
+    else:
+        memories = await asyncio.gather(*(session.call(Get(id=id), given.project) for id in given.ids))
+    shown = await found(session, memories, FORGET_BUDGET, session.place(given.project))
+    operation = None
+    if given.ids:
+        done = await session.call(Forget(ids=[memory.id for memory in memories], dry_run=given.dry_run), given.project)
+        operation = done.operation
+    return await within(session, shown, FORGET_BUDGET, lambda part: _gone(part, len(shown), given.dry_run, operation))
+
+
+def _gone(part: Sequence[schemas.Found], total: int, dry: bool, operation: int | None) -> Answer:
+    if not total:
+        said = "Nothing is found."
+    elif dry:
+        said = "Nothing is changed yet; to forget what is listed, call again with the ids and dry_run=false."
+    else:
+        said = f"Forgot {total}." + (f" `memctl undo {operation}` brings back what no file held." if operation else "")
+    lines = [framed([line(item) for item in part]).rstrip()] if part else []
+    forgotten = schemas.ForgottenMany(dry_run=dry, memories=list(part), operation=operation)
+    return Answer("\n".join([*lines, said]), forgotten)
+
+
+# memory_context ------------------------------------------------------------------------------------------------------
+
+
+async def _context(session: Session, given: schemas.Context) -> Answer:
+    # Always fresh: an agent that asks wants all of it, and its host does not say when it has lost what it was told.
+    call = calls.context(given.task, max_tokens=given.max_tokens, session=session.id, fresh=True)
+    made = await session.call(call, given.project)
+    return Answer(made.text or "Nothing relevant is remembered.")
+
+
+# The table -----------------------------------------------------------------------------------------------------------
+
+TOOLS: Mapping[str, Tool] = {
+    "memory_search": Tool(
+        "Search memory",
+        "Search what was remembered in earlier sessions, by meaning and by words; best first, each with date, id and "
+        "source. Use it before asking the user for something they may have said, and before deciding something anew.",
+        schemas.Search,
+        schemas.FoundMany,
+        _search,
+    ),
+    "memory_context": Tool(
+        "Context for a task",
+        "What is remembered that matters for a task, in order, within max_tokens. Call it once when a task begins.",
+        schemas.Context,
+        None,
+        _context,
+    ),
+    "memory_save": Tool(
+        "Save a memory",
+        "Remember one thing for later sessions: a decision and its reason, a preference, a correction, a lesson, a "
+        "fact that will matter again. Not for secrets, nor for what the code or its history says.",
+        schemas.Save,
+        schemas.Saved,
+        _save,
+        reads_only=False,
+    ),
+    "memory_get": Tool(
+        "Read memories",
+        "Read memories in full by id.",
+        schemas.GetMany,
+        schemas.GotMany,
+        _get,
+    ),
+    "memory_update": Tool(
+        "Change or rate a memory",
+        "Correct the text of a memory, or say whether it was useful.",
+        schemas.Change,
+        schemas.Updated,
+        _update,
+        reads_only=False,
+        destroys=True,
+    ),
+    "memory_forget": Tool(
+        "Forget memories",
+        "Forget memories that are wrong or unwanted. At first it only shows what would go; dry_run=false does it.",
+        schemas.Forget,
+        schemas.ForgottenMany,
+        _forget,
+        reads_only=False,
+        destroys=True,
+    ),
+}

@@ -1,0 +1,303 @@
+"""The asyncio client: one stream, any number of calls under way, replies matched by id."""
+
+import asyncio
+import itertools
+import os
+import select
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from memoryd.client.calls import Methods, Words, add_many_calls, cut_short, joined, namespace_text, subscribe
+from memoryd.client.errors import MemorydError, TimedOut, Unavailable
+from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reach, Reply
+from memoryd.client.transport import paths, trust
+from memoryd.client.transport.exchange import (
+    BROKEN,
+    BrokenStream,
+    broke_twice,
+    decode_reply,
+    encode_call,
+    error_of,
+    greeting,
+    is_greeting,
+    placed,
+    progress_of,
+    result_of,
+    retry_after_s,
+)
+from memoryd.client.transport.frames import FrameReader
+
+if TYPE_CHECKING:
+    from memoryd.client.transport.subscription_aio import AsyncSubscription, Ends
+
+R = TypeVar("R")
+OnProgress = Callable[[Progress], None]
+
+CONNECT_PAUSE_S = 0.01
+
+
+class AsyncClient(Methods):
+    """The same as `Client`, with await. Use it from one event loop."""
+
+    def __init__(
+        self,
+        namespace: str | Sequence[str] | None = None,
+        *,
+        socket: str | os.PathLike[str] | None = None,
+        token: str | None = None,
+        timeout_s: float = 30.0,
+        autostart: bool = True,
+    ) -> None:
+        self.namespace = namespace_text(namespace if namespace is not None else os.environ.get("MEMORYD_NAMESPACE"))
+        self._address = paths.socket_address(socket)
+        self.timeout_s = timeout_s
+        self.autostart = autostart
+        self._greeting = greeting(os.environ.get("MEMORYD_TOKEN", "") if token is None else token)
+        self._stream: _Stream | None = None
+        self._ids = itertools.count(1)
+        self._connecting = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def socket_path(self) -> Path:
+        """Where the daemon listens."""
+        return paths.socket_path(self._address)
+
+    async def close(self) -> None:
+        """Close the stream; the client may be used again."""
+        stream, self._stream = self._stream, None
+        if stream:
+            await stream.close()
+
+    async def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
+        """Send one call and return its result; errors as in `Client.call`."""
+        call = placed(call, self.namespace)
+        give_up_at = time.monotonic() + self.timeout_s
+        while True:
+            try:
+                return self._processed(call, result_of(call, await self._exchange(call, on_progress)))
+            except MemorydError as error:
+                delay_s = retry_after_s(error)
+                if delay_s is None or time.monotonic() + delay_s > give_up_at:
+                    raise
+                await asyncio.sleep(delay_s)
+
+    async def add_many(
+        self,
+        memories: Iterable[NewMemory | Mapping[str, Any]],
+        *,
+        dedup: bool = True,
+        dedup_threshold: float | None = None,
+        allow_secrets: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> AddedMany:
+        """Remember many memories as one operation, or several where they would not fit into one frame of 16 MiB.
+
+        The daemon commits them in parts; where it refuses a later one, the error's `data["stored"]` says how many of
+        the first are stored, and `data["operations"]` what `undo` takes back.
+        """
+        calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
+        done: list[AddedMany] = []
+        for call in calls:
+            try:
+                done.append(await self.call(call, on_progress))
+            except MemorydError as error:
+                raise cut_short(error, done) from None
+        return joined(done)
+
+    def subscribe(
+        self,
+        kinds: Words = (),
+        *,
+        reach: Reach | None = None,
+        limit: int | None = None,
+        idle_s: float | None = None,
+    ) -> "AsyncSubscription":
+        """Follow what happens within reach: `async for event in …`, as `Client.subscribe`.
+
+        It begins with the first event that is asked for, or with `async with`.
+        """
+        from memoryd.client.transport.subscription_aio import AsyncSubscription
+
+        call = placed(subscribe(kinds, reach=reach, limit=limit), self.namespace)
+        return AsyncSubscription(self._opened, encode_call(call, next(self._ids)), self.timeout_s, idle_s)
+
+    async def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
+        request_id = next(self._ids)
+        data = encode_call(call, request_id)
+        try:
+            return await self._send(request_id, data, on_progress)
+        except BrokenStream as broken:
+            if broken.heard and type(call) not in READS:
+                raise Unavailable(BROKEN) from None
+        try:
+            return await self._send(request_id, data, on_progress)
+        except BrokenStream as broken:
+            raise Unavailable(broke_twice(broken, call)) from None
+
+    async def _send(self, request_id: int, data: bytes, on_progress: OnProgress | None) -> Reply:
+        stream = await self._connected()
+        return await stream.exchange(request_id, data, self.timeout_s, on_progress)
+
+    async def _connected(self) -> "_Stream":
+        async with self._connecting:
+            if self._stream is None or self._stream.is_closed():
+                if self._stream:
+                    await self._stream.end()
+                await self.close()
+                self._stream = await self._connect()
+            return self._stream
+
+    async def _connect(self) -> "_Stream":
+        return _Stream(*await self._opened())
+
+    async def _opened(self) -> "Ends":
+        try:
+            return await _open(self._address, self.timeout_s, self._greeting)
+        except OSError as error:
+            if not self.autostart:
+                raise Unavailable(
+                    f"No daemon answers at {self._address} ({error.strerror or error}); start one with `memctl up`."
+                ) from None
+        from memoryd.client.transport import spawn
+
+        await asyncio.to_thread(spawn.start, self.socket_path)
+        try:
+            return await _open(self._address, self.timeout_s, self._greeting)
+        except OSError as error:
+            raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
+
+
+async def _open(address: str, timeout_s: float, greeting: bytes) -> "Ends":
+    """Connect; OSError when no daemon listens, `TimedOut` when it takes no connection."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        give_up_at = time.monotonic() + timeout_s
+        while True:
+            try:
+                connection.connect(address)
+                break
+            except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
+                if time.monotonic() > give_up_at:
+                    raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
+                await asyncio.sleep(CONNECT_PAUSE_S)
+        trust.check_connection(connection, address)
+        reader, writer = await asyncio.open_unix_connection(sock=connection)
+    except BaseException:
+        connection.close()
+        raise
+    writer.write(greeting)
+    return reader, writer
+
+
+class _Waiting:
+    """A call under way: its future, its progress callback, when it was last heard of."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.on_progress = on_progress
+        self.heard_at = time.monotonic()
+
+    def hear(self, event: Progress) -> None:
+        """Take a progress event; a callback that fails ends its own call and no other."""
+        self.heard_at = time.monotonic()
+        try:
+            if self.on_progress:
+                self.on_progress(event)
+        except Exception as error:
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """End the call with an error, unless it has ended."""
+        if not self.reply.done():
+            self.reply.set_exception(error)
+            self.reply.exception()  # its caller may be gone: nobody needs to be told that nobody looked
+
+
+class _Stream:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._waiting: dict[int, _Waiting] = {}
+        self._ended = select.poll()
+        self._ended.register(writer.get_extra_info("socket").fileno(), select.POLLRDHUP)
+        self._receiving = asyncio.create_task(self._receive())
+
+    def is_closed(self) -> bool:
+        """Tell whether the stream has ended, also when the event loop has not noticed yet."""
+        return self._receiving.done() or self._reader.at_eof() or bool(self._ended.poll(0))
+
+    async def end(self) -> None:
+        """Take what the daemon still said before it ended the stream: replies to other calls, its farewell."""
+        await asyncio.wait([self._receiving])
+
+    async def close(self) -> None:
+        self._writer.close()
+        self._receiving.cancel()
+        await asyncio.gather(self._receiving, return_exceptions=True)
+        await asyncio.gather(self._writer.wait_closed(), return_exceptions=True)
+
+    async def exchange(self, request_id: int, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
+        """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
+        self._waiting[request_id] = waiting = _Waiting(on_progress)
+        try:
+            self._writer.write(data)
+            return await self._reply(waiting, timeout_s)
+        finally:
+            del self._waiting[request_id]
+
+    async def _reply(self, waiting: _Waiting, timeout_s: float) -> Reply:
+        while True:
+            remaining_s = waiting.heard_at + timeout_s - time.monotonic()
+            done, _ = await asyncio.wait([waiting.reply], timeout=max(0.0, remaining_s))
+            if done:
+                return waiting.reply.result()
+            if time.monotonic() - waiting.heard_at >= timeout_s:
+                raise TimedOut(f"The daemon did not reply within {timeout_s:g} s.")
+
+    async def _receive(self) -> None:
+        """Hand each reply to its call until the stream ends; whoever waits then gets the reason."""
+        reason, heard = "the daemon closed the connection", False
+        failure: Exception | None = None
+        frames = FrameReader()
+        try:
+            while data := await self._reader.read(262144):
+                heard = True
+                for payload in frames.feed(data):
+                    reply = decode_reply(payload)
+                    if is_greeting(reply):
+                        continue
+                    if reply.id:
+                        self._deliver(reply)
+                    else:  # about the stream as a whole: the daemon says why it closes it
+                        failure = error_of(reply)
+        except MemorydError as error:
+            failure = error
+        except OSError as error:
+            reason = str(error)
+        except asyncio.CancelledError:
+            failure = Unavailable("The client was closed before the reply.")
+            raise
+        finally:
+            for waiting in self._waiting.values():
+                waiting.fail(failure or BrokenStream(reason, heard))
+
+    def _deliver(self, reply: Reply) -> None:
+        waiting = self._waiting.get(reply.id)
+        if waiting is None:  # its caller gave up
+            return
+        if (event := progress_of(reply)) is not None:
+            waiting.hear(event)
+        elif not waiting.reply.done():
+            waiting.reply.set_result(reply)

@@ -1,0 +1,145 @@
+"""One call as bytes and back, shared by both clients. No I/O here."""
+
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+import memoryd
+from memoryd.client.errors import BadFrame, Busy, Invalid, MemorydError, error_for
+from memoryd.client.protocol import (
+    ERROR,
+    MAX_INTEGER,
+    MAX_METADATA_DEPTH,
+    PROGRESS,
+    PROTOCOL_VERSION,
+    READS,
+    Authenticate,
+    Call,
+    Event,
+    Hello,
+    Progress,
+    Reply,
+    Request,
+    Scoped,
+    result_type,
+)
+from memoryd.client.transport.frames import frame
+
+R = TypeVar("R")
+T = TypeVar("T")
+S = TypeVar("S", bound=Call[Any])
+
+BROKEN = "The connection broke before the reply; the change may or may not have been made. Read, then repeat it."
+
+
+class BrokenStream(Exception):
+    """The stream to the daemon ended or failed before the reply.
+
+    `heard` tells whether the daemon ever said anything on it. It answers the greeting before it begins the first call,
+    so a call on a stream that stayed silent was not carried out.
+    """
+
+    def __init__(self, reason: str, heard: bool) -> None:
+        super().__init__(reason)
+        self.heard = heard
+
+
+# No calls': the greeting goes ahead of the first one, and nobody waits for its replies alone.
+TOKEN_ID = MAX_INTEGER
+HELLO_ID = MAX_INTEGER - 1
+
+_encoder = msgspec.msgpack.Encoder()
+_reply_decoder = msgspec.msgpack.Decoder(Reply)
+_code_decoder = msgspec.msgpack.Decoder(str)
+_progress_decoder = msgspec.msgpack.Decoder(Progress)
+_event_decoder = msgspec.msgpack.Decoder(Event)
+
+
+@cache
+def _result_decoder(method: type[Call[Any]]) -> msgspec.msgpack.Decoder[Any]:
+    """Return the decoder of a method's results, made at its first use: a command needs one of them, not all."""
+    return msgspec.msgpack.Decoder(result_type(method))
+
+
+def encode_call(call: Call[Any], request_id: int) -> bytes:
+    """Return the request frame of a call; raise `Invalid` for values that msgpack or UTF-8 cannot carry."""
+    try:
+        payload = _encoder.encode(Request(PROTOCOL_VERSION, request_id, msgspec.Raw(_encoder.encode(call))))
+    except UnicodeEncodeError:
+        raise Invalid("The text holds lone surrogates, which are not Unicode characters; remove them.") from None
+    except RecursionError:
+        raise Invalid(f"The metadata is nested deeper than {MAX_METADATA_DEPTH}.") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Invalid(f"The call cannot be encoded: {error}.") from None
+    return frame(payload)
+
+
+def greeting(token: str) -> bytes:
+    """Return what goes ahead of the first call of a connection: the client's version and the token, if there is one."""
+    hello = encode_call(Hello(version=memoryd.__version__), HELLO_ID)
+    return hello + encode_call(Authenticate(token=token), TOKEN_ID) if token else hello
+
+
+def is_greeting(reply: Reply) -> bool:
+    """Tell whether a reply is one to the greeting; raise the error when the token was refused."""
+    if reply.id not in (HELLO_ID, TOKEN_ID):
+        return False
+    if reply.kind == ERROR and reply.id == TOKEN_ID:
+        raise error_of(reply)
+    return True
+
+
+def decode_reply(payload: bytes) -> Reply:
+    """Return the envelope of a reply frame."""
+    return _decoded(_reply_decoder, payload)
+
+
+def progress_of(reply: Reply) -> Progress | None:
+    """Return the event of a progress reply, None for a final one."""
+    return _decoded(_progress_decoder, reply.body) if reply.kind == PROGRESS else None
+
+
+def event_of(reply: Reply) -> Event | None:
+    """Return the event that a reply to a subscription carries, None for the final reply."""
+    return _decoded(_event_decoder, reply.body) if reply.kind == PROGRESS else None
+
+
+def result_of(call: Call[R], reply: Reply) -> R:
+    """Return the result of a final reply or raise its error."""
+    if reply.kind == ERROR:
+        raise error_of(reply)
+    result: R = _decoded(_result_decoder(type(call)), reply.body)
+    return result
+
+
+def error_of(reply: Reply) -> MemorydError:
+    """Return the error that an error reply carries."""
+    return error_for(_decoded(_code_decoder, reply.body), reply.message, reply.data)
+
+
+def retry_after_s(error: MemorydError) -> float | None:
+    """Return when to send a refused call again, None when that makes no sense: whoever says so has done nothing."""
+    delay_ms = error.data.get("retry_after_ms", 50 if isinstance(error, Busy) else None)
+    return delay_ms / 1000 if isinstance(delay_ms, int | float) else None
+
+
+def broke_twice(broken: BrokenStream, call: Call[Any]) -> str:
+    """Return the sentence for a call whose second connection broke as well."""
+    if broken.heard and type(call) not in READS:
+        return BROKEN
+    return f"The connection to the daemon broke twice: {broken}."
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T:
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadFrame(f"The daemon's reply cannot be read: {error}.") from None
+
+
+def placed(call: S, namespace: str) -> S:
+    """Return the call with the client's namespace, unless it names one itself."""
+    if namespace and isinstance(call, Scoped) and not call.namespace:
+        return msgspec.structs.replace(call, namespace=namespace)
+    return call

@@ -1,0 +1,133 @@
+"""Start the daemon when none answers: by systemd where it is installed as a service, else detached, and once.
+
+However many clients race, the first takes a lock beside the socket and starts the daemon; the others wait for the lock,
+find the daemon answering and go on. The daemon tells through a pipe when it is ready or why it is not.
+"""
+
+import fcntl
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import BinaryIO
+
+from memoryd.client.errors import Unavailable
+from memoryd.client.transport import activation, paths, trust
+
+START_LIMIT_S = 30.0
+LOCK_LIMIT_S = START_LIMIT_S + 5.0  # whoever waits hears of the start's end, also of a bad one
+# What systemd says to the process that it started and not to the daemon, which outlives it.
+_NOT_INHERITED = ("NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "WATCHDOG_PID", "WATCHDOG_USEC")
+
+
+def start(socket_path: Path, arguments: Sequence[str] = ()) -> None:
+    """Start a daemon at `socket_path` unless one answers by now; return when it is ready, raise `Unavailable`."""
+    trust.make_private(socket_path.parent)
+    with _lock(socket_path.with_name(socket_path.name + ".start")):
+        if answers(socket_path) or (activation.holds(socket_path) and activation.start()):
+            return
+        try:
+            _launch(socket_path, arguments)
+        except Unavailable:
+            if not answers(socket_path):  # somebody else's may have come up meanwhile
+                raise
+
+
+def answers(socket_path: Path) -> bool:
+    """Tell whether a daemon listens at `socket_path`; raise `Untrusted` when it is another user's."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fspath(socket_path))
+            trust.check_connection(probe, os.fspath(socket_path))
+        except BlockingIOError:  # it listens, and more clients come than it has taken so far
+            return True
+        except OSError:
+            return False
+        return True
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder with mode 0700; one that exists is left as it is."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"The folder {folder} cannot be made: {error.strerror}.") from None
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    give_up_at = time.monotonic() + LOCK_LIMIT_S
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"No daemon answers and none can be started: {path}: {error.strerror}.") from None
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > give_up_at:
+                    raise Unavailable(f"Another process has been starting the daemon for {LOCK_LIMIT_S:g} s.") from None
+                time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _launch(socket_path: Path, arguments: Sequence[str]) -> None:
+    if find_spec("apsw") is None:
+        raise Unavailable("No daemon answers and none is installed here; run: pip install 'memoryd[daemon]'")
+    log_path = paths.data_dir() / "memoryd.log"
+    make_private(log_path.parent)
+    ready, told = os.pipe()
+    try:
+        try:
+            options = ["--socket", str(socket_path), "--log-file", str(log_path), "--ready-fd", str(told)]
+            _run([*options, *arguments], log_path, told)
+        finally:
+            os.close(told)
+        _await_ready(ready, log_path)
+    finally:
+        os.close(ready)
+
+
+def _run(arguments: Sequence[str], log_path: Path, told: int) -> None:
+    # The shell leaves at once, so the daemon is nobody's child and no client has to wait for its end. With -P the
+    # folder where the client happens to run adds nothing to what the daemon imports.
+    daemon = [sys.executable, "-P", "-m", "memoryd.daemon", *arguments]
+    with _log(log_path) as log:
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" &', "memoryd", *daemon],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[told],
+            env={name: value for name, value in os.environ.items() if name not in _NOT_INHERITED},
+            start_new_session=True,
+            check=True,
+        )
+
+
+def _log(path: Path) -> BinaryIO:
+    try:
+        return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
+    except OSError as error:
+        raise Unavailable(f"No daemon answers and none can be started: {path}: {error.strerror}.") from None
+
+
+def _await_ready(ready: int, log_path: Path) -> None:
+    readable, _, _ = select.select([ready], [], [], START_LIMIT_S)
+    word = os.read(ready, 4096).decode("utf-8", "replace") if readable else ""
+    if word == "READY":
+        return
+    if not readable:
+        raise Unavailable(f"The daemon was not ready within {START_LIMIT_S:g} s; see {log_path}.")
+    raise Unavailable(f"The daemon did not start: {word or f'see {log_path}'}")

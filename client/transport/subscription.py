@@ -1,0 +1,81 @@
+"""Following events: an iterator over a connection of its own. `Client.subscribe` makes it."""
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from memoryd.client.errors import TimedOut, Unavailable
+from memoryd.client.protocol import Event, Subscribe, Subscribed
+from memoryd.client.transport.exchange import BrokenStream, event_of, result_of
+
+if TYPE_CHECKING:
+    from memoryd.client.transport.sync import _Connection
+
+GONE = "The daemon has ended; subscribe again when it answers."
+
+
+class Subscription:
+    """Events as they happen. `result` holds the counts once the daemon ended it by its limit.
+
+    What happens after it was made is among its events. Close it from any thread: whoever waits for an event then stops.
+    """
+
+    def __init__(self, connection: "_Connection", data: bytes, timeout_s: float, idle_s: float | None) -> None:
+        self.result: Subscribed | None = None
+        self._connection, self._closed = connection, False
+        try:
+            connection.send(data, timeout_s)
+            self._event()  # `started`, or why not
+            connection.wait_at_most(idle_s)
+        except BrokenStream as broken:
+            self.close()
+            raise Unavailable(f"{GONE} ({broken})") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event:
+        """Wait for the next event."""
+        if self._closed:
+            raise StopIteration
+        try:
+            event = self._event()
+        except TimedOut:
+            event = None
+        except BrokenStream:
+            if self._closed:
+                raise StopIteration from None
+            self.close()
+            raise Unavailable(GONE) from None
+        except BaseException:
+            self.close()
+            raise
+        if event is None:
+            self.close()
+            raise StopIteration
+        return event
+
+    def _event(self) -> Event | None:
+        """Return the next event, None when the daemon says that there are no more."""
+        reply = self._connection.reply()
+        event = event_of(reply)
+        if event is None:
+            self.result = result_of(Subscribe(), reply)
+        return event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it."""
+        if not self._closed:
+            self._closed = True
+            self._connection.interrupt()
+            self._connection.close()

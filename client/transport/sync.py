@@ -1,0 +1,293 @@
+"""The blocking client.
+
+Safe across threads: each call takes a connection of its own from a pool. Safe across fork: a child process starts with
+an empty pool, so that two processes never read one stream.
+"""
+
+import itertools
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from memoryd.client.calls import Methods, Words, add_many_calls, cut_short, joined, namespace_text, subscribe
+from memoryd.client.errors import MemorydError, TimedOut, Unavailable
+from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reach, Reply
+from memoryd.client.transport import paths, trust
+from memoryd.client.transport.exchange import (
+    BROKEN,
+    BrokenStream,
+    broke_twice,
+    decode_reply,
+    encode_call,
+    greeting,
+    is_greeting,
+    placed,
+    progress_of,
+    result_of,
+    retry_after_s,
+)
+from memoryd.client.transport.frames import FrameReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from memoryd.client.transport.subscription import Subscription
+
+R = TypeVar("R")
+OnProgress = Callable[[Progress], None]
+
+CONNECT_PAUSE_S = 0.01
+
+
+class Client(Methods):
+    """A connection to the daemon, which it starts when none answers (unless `autostart` is false).
+
+    `namespace` is the caller's place (a tuple or `acme/api/alpha`), `timeout_s` the limit of one call: the time without
+    any word from the daemon, so that a long call which reports progress does not run into it. With a `token` (or
+    `MEMORYD_TOKEN`) the client is bound to what that stands for.
+    """
+
+    def __init__(
+        self,
+        namespace: str | Sequence[str] | None = None,
+        *,
+        socket: str | os.PathLike[str] | None = None,
+        token: str | None = None,
+        timeout_s: float = 30.0,
+        autostart: bool = True,
+    ) -> None:
+        self.namespace = namespace_text(namespace if namespace is not None else os.environ.get("MEMORYD_NAMESPACE"))
+        self._address = paths.socket_address(socket)
+        self.timeout_s = timeout_s
+        self.autostart = autostart
+        self._greeting = greeting(os.environ.get("MEMORYD_TOKEN", "") if token is None else token)
+        self._idle: list[_Connection] = []
+        self._ids = itertools.count(1)
+        self._owner_pid = os.getpid()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def socket_path(self) -> "Path":
+        """Where the daemon listens."""
+        return paths.socket_path(self._address)
+
+    def close(self) -> None:
+        """Close the idle connections; the client may be used again."""
+        while connection := self._pop_idle():
+            connection.close()
+
+    def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
+        """Send one call and return its result.
+
+        Raise the daemon's error, `Unavailable` when no daemon answers, `TimedOut` when it does not reply in time. While
+        the daemon is busy or gives way to its successor, the call is tried again, up to `timeout_s`.
+        """
+        call = placed(call, self.namespace)
+        give_up_at = time.monotonic() + self.timeout_s
+        while True:
+            try:
+                return self._processed(call, result_of(call, self._exchange(call, on_progress)))
+            except MemorydError as error:
+                delay_s = retry_after_s(error)
+                if delay_s is None or time.monotonic() + delay_s > give_up_at:
+                    raise
+                time.sleep(delay_s)
+
+    def add_many(
+        self,
+        memories: Iterable[NewMemory | Mapping[str, Any]],
+        *,
+        dedup: bool = True,
+        dedup_threshold: float | None = None,
+        allow_secrets: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> AddedMany:
+        """Remember many memories as one operation, or several where they would not fit into one frame of 16 MiB.
+
+        The daemon commits them in parts; where it refuses a later one, the error's `data["stored"]` says how many of
+        the first are stored, and `data["operations"]` what `undo` takes back.
+        """
+        calls = add_many_calls(memories, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
+        done: list[AddedMany] = []
+        for call in calls:
+            try:
+                done.append(self.call(call, on_progress))
+            except MemorydError as error:
+                raise cut_short(error, done) from None
+        return joined(done)
+
+    def subscribe(
+        self,
+        kinds: Words = (),
+        *,
+        reach: Reach | None = None,
+        limit: int | None = None,
+        idle_s: float | None = None,
+    ) -> "Subscription":
+        """Follow what happens within reach from now on: an iterator of events, on a connection of its own.
+
+        It ends after `limit` events, after `idle_s` without any, or when it is closed (it is a context manager); when
+        the daemon stops it raises `Unavailable`.
+        """
+        from memoryd.client.transport.subscription import Subscription
+
+        call = placed(subscribe(kinds, reach=reach, limit=limit), self.namespace)
+        return Subscription(self._connect(), encode_call(call, next(self._ids)), self.timeout_s, idle_s)
+
+    def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
+        data = encode_call(call, next(self._ids))
+        try:
+            return self._send(self._take(), data, on_progress)
+        except BrokenStream as broken:
+            if broken.heard and type(call) not in READS:
+                raise Unavailable(BROKEN) from None
+        try:
+            return self._send(self._connect(), data, on_progress)
+        except BrokenStream as broken:
+            raise Unavailable(broke_twice(broken, call)) from None
+
+    def _send(self, connection: "_Connection", data: bytes, on_progress: OnProgress | None) -> Reply:
+        try:
+            reply = connection.exchange(data, self.timeout_s, on_progress)
+        except BaseException:
+            connection.close()  # a stray reply must never answer a later call
+            raise
+        self._idle.append(connection)
+        return reply
+
+    def _take(self) -> "_Connection":
+        if self._owner_pid != os.getpid():
+            self.close()
+            self._owner_pid = os.getpid()
+        while connection := self._pop_idle():
+            if connection.is_open():
+                return connection
+            connection.close()
+        return self._connect()
+
+    def _pop_idle(self) -> "_Connection | None":
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _connect(self) -> "_Connection":
+        try:
+            return _Connection(self._address, self.timeout_s, self._greeting)
+        except OSError as error:
+            if not self.autostart:
+                raise Unavailable(
+                    f"No daemon answers at {self._address} ({error.strerror or error}); start one with `memctl up`."
+                ) from None
+        from memoryd.client.transport import spawn
+
+        spawn.start(self.socket_path)
+        try:
+            return _Connection(self._address, self.timeout_s, self._greeting)
+        except OSError as error:
+            raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
+
+
+class _Connection:
+    """One stream to the daemon with one call under way at a time."""
+
+    def __init__(self, address: str, timeout_s: float, greeting: bytes) -> None:
+        self._greeting = greeting  # goes out with the first call
+        self._heard = False
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._reader = FrameReader()
+        try:
+            self._connect(address, timeout_s)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _connect(self, address: str, timeout_s: float) -> None:
+        self._socket.settimeout(timeout_s)
+        give_up_at = time.monotonic() + timeout_s
+        while True:
+            try:
+                self._socket.connect(address)
+                return trust.check_connection(self._socket, address)
+            except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
+                if time.monotonic() > give_up_at:
+                    raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
+                time.sleep(CONNECT_PAUSE_S)
+
+    def exchange(self, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
+        """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
+        self.send(data, timeout_s)
+        while True:
+            reply = self.reply()
+            if (event := progress_of(reply)) is None:
+                return reply
+            if on_progress:
+                on_progress(event)
+
+    def reply(self) -> Reply:
+        """Return the next reply; raise `BrokenStream` or `TimedOut`."""
+        while True:
+            for payload in self._reader.feed():
+                reply = decode_reply(payload)
+                if not is_greeting(reply):
+                    return reply
+            self._reader.feed(self._receive())
+
+    def wait_at_most(self, seconds: float | None) -> None:
+        """Limit the time that each further reply may take; None: no limit."""
+        self._socket.settimeout(seconds)
+
+    def send(self, data: bytes, timeout_s: float) -> None:
+        """Send a request; raise `BrokenStream` or `TimedOut`."""
+        data, self._greeting = self._greeting + data, b""
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise TimedOut(f"The daemon did not take the call within {timeout_s:g} s.") from None
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the daemon may have said why before it closed: read on
+        except OSError as error:
+            raise BrokenStream(str(error), self._heard) from None
+
+    def _receive(self) -> bytes:
+        try:
+            received = self._socket.recv(262144)
+        except TimeoutError:
+            raise TimedOut(f"The daemon did not reply within {self._socket.gettimeout():g} s.") from None
+        except OSError as error:
+            raise BrokenStream(str(error), self._heard) from None
+        if not received:
+            raise BrokenStream("the daemon closed the connection", self._heard)
+        self._heard = True
+        return received
+
+    def is_open(self) -> bool:
+        """Tell whether an idle stream is still there, so that a restarted daemon costs no failed call."""
+        self._socket.setblocking(False)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False  # its end, or a reply that nobody waits for
+
+    def interrupt(self) -> None:
+        """End the stream under whoever waits for a reply."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,53 @@
+"""Implicit feedback: an agent that names a memory it was told, by its id or by its text, has found it useful.
+
+Counted once for each session and memory, at half of what it counts to say so (`store/feedback.py`). As the count of
+accesses it is a habit and no operation; an undo of an earlier change puts back what there was then.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+from memoryd.client.protocol import Observe
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.feedback import voter
+from memoryd.daemon.store import feedback, rows
+from memoryd.daemon.store.caller import Caller
+from memoryd.daemon.store.workspaces import TIER
+from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.tiers.citations import Said
+
+_PORTION = 8  # turns
+_SPEAKER = "assistant"
+
+
+def note(core: Core, call: Observe, caller: Caller) -> None:
+    """Have the turns of an agent looked at later, if its session was told anything."""
+    if not call.session or not core.recalls.told(call.namespace, call.session):
+        return
+    by = voter(caller, call.namespace)
+    for turn in call.turns:
+        if turn.role == _SPEAKER:
+            core.citations.note(Said(call.namespace, call.session, by, turn.content))
+
+
+def step(core: Core) -> bool:
+    """Look at some turns; tell whether there were any."""
+    said = core.citations.take(_PORTION)
+    found = [(one, core.recalls.cited(one.namespace, one.session, one.text)) for one in said]
+    if any(ids for _, ids in found):
+        core.store.write(lambda transaction: _count(core, transaction, found)).result()
+    return bool(said)
+
+
+def _count(core: Core, transaction: Transaction, found: Sequence[tuple[Said, list[str]]]) -> None:
+    """Count the citations of what is still there and can be seen from where the session is."""
+    present = rows.by_ids(transaction.connection, [id for _, ids in found for id in ids])
+    for one, ids in found:
+        seen = core.store.namespaces.reached(one.namespace, None)
+        session = hashlib.sha256(f"{one.namespace}\n{one.session}".encode()).hexdigest()[:12]
+        for row in (present[id] for id in ids if id in present):
+            if row.tier == TIER or (seen is not None and row.namespace not in seen):
+                continue
+            if (column := feedback.cited(row.feedback, one.by, session, core.clock())) is not None:
+                row.feedback = column
+                rows.change(transaction.connection, row.row, {"feedback": column})

@@ -1,0 +1,227 @@
+"""Facts of a conversation become memories; what is known already is evidence, no news.
+
+A fact is compared with all memories of its namespace whatever their type: equal text, or a near one that agrees, is
+counted as an access and stays as it is. What disagrees is linked `contradicts`; a correction is linked with all that it
+disagrees with on its subject. Turns that say nothing beyond their facts are let go of (`letting_go`). One run is one
+operation: `undo` takes back the facts and brings back the turns.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Metadata, NewMemory
+from memoryd.daemon.conversations.judging import embedder
+from memoryd.daemon.conversations.letting_go import Talk
+from memoryd.daemon.core.checks import check_content, content_hash
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.language import extracting
+from memoryd.daemon.language.agreement import disagreement
+from memoryd.daemon.language.extracting import Fact
+from memoryd.daemon.language.marks import CORRECTION
+from memoryd.daemon.llm.provider import RULES, Embed, Provider
+from memoryd.daemon.memories import adding
+from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
+from memoryd.daemon.store import history, rows, turns
+from memoryd.daemon.store.caller import USER
+from memoryd.daemon.store.filters import ALIVE, Filter, alive_at, living
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.thoughts import KEPT_CHARS, Heard, Key
+from memoryd.daemon.store.writer import Transaction
+
+KIND = "extract"
+SOURCE = "extraction"
+_TURN = "turn"  # the type of a promoted turn
+_NEIGHBOURS = 8
+_LONGEST = 1_000  # characters; what is longer is no fact
+
+log = logging.getLogger(__name__)
+
+Finish = Callable[[Transaction, Sequence[Heard]], None]
+
+
+class News(NamedTuple):
+    """A fact with its vector, the ids of memories that say the same, and of those that say otherwise."""
+
+    fact: Fact
+    embedded: Embedded
+    same: list[str]
+    against: list[str]
+
+
+class _Kept(NamedTuple):
+    row: Row
+    fact: Fact
+    embedded: Embedded
+
+
+def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
+    """Draw the facts out of turns; return what writes them."""
+    embed = _remembering(embedder(core))
+    by, found = facts(provider, heard, embed)
+    place = core.store.namespaces.name(key.namespace)
+    worth = [fact for fact in found if _worth(core, fact)]
+    told = {fact.text: core.recalls.repeated(place, key.session, fact.text) for fact in worth}
+    made = core.embedding.text_vectors([fact.text for fact in worth])
+    news = [_compared(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
+    # By the rules whatever the provider: a model that names no facts has not said that there are none.
+    faded = RULES.fading([(one.role, one.content) for one in heard], worth, embed)
+
+    def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
+        _Run(core, transaction, key, by).write(news, heard, there, faded)
+
+    return finish
+
+
+def facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tuple[str, list[Fact]]:
+    """Return who found the facts of turns, and the facts; the rules where the provider fails."""
+    spoken = [(one.role, one.content) for one in heard]
+    try:
+        return provider.name, provider.extract(spoken, embed)
+    except Exception as error:
+        log.warning("%s could not extract facts, the rules do: %s", provider.name, error)
+        return RULES.name, RULES.extract(spoken, embed)
+
+
+def _remembering(embed: Embed) -> Embed:
+    """Return what embeds each portion of sentences once, however often it is asked."""
+    known: dict[tuple[str, ...], NDArray[np.float32] | None] = {}
+
+    def asked(texts: Sequence[str]) -> NDArray[np.float32] | None:
+        key = tuple(texts)
+        if key not in known:
+            known[key] = embed(texts)
+        return known[key]
+
+    return asked
+
+
+def _worth(core: Core, fact: Fact) -> bool:
+    try:
+        check_content(fact.text)
+    except (Invalid, UnicodeError):
+        return False
+    return len(fact.text) <= _LONGEST and fact.confidence >= core.config.cognition.min_confidence
+
+
+def _compared(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequence[str]) -> News:
+    """Look for what a fact repeats and what it disagrees with."""
+    if told or embedded is None:
+        return News(fact, embedded, list(told), [])
+    generation, vector = embedded
+    floors = generation.embedder.floors
+    floor = floors.join if fact.type == CORRECTION else floors.duplicate
+    mask = core.store.facts.allowed(
+        Filter(reached=frozenset([key.namespace]), words={"tier": ["L1", "L2"]}), core.clock.passed()
+    )
+    nearest = generation.index.nearest(vector, _NEIGHBOURS, mask)
+    near = nearest.rows[nearest.similarities > floor - 0.01].tolist()
+    if not near:
+        return News(fact, embedded, [], [])
+    with core.store.reading() as connection:
+        numbers, matrix = generation.exact(connection, near)
+        cosines = dict(zip(numbers, (matrix @ vector).tolist(), strict=True))
+        others = [row for row in rows.by_rows(connection, numbers).values() if row.type != _TURN]
+    against = [row.id for row in others if cosines[row.row] >= floor and disagreement(row.content, fact.text)]
+    same = [row.id for row in others if cosines[row.row] >= floors.duplicate and row.id not in against]
+    return News(fact, embedded, same, against)
+
+
+class _Run:
+    """One run in the writer's transaction. The operation begins with the first thing that changes."""
+
+    def __init__(self, core: Core, transaction: Transaction, key: Key, by: str) -> None:
+        self._core, self._transaction, self._key, self._by = core, transaction, key, by
+        self._place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
+        self._operation: int | None = None
+        self._kept: list[_Kept] = []
+
+    def write(self, news: Sequence[News], heard: Sequence[Heard], there: Sequence[Heard], faded: set[int]) -> None:
+        """Write what is new; of turns that were deleted meanwhile nothing is kept. Let go of what said no more."""
+        left = {one.id for one in there}
+        said: dict[str, list[Fact]] = defaultdict(list)
+        known = 0
+        for one in news:
+            sources = [heard[index] for index in one.fact.turns]
+            if not sources or any(source.id not in left for source in sources):
+                continue
+            if self._is_known(one):
+                known += 1
+                continue
+            self._insert(one, sources)
+            for source in sources:
+                said[source.key].append(one.fact)
+        count = self._transaction.connection, self._key.namespace
+        turns.count(*count, "facts: kept", len(self._kept))
+        turns.count(*count, "facts: known", known)
+        ids = {key: one.row.id for one in self._kept for key in said if key in one.row.metadata}
+        covered = {one.key: ids[one.key] for one in there if _is_covered(one, said[one.key])}
+        left_over = [one for index, one in enumerate(heard) if index in faded and one.id in left]
+        Talk(self._core, self._transaction, self._key, self._begun).let_go(covered, left_over, there)
+
+    def _is_known(self, news: News) -> bool:
+        connection, passed = self._transaction.connection, self._core.clock.passed()
+        equal = rows.select(
+            connection,
+            f"m.content_hash = ? AND m.namespace = ? AND +m.tier <> 'documents' AND +m.type <> '{_TURN}' AND {ALIVE}",
+            (content_hash(news.fact.text), self._key.namespace, *alive_at(passed)),
+        )
+        same = equal or living(connection, rows.by_ids(connection, news.same).values(), passed)
+        rows.accessed(connection, [(row.row, 1, self._core.clock()) for row in same])
+        return bool(same) or any(_says_it(one, news) for one in self._kept)
+
+    def _insert(self, news: News, sources: Sequence[Heard]) -> None:
+        fact, connection = news.fact, self._transaction.connection
+        about: Metadata = {"turns": [source.key for source in sources], "confidence": fact.confidence, "by": self._by}
+        memory = NewMemory(
+            content=fact.text,
+            type=fact.type,
+            source=SOURCE,
+            importance=fact.confidence,
+            created_at=max(source.created_at for source in sources),
+            metadata={**about, **({"session": self._key.session} if self._key.session else {})},
+        )
+        row = adding.new_row(self._core, self._place, memory, content_hash(fact.text))
+        row.expires_at = adding.lifetime(self._core, SOURCE, row.created_at)
+        against = list(rows.by_ids(connection, news.against).values())
+        against += [one.row for one in self._kept if _disagrees(one, news)]
+        verdict = Verdict(None, None, against)
+        adding.insert(self._core, self._transaction, self._place, row, verdict, news.embedded, self._begun())
+        self._kept.append(_Kept(row, fact, news.embedded))
+
+    def _begun(self) -> int:
+        if self._operation is None:
+            kind = f"{history.JOB}{KIND}"
+            self._operation = history.begin(self._transaction.connection, kind, self._place.name, self._core.clock())
+        return self._operation
+
+
+def _is_covered(one: Heard, said: Sequence[Fact]) -> bool:
+    return (
+        bool(said) and len(one.content) < KEPT_CHARS and extracting.covered(one.content, [fact.text for fact in said])
+    )
+
+
+def _cosine(one: Embedded, other: Embedded) -> float:
+    return float(np.dot(one[1], other[1])) if one and other and one[0] is other[0] else 0.0
+
+
+def _says_it(kept: _Kept, news: News) -> bool:
+    """Tell whether a fact of the same run says what another one says."""
+    floor = news.embedded[0].embedder.floors.duplicate if news.embedded else 1.0
+    near = _cosine(kept.embedded, news.embedded) >= floor and disagreement(kept.fact.text, news.fact.text) is None
+    return near or content_hash(kept.fact.text) == content_hash(news.fact.text)
+
+
+def _disagrees(kept: _Kept, news: News) -> bool:
+    if news.embedded is None:
+        return False
+    floors = news.embedded[0].embedder.floors
+    floor = floors.join if news.fact.type == CORRECTION else floors.duplicate
+    near = _cosine(kept.embedded, news.embedded) >= floor
+    return near and disagreement(kept.fact.text, news.fact.text) is not None

@@ -1,0 +1,210 @@
+"""Observing: turns of a conversation pass the gate and enter L0. No model is asked; the judge looks at them later.
+
+Acknowledged means journaled. One call is one transaction: its turns are all taken or, when one of them is wrong, none.
+"""
+
+import secrets
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from memoryd.client.errors import Conflict, Forbidden, Invalid
+from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
+from memoryd.daemon.conversations import citing, gate, promoting, thinking
+from memoryd.daemon.core import checks
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.adding import SHORT_CHARS
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import intake, namespaces, rows, thoughts, turns
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.filters import living
+from memoryd.daemon.store.thoughts import Heard
+from memoryd.daemon.store.turns import Skip, Turn
+from memoryd.daemon.store.writer import Transaction
+
+REPEATED, DUPLICATE, KNOWN = "repeats a recalled memory", "duplicate", "observed before"
+FIRST_GUESS = 0.5  # the importance of a turn until it is judged
+_MAX_SESSION_BYTES = 256
+
+
+class Taken(NamedTuple):
+    """A turn to be taken in: why the gate refuses it (None: it does not), and its importance if that is known."""
+
+    turn: NewTurn
+    refused: str | None = None
+    importance: float | None = None
+
+
+class Place(NamedTuple):
+    """Where turns go, and what they pass through."""
+
+    core: Core
+    transaction: Transaction
+    number: int
+    name: str
+    session: str
+    now: float
+    heard: bool | None = None  # whether the user's last turn of this call was accepted; None: there was none
+
+    @property
+    def connection(self) -> Connection:
+        """The writer's connection."""
+        return self.transaction.connection
+
+
+@handles(Observe)
+def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observed]":
+    """Take in turns; the future is done when they are on disk."""
+    check(call.namespace, call.session, call.turns, caller)
+    citing.note(core, call, caller)
+    taken = [Taken(turn, gate.verdict(turn.content)) for turn in call.turns]
+    return take(core, call.namespace, call.session, taken)
+
+
+def check(namespace: str, session: str, given: Sequence[NewTurn], caller: Caller) -> None:
+    """Raise `Invalid` for what cannot be a turn, `Forbidden` where a token may not choose ids."""
+    namespaces.check(namespace)
+    if not given:
+        raise Invalid("No turns are given to observe.")
+    checks.check_text("session", session)
+    if len(session.encode()) > _MAX_SESSION_BYTES:
+        raise Invalid(f"The session's name is longer than {_MAX_SESSION_BYTES} bytes.")
+    for number, turn in enumerate(given):
+        try:
+            checks.check_content(turn.content)
+            checks.check_word("role", turn.role)
+            if turn.id is not None:
+                checks.check_id(turn.id)
+        except Invalid as error:
+            raise Invalid(f"Turn {number}: {error}", {"index": number}) from None
+        if turn.id is not None and caller.bound:
+            raise Forbidden("Only the machine's user may choose the id of a turn; leave it out.")
+
+
+def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "Future[Observed]":
+    """Write turns that were checked; the oldest leave L0 when it is full."""
+
+    def job(transaction: Transaction) -> Observed:
+        number = core.store.namespaces.ensure(transaction, namespace)
+        place = Place(core, transaction, number, namespace, session, core.clock())
+        results: list[ObservedTurn] = []
+        for one in taken:
+            results.append(_one(place, one))
+            if one.turn.role == "user":
+                place = place._replace(heard=results[-1].outcome == "accepted")
+        turns.count(place.connection, number, "observed", len(results))
+        accepted = sum(result.outcome == "accepted" for result in results)
+        _pass_on(place, taken, results)
+        _make_room(place)
+        core.active.follow(transaction, [number])
+        transaction.after_commit(core.cognition.wake.set)
+        return Observed(turns=results, accepted=accepted, skipped=len(results) - accepted)
+
+    return core.store.write(job)
+
+
+def _pass_on(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
+    """Queue what was accepted to be thought about; what was seeded has no conversation that goes on."""
+    said = [
+        Heard(0, result.id, one.turn.role, _at(place, one.turn), one.turn.content)
+        for one, result in zip(taken, results, strict=True)
+        if result.outcome == "accepted" and result.id and one.importance is None
+    ]
+    cognition = place.core.config.cognition
+    thoughts.hear(
+        place.connection, (place.number, place.session), said, thinking.rests(cognition, place.session), place.now
+    )
+    place.transaction.after_commit(place.core.cognition.heard)
+
+
+def _one(place: Place, taken: Taken) -> ObservedTurn:
+    turn = taken.turn
+    if taken.refused:
+        return _skipped(place, turn, taken.refused)
+    key = checks.content_hash(turn.content)
+    if turn.id is not None and _known(place, turn.id, key):
+        return _skipped(place, turn, KNOWN, [turn.id])
+    if origins := _alive(place, place.core.recalls.repeated(place.name, place.session, turn.content)):
+        turns.count(place.connection, place.number, "evidence", len(origins))
+        return _skipped(place, turn, REPEATED, origins)
+    if same := _equal(place, key):
+        return _skipped(place, turn, DUPLICATE, same)
+    return _accepted(place, taken, key)
+
+
+def _known(place: Place, id: str, key: bytes) -> bool:
+    """Tell whether a turn was observed before; raise `Conflict` when its id belongs to something else."""
+    found = intake.find_id(place.connection, id)
+    if found is not None and found != (key, place.number):
+        raise Conflict(f"The id {id} belongs to another turn or memory.", {"id": id})
+    return found is not None
+
+
+def _equal(place: Place, key: bytes) -> list[str]:
+    """Return the id of what says the same in this namespace; a memory is bumped."""
+    memory = intake.find_equal_memory(place.connection, place.number, key, place.core.clock.passed())
+    if memory is not None:
+        return _alive(place, [memory])
+    turn = intake.find_equal_turn(place.connection, place.number, key)
+    return [] if turn is None else [turn]
+
+
+def _alive(place: Place, ids: list[str]) -> list[str]:
+    """Return those of some memories that still are and can be seen from here, and count an access of each."""
+    passed = place.core.clock.passed()
+    known = living(place.connection, rows.by_ids(place.connection, ids).values(), passed)
+    seen = place.core.store.namespaces.reached(place.name, None)
+    there = [row for row in known if seen is None or row.namespace in seen or row.namespace == place.number]
+    rows.accessed(place.connection, [(row.row, 1, place.now) for row in there])
+    return [row.id for row in there]
+
+
+def _skipped(place: Place, turn: NewTurn, reason: str, same: Sequence[str] = ()) -> ObservedTurn:
+    told = f"{reason} ({same[0][:8]})" if same else reason
+    skip = Skip(place.number, place.session, turn.role, turn.content, told, _at(place, turn))
+    turns.skip(place.connection, [skip], place.core.config.tiers.skipped)
+    turns.count(place.connection, place.number, f"skipped: {reason}")
+    return ObservedTurn(outcome="skipped", id=turn.id, reason=reason, same_as=same[0] if same else None)
+
+
+def _accepted(place: Place, taken: Taken, key: bytes) -> ObservedTurn:
+    turn, connection = taken.turn, place.connection
+    made = Turn(
+        key=turn.id or secrets.token_hex(16),
+        namespace=place.number,
+        session=place.session,
+        role=turn.role,
+        importance=FIRST_GUESS if taken.importance is None else taken.importance,
+        created_at=_at(place, turn),
+        answers=_answers(place, turn),
+        content_hash=key,
+        previous=intake.find_previous(connection, place.number, place.session, SHORT_CHARS),
+        content=turn.content,
+    )
+    turns.insert(connection, made)
+    turns.ask(connection, [made.key], *(("rate", "compare") if taken.importance is None else ("compare",)))
+    return ObservedTurn(outcome="accepted", id=made.key)
+
+
+def _answers(place: Place, turn: NewTurn) -> str | None:
+    if turn.role != "assistant" or place.heard is False:
+        return None
+    at = _at(place, turn)
+    within_s = place.core.config.tiers.pair_within_s
+    asked = intake.find_question(place.connection, place.number, place.session, at, within_s)
+    if asked is None:
+        return None
+    key, asked_at = asked
+    if place.heard is None and turns.skipped_after(place.connection, place.number, place.session, "user", asked_at):
+        return None  # it answers a turn that was not kept
+    return key
+
+
+def _at(place: Place, turn: NewTurn) -> float:
+    return place.now if turn.created_at is None else turn.created_at
+
+
+def _make_room(place: Place) -> None:
+    ring = turns.ring(place.connection, place.number)
+    promoting.leave(place.core, place.transaction, ring[: max(0, len(ring) - place.core.config.tiers.ring)])

@@ -1,0 +1,58 @@
+"""The call `summarize`: rules at once; a language model only for a caller that waits for it."""
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.client.protocol import Summarize, Summarized
+from memoryd.daemon.context.counting import Counter, counter
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.language import running
+from memoryd.daemon.language.running import Plan
+from memoryd.daemon.llm.provider import RULES
+
+_READ_CHARS = 24_000  # of what is to be summarised, the newest of it
+
+log = logging.getLogger(__name__)
+
+
+def summarize(core: Core, call: Summarize) -> Summarized:
+    """Return the conversation within its budget."""
+    by = counter(core)
+    plan = running.planned(call, by.count)
+    summary, author = _summary(core, call, plan, by) if plan.older else (None, "")
+    done = running.finished(call, plan, summary, by.count)
+    done.tokenizer, done.by = by.name, author
+    return done
+
+
+def _summary(core: Core, call: Summarize, plan: Plan, by: Counter) -> tuple[str, str]:
+    """Return the new summary and who wrote it."""
+    former = plan.running.summary if plan.running else ""
+    provider = core.cognition.provider
+    if call.wait and provider is not RULES:
+        try:
+            text = provider.digest(_spoken(plan), former, call.max_summary_tokens, _without_vectors)
+            if told := running.clipped(text, call.max_summary_tokens, by.count):
+                return told, provider.name
+        except Exception as error:
+            log.warning("%s could not sum up a conversation, the rules do: %s", provider.name, error)
+    return running.extracted(plan.older, former, call.max_summary_tokens, by.count), RULES.name
+
+
+def _spoken(plan: Plan) -> list[tuple[str, str]]:
+    """Return the newest of what is to be summarised, as much as a model reads."""
+    found, chars = list[tuple[str, str]](), 0
+    for message in reversed(plan.older):
+        chars += len(message.content)
+        if found and chars > _READ_CHARS:
+            break
+        if message.content.strip():
+            found.insert(0, (message.role, message.content))
+    return found
+
+
+def _without_vectors(texts: Sequence[str]) -> NDArray[np.float32] | None:
+    return None

@@ -1,0 +1,92 @@
+"""A session that rests is summed up in a note; the note of the same session before it is superseded."""
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from memoryd.client.errors import Conflict
+from memoryd.client.protocol import NewMemory
+from memoryd.daemon.conversations.judging import embedder
+from memoryd.daemon.conversations.learning import Finish
+from memoryd.daemon.core.checks import content_hash
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.llm.provider import RULES, Provider
+from memoryd.daemon.memories import adding
+from memoryd.daemon.memories.duplicates import Place, Verdict
+from memoryd.daemon.store import history, rows
+from memoryd.daemon.store.caller import USER
+from memoryd.daemon.store.filters import ALIVE, alive_at
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.thoughts import Heard, Key
+from memoryd.daemon.store.writer import Transaction
+
+KIND = "summary"
+SOURCE, TYPE = "session_summary", "note"
+IMPORTANCE = 0.6
+MIN_TURNS = 3  # a session of fewer needs no summary
+_CHARS_PER_TOKEN = 6  # more than that is cut
+_LATEST = (
+    f"m.namespace = ? AND m.type = '{TYPE}' AND m.source = '{SOURCE}' AND m.metadata ->> '$.session' = ? AND {ALIVE}"
+    " ORDER BY m.created_at DESC, m.row DESC LIMIT 1"
+)
+
+log = logging.getLogger(__name__)
+
+
+def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
+    """Sum up turns with what the session came to before; return what writes the note."""
+    with core.store.reading() as connection:
+        before = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(core.clock.passed())))
+    if not before and len(heard) < MIN_TURNS:
+        return lambda transaction, there: None
+    by, text = _digest(core, provider, heard, "\n".join(before[0].content.splitlines()[1:]) if before else "")
+
+    def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
+        if text and len(there) == len(heard):
+            _write(core, transaction, key, _note(core, key, text, by, heard))
+        elif text:  # a turn was deleted meanwhile: the rest is summed up anew
+            raise Conflict("Turns of the session were deleted meanwhile.")
+
+    return finish
+
+
+def _digest(core: Core, provider: Provider, heard: Sequence[Heard], previous: str) -> tuple[str, str]:
+    spoken = [(one.role, one.content) for one in heard]
+    tokens, embed = core.config.cognition.summary_tokens, embedder(core)
+    try:
+        name, made = provider.name, provider.digest(spoken, previous, tokens, embed)
+    except Exception as error:
+        log.warning("%s could not sum up a session, the rules do: %s", provider.name, error)
+        name, made = RULES.name, RULES.digest(spoken, previous, tokens, embed)
+    return name, _cut(made, tokens * _CHARS_PER_TOKEN)
+
+
+def _cut(text: str, chars: int) -> str:
+    """Return the first lines of a text within so many characters."""
+    return text if len(text) <= chars else text[: chars + 1].rpartition("\n")[0] or text[:chars]
+
+
+def _note(core: Core, key: Key, text: str, by: str, heard: Sequence[Heard]) -> NewMemory:
+    now = core.clock()
+    date = datetime.fromtimestamp(now, UTC).date().isoformat()
+    return NewMemory(
+        content=f"Session {key.session}, {date}:\n{text}",
+        type=TYPE,
+        source=SOURCE,
+        importance=IMPORTANCE,
+        created_at=now,
+        expires_at=adding.lifetime(core, SOURCE, now),
+        metadata={"session": key.session, "by": by, "turns": len(heard)},
+    )
+
+
+def _write(core: Core, transaction: Transaction, key: Key, memory: NewMemory) -> None:
+    connection, now = transaction.connection, core.clock()
+    place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
+    operation = history.begin(connection, f"{history.JOB}{KIND}", place.name, now)
+    former: list[Row] = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(core.clock.passed())))
+    row = adding.new_row(core, place, memory, content_hash(memory.content))
+    adding.insert(core, transaction, place, row, Verdict(None, None, []), None, operation)
+    for old in former:
+        history.record(connection, operation, old.id, place.name, old)
+        rows.change(connection, old.row, {"superseded_by": row.id, "updated_at": now})

@@ -1,0 +1,47 @@
+"""How tasks went: a note of what was done, or a lesson of what failed, condensed in the background."""
+
+from concurrent.futures import Future
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Add, Added, CompleteTask, Metadata, NewMemory
+from memoryd.daemon.conversations.promoting import CONDENSE_CHARS
+from memoryd.daemon.core import checks
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import adding
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import turns
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.writer import Transaction
+
+SOURCE = "task_completion"
+_DONE, _FAILED = ("note", 0.6), ("mistake-pattern", 0.8)  # type and importance
+
+
+@handles(CompleteTask)
+def complete(core: Core, call: CompleteTask, caller: Caller = USER) -> "Future[Added]":
+    """Keep what came of a task; the future is done when it is on disk."""
+    if not call.output.strip():
+        raise Invalid("The output is empty; say what came of the task, or what failed and why.")
+    checks.check_text("task", call.task)
+    checks.check_text("session", call.session)
+    kind, importance = _FAILED if call.outcome == "failed" else _DONE
+    known = {"outcome": call.outcome, "task": call.task, "session": call.session}
+    about: Metadata = {name: value for name, value in known.items() if value}
+    head = f"{call.outcome.capitalize()}: {call.task}\n" if call.task else f"{call.outcome.capitalize()}: "
+    content = f"{head}{call.output.strip()}"
+    memory = NewMemory(content=content, type=kind, source=SOURCE, importance=importance, metadata=about)
+    added = adding.add(core, Add(memory=memory, namespace=call.namespace, reach=call.reach), caller)
+    if len(content) > CONDENSE_CHARS:
+        added.add_done_callback(lambda done: _condense(core, done))
+    return added
+
+
+def _condense(core: Core, added: "Future[Added]") -> None:
+    if added.exception() is not None:
+        return
+
+    def job(transaction: Transaction) -> None:
+        turns.ask(transaction.connection, [added.result().id], "condense")
+        transaction.after_commit(core.cognition.wake.set)
+
+    core.store.write(job)

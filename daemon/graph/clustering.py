@@ -1,0 +1,190 @@
+"""The job that keeps the graph of L2: it takes in the backlog, splits, merges, names, and makes concepts and topics.
+
+Its cost is that of what changed: a few new memories are compared with the nearest nodes that the index of centroids in
+RAM finds, many with all nodes of their namespace. Afterwards every node has at most `MAX_MEMBERS` members, no two that
+are alike could be merged, and a second run finds nothing to do. The same rows in the same order, in the same batches,
+give the same graph. Each namespace is clustered by itself.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Step, Work
+from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.graph.draft import Draft, Numbers, Setting, numbers_after
+from memoryd.daemon.graph.groups import concepts, due, topics
+from memoryd.daemon.graph.writes import apply
+from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store import graph_reading, vectors
+from memoryd.daemon.store.connection import Connection
+from memoryd.models import Floors
+
+FEW = 64  # changes up to which only the nodes near them are looked at
+_SMALL = 256  # nodes up to which all are looked at in any case
+_NEAR = 8  # nodes looked at for each change
+
+CLUSTERS = "n.namespace = ? AND n.model = ? AND n.kind = 'cluster'"
+
+
+class State(NamedTuple):
+    """What one namespace has: memories that wait, how many clusters changed, are newer than the topics, are in all."""
+
+    namespace: int
+    waiting: list[int]
+    unsettled: int
+    new: int
+    nodes: int
+
+
+def abstraction_floor(floors: Floors) -> float:
+    """Return the cosine from which clusters belong to one concept: halfway between related and of one node."""
+    return (floors.relevant + floors.join) / 2
+
+
+def plan(core: Core, now: float) -> Iterator[Step]:
+    """Plan what keeps the graph in order."""
+    del now
+    generation = core.embedding.active
+    if generation is None:
+        return
+    numbers = _numbers(core)
+    for state in states(core, generation):
+        if state.waiting or state.unsettled or due(state.new, state.nodes):
+            yield from _maintained(core, generation, state, numbers)
+
+
+def _maintained(core: Core, generation: Generation, state: State, numbers: Numbers) -> Iterator[Step]:
+    draft = _draft(core, generation, state.namespace, numbers)
+    changes = len(state.waiting) + state.unsettled
+    whole = changes > FEW or state.nodes <= _SMALL or due(state.new + changes, state.nodes)
+    yield from draft.load(_nodes(core, draft) if whole else _near(core, draft, state.waiting))
+    yield from draft.join(state.waiting)
+    if not whole:
+        yield from draft.load(_near_changed(core, draft))
+    yield from draft.merge()
+    yield from draft.name()
+    if whole and due(*_new_and_all(draft)):
+        yield from concepts(draft, abstraction_floor(generation.embedder.floors))
+        yield from topics(draft, generation.embedder.floors.relevant)
+
+
+# The parts by themselves: what calls ask for --------------------------------------------------------------------------
+
+
+def dedupe(core: Core, reached: frozenset[int] | None, floor: float | None) -> Iterator[Step]:
+    """Plan to merge all nodes that are alike in the reached namespaces, `floor` in place of the model's own."""
+
+    def steps(draft: Draft) -> Iterator[Step]:
+        draft.changed.update(dict.fromkeys(place for place, size in enumerate(draft.clusters.sizes) if size))
+        yield from draft.merge()
+        merged = dict.fromkeys(draft.place(node) for node in draft.heirs.values() if node not in draft.heirs)
+        draft.changed = merged
+        yield from draft.name()
+
+    return _each(core, reached, steps, floor)
+
+
+def abstract(core: Core, reached: frozenset[int] | None, floor: float | None) -> Iterator[Step]:
+    """Plan the concept nodes of the reached namespaces."""
+    return _each(core, reached, lambda draft: concepts(draft, _or(floor, abstraction_floor, draft)))
+
+
+def regroup(core: Core, reached: frozenset[int] | None) -> Iterator[Step]:
+    """Plan the topics of the reached namespaces."""
+    return _each(core, reached, lambda draft: topics(draft, draft.setting.generation.embedder.floors.relevant))
+
+
+def _each(
+    core: Core,
+    reached: frozenset[int] | None,
+    steps: Callable[[Draft], Iterable[Step]],
+    merge: float | None = None,
+) -> Iterator[Step]:
+    generation = core.embedding.active
+    if generation is None:
+        return
+    numbers = _numbers(core)
+    with core.store.reading() as connection:
+        places = sorted(graph_reading.count_clusters(connection))
+    for place in places:
+        if reached is None or place in reached:
+            draft = _draft(core, generation, place, numbers, merge)
+            yield from draft.load(_nodes(core, draft))
+            yield from steps(draft)
+
+
+def _or(given: float | None, default: Callable[[Floors], float], draft: Draft) -> float:
+    return default(draft.setting.generation.embedder.floors) if given is None else given
+
+
+# What is there --------------------------------------------------------------------------------------------------------
+
+
+def states(core: Core, generation: Generation) -> list[State]:
+    """Return what each namespace that has anything in L2 has, by rising number."""
+    with core.store.reading() as connection:
+        waiting = stored.backlog(connection, generation.model)
+        unsettled = graph_reading.count_clusters(connection, unsettled=True)
+        new = graph_reading.count_clusters(connection, without_topic=True)
+        places = sorted({*waiting, *unsettled, *new})
+        count = core.centroids.counter(connection, generation.model, generation.index.dimensions)
+    return [
+        State(place, waiting.get(place, []), unsettled.get(place, 0), new.get(place, 0), count(place))
+        for place in places
+    ]
+
+
+def _new_and_all(draft: Draft) -> tuple[int, int]:
+    living = [draft.topics[place] for place in range(draft.clusters.count) if draft.clusters.sizes[place]]
+    return sum(topic is None for topic in living), len(living)
+
+
+def _numbers(core: Core) -> Numbers:
+    with core.store.reading() as connection:
+        return Numbers(*(numbers_after(stored.sequence(connection, table)) for table in ("nodes", "topics")))
+
+
+def _draft(core: Core, generation: Generation, namespace: int, numbers: Numbers, merge: float | None = None) -> Draft:
+    floors = generation.embedder.floors
+    setting = Setting(core.store, core.names, generation, namespace, numbers, floors.join, merge or floors.merge)
+    return Draft(setting)
+
+
+def _nodes(core: Core, draft: Draft) -> list[stored.Node]:
+    """Return all clusters of a draft's namespace."""
+    with core.store.reading() as connection:
+        return stored.nodes(
+            connection, f"{CLUSTERS} ORDER BY n.id", (draft.setting.namespace, draft.setting.generation.model)
+        )
+
+
+def _near(core: Core, draft: Draft, rows: list[int]) -> list[stored.Node]:
+    """Return the clusters near some memories, and those that changed since they were compared with the others."""
+    model, namespace = draft.setting.generation.model, draft.setting.namespace
+    with core.store.reading() as connection:
+        unsettled = stored.nodes(connection, f"{CLUSTERS} AND n.settled = 0 ORDER BY n.id", (namespace, model))
+        _, matrix = vectors.of_rows(connection, model, rows) if rows else ([], [])
+        return [*unsettled, *_nearest(core, connection, draft, matrix)]
+
+
+def _near_changed(core: Core, draft: Draft) -> list[stored.Node]:
+    """Return the clusters near those that changed in the draft."""
+    with core.store.reading() as connection:
+        return _nearest(core, connection, draft, draft.clusters.units[list(draft.changed)])
+
+
+def _nearest(core: Core, connection: Connection, draft: Draft, matrix: Any) -> list[stored.Node]:
+    setting = draft.setting
+    found = {
+        node
+        for vector in matrix
+        for node, _ in core.centroids.nearest(
+            connection, setting.generation.model, vector, _NEAR, frozenset([setting.namespace])
+        )
+    }
+    listed = ", ".join(map(str, sorted(found)))
+    return stored.nodes(connection, f"n.id IN ({listed}) ORDER BY n.id")
+
+
+CLUSTER = Work(plan, apply)

@@ -1,0 +1,321 @@
+"""A draft of one namespace's clusters: what they will be once the steps planned so far are carried out.
+
+It starts from the nodes on disk, takes in the backlog, splits and merges, and turns each change into steps. Nothing is
+written here. Vectors and members are read as they are needed, each in a short read of its own: steps may be carried out
+while the plan goes on, so a node's members are those on disk together with those that the draft added.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from memoryd.daemon.core.work import Step
+from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, mergeable, split
+from memoryd.daemon.graph.names import LONGEST, Namer, Names, first_words
+from memoryd.daemon.graph.phrases import growth, memories, short, target
+from memoryd.daemon.graph.writes import Coming, Drop, Merge, Name, Put
+from memoryd.daemon.llm.provider import RULES
+from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store import graph_reading
+from memoryd.daemon.store.graph import Node
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.vectors import Vector
+
+_FIRST = 400  # characters that a first label is made of
+CHUNK = 1024  # rows that join before full nodes are split and steps are given
+_NAMED = 64  # nodes whose texts are read at once
+_RENAMED_EVERY = 4  # members that come, after the first few: one more hardly changes what a node is about
+
+
+class Numbers(NamedTuple):
+    """The numbers for new rows. One for all namespaces of a plan: they are used before any of it is written."""
+
+    nodes: Iterator[int]
+    topics: Iterator[int]
+
+
+class Setting(NamedTuple):
+    """What a draft works with: where the rows are, in which model's space, with which thresholds."""
+
+    store: Store
+    names: Names
+    generation: Generation
+    namespace: int
+    numbers: Numbers
+    join: float
+    merge: float
+
+
+def numbers_after(last: int) -> Iterator[int]:
+    """Return the numbers for new rows of a table, from the next one on."""
+    return count(last + 1)
+
+
+class Draft:
+    """`clusters` holds the arithmetic; the lists beside it are by the same place."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        dimensions = setting.generation.index.dimensions
+        self.clusters = Clusters(np.zeros((0, dimensions), np.float32), [], dimensions)
+        self.ids: list[int] = []
+        self.labels: list[str] = []
+        self.topics: list[int | None] = []
+        self.changed: dict[int, None] = {}  # places that are to be compared with the others, in order
+        self._places: dict[int, int] = {}  # by node
+        self._whole: set[int] = set()  # places whose members are all in `_added`
+        self._added: dict[int, list[int]] = {}
+        self._merged: dict[int, list[int]] = {}  # places that went into a place
+        self._namer: Namer | None = None
+        self._steady: set[int] = set()  # places that have grown, but not by enough to be named anew
+        self.heirs: dict[int, int] = {}  # node that is gone → the one it went into
+
+    # Nodes that are there ---------------------------------------------------------------------------------------------
+
+    def load(self, nodes: Sequence[Node]) -> Iterator[Step]:
+        """Take in nodes on disk; yield steps for those whose members are not what their centroid was made of."""
+        fresh = [node for node in nodes if node.id not in self._places and node.id not in self.heirs]
+        for start in range(0, len(fresh), CHUNK):
+            part = {node.id: node for node in fresh[start : start + CHUNK]}
+            with self.setting.store.reading() as connection:
+                numbers, means = stored.centroids(connection, part)
+                unsettled = [node.id for node in part.values() if not node.settled]
+                members = stored.members(connection, unsettled) if unsettled else {}
+            for number, mean in zip(numbers, means, strict=True):
+                self._append(part[number], mean)
+            for number in unsettled:
+                yield from self._checked(part[number], members.get(number, []))
+
+    def _append(self, node: Node, mean: Vector) -> int:
+        place = self.clusters.add(mean * np.float32(node.size), node.size)
+        self._places[node.id] = place
+        self.ids.append(node.id)
+        self.labels.append(node.label)
+        self.topics.append(node.topic)
+        return place
+
+    def _checked(self, node: Node, rows: list[int]) -> Iterator[Step]:
+        """Compare an unsettled node with its members: none, other ones than its centroid says, or as it should be."""
+        place = self._places.get(node.id)
+        if place is None:
+            return
+        if not rows:
+            self.clusters.replace(place, np.zeros_like(self.clusters.units[place]), 0)
+            yield Step("drop", target(node.id), "it has no members any more", Drop(node.id))
+            return
+        self.changed[place] = None
+        if len(rows) != node.size:
+            _, vectors = self._vectors(rows)
+            total = vectors.mean(axis=0) * len(rows) if len(vectors) else self.clusters.mean(place) * len(rows)
+            self.clusters.replace(place, total, len(rows))
+            reason = f"its centroid was made of {node.size} memories, it has {len(rows)}"
+            yield Step("recentre", target(node.id), reason, self._put(place, node.size, ()))
+        if len(rows) > MAX_MEMBERS:
+            yield from self._divided([place], {place: len(rows)}, {})
+
+    # Joining and splitting --------------------------------------------------------------------------------------------
+
+    def join(self, rows: Sequence[int]) -> Iterator[Step]:
+        """Put memories of the backlog into nodes in order, splitting what grows too large."""
+        for start in range(0, len(rows), CHUNK):
+            with self.setting.store.reading() as connection:
+                waiting, vectors = stored.vectors_of(
+                    connection, self.setting.generation.model, rows[start : start + CHUNK]
+                )
+            if waiting:
+                yield from self._joined({item.row: item.text_hash for item in waiting}, vectors)
+
+    def _joined(self, hashes: dict[int, bytes], vectors: Vector) -> Iterator[Step]:
+        before = self.clusters.sizes.copy()
+        old = self.clusters.count
+        touched: dict[int, None] = {}
+        for row, place in zip(hashes, self.clusters.join(vectors, self.setting.join), strict=True):
+            if place == len(self.ids):
+                self._new(place)
+            self._added.setdefault(place, []).append(row)
+            touched[place] = None
+        was = {place: int(before[place]) if place < old else 0 for place in touched}
+        yield from self._divided(touched, was, hashes)
+
+    def _new(self, place: int) -> None:
+        number = next(self.setting.numbers.nodes)
+        self._places[number] = place
+        self.ids.append(number)
+        self.labels.append("")
+        self.topics.append(None)
+        self._whole.add(place)
+
+    def _divided(self, touched: Iterable[int], was: dict[int, int], hashes: dict[int, bytes]) -> Iterator[Step]:
+        """Split what is too large among the touched places; yield what each has become. New nodes come first."""
+        kept: list[Step] = []
+        for place in list(touched):
+            self.changed[place] = None
+            if self.clusters.sizes[place] > MAX_MEMBERS:
+                yield from self._split(place, was[place], hashes)
+            self._label(place)
+            rows = [row for row in self._added.get(place, []) if row in hashes]
+            if was[place] == 0:
+                yield self._found(place, rows, hashes)
+            elif rows or self.clusters.sizes[place] != was[place]:
+                coming = tuple(Coming(row, hashes[row], 0) for row in rows)
+                now = int(self.clusters.sizes[place])
+                if place not in self._whole and _still_fits(was[place], now):
+                    self._steady.add(place)
+                kept.append(Step("join", target(self.ids[place]), growth(was[place], now, len(rows)),
+                                 self._put(place, was[place], coming)))  # fmt: skip
+        yield from kept
+
+    def _found(self, place: int, rows: list[int], hashes: dict[int, bytes]) -> Step:
+        coming = tuple(Coming(row, hashes[row], 0) for row in rows)
+        reason = f"{memories(len(rows))} found it: {short(self.labels[place])}"
+        return Step("found", target(self.ids[place]), reason, self._put(place, 0, coming))
+
+    def _split(self, place: int, was: int, hashes: dict[int, bytes]) -> Iterator[Step]:
+        """Divide a place; the largest part keeps it, the others become nodes."""
+        rows = self.rows_of([place])[place]
+        rows, vectors = self._vectors(rows)
+        parts = sorted(split(vectors, self.setting.join), key=lambda part: (-len(part), part))
+        node = self.ids[place]
+        for part in parts[1:]:
+            mine = [rows[i] for i in part]
+            made = self.clusters.add(vectors[part].sum(axis=0), len(part))
+            self._new(made)
+            self._added[made] = mine
+            self._label(made)
+            self.changed[made] = None
+            coming = tuple(Coming(row, hashes.get(row, b""), 0 if row in hashes else node) for row in mine)
+            reason = f"{memories(len(mine))} of the {len(rows)} of node {node}: {short(self.labels[made])}"
+            action = "split" if was else "found"
+            yield Step(action, target(self.ids[made]), reason, self._put(made, 0, coming))
+        self._added[place] = [rows[i] for i in parts[0]]
+        self._whole.add(place)
+        self._merged.pop(place, None)
+        self.clusters.replace(place, vectors[parts[0]].sum(axis=0), len(parts[0]))
+
+    def _put(self, place: int, was: int, coming: tuple[Coming, ...]) -> Put:
+        return Put(
+            node=self.ids[place],
+            namespace=self.setting.namespace,
+            model=self.setting.generation.model,
+            was=was,
+            size=int(self.clusters.sizes[place]),
+            coming=coming,
+            mean=self.clusters.mean(place),
+            label=self.labels[place],
+        )
+
+    def _label(self, place: int) -> None:
+        """Label a new place with the beginning of its first member."""
+        if not self.labels[place]:
+            first = self._added[place][0]
+            with self.setting.store.reading() as connection:
+                text = graph_reading.texts_of(connection, [first], _FIRST).get(first, "")
+            self.labels[place] = first_words(text) or target(self.ids[place])
+
+    # Merging ----------------------------------------------------------------------------------------------------------
+
+    def merge(self) -> Iterator[Step]:
+        """Merge what changed with what is alike, until no two nodes are both alike and small enough."""
+        waiting = list(self.changed)
+        while waiting:
+            pairs = mergeable(self.clusters, [p for p in waiting if self.clusters.sizes[p]], self.setting.merge)
+            waiting = []
+            for into, gone in pairs:
+                yield self._merge(into, gone)
+                waiting.append(into)
+
+    def _merge(self, into: int, gone: int) -> Step:
+        sizes = int(self.clusters.sizes[into]), int(self.clusters.sizes[gone])
+        cosine = float(self.clusters.units[into] @ self.clusters.units[gone])
+        self.clusters.merge(into, gone)
+        self._merged.setdefault(into, []).append(gone)
+        self.heirs[self.ids[gone]] = self.ids[into]
+        self.changed[into] = None
+        self.changed.pop(gone, None)
+        self._steady.discard(into)
+        data = Merge(
+            self.ids[into],
+            self.ids[gone],
+            sizes,
+            self.setting.namespace,
+            self.setting.generation.model,
+            self.clusters.mean(into),
+        )
+        reason = f"node {self.ids[gone]} becomes part of it: cosine {cosine:.2f}"
+        return Step("merge", target(self.ids[into]), reason, data)
+
+    # Names ------------------------------------------------------------------------------------------------------------
+
+    def name(self) -> Iterator[Step]:
+        """Name the nodes that changed; with that they are settled."""
+        places = [place for place in self.changed if self.clusters.sizes[place]]
+        for start in range(0, len(places), _NAMED):
+            part = places[start : start + _NAMED]
+            for place, label in zip(part, self._labels(part), strict=True):
+                self.labels[place] = label or self.labels[place]
+                name = Name(self.ids[place], int(self.clusters.sizes[place]), self.labels[place])
+                yield Step("name", target(self.ids[place]), short(self.labels[place]), name)
+
+    def _labels(self, places: Sequence[int]) -> list[str]:
+        rows = self.rows_of([place for place in places if place not in self._steady])
+        texts = self.texts([row for members in rows.values() for row in members])
+        groups = [[texts[row] for row in members if row in texts] for members in rows.values()]
+        made = dict(zip(rows, self._named(groups), strict=True))
+        return [made.get(place, self.labels[place]) for place in places]
+
+    def _named(self, groups: Sequence[Sequence[str]]) -> list[str]:
+        with self.setting.store.reading() as connection:
+            if self._namer is None:
+                self._namer = self.setting.names.namer(connection, self.setting.namespace)
+            namer = self._namer
+            return RULES.label(groups, lambda texts: namer(connection, texts))
+
+    def texts(self, rows: Iterable[int]) -> dict[int, str]:
+        """Return the texts of memories."""
+        with self.setting.store.reading() as connection:
+            return graph_reading.texts_of(connection, rows, LONGEST)
+
+    def label_of(self, rows: Sequence[int]) -> str:
+        """Name some memories together."""
+        texts = self.texts(rows)
+        return self._named([[texts[row] for row in rows if row in texts]])[0]
+
+    # Members ----------------------------------------------------------------------------------------------------------
+
+    def place(self, node: int) -> int:
+        """Return the place of a node."""
+        return self._places[node]
+
+    def rows_of(self, places: Iterable[int]) -> dict[int, list[int]]:
+        """Return the memories of places, as they will be, by rising row number."""
+        wanted = {place: self._sources(place) for place in places}
+        nodes = [self.ids[p] for sources in wanted.values() for p in sources if p not in self._whole]
+        with self.setting.store.reading() as connection:
+            members = stored.members(connection, nodes) if nodes else {}
+        return {
+            place: sorted(
+                {
+                    row
+                    for p in sources
+                    for row in (*self._added.get(p, ()), *(() if p in self._whole else members.get(self.ids[p], ())))
+                }
+            )
+            for place, sources in wanted.items()
+        }
+
+    def _sources(self, place: int) -> list[int]:
+        """Return a place and all that went into it."""
+        return [place, *(p for gone in self._merged.get(place, ()) for p in self._sources(gone))]
+
+    def _vectors(self, rows: Sequence[int]) -> tuple[list[int], Vector]:
+        with self.setting.store.reading() as connection:
+            found, vectors = stored.vectors_of(connection, self.setting.generation.model, rows)
+        return [item.row for item in found], vectors
+
+
+def _still_fits(was: int, now: int) -> bool:
+    """Tell whether the name of a node of `was` members serves for `now`."""
+    return was > _RENAMED_EVERY and was // _RENAMED_EVERY == now // _RENAMED_EVERY

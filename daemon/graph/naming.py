@@ -1,0 +1,109 @@
+"""Naming nodes of the graph by a language model, after the rules have named them: nobody waits for it.
+
+Each set of members is named once. What was named is kept by the hash of the members' texts (table `names`), so a node
+that is made anew from the same memories gets its label back without a question; the label of a deleted memory goes
+with it. A model that cannot be reached is asked again later; one that answers what cannot be used is not asked
+about the same members again. In both cases the rules' label stays.
+
+Threads: the thinker's. Labels are derived, so they are no operations.
+"""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.llm.provider import RULES, Provider
+from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store import graph_names
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.graph_names import Label
+from memoryd.daemon.store.writer import Transaction
+
+BATCH = 8  # nodes of one question
+_PAUSE_S = 600.0  # after a failure
+_TEXTS, _CHARS = 8, 400  # of each node that are sent
+_DAY_S, _KEPT_DAYS = 86_400.0, 90
+
+_WAITING = "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?"
+
+log = logging.getLogger(__name__)
+
+
+class Unnamed(NamedTuple):
+    """A node with the label of the rules, the hash of its members' texts, and some of these texts."""
+
+    node: int
+    label: str
+    members: bytes
+    texts: list[str]
+
+
+class Naming:
+    """Names a few nodes at a time."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._not_before = 0.0
+
+    def step(self) -> bool:
+        """Name some nodes; tell whether there were any."""
+        core, provider = self._core, self._core.cognition.provider
+        if provider is RULES or self.wait_s():
+            return False
+        with core.store.reading() as connection:
+            unnamed = [_described(connection, node) for node in stored.nodes(connection, _WAITING, (BATCH,))]
+            made = {one.members: known for one in unnamed if (known := graph_names.find(connection, one.members))}
+        new = list({one.members: one for one in unnamed if one.members not in made}.values())
+        if new:
+            made.update(self._asked(provider, new))
+        if not unnamed or not made:
+            return False
+        core.store.write(lambda transaction: _write(core, transaction, unnamed, made)).result()
+        return True
+
+    def wait_s(self) -> float | None:
+        """Return how long to leave the model alone, None where nothing is to be tried again."""
+        left = self._not_before - self._core.clock()
+        return left if 0 < left <= _PAUSE_S else None  # more: the clock was set back
+
+    def _asked(self, provider: Provider, new: Sequence[Unnamed]) -> dict[bytes, Label]:
+        before = self._spent()
+        try:
+            labels = provider.label([one.texts for one in new], lambda groups: [one.label for one in new])
+            return {one.members: Label(label, provider.name) for one, label in zip(new, labels, strict=True)}
+        except Exception as error:
+            log.warning("%s could not name nodes, the names of the rules stay: %s", provider.name, error)
+        self._not_before = self._core.clock() + _PAUSE_S
+        return dict.fromkeys((one.members for one in new), Label("", "")) if self._spent() > before else {}
+
+    def _spent(self) -> int:
+        usage = self._core.cognition.usage()
+        return usage.tokens_in + usage.tokens_out if usage else 0
+
+
+def _described(connection: Connection, node: stored.Node) -> Unnamed:
+    """Return a node with its members: those of its clusters for a concept."""
+    clusters = [node.id]
+    if node.kind == stored.CONCEPT:
+        clusters = stored.targets(connection, [node.id], stored.ABSTRACTED_FROM).get(node.id, [])
+    found = graph_names.hashes_and_texts(connection, clusters, _CHARS)
+    digest = hashlib.sha256(f"{node.namespace} {node.kind}".encode())
+    for text_hash, _ in found:
+        digest.update(text_hash)
+    spread = found[:: max(1, len(found) // _TEXTS)][:_TEXTS]
+    return Unnamed(node.id, node.label, digest.digest(), [text for _, text in spread])
+
+
+def _write(core: Core, transaction: Transaction, unnamed: Sequence[Unnamed], made: dict[bytes, Label]) -> None:
+    connection, now = transaction.connection, core.clock()
+    for one in unnamed:
+        there = stored.nodes(connection, "n.id = ? AND n.settled = 1", (one.node,))
+        if one.members not in made or not there or _described(connection, there[0]).members != one.members:
+            continue
+        label = made[one.members]
+        text = label.text or there[0].label
+        graph_names.label_node(connection, one.node, one.members, text, label.by)
+        graph_names.forget_old(connection, one.node, one.members, now - _KEPT_DAYS * _DAY_S)
+        graph_names.keep(connection, one.node, one.members, label, now)

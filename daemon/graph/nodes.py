@@ -1,0 +1,144 @@
+"""Reading the graph of L2: which node a memory is in, what is near it, which nodes were retrieved together.
+
+Everything but `Centroids` asks the reader's connection, so it sees one snapshot with the rows of the same read. What it
+returns may lie in any namespace: whoever shows memories of a node applies the filter of the call to them.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.daemon.graph.clusters import unit
+from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.graph import members as members
+from memoryd.daemon.store.graph import nodes_of as nodes_of
+from memoryd.daemon.store.graph import strengthen as strengthen
+from memoryd.daemon.store.index import VectorIndex
+from memoryd.daemon.store.vectors import Vector
+
+NEIGHBOURS = 8
+_RESCORED = 8  # more than are asked for: the codes are exact to about 0.001
+
+
+def neighbours(
+    connection: Connection,
+    nodes: Iterable[int],
+    limit: int = NEIGHBOURS,
+    namespaces: frozenset[int] | None = None,
+) -> dict[int, list[tuple[int, float]]]:
+    """Return (node, weight) of those that co-occurred with each node, either way round, strongest first.
+
+    With `namespaces` those in other ones do not exist.
+    """
+    return stored.neighbours(connection, nodes, limit, namespaces)
+
+
+def similarities(connection: Connection, nodes: Iterable[int], vector: Vector) -> dict[int, float]:
+    """Return the exact cosine of the centroids with a unit vector, for those nodes that exist in its space."""
+    numbers, means = stored.centroids(connection, nodes)
+    if not numbers or means.shape[1] != len(vector):
+        return {}
+    return dict(zip(numbers, (unit(means) @ vector).tolist(), strict=True))
+
+
+class Centroids:
+    """The centroids of all clusters in RAM, as int8 codes; about 400 bytes a node at 384 dimensions.
+
+    Built at the first use and when the model changes; after that each change of the graph is taken in after its commit.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._model = 0
+        self._index: VectorIndex | None = None
+        self._places = np.zeros(0, np.int32)  # the namespace of each node number
+        self._late: dict[int, tuple[int, Vector] | None] = {}  # changes before it is built: its snapshot may be older
+
+    def size_bytes(self) -> int:
+        """Return the bytes held."""
+        index = self._index
+        return 0 if index is None else index.size_bytes() + self._places.nbytes
+
+    def nearest(
+        self,
+        connection: Connection,
+        model: int,
+        vector: Vector,
+        k: int,
+        namespaces: frozenset[int] | None = None,
+    ) -> list[tuple[int, float]]:
+        """Return (cluster, exact cosine) of the `k` nearest to a unit vector among namespaces (None: all)."""
+        index = self._ready(connection, model, len(vector))
+        allowed = None if namespaces is None else _among(self._places, namespaces)
+        found = index.nearest(vector, k + _RESCORED, allowed).rows.tolist()
+        exact = similarities(connection, found, vector) if found else {}
+        return sorted(exact.items(), key=lambda item: (-item[1], item[0]))[:k]
+
+    def counter(self, connection: Connection, model: int, dimensions: int) -> Callable[[int], int]:
+        """Return a function that counts the clusters of a namespace."""
+        return self._ready(connection, model, dimensions).count
+
+    def put(self, model: int, node: int, namespace: int, mean: Vector) -> None:
+        """Take in a node that was written; call it after the commit."""
+        with self._lock:
+            if self._index is None:
+                self._late[node] = namespace, mean
+            elif self._model == model:
+                self._add(self._index, node, namespace, mean)
+
+    def remove(self, node: int) -> None:
+        """Forget a node that was deleted; call it after the commit."""
+        with self._lock:
+            if self._index is None:
+                self._late[node] = None
+            else:
+                self._index.remove(node)
+
+    def forget(self) -> None:
+        """Read everything anew at the next use."""
+        with self._lock:
+            self._index = None
+
+    def _ready(self, connection: Connection, model: int, dimensions: int) -> VectorIndex:
+        with self._lock:
+            if self._index is None or self._model != model:
+                self._index, self._model = VectorIndex(dimensions), model
+                self._places = np.zeros(0, np.int32)
+                found = stored.nodes(connection, "n.model = ? AND n.kind = 'cluster'", (model,))
+                self._fill(connection, self._index, found)
+                for node, late in self._late.items():
+                    if late is None:
+                        self._index.remove(node)
+                    elif len(late[1]) == dimensions:
+                        self._add(self._index, node, *late)
+                self._late.clear()
+            return self._index
+
+    def _add(self, index: VectorIndex, node: int, namespace: int, mean: Vector) -> None:
+        self._note([node], [namespace])
+        index.add(node, namespace, "", unit(mean[None, :])[0])
+
+    def _fill(self, connection: Connection, index: VectorIndex, found: Sequence[stored.Node]) -> None:
+        self._note([node.id for node in found], [node.namespace for node in found])
+        for start in range(0, len(found), 1024):
+            part = {node.id: node.namespace for node in found[start : start + 1024]}
+            numbers, means = stored.centroids(connection, part)
+            if numbers:
+                index.extend([(number, part[number], "") for number in numbers], unit(means))
+
+    def _note(self, nodes: Sequence[int], namespaces: Sequence[int]) -> None:
+        needed = max(nodes, default=-1) + 1
+        if needed > len(self._places):
+            grown = np.full(max(needed, 2 * len(self._places)), -1, np.int32)
+            grown[: len(self._places)] = self._places
+            self._places = grown
+        self._places[np.asarray(nodes, np.int64)] = namespaces
+
+
+def _among(places: NDArray[np.int32], namespaces: frozenset[int]) -> NDArray[np.bool_]:
+    if len(namespaces) == 1:  # upkeep asks so, and comparing is much faster
+        return np.equal(places, next(iter(namespaces)))
+    return np.isin(places, np.fromiter(namespaces, np.int32))

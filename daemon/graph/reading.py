@@ -1,0 +1,205 @@
+"""Reading the graph for people: lists, one node with its surroundings, topics, export, all within a caller's reach."""
+
+from typing import Any
+
+import numpy as np
+
+from memoryd.client.errors import NotFound
+from memoryd.client.protocol import (
+    Edge,
+    EdgePage,
+    ExportedNode,
+    GraphEdges,
+    GraphExport,
+    GraphNode,
+    GraphNodes,
+    GraphPart,
+    GraphTopics,
+    Neighbour,
+    Node,
+    NodeDetail,
+    NodeMember,
+    NodePage,
+    Scoped,
+    Topic,
+    TopicList,
+)
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.graph.clusters import unit
+from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import graph as stored
+from memoryd.daemon.store import graph_reading, vectors
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.vectors import Vector
+
+SIMILAR = 5  # similar nodes that are shown
+EXPORTED_SIMILAR = 3
+_PREVIEW = 200
+_OTHER_END: dict[str, Any] = {"derived_from": "derived", "abstracted_from": "abstraction", "co_occurs": "co_occurs"}
+
+
+@handles(GraphNodes)
+def nodes(core: Core, call: GraphNodes) -> NodePage:
+    """Return one page of nodes."""
+    exact = [("kind", call.kind), ("topic", call.topic)]
+    page = (call.sort, call.limit, call.offset)
+    with core.store.reading() as connection:
+        found, total = graph_reading.find_nodes(connection, _within(core, call), call.query, exact, page)
+        waiting = graph_reading.count_backlog(connection, visible(core, call))
+    return NodePage(nodes=[_shown(core, node) for node in found], total=total, waiting=waiting)
+
+
+@handles(GraphEdges)
+def edges(core: Core, call: GraphEdges) -> EdgePage:
+    """Return one page of edges with both ends within reach."""
+    window = (call.limit, call.offset)
+    with core.store.reading() as connection:
+        found, total = graph_reading.find_edges(connection, _within(core, call), call.kind, call.node, window)
+        ends = {end for origin, target, _, _ in found for end in (origin, target)}
+        labels = graph_reading.labels_of(connection, ends)
+    return EdgePage(edges=_edges(found), total=total, labels=sorted(labels.items()))
+
+
+@handles(GraphNode)
+def show(core: Core, call: GraphNode) -> NodeDetail:
+    """Return one node with its members and neighbours; raise `NotFound` for one that is not within reach."""
+    within = _within(core, call)
+    with core.store.reading() as connection:
+        found = stored.nodes(connection, f"n.id = ? AND {within}", (call.node,))
+        if not found:
+            raise NotFound(f"There is no node {call.node}.", {"node": call.node})
+        node = found[0]
+        return NodeDetail(
+            node=_shown(core, node),
+            topic=graph_reading.label_of_topic(connection, node.topic),
+            members=_members(core, connection, node),
+            neighbours=[*_neighbours(connection, node.id, within), *_similar(core, connection, node, SIMILAR)],
+        )
+
+
+@handles(GraphTopics)
+def topics(core: Core, call: GraphTopics) -> TopicList:
+    """Return the topics within reach, the largest first."""
+    within = _within(core, call)
+    with core.store.reading() as connection:
+        found = graph_reading.find_topics(connection, within)
+        alone = graph_reading.count_without_topic(connection, within)
+    shown = [
+        Topic(id=id, namespace=core.store.namespaces.name(place), label=label, nodes=nodes, memories=memories)
+        for id, place, label, nodes, memories in found
+    ]
+    return TopicList(topics=shown, alone=alone)
+
+
+@handles(GraphExport)
+def export(core: Core, call: GraphExport) -> GraphPart:
+    """Return the next part of the graph."""
+    within = _within(core, call)
+    with core.store.reading() as connection:
+        found = stored.nodes(connection, f"n.id > ? AND {within} ORDER BY n.id LIMIT ?", (call.after, call.limit))
+        previews = _previews(connection, [node.id for node in found], call.preview)
+        edges = _edges(graph_reading.edges_of(connection, within, [node.id for node in found]))
+        exported = [
+            ExportedNode(
+                node=_shown(core, node),
+                members=previews.get(node.id, []),
+                similar=[(n.node, n.weight) for n in _similar(core, connection, node, EXPORTED_SIMILAR)],
+            )
+            for node in found
+        ]
+    more = found[-1].id if len(found) == call.limit else None
+    return GraphPart(nodes=exported, edges=edges, next=more)
+
+
+# Parts ----------------------------------------------------------------------------------------------------------------
+
+
+def _within(core: Core, call: Scoped[Any]) -> str:
+    """Return the SQL condition on the nodes `n` that a call reaches."""
+    return visible(core, call).replace("m.namespace", "n.namespace")
+
+
+def _shown(core: Core, node: stored.Node) -> Node:
+    return Node(
+        id=node.id,
+        namespace=core.store.namespaces.name(node.namespace),
+        kind="concept" if node.kind == stored.CONCEPT else "cluster",
+        label=node.label,
+        size=node.size,
+        topic=node.topic or None,
+        created_at=node.created_at,
+        updated_at=node.updated_at,
+        named_by=node.named_by or "rules",
+    )
+
+
+def _edges(found: list[graph_reading.Edge]) -> list[Edge]:
+    return [Edge(origin=origin, target=target, kind=kind, weight=weight) for origin, target, kind, weight in found]
+
+
+def _members(core: Core, connection: Connection, node: stored.Node) -> list[NodeMember]:
+    rows = stored.members(connection, [node.id]).get(node.id, [])
+    similarities = _similarities(core, connection, node, rows)
+    found = graph_reading.beginnings_of(connection, rows, 2 * _PREVIEW)
+    members = [
+        NodeMember(id=id, preview=_preview(text, _PREVIEW), created_at=at, similarity=similarities.get(row))
+        for row, id, text, at in found
+    ]
+    return sorted(members, key=lambda member: (-(member.similarity or -2.0), member.created_at))
+
+
+def _similarities(core: Core, connection: Connection, node: stored.Node, rows: list[int]) -> dict[int, float]:
+    generation = core.embedding.active
+    centre = _centre(connection, node.id)
+    if generation is None or centre is None or not rows:
+        return {}
+    numbers, matrix = vectors.of_rows(connection, generation.model, rows)
+    if matrix.shape[1:] != centre.shape:
+        return {}
+    return {row: round(value, 4) for row, value in zip(numbers, (matrix @ centre).tolist(), strict=True)}
+
+
+def _centre(connection: Connection, node: int) -> Vector | None:
+    _, means = stored.centroids(connection, [node])
+    return unit(means)[0] if len(means) else None
+
+
+def _neighbours(connection: Connection, node: int, within: str) -> list[Neighbour]:
+    found = graph_reading.neighbours_of(connection, node, within)
+    return [
+        Neighbour(node=other, label=label, relation=kind if outward else _OTHER_END[kind], weight=weight)
+        for kind, other, label, weight, outward in found
+    ]
+
+
+def _similar(core: Core, connection: Connection, node: stored.Node, count: int) -> list[Neighbour]:
+    """Return the clusters of the same namespace nearest to a cluster, from what counts as related on."""
+    generation = core.embedding.active
+    centre = _centre(connection, node.id)
+    if generation is None or centre is None or node.kind != stored.CLUSTER:
+        return []
+    if len(centre) != generation.index.dimensions:
+        return []
+    place = frozenset([node.namespace])
+    near = core.centroids.nearest(connection, generation.model, np.ascontiguousarray(centre), count + 1, place)
+    near = [(other, cosine) for other, cosine in near if other != node.id][:count]
+    labels = graph_reading.labels_of(connection, {other for other, _ in near})
+    return [
+        Neighbour(node=other, label=labels[other], relation="similar", weight=round(cosine, 4))
+        for other, cosine in near
+        if cosine >= generation.embedder.floors.relevant
+    ]
+
+
+def _previews(connection: Connection, numbers: list[int], length: int) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    if length:
+        for node, text in graph_reading.texts_of_members(connection, numbers, 2 * length):
+            found.setdefault(node, []).append(_preview(text, length))
+    return found
+
+
+def _preview(text: str, length: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"

@@ -1,0 +1,62 @@
+"""Handlers of the calls about background jobs. The runs themselves are on a thread of their own."""
+
+from concurrent.futures import Future
+
+from memoryd.client.protocol import (
+    ClockState,
+    ConfirmClock,
+    Job,
+    JobHistory,
+    JobList,
+    JobRun,
+    JobRuns,
+    Jobs,
+    PauseJob,
+    ResumeJob,
+    RunJob,
+)
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.registry import Report, handles
+from memoryd.daemon.store.writer import Transaction
+
+
+@handles(Jobs)
+def jobs(jobs: Runner, call: Jobs) -> JobList:
+    """List the jobs."""
+    return jobs.list()
+
+
+@handles(RunJob)
+def run_job(report: Report, jobs: Runner, call: RunJob) -> "Future[JobRun]":
+    """Queue a run; the lane is free again at once."""
+    return jobs.run(call, report)
+
+
+@handles(PauseJob)
+def pause_job(jobs: Runner, call: PauseJob) -> "Future[Job]":
+    """Pause a job."""
+    return jobs.pause(call.name)
+
+
+@handles(ResumeJob)
+def resume_job(jobs: Runner, call: ResumeJob) -> "Future[Job]":
+    """Resume a job."""
+    return jobs.resume(call.name)
+
+
+@handles(ConfirmClock)
+def confirm_clock(core: Core, call: ConfirmClock) -> "Future[ClockState]":
+    """Take the system's clock for right."""
+
+    def job(transaction: Transaction) -> ClockState:
+        core.clock.confirm(transaction.connection)
+        return core.clock.state()
+
+    return core.store.write(job, over_limit=True)
+
+
+@handles(JobHistory)
+def job_history(jobs: Runner, call: JobHistory) -> JobRuns:
+    """Tell how runs went."""
+    return jobs.history(call)

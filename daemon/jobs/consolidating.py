@@ -1,0 +1,152 @@
+"""Consolidation by hand: everything within reach goes its whole way now, whatever its age.
+
+Judge what waits, empty L0, move all of L1 to the registry, pair questions with answers, cluster. The moves are one
+operation. What was said and not thought about yet is due then: it may take turns out again that hold nothing lasting.
+A dry run counts what would happen to what is there now; turns that are not judged yet count as they are.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress
+from memoryd.daemon.conversations import judging, promoting, thinking
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Apply, Step
+from memoryd.daemon.jobs import sweeping
+from memoryd.daemon.memories.adding import lifetime
+from memoryd.daemon.store import history, namespaces, rows
+from memoryd.daemon.store.namespaces import condition
+from memoryd.daemon.store.writer import Transaction
+
+SLICE = 32  # steps per transaction: a few ms of the writer
+_STANDSTILL_S, _POLL_S = 10.0, 0.05
+_EACH_S = 0.2  # at most, for a vector: others may write faster than is embedded
+
+Report = Callable[[Progress], None]
+
+
+class Tools(NamedTuple):
+    """What a consolidation asks of its caller: to be told how far it is, and to have the cluster job run."""
+
+    report: Report
+    cluster: Callable[[], JobRun | None]
+
+
+def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
+    """Carry it out, or count what it would do."""
+    began = time.perf_counter()
+    reached = core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
+    if call.dry_run:
+        counts = foreseen(core, reached)
+        return _result(True, counts, began)
+    judged = _judge_all(core, tools.report)
+    run = _Moves(core, call.namespace, tools.report)
+    run.carry_out("promote", promoting.steps(core, _with_turns(core, reached), "asked for"), promoting.apply)
+    run.carry_out("move", sweeping.all_of(core, core.clock.passed(), reached), sweeping.apply)
+    _embed_all(core, tools.report)
+    tools.report(Progress(stage="cluster", done=0, total=1))
+    clustered = tools.cluster()
+    thinking.hurry(core, reached)
+    run.counts["judged"] = judged
+    return _result(False, run.counts, began, clustered, run.operation)
+
+
+def _result(
+    dry_run: bool, counts: Counter[str], began: float, clustered: JobRun | None = None, operation: int | None = None
+) -> Consolidated:
+    return Consolidated(
+        dry_run=dry_run,
+        judged=counts["judged"],
+        promoted=counts["promoted"],
+        dropped=counts["dropped"],
+        moved=counts["moved"],
+        paired=counts["paired"],
+        clustered=clustered.counts if clustered else {},
+        operation=operation,
+        took_ms=(time.perf_counter() - began) * 1000,
+    )
+
+
+def _judge_all(core: Core, report: Report) -> int:
+    total = _unjudged(core)
+    portions = judging.portions(core)  # and no more: others may observe faster than is judged
+    for portion in range(portions):
+        report(Progress(stage="judge", done=portion, total=portions))
+        if not judging.step_at_once(core):
+            break
+    report(Progress(stage="judge", done=portions, total=portions))
+    return max(0, total - _unjudged(core))  # without a model some must wait
+
+
+def _embed_all(core: Core, report: Report) -> None:
+    """Wait for the vectors of what was paired, so that it is clustered with the rest; not when they do not get on."""
+    generation = core.embedding.active
+    if generation is None:
+        return
+    total = left = len(generation.pending)
+    end = time.monotonic() + _STANDSTILL_S + _EACH_S * total
+    give_up_at = time.monotonic() + _STANDSTILL_S
+    while left and time.monotonic() < min(end, give_up_at):
+        report(Progress(stage="embed", done=total - left, total=total))
+        time.sleep(_POLL_S)
+        if (now := len(generation.pending)) < left:
+            give_up_at = time.monotonic() + _STANDSTILL_S
+        total, left = max(total, now), now
+
+
+def _unjudged(core: Core) -> int:
+    """Return how many judgements wait that decide where a turn goes; summaries are made of what there is at the end."""
+    waiting = judging.waiting(core)
+    return waiting.get("rate", 0) + waiting.get("compare", 0)
+
+
+def _with_turns(core: Core, reached: frozenset[int] | None) -> list[int]:
+    return [number for number in core.active.fill() if reached is None or number in reached]
+
+
+class _Moves:
+    """Steps applied in slices, as one operation."""
+
+    def __init__(self, core: Core, namespace: str, report: Report) -> None:
+        self._core, self._namespace, self._report = core, namespace, report
+        self.counts: Counter[str] = Counter()
+        self.operation: int | None = None
+
+    def carry_out(self, stage: str, planned: Iterable[Step], apply: Apply) -> None:
+        """Apply all steps; between two slices every other writer goes first."""
+        steps = list(planned)
+        for start in range(0, len(steps), SLICE):
+            self._report(Progress(stage=stage, done=start, total=len(steps)))
+            part = steps[start : start + SLICE]
+            self.operation, counts = self._core.store.write(lambda t, part=part: self._slice(t, part, apply)).result()  # type: ignore[misc]
+            self.counts.update(counts)
+
+    def _slice(self, transaction: Transaction, part: Sequence[Step], apply: Apply) -> tuple[int, dict[str, int]]:
+        operation = self.operation
+        if operation is None:
+            connection = transaction.connection
+            operation = history.begin(connection, "consolidate", self._namespace, self._core.clock())
+        return operation, apply(self._core, transaction, part, operation)
+
+
+# Dry run -------------------------------------------------------------------------------------------------------------
+
+
+def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
+    """Return what a consolidation would count."""
+    counts: Counter[str] = Counter(judged=_unjudged(core))
+    leaving = [promoting.judged(core, turn) for turn in core.active.of(reached)]
+    kept = [one.turn for one in leaving if one.dropped is None]
+    counts.update(promoted=len(kept), dropped=len(leaving) - len(kept))
+    now = core.clock.passed()
+    expiries = {turn.key: lifetime(core, turn.source, turn.created_at) for turn in kept}  # as it is promoted
+    units = {turn.key: (turn.namespace, turn.answers) for turn in kept if (expiries[turn.key] or now + 1) > now}
+    with core.store.reading() as connection:
+        found = rows.answers_in_recent(connection, condition(reached), now)
+        units.update((id, (namespace, question)) for id, namespace, question in found)
+    # A question and its answer that were moved apart go each alone.
+    paired = len({question for place, question in units.values() if question in units and units[question][0] == place})
+    counts.update(paired=paired, moved=len(units) - 2 * paired)
+    return counts

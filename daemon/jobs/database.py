@@ -1,0 +1,116 @@
+"""Handlers of the calls that check, repair and copy the database."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
+from memoryd.client.protocol import BackedUp, Backup, Progress, Verification, Verify
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import reading
+from memoryd.daemon.registry import Report, handles
+from memoryd.daemon.store import copies
+from memoryd.daemon.store.copies import Copy
+
+_TELL_EVERY_S = 0.1
+
+
+@handles(Verify)
+def verify(core: Core, report: Report, call: Verify) -> Verification:
+    """Check the store; rebuild what is derived if asked to."""
+    stages = ("checking", "rebuilding", "reading vectors", "checking again") if call.repair else ("checking",)
+
+    def begin(stage: str) -> None:
+        report(Progress(stage=stage, done=stages.index(stage), total=len(stages)))
+
+    begin("checking")
+    problems = core.store.problems().result()
+    repaired: list[str] = []
+    if call.repair:
+        begin("rebuilding")
+        core.store.rebuild().result()
+        begin("reading vectors")
+        core.embedding.rebuild()
+        core.centroids.forget()
+        repaired = ["full text rebuilt", "vectors read anew"]
+        begin("checking again")
+        problems = core.store.problems().result()
+    pending, memories = core.embedding.pending(), reading.count(core)
+    return Verification(
+        memories=memories,
+        pending_embeddings=memories if pending is None else pending,
+        problems=problems,
+        repaired=repaired,
+    )
+
+
+@handles(Backup)
+def backup(core: Core, report: Report, call: Backup) -> BackedUp:
+    """Copy the database to a file and check the copy; the oldest copies in the usual folder go."""
+    usual = core.folder / copies.FOLDER
+    target = _target(core, call.path, usual)
+    began = time.monotonic()
+    if target.parent == usual:
+        copies.go_past(core.store, usual)
+    made = _copied(core, target, report)
+    removed = [] if target.parent != usual else _rotated(core, usual)
+    return BackedUp(
+        path=str(target),
+        size_bytes=made.size_bytes,
+        memories=made.memories,
+        operations=made.operations,
+        took_ms=round((time.monotonic() - began) * 1000, 3),
+        removed=removed,
+    )
+
+
+def _target(core: Core, path: str, usual: Path) -> Path:
+    """Return the file that is to be written, in a folder that exists and has room."""
+    given = Path(path or usual)
+    if not given.is_absolute() or "\0" in path:
+        raise Invalid(f"The path {path[:200]!r} of a copy is not absolute.")
+    try:
+        if not path:
+            usual.mkdir(mode=0o700, exist_ok=True)
+        target = given / copies.name_at(core.clock.passed()) if given.is_dir() else given
+        if not target.parent.is_dir():
+            raise Invalid(f"There is no folder {target.parent} for the copy.")
+        if target.exists():
+            raise Conflict(f"{target} exists; a copy is never written over. Choose another name.")
+        copies.check_room(core.store, target.parent)
+    except OSError as error:
+        raise StorageFailed(f"The copy {given} cannot be written: {error.strerror}.") from None
+    return target
+
+
+def _copied(core: Core, target: Path, report: Report) -> Copy:
+    return copies.copy(core.store, target, _going_on(core), _teller(report))
+
+
+def _going_on(core: Core) -> Callable[[], None]:
+    def check() -> None:
+        if core.workspaces.stopping.is_set():
+            raise Unavailable("The daemon is stopping; no copy was made.")
+
+    return check
+
+
+def _teller(report: Report) -> Callable[[int, int], None]:
+    told_at = 0.0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told_at
+        if time.monotonic() - told_at >= _TELL_EVERY_S:
+            told_at = time.monotonic()
+            report(Progress(stage="copying", done=done, total=total))
+
+    return tell
+
+
+def _rotated(core: Core, folder: Path) -> list[str]:
+    """Delete the copies beyond those to keep, as the job does; return their paths."""
+    keep = core.config.jobs.backups
+    old = copies.present(folder)[:-keep] if keep and not core.clock.jumped() else []
+    for path in old:
+        path.unlink(missing_ok=True)
+    return [str(path) for path in old]

@@ -1,0 +1,57 @@
+"""Plans that a dry run made, kept in RAM by id until they are carried out or newer ones take their room."""
+
+import secrets
+import threading
+from typing import Any, NamedTuple
+
+from memoryd.client.errors import Conflict, NotFound
+from memoryd.daemon.core.work import Step
+
+MAX_PLANS = 8
+MAX_STEPS = 100_000  # of one plan, and of all that are kept
+
+
+class Plan(NamedTuple):
+    """The steps of one dry run; `states`: how their targets were; `more`: there was more to do than a plan holds."""
+
+    job: str
+    steps: list[Step]
+    states: dict[str, Any]
+    more: bool
+
+
+class Plans:
+    """The latest plans. Threads: any."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, Plan] = {}
+        self._lock = threading.Lock()
+
+    def keep(self, plan: Plan) -> str:
+        """Keep a plan and return its id; the oldest go when there are too many."""
+        id = secrets.token_hex(4)
+        with self._lock:
+            self._plans[id] = plan
+            while len(self._plans) > 1 and self._too_many():
+                del self._plans[next(iter(self._plans))]
+        return id
+
+    def get(self, id: str, job: str) -> Plan:
+        """Return a plan; raise `NotFound`, or `Conflict` when it is one of another job."""
+        with self._lock:
+            plan = self._plans.get(id)
+        if plan is None:
+            raise NotFound(f"There is no plan {id}: it was carried out, or newer plans took its place.", {"plan": id})
+        if plan.job != job:
+            raise Conflict(f"The plan {id} is one of the job {plan.job}, not of {job}.", {"job": plan.job})
+        return plan
+
+    def carried_out(self, id: str, steps: int) -> None:
+        """Forget the first steps of a plan, and the plan when that is all of it."""
+        with self._lock:
+            plan = self._plans.pop(id, None)
+            if plan and steps < len(plan.steps):
+                self._plans[id] = plan._replace(steps=plan.steps[steps:])
+
+    def _too_many(self) -> bool:
+        return len(self._plans) > MAX_PLANS or sum(len(plan.steps) for plan in self._plans.values()) > MAX_STEPS

@@ -1,0 +1,254 @@
+"""One run of a job: its plan is made outside the writer, then applied in slices that hold the writer for a few ms.
+
+Slices grow and shrink so that each takes about `slice_ms`. After each one the run rests: always for a moment, and as
+long as the slice took while clients are being served. A step that fails is tried alone and left out, so that one bad
+memory does not keep the others from being looked after; the run then counts as failed.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from memoryd.client.errors import MemorydError, StorageFailed
+from memoryd.client.protocol import JobRun, Outcome, RunBy, SkippedStep
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Step, Work
+from memoryd.daemon.jobs.plans import Plan
+from memoryd.daemon.store import history, jobs, targets
+from memoryd.daemon.store.writer import Transaction, patiently
+
+ROUND = 10_000  # steps that are planned before they are applied
+FIRST_SLICE, LARGEST_SLICE = 4, 2000
+MAX_FAILED = 10  # steps that may fail before a run gives up
+MAX_SKIPPED = 1000  # told one by one
+_NOT_DONE = ("skipped", "failed")
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Stopped(Exception):
+    """The run has to end before it is done; the message says why."""
+
+
+class Terms(NamedTuple):
+    """Under which a run goes on."""
+
+    by: RunBy
+    give_up_at: float  # by `ticks`
+    ticks: Callable[[], float]
+    stopping: Callable[[], str]  # why the run has to stop, empty while it has not
+    tell: Callable[[str, int, int], None]  # stage, done, total
+
+
+class Run:
+    """A run under way."""
+
+    def __init__(self, core: Core, name: str, work: Work, terms: Terms) -> None:
+        self.core, self.name, self.work, self.terms = core, name, work, terms
+        self.counts: dict[str, int] = {}
+        self.skipped: list[SkippedStep] = []
+        self.applied = 0  # steps of the plan that are behind it
+        self._settings = core.config.jobs
+        self._number: int | None = None
+        self._operation: int | None = None
+        self._size = FIRST_SLICE
+        self._failed: list[tuple[Step, Exception]] = []
+        self._rested_at = time.perf_counter()
+
+    # The two ways --------------------------------------------------------------------------------------------------
+
+    def planned(self, limit: int) -> tuple[list[Step], bool]:
+        """Return at most `limit` steps of what there is to do, and whether there is more."""
+        steps: list[Step] = []
+        found = iter(self.work.plan(self.core, self.core.clock.settled()))
+        try:
+            for step in islice(found, limit):
+                steps.append(step)
+                self._pause_within(len(steps))
+            return steps, next(found, None) is not None
+        finally:
+            if close := getattr(found, "close", None):
+                close()  # it may hold a snapshot of the database
+
+    def carry_out(self, plan: Plan | None = None) -> JobRun:
+        """Do all there is to do, or what a plan holds; return how that went."""
+        started_at, began = self.core.clock(), time.perf_counter()
+        outcome: Outcome = "done"
+        error = ""
+        try:
+            self._number = self._written(lambda transaction: self._begun(transaction, started_at), True)
+            self._go(plan)
+            if self._failed:
+                outcome, error = "failed", self._failure()
+        except Stopped as reason:
+            outcome, error = "interrupted", str(reason)
+        except Exception as trouble:
+            why = self.terms.stopping()  # then a statement was interrupted
+            outcome, error = ("interrupted", why) if why else ("failed", self._sentence(trouble))
+        return JobRun(
+            job=self.name,
+            outcome=outcome,
+            by=self.terms.by,
+            started_at=started_at,
+            took_ms=(time.perf_counter() - began) * 1000,
+            run=self._number,
+            counts=self.counts,
+            operation=self._operation,
+            error=error,
+            total=self.applied,
+            skipped=self.skipped,
+        )
+
+    def _begun(self, transaction: Transaction, at: float) -> int:
+        """Note that the run begins, and how the clock is."""
+        self.core.clock.keep(transaction.connection)
+        return jobs.begin(transaction.connection, self.name, at, self.terms.by)
+
+    def check(self) -> None:
+        """Raise `Stopped` when the run has to end now."""
+        if reason := self.terms.stopping():
+            raise Stopped(reason)
+        if self.terms.ticks() >= self.terms.give_up_at:
+            raise Stopped("The time for a run was over; the rest comes next time.")
+
+    # Steps -----------------------------------------------------------------------------------------------------------
+
+    def _go(self, plan: Plan | None) -> None:
+        if plan is not None:
+            self._apply(plan.steps, plan)
+            return
+        more = True
+        while more:
+            steps, more = self.planned(ROUND)
+            before = self._did()
+            self._apply(steps)
+            more = more and self._did() > before  # else the next plan would be the same
+
+    def _did(self) -> int:
+        return sum(number for name, number in self.counts.items() if name not in _NOT_DONE)
+
+    def _apply(self, steps: Sequence[Step], plan: Plan | None = None) -> None:
+        done = 0
+        while done < len(steps):
+            self.check()
+            if not self.work.at_limit:
+                self.core.store.check_room()
+            self.terms.tell("apply", done, len(steps))
+            part = steps[done : done + (1 if self.work.alone else self._size)]
+            if self.work.alone:
+                self._count(self.work.alone(self.core, part[0], self._checked(done, len(steps))))
+            else:
+                self._slices(part, plan)
+            done += len(part)
+            self.applied += len(part)
+        self.terms.tell("apply", done, len(steps))
+
+    def _checked(self, done: int, total: int) -> Callable[[], None]:
+        def check() -> None:
+            self.check()
+            self.terms.tell("apply", done, total)
+
+        return check
+
+    def _slices(self, steps: Sequence[Step], plan: Plan | None) -> None:
+        """Apply steps as one slice; where that fails, find the step that does."""
+        try:
+            took_s = self._slice(steps, plan)
+        except (StorageFailed, Stopped):
+            raise
+        except Exception as error:
+            if len(steps) > 1:
+                middle = len(steps) // 2
+                self._slices(steps[:middle], plan)
+                self._slices(steps[middle:], plan)
+                return
+            log.warning("job %s: %s %s failed: %s", self.name, steps[0].action, steps[0].target, error)
+            self._failed.append((steps[0], error))
+            self._count({"failed": 1})
+            if len(self._failed) >= MAX_FAILED:
+                raise
+            return
+        self._size = resized(len(steps), took_s, self._settings.slice_ms / 1000)
+        if took_s > self._settings.slice_limit_s:
+            raise Stopped(f"A slice of {len(steps)} steps took {took_s:.1f} s.")
+        self.core.rest(took_s)
+
+    def _slice(self, steps: Sequence[Step], plan: Plan | None) -> float:
+        """Apply one slice in the writer's transaction; return the seconds that it held the writer."""
+
+        def job(transaction: Transaction) -> tuple[int, dict[str, int], list[SkippedStep], float]:
+            began = time.perf_counter()
+            connection = transaction.connection
+            operation = self._operation
+            if operation is None:
+                operation = history.begin(connection, history.JOB + self.name, "", self.core.clock())
+            skipped = _changed_since(transaction, steps, plan) if plan else {}
+            sound = [step for step in steps if step.target not in skipped]
+            counts = self.work.apply(self.core, transaction, sound, operation) if sound else {}
+            if skipped:
+                counts = _sum(counts, {"skipped": len(steps) - len(sound)})
+            assert self._number is not None
+            jobs.note(connection, self._number, _sum(self.counts, counts), operation)
+            told = [
+                SkippedStep(action=step.action, target=step.target, reason=skipped[step.target])
+                for step in steps
+                if step.target in skipped
+            ]
+            return operation, counts, told, time.perf_counter() - began
+
+        self._operation, counts, told, took_s = self._written(job, self.work.at_limit)
+        self._count(counts)
+        self.skipped += told[: MAX_SKIPPED - len(self.skipped)]
+        return took_s
+
+    def _written(self, job: Callable[[Transaction], T], over_limit: bool) -> T:
+        return patiently(lambda: self.core.store.write(job, over_limit=over_limit), self.check)
+
+    def _count(self, counts: dict[str, int]) -> None:
+        self.counts = _sum(self.counts, counts)
+
+    def _pause_within(self, planned: int) -> None:
+        """Rest while a plan is being made, as after a slice."""
+        took_s = time.perf_counter() - self._rested_at
+        if took_s * 1000 < self._settings.slice_ms:
+            return
+        self.check()
+        self.terms.tell("plan", planned, 0)
+        if self.core.crowded():
+            self.core.rest(took_s)
+        self._rested_at = time.perf_counter()
+
+    def _failure(self) -> str:
+        step, error = self._failed[0]
+        others = f" {len(self._failed)} steps failed in all." if len(self._failed) > 1 else ""
+        return f"{step.action} {step.target}: {self._sentence(error)}{others}"
+
+    def _sentence(self, error: Exception) -> str:
+        if not isinstance(error, MemorydError):
+            log.error("job %s failed", self.name, exc_info=error)
+        return error.message if isinstance(error, MemorydError) else f"{type(error).__name__}: {error}"
+
+
+def resized(size: int, took_s: float, aim_s: float) -> int:
+    """Return the size of the next slice after one of `size` steps took `took_s`: at most doubled."""
+    fitting = int(size * aim_s / max(took_s, 1e-6))
+    return max(1, min(fitting, 2 * size, LARGEST_SLICE))
+
+
+def _changed_since(transaction: Transaction, steps: Sequence[Step], plan: Plan) -> dict[str, str]:
+    """Return the targets whose state is not what it was when the plan was made, with the reason to leave them out."""
+    now = targets.states(transaction.connection, [step.target for step in steps])
+    reasons = {}
+    for step in steps:
+        before, after = plan.states.get(step.target), now.get(step.target)
+        if before != after:
+            reasons[step.target] = "it is gone" if after is None else "it changed since the plan was made"
+    return reasons
+
+
+def _sum(counts: dict[str, int], more: dict[str, int]) -> dict[str, int]:
+    return {name: counts.get(name, 0) + more.get(name, 0) for name in {**counts, **more}}

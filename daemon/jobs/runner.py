@@ -1,0 +1,253 @@
+"""Runs jobs, one at a time on one low-priority thread.
+
+Whoever asks by hand goes before the scheduler and need not care whether the job is paused. The scheduler is refused
+while a job is paused, in quarantine, backing off or not due; the refusal says when to ask again.
+
+Threads: one of its own, which starts with the first run; everything else is called by any.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Literal, NamedTuple
+
+from memoryd.client.errors import Conflict, Unavailable
+from memoryd.client.protocol import Job, JobHistory, JobList, JobRun, JobRuns, PlannedStep, Progress, RunJob
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Work
+from memoryd.daemon.jobs.agenda import Agenda
+from memoryd.daemon.jobs.plans import MAX_STEPS, Plan, Plans
+from memoryd.daemon.jobs.run import Run, Stopped, Terms
+from memoryd.daemon.jobs.table import WORK
+from memoryd.daemon.store import jobs, targets
+from memoryd.scheduler.jobs import JOBS, Row
+
+_TELL_EVERY_S = 0.1
+_CLOSE_LIMIT_S = 5.0
+_AGAIN_S = 0.05
+_ENDING = "The daemon was stopped; the rest comes next time."
+_PAUSED = "The job was paused; the rest comes when it is resumed."
+
+log = logging.getLogger(__name__)
+
+Report = Callable[[Progress], None]
+
+
+class _Order(NamedTuple):
+    call: RunJob
+    report: Report
+    future: "Future[JobRun]"
+
+
+class Runner:
+    """Carries out jobs. `changed` hears of a job's new next time."""
+
+    def __init__(
+        self,
+        core: Core,
+        work: Mapping[str, Work] = WORK,
+        table: Mapping[str, Row] = JOBS,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._core, self._work, self._ticks = core, work, ticks
+        self.changed: Callable[[str], None] = lambda name: None
+        self._agenda = Agenda(core, table)
+        self._plans = Plans()
+        self._orders: deque[_Order] = deque()
+        self._current: _Order | None = None
+        self._stop = ""  # why the present run has to end
+        self._told_at = 0.0
+        self._closing, self._wake = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._reader: Any = None  # the thread's connection
+
+    def start(self) -> None:
+        """Take note of runs that a crash cut off."""
+        for run in self._agenda.recover().result():
+            log.warning("job %s was under way when the daemon ended without a word", run.job)
+
+    def close(self) -> None:
+        """Interrupt the present run and refuse what waits. What was done stays done."""
+        with self._lock:
+            self._closing.set()
+            self._stop = _ENDING
+            waiting = list(self._orders)
+            self._orders.clear()
+        self._wake.set()
+        for order in waiting:
+            order.future.set_exception(Unavailable("The daemon is stopping."))
+        give_up_at = time.monotonic() + _CLOSE_LIMIT_S
+        while self._thread is not None and self._thread.is_alive() and time.monotonic() < give_up_at:
+            if self._reader is not None:
+                self._reader.interrupt()  # a statement that is under way; one that begins just now needs it again
+            self._thread.join(_AGAIN_S)
+
+    # Calls -----------------------------------------------------------------------------------------------------------
+
+    def run(self, call: RunJob, report: Report) -> "Future[JobRun]":
+        """Queue a run; its future holds how it went. Raise `Conflict` when it cannot be now."""
+        self._agenda.known(call.name)
+        if call.plan is not None:
+            self._plans.get(call.plan, call.name)
+        if call.by == "scheduler":
+            self._agenda.check_due(call.name)
+        order = _Order(call, report, Future())
+        with self._lock:
+            if self._closing.is_set():
+                raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
+            if self._queued(call.name):
+                raise Conflict(f"The job {call.name} is under way already.", {"job": call.name})
+            if self._thread is None:
+                self._thread = self._core.supervisor.start("jobs", self._serve, self._closing, self._wake, nice=True)
+            by_hand = sum(waiting.call.by == "hand" for waiting in self._orders)
+            self._orders.insert(by_hand if call.by == "hand" else len(self._orders), order)
+        self._wake.set()
+        return order.future
+
+    def pause(self, name: str) -> "Future[Job]":
+        """Keep a job from running by itself; interrupt its run."""
+        self._agenda.known(name)
+        with self._lock:
+            if self._current and self._current.call.name == name and not self._current.call.dry_run:
+                self._stop = self._stop or _PAUSED
+        return self._agenda.change(name, True, self._queued)
+
+    def resume(self, name: str) -> "Future[Job]":
+        """End a pause, a quarantine or a back-off."""
+        self._agenda.known(name)
+        resumed = self._agenda.change(name, False, self._queued)
+        resumed.add_done_callback(lambda _: self.changed(name))
+        return resumed
+
+    def list(self) -> JobList:
+        """Return all jobs."""
+        return self._agenda.jobs(self._queued)
+
+    def history(self, call: JobHistory) -> JobRuns:
+        """Return the latest runs."""
+        if call.name is not None:
+            self._agenda.known(call.name)
+        with self._core.store.reading() as connection:
+            return JobRuns(runs=jobs.latest(connection, call.name, call.limit))
+
+    def _queued(self, name: str) -> Literal["running", "queued"] | None:
+        current = self._current
+        if current and current.call.name == name:
+            return "running"
+        return "queued" if any(order.call.name == name for order in list(self._orders)) else None
+
+    # The thread ------------------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Carry out what is queued. An order waits while the database cannot be opened."""
+        if self._reader is None:
+            with self._core.store.reading() as connection:
+                self._reader = connection
+        while (order := self._next()) is not None:
+            try:
+                result = self._carry_out(order)
+            except BaseException as error:
+                self._done()
+                order.future.set_exception(Conflict(str(self._stop or error)) if self._stopped(error) else error)
+            else:
+                self._done()
+                order.future.set_result(result)
+
+    def _next(self) -> _Order | None:
+        with self._lock:
+            if not self._orders or self._closing.is_set():
+                return None
+            self._current, self._stop = self._orders.popleft(), ""
+            return self._current
+
+    def _done(self) -> None:
+        """Let the next run of the job be asked for, before anybody is told that this one ended."""
+        with self._lock:
+            self._current = None
+
+    def _stopped(self, error: BaseException) -> bool:
+        """Tell whether a plan was given up; a statement that `close` interrupted fails with an error of its own."""
+        return isinstance(error, Stopped) or bool(self._stop)
+
+    def _carry_out(self, order: _Order) -> JobRun:
+        call = order.call
+        run = Run(self._core, call.name, self._work[call.name], self._terms(order))
+        if call.dry_run:
+            return self._planned(run, call)
+        plan = None if call.plan is None else self._plans.get(call.plan, call.name)
+        ended = run.carry_out(plan)
+        if call.plan is not None:
+            self._plans.carried_out(call.plan, run.applied)
+        kept = self._agenda.ended(ended, self._closing.is_set() and ended.outcome == "interrupted")
+        log.log(
+            logging.WARNING if kept.outcome == "failed" else logging.DEBUG,
+            "job %s %s in %.0f ms: %s %s",
+            kept.job,
+            kept.outcome,
+            kept.took_ms,
+            kept.counts,
+            kept.error,
+        )
+        self._core.events.ran(kept)
+        if call.by == "hand":
+            self.changed(call.name)
+        return kept
+
+    def _terms(self, order: _Order) -> Terms:
+        return Terms(
+            by=order.call.by,
+            give_up_at=self._ticks() + self._agenda.table[order.call.name].deadline_s,
+            ticks=self._ticks,
+            stopping=lambda: self._stop,
+            tell=self._tell,
+        )
+
+    def _tell(self, stage: str, done: int, total: int) -> None:
+        """Report progress to who asked for the run, and that it goes on to those who wait for it to end."""
+        now = time.monotonic()
+        current = self._current
+        if current is None or (now - self._told_at < _TELL_EVERY_S and done < total):
+            return
+        self._told_at = now
+        current.report(Progress(stage=stage, done=done, total=total))
+        for order in list(self._orders):
+            order.report(Progress(stage=f"waiting for {current.call.name}", done=done, total=total))
+
+    # Plans -----------------------------------------------------------------------------------------------------------
+
+    def _planned(self, run: Run, call: RunJob) -> JobRun:
+        """Make a plan and keep it, or show one that is kept; return the part that was asked for."""
+        started_at, began = self._core.clock(), time.perf_counter()
+        if call.plan is None:
+            steps, more = run.planned(MAX_STEPS)
+            with self._core.store.reading() as connection:
+                states = targets.states(connection, [step.target for step in steps])
+            plan = Plan(call.name, steps, states, more)
+            id = self._plans.keep(plan)
+        else:
+            id, plan = call.plan, self._plans.get(call.plan, call.name)
+        shown = plan.steps[call.offset : call.offset + call.limit]
+        with self._core.store.reading() as connection:
+            previews = targets.previews(connection, [step.target for step in shown])
+        counts: dict[str, int] = {}
+        for step in plan.steps:
+            counts[step.action] = counts.get(step.action, 0) + 1
+        return JobRun(
+            job=call.name,
+            outcome="planned",
+            by=call.by,
+            started_at=started_at,
+            took_ms=(time.perf_counter() - began) * 1000,
+            counts=counts,
+            plan=id,
+            total=len(plan.steps),
+            more=plan.more,
+            steps=[
+                PlannedStep(action=s.action, target=s.target, reason=s.reason, preview=previews.get(s.target, ""))
+                for s in shown
+            ],
+        )

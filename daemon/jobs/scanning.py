@@ -1,0 +1,37 @@
+"""The job that looks at all files of the workspaces: a safety net under the watching, which may miss something."""
+
+import logging
+from collections.abc import Iterator
+
+from memoryd.client.errors import MemorydError, NotFound, Unavailable
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.workspaces import indexing, registry
+from memoryd.daemon.workspaces.indexing import Gone
+
+log = logging.getLogger(__name__)
+
+
+def plan(core: Core, now: float) -> Iterator[Step]:
+    """Plan to look at each workspace."""
+    for workspace in registry.everyone(core):
+        yield Step("scan", workspace.namespace, f"the files in {workspace.root} may have changed unheard", workspace)
+
+
+def scan(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Bring the index of one workspace up to date; one that fails does not keep the others from it."""
+    try:
+        done = indexing.index(core, step.data, tell=lambda done, total: check())
+    except Gone:
+        return {"gone": 1}
+    except NotFound:
+        return {"skipped": 1}
+    except Unavailable:
+        raise
+    except MemorydError as error:
+        log.warning("workspace %s could not be indexed: %s", step.target, error)
+        return {"failed": 1}
+    return {"indexed": done.indexed, "removed": done.removed, "unchanged": done.unchanged}
+
+
+SCAN = Work(plan, alone=scan, at_limit=True)  # it looks itself at what each file adds

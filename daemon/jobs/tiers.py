@@ -1,0 +1,163 @@
+"""What the tiers hold and how turns flowed, for people: counts on disk, bytes in RAM, the account by namespace."""
+
+from memoryd.client.protocol import (
+    ActiveTurns,
+    NamespaceTiers,
+    Skipped,
+    SkippedTurn,
+    SkippedTurns,
+    TierReport,
+    Tiers,
+    TierState,
+    Turn,
+    Turns,
+)
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import graph_reading, thoughts, turns
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.facts import Standing
+from memoryd.daemon.store.namespaces import check
+
+_ROW_BYTES = 37  # of the columns that filters read, per memory
+
+
+@handles(Turns)
+def listed(core: Core, call: Turns) -> ActiveTurns:
+    """Return the turns in L0, newest first."""
+    found = core.active.of(core.store.namespaces.reached(check(call.namespace), call.reach))
+    if call.session is not None:
+        found = [turn for turn in found if turn.session == call.session]
+    shown = found[: call.limit]
+    with core.store.reading() as connection:
+        unjudged = turns.unjudged(connection, [turn.key for turn in shown])
+    return ActiveTurns(
+        turns=[_turn(core, turn, turn.key not in unjudged) for turn in shown],
+        total=len(found),
+        ring=core.config.tiers.ring,
+    )
+
+
+def _turn(core: Core, turn: turns.Turn, judged: bool) -> Turn:
+    return Turn(
+        id=turn.key,
+        namespace=core.store.namespaces.name(turn.namespace),
+        session=turn.session,
+        role=turn.role,
+        content=turn.content,
+        importance=turn.importance,
+        judged=judged,
+        source=turn.source,
+        created_at=turn.created_at,
+    )
+
+
+@handles(Skipped)
+def skipped(core: Core, call: Skipped) -> SkippedTurns:
+    """Return turns that were not kept, newest first."""
+    condition = visible(core, call)
+    with core.store.reading() as connection:
+        found = turns.skipped(connection, condition, call.limit, call.offset)
+    name = core.store.namespaces.name
+    return SkippedTurns(
+        turns=[
+            SkippedTurn(
+                namespace=name(skip.namespace),
+                session=skip.session,
+                role=skip.role,
+                content=skip.content,
+                reason=skip.reason,
+                at=skip.at,
+            )
+            for skip in found
+        ]
+    )
+
+
+@handles(Tiers)
+def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
+    """Return the state of all tiers within reach. What searches brought up is not told to a bound caller."""
+    reached = core.store.namespaces.reached(check(call.namespace), call.reach)
+    condition = visible(core, call)
+    stored = core.store.facts.standing(reached)
+    with core.store.reading() as connection:
+        account = turns.flows(connection, condition)
+        waiting = turns.waiting(connection, condition)
+        heard = thoughts.waiting(connection, condition)
+        nodes = graph_reading.count_nodes(connection, condition)
+    active = core.active.of(reached)
+    hot = {
+        name: fill
+        for name, fill in core.hot.fill().items()
+        if not caller.bound and (reached is None or core.store.namespaces.number(name) in reached)
+    }
+    return TierReport(
+        tiers=_states(core, stored, active, hot),
+        namespaces=_namespaces(core, stored, active, account),
+        flows=_summed(account),
+        waiting=waiting,
+        heard=heard,
+        nodes=nodes,
+    )
+
+
+def _states(core: Core, stored: list[Standing], active: list[turns.Turn], hot: dict[str, int]) -> list[TierState]:
+    settings = core.config.tiers
+    times = [turn.created_at for turn in active]
+    memory_bytes = _ROW_BYTES + _vector_bytes(core)
+    found = [
+        TierState(
+            name="L0",
+            count=len(active),
+            ram_bytes=sum(turn.size_bytes() for turn in active),
+            limit=settings.ring,
+            oldest_at=min(times, default=None),
+            newest_at=max(times, default=None),
+        ),
+        TierState(name="hot", count=sum(hot.values()), ram_bytes=100 * sum(hot.values()), limit=core.hot.capacity),
+    ]
+    limits = {"L1": settings.max_recent, "L2": settings.max_facts, "documents": 0}
+    for name, limit in limits.items():
+        parts = [part for part in stored if part.tier == name]
+        count = sum(part.memories for part in parts)
+        found.append(
+            TierState(
+                name=name,  # type: ignore[arg-type]
+                count=count,
+                ram_bytes=count * memory_bytes,
+                limit=limit,
+                oldest_at=min((part.oldest_at for part in parts), default=None),
+                newest_at=max((part.newest_at for part in parts), default=None),
+            )
+        )
+    return found
+
+
+def _vector_bytes(core: Core) -> int:
+    generation = core.embedding.active
+    return generation.index.dimensions + 16 if generation else 0
+
+
+def _namespaces(
+    core: Core, stored: list[Standing], active: list[turns.Turn], account: dict[int, dict[str, int]]
+) -> list[NamespaceTiers]:
+    counts: dict[int, dict[str, int]] = {number: {} for number in account}
+    for turn in active:
+        there = counts.setdefault(turn.namespace, {})
+        there["L0"] = there.get("L0", 0) + 1
+    for part in stored:
+        counts.setdefault(part.namespace, {})[part.tier] = part.memories
+    found = [
+        NamespaceTiers(namespace=core.store.namespaces.name(number), tiers=there, flows=account.get(number, {}))
+        for number, there in counts.items()
+    ]
+    return sorted(found, key=lambda one: (-sum(one.tiers.values()), one.namespace))
+
+
+def _summed(account: dict[int, dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for flows in account.values():
+        for kind, count in flows.items():
+            total[kind] = total.get(kind, 0) + count
+    return {kind: count for kind, count in sorted(total.items()) if count}

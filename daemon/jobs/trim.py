@@ -1,0 +1,85 @@
+"""The job that keeps logs and caches bounded: runs, skipped turns, history, old sessions, what nothing uses."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Step, Work
+from memoryd.daemon.store import trimming
+from memoryd.daemon.store.writer import Transaction
+
+_DAY_S = 86400.0
+_PART = 100  # rows of one step
+
+
+class _Part(NamedTuple):
+    what: str  # a table, or what is done with vectors
+    ids: Sequence[int]
+    at: float  # the limit of age, or the time to note
+
+
+def plan(core: Core, now: float) -> Iterator[Step]:
+    """Find what is beyond the limits of the settings."""
+    settings = core.config.jobs
+    with core.store.reading() as connection:
+        runs = trimming.old_runs(connection, settings.keep_runs)
+        skipped = trimming.old_skipped(connection, core.config.tiers.skipped)
+        oldest = now - settings.history_days * _DAY_S if settings.history_days else 0.0
+        operations = trimming.old_operations(connection, oldest, settings.history_operations)
+        given = trimming.old_given(connection, now - core.config.context.given_days * _DAY_S)
+        unused_since = now - settings.vectors_days * _DAY_S
+        expired = trimming.old_orphans(connection, unused_since)
+        used, unused = trimming.used_again(connection), trimming.new_orphans(connection)
+        successors = trimming.unused_successors(connection)
+    yield from _steps("runs", runs, f"beyond the latest {settings.keep_runs} of a job", 0.0)
+    yield from _steps("skipped", skipped, f"beyond the latest {core.config.tiers.skipped} of a namespace", 0.0)
+    yield from _steps("operations", operations, f"older than {settings.history_days:g} days, or too many", 0.0)
+    yield from _steps("given", given, f"longer ago than {core.config.context.given_days:g} days", 0.0)
+    yield from _steps("successors", successors, "nothing is superseded through them", 0.0)
+    yield from _steps("vectors", expired, f"unused for {settings.vectors_days:g} days", unused_since)
+    yield from _steps("used again", used, "a memory has their text again", 0.0)
+    yield from _steps("unused", unused, f"no memory has their text: forgotten in {settings.vectors_days:g} days", now)
+
+
+def _steps(what: str, ids: Sequence[int], reason: str, at: float) -> Iterator[Step]:
+    for start in range(0, len(ids), _PART):
+        part = ids[start : start + _PART]
+        action, name = _ACTIONS[what]
+        yield Step(action, f"{len(part)} {name}", reason, _Part(what, part, at))
+
+
+_ACTIONS = {
+    "runs": ("forget", "runs"),
+    "skipped": ("forget", "skipped turns"),
+    "operations": ("forget", "operations"),
+    "given": ("forget", "notes of what a session was given"),
+    "successors": ("forget", "deleted successors"),
+    "vectors": ("forget", "vectors"),
+    "used again": ("keep", "vectors"),
+    "unused": ("note", "unused vectors"),
+}
+
+
+def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
+    """Delete, or note."""
+    counts: dict[str, int] = {}
+    connection = transaction.connection
+    for step in steps:
+        part: _Part = step.data
+        match part.what:
+            case "vectors":
+                number = trimming.forget_vectors(connection, part.ids, part.at)
+            case "successors":
+                number = trimming.forget_successors(connection, part.ids)
+            case "used again":
+                number = trimming.forget_orphans(connection, part.ids)
+            case "unused":
+                number = trimming.note_orphans(connection, part.ids, part.at)
+            case table:
+                number = trimming.forget(connection, table, part.ids)
+        name = "kept vectors" if step.action == "keep" else _ACTIONS[part.what][1]
+        counts[name] = counts.get(name, 0) + number
+    return counts
+
+
+TRIM = Work(plan, apply, at_limit=True)

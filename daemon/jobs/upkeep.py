@@ -1,0 +1,112 @@
+"""Jobs that look after the database: embed what was left over, merge full text, fold the log, keep copies."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.store import copies, rows, upkeep
+from memoryd.daemon.store.writer import Transaction
+
+_SEGMENTS = 4  # FTS5 merges segments of one size from four on
+_LOG_BYTES = 1024 * 1024  # a smaller log is not worth the write
+_REST_S = 0.002
+
+
+# embed ---------------------------------------------------------------------------------------------------------------
+
+
+def plan_embed(core: Core, now: float) -> Iterator[Step]:
+    """Find memories without a vector that are not in the queue: their embedding failed, or the queue lost them."""
+    generation = core.embedding.active
+    if generation is None:
+        return  # the embedder tries by itself to get its model
+    with core.store.reading() as connection:
+        found = rows.without_vector(connection, generation.model)
+    for row, id in found:
+        if row not in generation.pending:
+            yield Step("embed", id, f"it has no vector of {generation.name}", row)
+
+
+def apply_embed(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
+    """Put memories back into the queue of the embedder."""
+    transaction.after_commit(lambda: core.embedding.refresh([step.data for step in steps]))
+    return {"queued": len(steps)}
+
+
+# optimize ------------------------------------------------------------------------------------------------------------
+
+
+def plan_optimize(core: Core, now: float) -> Iterator[Step]:
+    """See whether the full-text index has segments to merge."""
+    with core.store.reading() as connection:
+        count = upkeep.segments(connection)
+    if count >= _SEGMENTS:
+        yield Step("merge", "memories_fts", f"the full-text index has {count} segments")
+
+
+def merge(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Merge what FTS5 wants to merge, in small portions."""
+    portions = 0
+    while core.store.write(lambda transaction: upkeep.merge(transaction.connection), over_limit=True).result():
+        portions += 1
+        check()
+        time.sleep(_REST_S)
+    return {"merged": portions} if portions else {}
+
+
+# checkpoint ----------------------------------------------------------------------------------------------------------
+
+
+def plan_checkpoint(core: Core, now: float) -> Iterator[Step]:
+    """See whether the log is worth folding."""
+    size = upkeep.log_bytes(core.store)
+    if size >= _LOG_BYTES:
+        yield Step("checkpoint", "memoryd.sqlite-wal", f"the log has {size / 1e6:.1f} MB")
+
+
+def checkpoint(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Fold the log into the file."""
+    return {"pages": upkeep.checkpoint(core.store)}
+
+
+# backup --------------------------------------------------------------------------------------------------------------
+
+
+def plan_backup(core: Core, now: float) -> Iterator[Step]:
+    """Make a copy if clients changed anything since the latest one; forget the copies beyond those to keep.
+
+    After a jump of the clock none is forgotten: it makes this job run more often than it is meant to.
+    """
+    keep = core.config.jobs.backups
+    if not keep:
+        return
+    present = copies.present(core.folder / copies.FOLDER)
+    with core.store.reading() as connection:
+        changed = upkeep.marks(connection)
+    if changed and (not present or upkeep.marks_of(present[-1]) != changed):
+        name = copies.free_name(core.folder / copies.FOLDER, core.clock.passed())
+        yield Step("copy", name, "the database changed since the latest copy" if present else "there is no copy yet")
+        present.append(core.folder / copies.FOLDER / name)
+    for path in [] if core.clock.jumped() else present[:-keep]:
+        yield Step("delete", path.name, f"it is older than the latest {keep}")
+
+
+def back_up(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Make a copy, or delete an old one."""
+    folder = core.folder / copies.FOLDER
+    path = folder / step.target
+    if step.action == "delete":
+        path.unlink(missing_ok=True)
+        return {"deleted": 1}
+    folder.mkdir(mode=0o700, exist_ok=True)
+    copies.check_room(core.store, folder)
+    copies.go_past(core.store, folder)
+    copies.copy(core.store, path, check)
+    return {"copied": 1}
+
+
+EMBED = Work(plan_embed, apply_embed, at_limit=True)
+OPTIMIZE = Work(plan_optimize, alone=merge, at_limit=True)
+CHECKPOINT = Work(plan_checkpoint, alone=checkpoint, at_limit=True)
+BACKUP = Work(plan_backup, alone=back_up, at_limit=True)

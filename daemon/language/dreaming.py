@@ -1,0 +1,138 @@
+"""What becomes of notes that speak of like things, by rules. The oldest comes first, the newest is looked at first.
+
+A note stays unless a newer one that stays says the same or puts it out of date. Where two say the same, the one that
+stands already is kept. A note of a day that states nothing lasting is passing. Nothing is written anew: what is kept
+is an input, word by word.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.daemon.language import subjects
+
+_BREATH_S = 0.0005  # after each note: rules are Python, which other threads wait for
+
+Judgement = Literal["keep", "passing", "repeats", "outdated"]
+
+
+class Note(NamedTuple):
+    """A statement. `stands`: it is in MEMORY.md, or a memory, already; otherwise it is from a daily file."""
+
+    text: str
+    date: str
+    stands: bool
+
+
+class Fate(NamedTuple):
+    """What becomes of a note; `by` is the note that is kept for it."""
+
+    judgement: Judgement
+    by: int | None = None
+    reason: str = ""
+
+
+class Likeness(NamedTuple):
+    """How alike notes are: cosines, shape (n, n); from which they are of one subject, say the same; who checks that."""
+
+    cosines: NDArray[np.float32]
+    subject: float
+    same: float
+    disagree: Callable[[str, str], str | None]
+
+
+def fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
+    """Return what becomes of each note."""
+    found = [Fate("keep")] * len(notes)
+    comparable = np.zeros(len(notes), bool)  # newer ones that are not passing
+    newest: dict[str, int] = {}
+    for number in range(len(notes) - 1, -1, -1):
+        time.sleep(_BREATH_S)
+        note = notes[number]
+        if not note.stands and not subjects.is_durable(note.text):
+            found[number] = Fate("passing")
+            continue
+        if (same := newest.get(plain(note.text))) is not None:
+            fate = Fate("repeats", same)
+        else:
+            newest[plain(note.text)] = number
+            near = np.flatnonzero(comparable & (likeness.cosines[number] >= likeness.subject))[::-1]
+            fate = _fate(notes, number, near.tolist(), likeness)
+        comparable[number] = True
+        found[number] = _at_the_end(fate, found)
+    return settled(notes, found)
+
+
+def _fate(notes: Sequence[Note], number: int, near: Sequence[int], likeness: Likeness) -> Fate:
+    """Compare a note with newer ones that are like it, the newest first."""
+    text = notes[number].text
+    for other in near:
+        is_near = likeness.cosines[number, other] >= likeness.same
+        if is_near and likeness.disagree(text, notes[other].text) is None:
+            return Fate("repeats", other)
+    for other in near:
+        if reason := subjects.outdated(text, notes[other].text):
+            return Fate("outdated", other, reason)
+    return Fate("keep")
+
+
+def _at_the_end(fate: Fate, found: Sequence[Fate]) -> Fate:
+    """Follow a chain to the note that is kept; what says the same as something outdated is outdated as well."""
+    while fate.by is not None and found[fate.by].by is not None:
+        behind = found[fate.by]
+        is_repeat = fate.judgement == behind.judgement == "repeats"
+        fate = Fate("repeats" if is_repeat else "outdated", behind.by, behind.reason or fate.reason)
+    return fate
+
+
+def plain(text: str) -> str:
+    """Return what is compared of a text before its meaning is."""
+    return " ".join(text.split()).casefold().rstrip(".")
+
+
+def distinct(notes: Sequence[Note]) -> list[int]:
+    """Return the newest note of each text, oldest first: the others need no thought."""
+    return sorted({plain(note.text): number for number, note in enumerate(notes)}.values())
+
+
+def spread(notes: Sequence[Note], found: Mapping[int, Fate]) -> list[Fate]:
+    """Return what becomes of all notes, given what becomes of the newest of each text."""
+    newest = {plain(notes[number].text): number for number in found}
+    fates = list[Fate]()
+    for number, note in enumerate(notes):
+        fate = found[newest[plain(note.text)]]
+        if number not in found and fate.judgement == "keep":
+            fate = Fate("repeats", newest[plain(note.text)])
+        fates.append(fate)
+    return settled(notes, fates)
+
+
+def settled(notes: Sequence[Note], found: list[Fate]) -> list[Fate]:
+    """Keep the note that stands where a new one merely repeats it."""
+    for number, fate in enumerate(found):
+        if fate.judgement != "repeats" or fate.by is None or not notes[number].stands or notes[fate.by].stands:
+            continue
+        new = fate.by
+        if found[new].judgement == "keep":
+            found = [Fate(f.judgement, number, f.reason) if f.by == new else f for f in found]
+            found[number], found[new] = Fate("keep"), Fate("repeats", number)
+    return found
+
+
+def groups(cosines: NDArray[np.float32], floor: float) -> Iterator[list[int]]:
+    """Yield the notes that hang together by cosines of at least `floor`, in their order."""
+    waiting = np.ones(len(cosines), bool)
+    for first in range(len(cosines)):
+        if not waiting[first]:
+            continue
+        waiting[first] = False
+        group, edge = [first], [first]
+        while edge:
+            near = np.flatnonzero(waiting & (cosines[edge.pop()] >= floor)).tolist()
+            waiting[near] = False
+            group += near
+            edge += near
+        yield sorted(group)

@@ -1,0 +1,238 @@
+"""Facts of a conversation by rules: sentences that decide, correct, prefer, fix a date, set a rule or teach something.
+
+Two things are looked at: the marks of each kind, and whether a sentence is nearer in meaning to examples of what lasts
+or of what passes. Without a model the marks decide alone, which finds fewer. What only asks, wavers or will be over by
+tomorrow is left out. What an assistant says counts less, and
+only a user corrects or prefers; nothing is taken from tools. Pure functions, linear in the text.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.daemon.language import condensing, rating
+from memoryd.daemon.language.likeness import Examples
+from memoryd.daemon.language.marks import (
+    ANAPHORA,
+    ASKING,
+    ASSISTANT,
+    CHATTER,
+    DOING,
+    EPISODE,
+    FACT,
+    HEDGED,
+    KINDS,
+    LEAD,
+    PASSING,
+    QUOTED,
+    STANDING,
+    SUPPOSED,
+    TALE,
+    USER,
+    Kind,
+)
+from memoryd.daemon.store.stopwords import STOP_WORDS
+
+MAX_CHARS = 400  # of a fact
+MAX_SENTENCES = 40  # of a turn
+_MIN_WORDS = 4
+_HASTY_CHARS = 80
+_WHOLE_WORDS = 7  # of a sentence that says something whole
+_SAME_WORDS = 0.6  # share of the shorter one's words that two facts have in common when they say the same
+_COVERED = 0.8
+_PLAIN = 0.67  # confidence of a user's statement without a mark, before its meaning is looked at
+# Weighed on conversations of eight subjects, each compared with examples of the others alone.
+_NEARNESS_GAIN, _SHIFT = 0.15, 0.1
+
+Vectors = NDArray[np.float32]
+
+
+class Fact(NamedTuple):
+    """One thing worth keeping: its type, how sure it is (0 to 1), and the turns that say it, by index."""
+
+    text: str
+    type: str
+    confidence: float
+    turns: tuple[int, ...]
+
+
+class Statement(NamedTuple):
+    """A sentence that states something: who says it in which turn, what it is by its marks (None: it has none)."""
+
+    text: str
+    role: str
+    turn: int
+    kind: Kind | None
+    confidence: float  # by its marks
+
+
+_MARKED = {feature.name: feature.pattern for feature in rating.FEATURES}
+_CONCRETE = ("number", "date", "code", "name")
+_WEIGHTY = ("decision", "rule", "lesson", "plan")
+_WORD = re.compile(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
+_FENCE = re.compile(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", re.MULTILINE)  # code, and what is quoted
+_LARGE_PENALTY, _PENALTY, _SMALL_PENALTY, _ASSISTANT_PENALTY, _CONCRETE_GAIN = 0.4, 0.25, 0.15, 0.12, 0.05
+
+
+def facts(turns: Sequence[tuple[str, str]]) -> list[Fact]:
+    """Return the facts of turns (role, content) by their marks alone; what several say is one fact."""
+    return merged(
+        by_marks([one for index, (role, content) in enumerate(turns) for one in of_turn(role, content, index)])
+    )
+
+
+def by_marks(found: Iterable[Statement]) -> list[Fact]:
+    """Return the statements that have the mark of a kind, as facts."""
+    return [
+        Fact(one.text, one.kind.type, round(one.confidence, 3), (one.turn,)) for one in found if one.kind is not None
+    ]
+
+
+def by_meaning(found: Sequence[Statement], vectors: Vectors, examples: Examples) -> list[Fact]:
+    """Return statements as facts, the surer the nearer they are to examples of what lasts."""
+    made = []
+    for one, nearness in zip(found, examples.nearness(vectors).tolist(), strict=True):
+        sure = one.confidence + _NEARNESS_GAIN * nearness + (_SHIFT if one.role == USER else 0.0)
+        kind = one.kind.type if one.kind else FACT
+        made.append(Fact(one.text, kind, round(min(1.0, max(0.0, sure)), 3), (one.turn,)))
+    return made
+
+
+def of_turn(role: str, content: str, index: int) -> list[Statement]:
+    """Return what one turn states. What an assistant states without a mark of a kind is left out."""
+    if role not in (USER, ASSISTANT):
+        return []
+    made: list[Statement] = []
+    before = ""
+    for sentence in _sentences(_FENCE.sub("\n", content)):
+        if len(sentence) > MAX_CHARS:  # no fact, and patterns would take their time on it
+            before = ""
+            continue
+        text, resolved = _self_contained(sentence, before)
+        before = sentence
+        kind = _kind_of(role, QUOTED.sub(" ", sentence))
+        if _asks(sentence) or len(text) > MAX_CHARS or len(text.split()) < _MIN_WORDS:
+            continue
+        if kind is not None or role == USER:
+            confidence = _confidence(kind, role, sentence, text, resolved)
+            made.append(Statement(text, role, index, kind, confidence))
+    return made
+
+
+def merged(found: Iterable[Fact]) -> list[Fact]:
+    """Return facts without those that others say as well: a user's goes before an assistant's echo of it."""
+    kept: list[tuple[Fact, frozenset[str]]] = []
+    for fact in found:
+        words = content_words(fact.text)
+        at = next((i for i, (_, known) in enumerate(kept) if _same(words, known)), None)
+        if at is None:
+            kept.append((fact, words))
+            continue
+        other, known = kept[at]
+        turns = tuple(sorted({*other.turns, *fact.turns}))
+        better = fact if fact.confidence > other.confidence else other
+        kept[at] = (better._replace(turns=turns), words if better is fact else known)
+    return [fact for fact, _ in kept]
+
+
+def covered(text: str, said: Iterable[str]) -> bool:
+    """Tell whether facts say all that a text says: nearly all of its words."""
+    words = content_words(" ".join(map(_plain, condensing.sentences(text, MAX_SENTENCES))))
+    known = frozenset().union(*(content_words(one) for one in said))
+    return bool(words) and len(words & known) >= _COVERED * len(words) and _figures(text) <= known
+
+
+def lasts(role: str, sentence: str) -> bool:
+    """Tell whether a sentence is about more than the moment and the speaker's own doing."""
+    return not PASSING.search(sentence) and not (role == ASSISTANT and DOING.match(sentence))
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words of a text that carry meaning."""
+    return frozenset(word.casefold().replace("’", "'") for word in _WORD.findall(text)) - STOP_WORDS
+
+
+def same(text: str, other: str) -> bool:
+    """Tell whether two sentences say the same: most words of the shorter, and the same figures."""
+    return text == other or _same(content_words(text), content_words(other))
+
+
+def _sentences(content: str) -> list[str]:
+    """Return the sentences of a turn; one of short pieces alone, as people type in haste, is one sentence."""
+    found = condensing.sentences(content, MAX_SENTENCES)
+    whole = " ".join(content.split())
+    short = len(whole) <= _HASTY_CHARS and not any(len(sentence.split()) >= _MIN_WORDS for sentence in found)
+    return [whole] if short and "?" not in whole else found
+
+
+def _same(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Tell whether two facts say the same; figures that differ make them two."""
+    if _digits(one) != _digits(other):
+        return False
+    shorter = min(len(one), len(other))
+    return shorter > 0 and len(one & other) >= max(2, _SAME_WORDS * shorter)
+
+
+def _digits(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in words if any(character.isdigit() for character in word))
+
+
+def _figures(text: str) -> frozenset[str]:
+    return _digits(content_words(text))
+
+
+def _kind_of(role: str, sentence: str) -> Kind | None:
+    if role == ASSISTANT and DOING.match(sentence):
+        return None
+    for kind in KINDS:
+        if role in kind.roles and kind.mark.search(sentence) and _has(kind, sentence):
+            return kind
+    return None
+
+
+def _asks(sentence: str) -> bool:
+    plain = _plain(sentence)
+    if ASKING.search(plain):
+        return True
+    return rating.asks(sentence) and (sentence.rstrip().endswith(("?", "？")) or not STANDING.match(plain))
+
+
+def _has(kind: Kind, sentence: str) -> bool:
+    return not kind.needs or any(_MARKED[name].search(sentence) for name in kind.needs.split())
+
+
+def _confidence(kind: Kind | None, role: str, sentence: str, text: str, resolved: bool) -> float:
+    concrete = sum(bool(_MARKED[name].search(text)) for name in _CONCRETE)
+    sure = kind.confidence + _CONCRETE_GAIN * min(3, concrete) if kind else _PLAIN
+    if kind and kind.type == FACT:
+        sure += _CONCRETE_GAIN * any(_MARKED[name].search(text) for name in _WEIGHTY)
+        sure += _CONCRETE_GAIN * (len(text.split()) >= _WHOLE_WORDS and not EPISODE.search(text))
+    plain = _plain(sentence)
+    sure -= _PENALTY * bool(HEDGED.search(plain)) + _PENALTY * bool(PASSING.search(plain))
+    sure -= _LARGE_PENALTY * bool(SUPPOSED.search(plain)) + _SMALL_PENALTY * bool(QUOTED.search(plain))
+    is_weak = kind is None or kind.type == FACT
+    if is_weak:
+        sure -= _SMALL_PENALTY * bool(CHATTER.search(plain) or TALE.search(plain))
+    if not resolved:  # what decides or rules tells its subject by itself more often
+        sure -= _SMALL_PENALTY if is_weak else _SMALL_PENALTY / 2
+    if role == ASSISTANT:
+        sure -= _ASSISTANT_PENALTY if kind and kind.type != FACT else _PENALTY
+    return min(1.0, max(0.0, sure))
+
+
+def _self_contained(sentence: str, before: str) -> tuple[str, bool]:
+    """Return a sentence as it can stand alone, with the one before it where it refers to that; tell whether it can."""
+    text = _plain(sentence)
+    if not ANAPHORA.match(text):
+        return text, True
+    if before and not before.rstrip().endswith(("?", "？")) and len(before) + len(text) < MAX_CHARS:
+        return f"{_plain(before)} {text}", not ANAPHORA.match(_plain(before))
+    return text, False
+
+
+def _plain(sentence: str) -> str:
+    stripped = LEAD.sub("", sentence.strip())
+    return stripped[:1].upper() + stripped[1:] if stripped else sentence

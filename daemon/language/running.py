@@ -1,0 +1,244 @@
+"""A conversation within a budget of tokens: which messages become a summary, and what is left. Pure functions.
+
+Messages hang together in units: an assistant's message with tool calls and the results of these, however many; a cut
+never parts one. The last unit stays, and the newest message of the user, since that is what the assistant is to answer.
+Where what has to stay is too long, the middle of its longest texts goes. A message costs the tokens of its texts and
+`OVERHEAD` for what a chat format puts around it.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Message, RunningSummary, Summarize, Summarized
+from memoryd.daemon.language import condensing, rating
+
+SUMMARY_ID = "memoryd-summary"
+PREFIX = "Summary of the conversation so far:\n"
+OVERHEAD = 4
+_GAP = " […] "
+_BREATH_S = 0.0005  # after each message that is read for a summary: rules are Python, which other threads wait for
+_READ_MESSAGES = 400  # the newest of those to be summarised
+_FORMER, _USER, _RECENT = 0.1, 0.05, 0.1  # what the rules add to the importance of a sentence
+_FAILURE = ("error", "fail", "exception", "denied")  # of a tool's result only this is told
+
+Count = Callable[[str], int]
+
+
+class Plan(NamedTuple):
+    """What is to become of a conversation: `older` is to be summarised, `kept` stays."""
+
+    system: Message | None
+    older: list[Message]
+    kept: list[Message]
+    running: RunningSummary | None
+
+
+# Planning ------------------------------------------------------------------------------------------------------------
+
+
+def planned(call: Summarize, count: Count) -> Plan:
+    """Decide what is summarised; raise `Invalid` for messages or limits that cannot be worked with."""
+    if call.max_summary_tokens >= call.max_tokens:
+        raise Invalid("max_summary_tokens must be less than max_tokens.")
+    messages = [message for message in call.messages if message.id != SUMMARY_ID]
+    system = messages.pop(0) if messages and messages[0].role == "system" else None
+    pending = _pending(messages, call.running_summary)
+    running = call.running_summary
+    total = sum(cost(message, count) for message in pending)
+    frame = cost(system, count) if system else 0
+    summary = cost(summary_message(running.summary), count) if running and running.summary else 0
+    before = min(call.max_tokens_before_summary or call.max_tokens, call.max_tokens)
+    if total < before and frame + summary + total <= call.max_tokens:
+        return Plan(system, [], pending, running)
+    room = call.max_tokens - frame - call.max_summary_tokens
+    cut = _cut(_units(pending), before, room, [cost(message, count) for message in pending])
+    asked = next((message for message in reversed(pending) if message.role == "user"), None)
+    older = [message for message in pending[:cut] if message is not asked]
+    aside = [message for message in pending[:cut] if message is asked]
+    return Plan(system, older, [*aside, *pending[cut:]], running)
+
+
+def _pending(messages: Sequence[Message], running: RunningSummary | None) -> list[Message]:
+    """Return the messages that are not summarised yet."""
+    ids = [message.id for message in messages]
+    if not all(ids):
+        raise Invalid(f"Message {ids.index('') + 1} has no id; every message needs one.")
+    if len(set(ids)) < len(ids):
+        twice = next(id for at, id in enumerate(ids) if id in ids[:at])
+        raise Invalid(f"Two messages have the id {twice[:80]!r}.")
+    if running is None:
+        return list(messages)
+    done, last = set(running.summarized_ids), ids.index(running.last_id) if running.last_id in ids else -1
+    for id in ids[last + 1 :]:
+        if id in done:
+            raise Invalid(f"The message {id[:80]!r} has been summarised already.")
+    return [message for message in messages if message.id not in done]
+
+
+def _units(messages: Sequence[Message]) -> list[int]:
+    """Return where units end: an assistant's message with tool calls reaches to the last result of these."""
+    calls = {call.id: at for at, message in enumerate(messages) for call in message.tool_calls}
+    reach = list(range(len(messages)))
+    for at, message in enumerate(messages):
+        if message.role == "tool" and (origin := calls.get(message.tool_call_id)) is not None and origin < at:
+            reach[origin] = at
+    ends, end = [], 0
+    for at in range(len(messages)):
+        end = max(end, reach[at])
+        if end == at:
+            ends.append(at + 1)
+    return ends
+
+
+def _cut(ends: Sequence[int], before: int, room: int, costs: Sequence[int]) -> int:
+    """Return how many messages go into the summary: the first place where enough does and the rest fits.
+
+    The last unit stays in any case, so there may be no such place; then all before it goes.
+    """
+    places = list(ends[:-1])
+    upto = [0, *accumulate(costs)]
+    for place in places:
+        if upto[place] >= before and upto[-1] - upto[place] <= room:
+            return place
+    return places[-1] if places else 0
+
+
+# Tokens --------------------------------------------------------------------------------------------------------------
+
+
+def cost(message: Message, count: Count) -> int:
+    """Return the tokens of a message."""
+    called = sum(count(f"{call.name} {call.arguments}") + OVERHEAD for call in message.tool_calls)
+    return OVERHEAD + called + (count(message.content) if message.content else 0)
+
+
+def summary_message(summary: str) -> Message:
+    """Return the message that a summary is given as."""
+    return Message(id=SUMMARY_ID, role="system", content=PREFIX + summary)
+
+
+def clipped(summary: str, max_tokens: int, count: Count) -> str:
+    """Return as much of a summary as its message may hold: whole lines, or else its beginning."""
+    lines = [line for line in summary.strip().split("\n") if line.strip()]
+    while len(lines) > 1 and cost(summary_message("\n".join(lines)), count) > max_tokens:
+        lines.pop()
+    text = "\n".join(lines)
+    low, high = 0, len(text)
+    while low < high:  # the longest beginning that fits
+        middle = (low + high + 1) // 2
+        fits = cost(summary_message(text[:middle]), count) <= max_tokens
+        low, high = (middle, high) if fits else (low, middle - 1)
+    while low and cost(summary_message(text[:low]), count) > max_tokens:
+        low -= 1
+    return text[:low].rstrip()
+
+
+def _shortened(text: str, tokens: int, count: Count) -> str:
+    """Return a text of at most so many tokens: its beginning and its end."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(_ends(text, middle)) <= tokens else (low, middle - 1)
+    while low and count(_ends(text, low)) > tokens:
+        low -= 1
+    return _ends(text, low) if low else ""
+
+
+def _ends(text: str, chars: int) -> str:
+    tail = chars // 3
+    return text if chars >= len(text) else text[: chars - tail] + _GAP + text[len(text) - tail :]
+
+
+# The result ----------------------------------------------------------------------------------------------------------
+
+
+def finished(call: Summarize, plan: Plan, summary: str | None, count: Count) -> Summarized:
+    """Return the conversation with a new summary (None: as it was), strictly within its budget."""
+    running = plan.running
+    if summary is not None:
+        done = [*(running.summarized_ids if running else []), *(message.id for message in plan.older)]
+        running = RunningSummary(summary=summary, summarized_ids=done, last_id=plan.older[-1].id)
+    head = [plan.system] if plan.system else []
+    if running and running.summary:
+        # One that came with the call may be longer than this one allows.
+        told = clipped(running.summary, call.max_summary_tokens, count)
+        head += [summary_message(told)] if told else []
+    room = call.max_tokens - sum(cost(message, count) for message in head)
+    kept, trimmed = _fitted(plan.kept, room, count)
+    messages = [*head, *kept]
+    return Summarized(
+        messages=messages,
+        running_summary=running,
+        tokens=sum(cost(message, count) for message in messages),
+        tokenizer="",
+        summarized=len(plan.older) if summary is not None else 0,
+        trimmed=trimmed,
+    )
+
+
+def _fitted(messages: Sequence[Message], room: int, count: Count) -> tuple[list[Message], list[str]]:
+    """Return the messages within a budget, and which of them lost their middle: the longest first, the newest last."""
+    kept, trimmed = list(messages), list[str]()
+    costs = [cost(message, count) for message in kept]
+    order = sorted(range(len(kept)), key=lambda at: (at == len(kept) - 1, -costs[at]))
+    for at in order:
+        over = sum(costs) - room
+        if over <= 0:
+            break
+        text = kept[at].content
+        if not text:
+            continue
+        kept[at] = msgspec.structs.replace(kept[at], content=_shortened(text, max(0, count(text) - over), count))
+        costs[at] = cost(kept[at], count)
+        trimmed.append(kept[at].id)
+    if sum(costs) > room:
+        raise Invalid(
+            f"What has to stay does not fit: it needs {sum(costs)} tokens at least, and {max(0, room)} are left."
+        )
+    return kept, trimmed
+
+
+# By rules ------------------------------------------------------------------------------------------------------------
+
+
+def extracted(older: Sequence[Message], former: str, max_tokens: int, count: Count) -> str:
+    """Choose what matters most of a former summary and of messages, in their order, as lines for a summary."""
+    found = [(rating.importance(line) + _FORMER, line) for line in former.split("\n") if line.strip()]
+    read = older[-_READ_MESSAGES:]
+    for at, message in enumerate(read, 1):
+        time.sleep(_BREATH_S)
+        bonus = _RECENT * at / len(read) + (_USER if message.role == "user" else 0.0)
+        found += [(rating.importance(told) + bonus, _line(message, told)) for told in _told(message)]
+    chosen, known, spent = dict[int, str](), set[str](), 0
+    for at in sorted(range(len(found)), key=lambda at: -found[at][0]):
+        line = found[at][1]
+        key = line.partition(": ")[2].casefold() or line.casefold()
+        if spent >= max_tokens - OVERHEAD:
+            break
+        if key in known:
+            continue
+        attempt = "\n".join(text for _, text in sorted({**chosen, at: line}.items()))
+        if cost(summary_message(attempt), count) <= max_tokens:
+            chosen[at] = line
+            known.add(key)
+            spent += count(line)
+    if not chosen and found:
+        return clipped(max(found)[1], max_tokens, count)
+    return "\n".join(text for _, text in sorted(chosen.items()))
+
+
+def _told(message: Message) -> list[str]:
+    """Return the sentences of a message that say something; of a tool's result only how it failed."""
+    found = condensing.sentences(message.content)
+    if message.role == "tool":
+        return [told for told in found if any(word in told.casefold() for word in _FAILURE)][:1]
+    return found or [" ".join(message.content.split())][: bool(message.content.strip())]
+
+
+def _line(message: Message, told: str) -> str:
+    return f"{message.role.capitalize()}: {' '.join(told.split())}"

@@ -1,0 +1,188 @@
+"""A language model behind the OpenAI-compatible chat API (OpenAI, Ollama, llama.cpp …): typed questions.
+
+A question names the Struct that answers it; its JSON schema goes with the request where the server takes one. Near-JSON
+is repaired. What fails for a passing reason (no connection, time-out, 408, 429, 5xx) is tried again with growing pauses
+and jitter; a server that failed several times in a row is left alone for a while, so that a dead one costs nothing.
+Tokens are counted by what the server says, and no question is asked beyond a day's limit. All of it is in `usage`.
+
+Threads: any; at most `concurrency` questions are under way. Whoever asks waits, so nobody does whom a client waits for.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from memoryd.client.credentials import redact
+from memoryd.client.protocol import LlmUsage
+from memoryd.daemon.config import LlmConfig
+from memoryd.daemon.system.remote import Address, Breaker, Passing, Refused, Remote, RemoteFailed
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+DAY_S = 86_400
+MAX_REPLY_BYTES = 4 * 1024 * 1024
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 30.0, 900.0
+_BYTES_PER_TOKEN = 3  # where the server does not say what it has used
+
+log = logging.getLogger(__name__)
+
+
+ChatFailed = RemoteFailed  # the model did not answer; the message says why in one sentence
+
+
+class _NoSchema(ChatFailed):
+    """The server does not take a schema."""
+
+
+class Chat:
+    """One model. `spend(day, tokens)` adds to the tokens used on a day (0: only asks) and returns their sum."""
+
+    def __init__(
+        self,
+        config: LlmConfig,
+        spend: Callable[[int, int], int],
+        clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.config, self.usage = config, LlmUsage(model=config.model)
+        self._spend, self._clock = spend, clock
+        self._places = threading.BoundedSemaphore(config.concurrency)
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self.remote = Remote(Address(config.url, config.key_env, config.key_file), ticks)
+        self._breaker = Breaker(_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S, ticks)
+        self._takes_schema = True
+
+    def ask(self, system: str, question: str, answer: type[T]) -> T:
+        """Return the model's answer as a Struct; raise `ChatFailed`."""
+        self._check()
+        with self._places:
+            self._check()
+            try:
+                made = self._attempts(system, question, answer)
+            except ChatFailed as error:
+                self._note_failure(str(error))
+                raise
+        self._breaker.note(worked=True)
+        self._count("answers")
+        return made
+
+    def reject(self, reason: str) -> ChatFailed:
+        """Count an answer that cannot be used as a failure, and return it to be raised."""
+        self._note_failure(reason)
+        return ChatFailed(reason)
+
+    def close(self) -> None:
+        """End the questions under way; no more are taken."""
+        self._closing.set()
+        self.remote.close()
+
+    # When ------------------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self._closing.is_set():
+            raise ChatFailed("The daemon is stopping.")
+        limit, day = self.config.tokens_per_day, int(self._clock() // DAY_S)
+        if limit and self._spend(day, 0) >= limit:
+            self._count("refused")
+            raise ChatFailed(f"Today's limit of {limit} tokens is used up.")
+        if self._breaker.open():
+            self._count("refused")
+            raise ChatFailed(f"The model failed {self._breaker.failed} times in a row and is left alone for a while.")
+
+    def _note_failure(self, reason: str) -> None:
+        with self._lock:
+            self.usage.failures += 1
+            self.usage.last_error = reason
+        self._breaker.note(worked=False)
+
+    def _count(self, name: str, number: int = 1) -> None:
+        with self._lock:
+            setattr(self.usage, name, getattr(self.usage, name) + number)
+
+    def _attempts(self, system: str, question: str, answer: type[T]) -> T:
+        for attempt in range(self.config.retries + 1):
+            try:
+                return self._attempt(system, question, answer)
+            except Passing as error:
+                if attempt == self.config.retries:
+                    raise
+                pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt) * random.uniform(0.5, 1.5)
+                self._count("retries")
+                if self._closing.wait(max(pause_s, min(error.after_s, _LONGEST_PAUSE_S))):
+                    raise ChatFailed("The daemon is stopping.") from None
+        raise AssertionError("unreachable")
+
+    # What ------------------------------------------------------------------------------------------------------------
+
+    def _attempt(self, system: str, question: str, answer: type[T]) -> T:
+        try:
+            text = self._text(self._request(self._body(system, question, answer)))
+        except _NoSchema:
+            self._takes_schema = False  # from now on the system prompt says what is wanted
+            text = self._text(self._request(self._body(system, question, answer)))
+        return self._decoded(text, answer)
+
+    def _body(self, system: str, question: str, answer: type[T]) -> bytes:
+        schema = msgspec.json.schema(answer)
+        wanted = f"{system}\nAnswer with one JSON object and nothing else, as this schema says:\n"
+        body: dict[str, Any] = {
+            "model": self.config.model,
+            "messages": [
+                {"role": "system", "content": wanted + msgspec.json.encode(schema).decode()},
+                {"role": "user", "content": redact(question)},  # no credential leaves the machine, allowed or not
+            ],
+            "max_tokens": self.config.max_reply_tokens,
+            "temperature": 0,
+        }
+        if self._takes_schema:
+            named = {"name": answer.__name__.lower(), "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        return msgspec.json.encode(body)
+
+    def _text(self, reply: bytes) -> str:
+        """Return what the model said, and count its tokens."""
+        try:
+            found = msgspec.json.decode(reply)
+            text = found["choices"][0]["message"]["content"]
+            used = found.get("usage") or {}
+        except (msgspec.DecodeError, LookupError, TypeError, AttributeError, RecursionError):
+            raise Passing("The server's reply is not one of the chat API.") from None
+        asked, answered = (used.get(name) for name in ("prompt_tokens", "completion_tokens"))
+        tokens_in = asked if isinstance(asked, int) else 0
+        tokens_out = answered if isinstance(answered, int) else len(reply) // _BYTES_PER_TOKEN
+        self._count("tokens_in", tokens_in)
+        self._count("tokens_out", tokens_out)
+        self._spend(int(self._clock() // DAY_S), tokens_in + tokens_out)
+        if not isinstance(text, str) or not text.strip():
+            raise Passing("The model answered nothing.")
+        return text
+
+    def _decoded(self, text: str, answer: type[T]) -> T:
+        try:
+            return msgspec.json.decode(text, type=answer)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        from json_repair import repair_json
+
+        try:
+            made = msgspec.convert(repair_json(text, return_objects=True), answer, strict=False)
+        except (msgspec.ValidationError, ValueError, RecursionError):
+            raise Passing(f"The model's answer is not what was asked for: {text[:80]!r}.") from None
+        self._count("repaired")
+        return made
+
+    def _request(self, body: bytes) -> bytes:
+        self._count("requests")
+        try:
+            return self.remote.post("/chat/completions", body, self.config.timeout_s, MAX_REPLY_BYTES)
+        except Refused as error:
+            if error.status in (400, 422) and self._takes_schema:
+                raise _NoSchema(str(error)) from None
+            raise

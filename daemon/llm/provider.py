@@ -1,0 +1,178 @@
+"""The interface of cognition, and what the daemon shares of it.
+
+A provider rates turns and condenses them. The rules need no model and never fail; another provider that fails is
+followed by the rules.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.client.protocol import LlmUsage
+from memoryd.daemon.language import condensing, digesting, dreaming, extracting, fading, rating
+from memoryd.daemon.language.dreaming import Fate, Likeness, Note
+from memoryd.daemon.language.examples import LASTING, PASSING
+from memoryd.daemon.language.extracting import Fact, Statement
+from memoryd.daemon.language.likeness import Examples
+
+_PORTION = 8
+_NOTHING = np.zeros((0, 0), np.float32)
+_BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
+
+# Gives the vectors of sentences, shape (n, dimensions), or None while there is no model.
+Embed = Callable[[Sequence[str]], NDArray[np.float32] | None]
+
+
+# Gives the most distinctive terms of each group of texts.
+Terms = Callable[[Sequence[Sequence[str]]], list[str]]
+
+Spoken = tuple[str, str]  # role and content of a turn
+
+
+class Provider(Protocol):
+    """What does the thinking."""
+
+    name: str
+
+    def rate(self, turns: Sequence[Spoken]) -> list[float]:
+        """Return how much each turn matters, 0 to 1."""
+
+    def condense(self, content: str, embed: Embed) -> str:
+        """Return what a text says in one sentence; empty when it is no longer than that itself."""
+
+    def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
+        """Return what a conversation says that is worth keeping, each with the turns that say it."""
+
+    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
+        """Return what a session came to, a line for each point; `previous` is what it came to before these turns."""
+
+    def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
+        """Return what becomes of notes about like things, the oldest of which comes first."""
+
+    def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
+        """Return a label for each group of texts; `terms` gives those of the rules."""
+
+    def close(self) -> None:
+        """Answer what is under way with a failure, at once."""
+
+
+class Rules:
+    """Features and central sentences: no model of language, no network."""
+
+    name = "rules"
+
+    def __init__(self) -> None:
+        self._known: tuple[bytes, Examples] | None = None
+
+    def rate(self, turns: Sequence[Spoken]) -> list[float]:
+        """Rate by features, one turn after the other with a breath between them."""
+        rated = []
+        for _, content in turns:
+            time.sleep(_BREATH_S)
+            rated.append(rating.importance(content))
+        return rated
+
+    def condense(self, content: str, embed: Embed) -> str:
+        """Choose the most central sentence by embedding; without a model the first that informs."""
+        time.sleep(_BREATH_S)
+        found = condensing.sentences(content)
+        if len(found) < 2:
+            return ""
+        vectors = embed(found)
+        return condensing.first_informative(found) if vectors is None else condensing.central(found, vectors)
+
+    def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
+        """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
+        found = _stated(turns)
+        weighed = self._weighed(found, embed)
+        return extracting.merged(extracting.by_marks(found) if weighed is None else weighed)
+
+    def fading(self, turns: Sequence[Spoken], facts: Sequence[Fact], embed: Embed) -> set[int]:
+        """Return which turns say nothing lasting beyond these facts; without a model none is known to."""
+        found = _stated(turns)
+        weighed = self._weighed(found, embed)
+        if weighed is None:
+            return set()
+        return fading.fading(turns, zip(found, (one.confidence for one in weighed), strict=True), facts)
+
+    def _weighed(self, found: Sequence[Statement], embed: Embed) -> list[Fact] | None:
+        """Return statements as facts with their confidence by marks and meaning, None without a model."""
+        examples = self._examples(embed)
+        vectors = (_in_portions([one.text for one in found], embed) if found else _NOTHING) if examples else None
+        return None if examples is None or vectors is None else extracting.by_meaning(found, vectors, examples)
+
+    def _examples(self, embed: Embed) -> Examples | None:
+        """Return the examples in the space of the present model; they are embedded once for each."""
+        probe = embed(LASTING[:1])
+        if probe is None:
+            return None
+        key = probe.tobytes()
+        if self._known is None or self._known[0] != key:
+            lasting, passing = _in_portions(LASTING, embed), _in_portions(PASSING, embed)
+            if lasting is None or passing is None or lasting.shape[1] != passing.shape[1]:
+                return None
+            self._known = key, Examples(lasting, passing)
+        return self._known[1]
+
+    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
+        """Choose the most central and most important sentences."""
+        time.sleep(_BREATH_S)
+        return digesting.summary(turns, previous, max_tokens, embed)
+
+    def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
+        """Leave out repeats and what a newer note puts out of date."""
+        return dreaming.fates(notes, likeness)
+
+    def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
+        """Take the most distinctive terms."""
+        return terms(groups)
+
+    def close(self) -> None:
+        """Have nothing to end."""
+
+
+def _stated(turns: Sequence[Spoken]) -> list[Statement]:
+    found: list[Statement] = []
+    for index, (role, content) in enumerate(turns):
+        time.sleep(_BREATH_S)
+        found += extracting.of_turn(role, content, index)
+    return found
+
+
+def _in_portions(texts: Sequence[str], embed: Embed) -> NDArray[np.float32] | None:
+    """Embed texts a few at a time, so that nobody waits for long."""
+    parts = []
+    for start in range(0, len(texts), _PORTION):
+        part = embed(texts[start : start + _PORTION])
+        if part is None:
+            return None
+        parts.append(part)
+        time.sleep(_BREATH_S)
+    return np.concatenate(parts)
+
+
+RULES = Rules()
+
+
+class Cognition:
+    """The provider in use. `wake` is set when there may be something to think about."""
+
+    def __init__(self, provider: Provider | None = None) -> None:
+        self.provider: Provider = provider or RULES
+        self.wake = threading.Event()
+        self.thoughts = threading.Event()  # set when a conversation may be due
+        self.expecting = False  # whether one is known to be due some time, and looked at then
+        self.comparing = threading.Lock()  # held while turns are compared with what is there
+
+    def heard(self) -> None:
+        """Tell that a conversation will be due, where that is not known."""
+        if not self.expecting:
+            self.thoughts.set()
+
+    def usage(self) -> LlmUsage | None:
+        """Return how a language model was used, None where there is none."""
+        return getattr(self.provider, "usage", None)

@@ -1,0 +1,7 @@
+"""Memories: adding, duplicates, changing, reading, sharing, feedback, export and import.
+
+An add is embedded on its worker; the writer's transaction decides whether it is new, a duplicate or a contradiction.
+Feedback is one vote of each caller; `store/facts.py` keeps the factor of the few memories that have any, and the stage
+*rank* multiplies by it. An export goes by id in batches, a record being a memory with its links; an import writes
+records as they are, as one operation over several calls.
+"""

@@ -1,0 +1,296 @@
+"""Adding memories: check, embed, look for duplicates, then decide in the writer's transaction what each is.
+
+The decision is made where writes are serial, so two clients that add the same at once get one memory. It compares with
+the memories of the same namespace and type: equal normalised text is merged; above the threshold of similarity the
+texts are merged unless they disagree (`agreement`), and then both are kept and linked `contradicts`.
+"""
+
+import secrets
+from concurrent.futures import Future
+from typing import Any
+
+import apsw
+import msgspec
+import numpy as np
+
+from memoryd.client.errors import Conflict, Forbidden
+from memoryd.client.protocol import Add, Added, AddMany, NewMemory
+from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import duplicates
+from memoryd.daemon.memories.duplicates import Batch, Embedded, New, Place, Verdict
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import history, namespaces, rows, turns, vectors
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.filters import ALIVE, alive_at
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.writer import Transaction
+
+SHORT_CHARS = 250
+
+
+@handles(Add)
+def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
+    """Add one memory; the future is done when it is on disk."""
+    namespaces.check(call.namespace)
+    check_memory(call.memory)
+    check_id(call.memory, caller)
+    embedded = core.embedding.text_vector(call.memory.content)
+    batch = duplicates.search(core, call, [call.memory], [embedded])
+
+    def job(transaction: Transaction) -> Added:
+        operation = history.begin(transaction.connection, "add", caller.logged(call.namespace), core.clock())
+        place = place_of(core, transaction, call, caller)
+        repeated = _repeated(core, transaction, place, call.memory)
+        if repeated is not None:
+            return Added(id=repeated, outcome="merged", embedded=embedded is not None, operation=operation)
+        [added] = write(core, transaction, place, batch, operation)
+        return added
+
+    return core.store.write(job)
+
+
+def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMemory) -> str | None:
+    """Return the memory that an add merely repeats after a search told it to a session; it is evidence, no news."""
+    if not place.dedup or memory.id or memory.supersedes:
+        return None
+    connection = transaction.connection
+    told = core.recalls.repeated(place.name, "", memory.content)
+    if not told or duplicates.equal(core, connection, place, memory):
+        return None  # an equal memory is merged
+    marks = ", ".join("?" * len(told))
+    where = f"m.id IN ({marks}) AND {place.visible} AND {ALIVE} ORDER BY m.row"
+    alive = rows.select(connection, where, (*told, *alive_at(core.clock.passed())))
+    rows.accessed(connection, [(row.row, 1, core.clock()) for row in alive])
+    turns.count(connection, place.number, "evidence", len(alive))
+    return alive[0].id if alive else None
+
+
+def check_id(memory: NewMemory, caller: Caller) -> None:
+    """Raise `Forbidden` where a token may not choose ids."""
+    # Whether an id is taken would tell of memories that the caller cannot see.
+    if memory.id is not None and caller.bound:
+        raise Forbidden("Only the machine's user may choose the id of a memory; leave it out.")
+
+
+def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: Caller) -> Place:
+    """Return where a call adds, a namespace that is made if it is new."""
+    number = core.store.namespaces.ensure(transaction, call.namespace)
+    reached = core.store.namespaces.reached(call.namespace, call.reach)
+    return Place(
+        name=call.namespace,
+        number=number,
+        # A new namespace can be reached by others after the commit, by its own memories now.
+        visible=namespaces.condition(reached if reached is None else reached | {number}),
+        dedup=call.dedup,
+        threshold=call.dedup_threshold,
+        caller=caller,
+    )
+
+
+def write(core: Core, transaction: Transaction, place: Place, batch: Batch, operation: int) -> list[Added]:
+    """Add memories within one transaction, each compared with those before it as well."""
+    newer = duplicates.newer(place, batch)
+    results: list[Added] = []
+    became: list[int] = []  # the row of each
+    for at, memory in enumerate(batch.memories):
+        near = batch.near[at]
+        if near is not None:
+            near = [*near, *newer[at], *(became[twin] for twin, _ in batch.twins[at])]
+        new = New(_with_lifetime(core, memory), batch.embedded[at], near)
+        same = with_id(transaction.connection, place.number, memory)
+        verdict = (
+            Verdict(same, 1.0, []) if same else duplicates.judge(core, transaction.connection, place, new, batch.known)
+        )
+        added, row = _add_one(core, transaction, place, new, verdict, operation)
+        results.append(added)
+        became.append(row)
+    return results
+
+
+def _add_one(
+    core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: int
+) -> tuple[Added, int]:
+    """Add a memory or merge it; return the outcome and the row that it is in."""
+    memory, embedded = new.memory, new.embedded
+    if verdict.same is not None:
+        return merge(core, transaction, place, verdict, memory, embedded, operation), verdict.same.row
+    row = new_row(core, place, memory, content_hash(memory.content))
+    insert(core, transaction, place, row, verdict, embedded, operation)
+    if memory.supersedes is not None:
+        _supersede(core, transaction, place, memory.supersedes, row.id, operation)
+    added = Added(
+        id=row.id,
+        outcome="created",
+        embedded=embedded is not None,
+        similarity=verdict.similarity,
+        contradicts=[other.id for other in verdict.contradicted],
+        operation=operation,
+    )
+    return added, row.row
+
+
+def lifetime(core: Core, source: str, created_at: float) -> float | None:
+    """Return when what came from a source expires, None for never."""
+    days = core.config.lifetime.days.get(source)
+    return None if days is None else created_at + days * 86400.0
+
+
+def _with_lifetime(core: Core, memory: NewMemory) -> NewMemory:
+    """Return a memory that expires as its source says, unless it says so itself or is pinned."""
+    if memory.expires_at is not None or memory.pinned:
+        return memory
+    created_at = core.clock() if memory.created_at is None else memory.created_at
+    return msgspec.structs.replace(memory, expires_at=lifetime(core, memory.source, created_at))
+
+
+def insert(
+    core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, embedded: Embedded, operation: int
+) -> None:
+    """Insert a new row with its links and its vector."""
+    connection = transaction.connection
+    row.row = rows.insert(connection, row)
+    history.record(connection, operation, row.id, place.name, None)
+    for other in verdict.contradicted:
+        link(connection, row.id, other.id, "contradicts", core.clock())
+    _keep_vector(core, transaction, row, embedded)
+
+
+def with_id(connection: apsw.Connection, namespace: int | None, memory: NewMemory) -> Row | None:
+    """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
+    if memory.id is None:
+        return None
+    row = rows.by_ids(connection, [memory.id]).get(memory.id)
+    expected = (content_hash(memory.content), namespace)
+    if row is not None and ((row.content_hash, row.namespace) != expected or row.tier == "documents"):
+        raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})
+    return row
+
+
+def new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
+    """Return a memory as a row that is not inserted yet."""
+    now = core.clock()
+    created_at = now if memory.created_at is None else memory.created_at
+    return Row(
+        id=memory.id or secrets.token_hex(16),
+        namespace=place.number,
+        type=memory.type,
+        source=memory.source,
+        tier="L1",
+        importance=memory.importance,
+        created_at=created_at,
+        updated_at=created_at,
+        expires_at=memory.expires_at,
+        pinned=int(memory.pinned),
+        path=memory.path,
+        start_line=memory.start_line,
+        end_line=memory.end_line,
+        content_hash=key,
+        text_hash=vectors.text_hash(memory.content),
+        summary=memory.summary,
+        metadata=metadata_text(memory.metadata),
+        neighbours=_short_neighbours(memory),
+        content=memory.content,
+    )
+
+
+def _short_neighbours(memory: NewMemory) -> str:
+    """Return the neighbours' text; long ones would drown the memory's own words, and a long memory needs none."""
+    if len(memory.content) > SHORT_CHARS:
+        return ""
+    return "\n".join(text for text in memory.neighbours if len(text) <= SHORT_CHARS)
+
+
+def merge(
+    core: Core,
+    transaction: Transaction,
+    place: Place,
+    verdict: Verdict,
+    memory: NewMemory,
+    embedded: Embedded,
+    operation: int,
+) -> Added:
+    """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept.
+
+    One that is not the caller's to change stays as it is: it says the same already.
+    """
+    old = verdict.same
+    assert old is not None
+    if memory.supersedes is not None:
+        _supersede(core, transaction, place, memory.supersedes, old.id, operation)
+    if place.caller.may_change(place.name):
+        _refresh(core, transaction, place, old, memory, embedded, operation)
+    return Added(
+        id=old.id,
+        outcome="merged",
+        embedded=embedded is not None,
+        similarity=verdict.similarity,
+        operation=operation,
+    )
+
+
+def _refresh(
+    core: Core,
+    transaction: Transaction,
+    place: Place,
+    old: Row,
+    memory: NewMemory,
+    embedded: Embedded,
+    operation: int,
+) -> None:
+    connection = transaction.connection
+    history.record(connection, operation, old.id, place.name, old)
+    metadata = {**msgspec.json.decode(old.metadata), **memory.metadata}
+    fields: dict[str, Any] = {
+        "content": memory.content,
+        "content_hash": content_hash(memory.content),
+        "text_hash": vectors.text_hash(memory.content),
+        "metadata": metadata_text(metadata),
+        "summary": memory.summary or old.summary,
+        "importance": max(old.importance, memory.importance),
+        "pinned": int(memory.pinned or old.pinned),
+        # The longer life wins: what was said to last must not end with its duplicate.
+        "expires_at": max(old.expires_at, memory.expires_at) if old.expires_at and memory.expires_at else None,
+        "updated_at": max(old.updated_at, core.clock() if memory.created_at is None else memory.created_at),
+    }
+    if memory.path is not None:
+        fields |= {"path": memory.path, "start_line": memory.start_line, "end_line": memory.end_line}
+    rows.change(connection, old.row, fields)
+    if embedded is not None or fields["text_hash"] != old.text_hash:
+        _keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
+
+
+def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, successor: str, operation: int) -> None:
+    connection = transaction.connection
+    old = rows.resolve(connection, prefix, place.visible)
+    if old.id == successor:
+        return  # merged into the very memory that it was to replace
+    namespace = core.store.namespaces.name(old.namespace)
+    check_replaceable(old, namespace, place.caller)
+    history.record(connection, operation, old.id, namespace, old)
+    rows.change(connection, old.row, {"superseded_by": successor, "updated_at": core.clock()})
+
+
+def check_replaceable(old: Row, namespace: str, caller: Caller) -> None:
+    """Raise what keeps a caller from superseding a memory."""
+    caller.check_change(old.id, namespace)
+    if old.tier == "documents":
+        raise Conflict(f"{old.id[:8]} is a part of the file {old.path}; change the file instead.", {"id": old.id})
+
+
+def link(connection: apsw.Connection, origin: str, target: str, kind: str, now: float) -> None:
+    """Link two memories."""
+    connection.execute("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?)", (origin, target, kind, now))
+
+
+def _keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embedded) -> None:
+    """Write the vector and put it into the index at once, so that the next add of this transaction is compared with it.
+
+    A search may see the index entry before the commit; it finds no row for it and drops it.
+    """
+    if embedded is not None:
+        generation, vector = embedded
+        vectors.put(transaction.connection, generation.model, row.text_hash, np.asarray(vector, np.float32))
+        generation.index.add(row.row, row.namespace, row.type, vector)
+        transaction.on_rollback(lambda: core.embedding.refresh([row.row]))
+    transaction.after_commit(lambda: core.embedding.written(row.row, row.namespace, row.type, embedded))

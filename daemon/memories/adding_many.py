@@ -1,0 +1,128 @@
+"""Adding many memories as one operation, in parts, so that nobody else's write waits for more than one of them.
+
+All memories are checked before the first part is written. Each part is embedded and compared on the caller's thread,
+then written in one transaction: a crash, or a client that leaves, makes an end between two parts, and `undo` takes back
+those that are there. Where a later part cannot be written, the error says how many memories are stored.
+"""
+
+from collections.abc import Callable, Sequence
+
+import apsw
+
+from memoryd.client.errors import Conflict, Invalid, NotFound
+from memoryd.client.protocol import Added, AddedMany, AddMany, NewMemory, Progress
+from memoryd.daemon.core.checks import check_memory, content_hash
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import adding, duplicates, parts
+from memoryd.daemon.memories.duplicates import Batch, Embedded
+from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.store import history, namespaces, rows
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.writer import Transaction, patiently
+
+_PER_REPORT = 32  # memories embedded between two progress events
+
+Report = Callable[[Progress], None]
+
+
+@handles(AddMany)
+def add_many(
+    core: Core, call: AddMany, report: Report = lambda event: None, caller: Caller = USER
+) -> "Parts[AddedMany]":
+    """Check all memories, then embed, compare and write them part by part."""
+    check(core, call, caller)
+    done = AddedMany(results=[], created=0, merged=0, operations=[])
+    for part in parts.split(call.memories):
+        if done.results:
+            yield
+        try:
+            embedded = _embedded(core, part, len(done.results), len(call.memories), report)
+            results = _written(core, call, duplicates.search(core, call, part, embedded), done.operations, caller)
+        except Exception as error:
+            raise parts.cut_short(error, len(done.results), len(call.memories), done.operations) from None
+        done.results += results
+        done.operations = [results[0].operation]
+    done.created = sum(result.outcome == "created" for result in done.results)
+    done.merged = len(done.results) - done.created
+    return done
+
+
+def _embedded(core: Core, part: Sequence[NewMemory], before: int, total: int, report: Report) -> list[Embedded]:
+    embedded: list[Embedded] = []
+    for start in range(0, len(part), _PER_REPORT):
+        core.check_going_on()
+        embedded += core.embedding.text_vectors([memory.content for memory in part[start : start + _PER_REPORT]])
+        report(Progress(stage="embed", done=before + len(embedded), total=total))
+    return embedded
+
+
+def _written(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], caller: Caller) -> list[Added]:
+    """Write a part, within the operation that the first one began."""
+    core.store.check_room()
+
+    def job(transaction: Transaction) -> list[Added]:
+        connection = transaction.connection
+        if operations:
+            operation = operations[0]
+            _check_in_effect(connection, operation)
+        else:
+            operation = history.begin(connection, "add_many", caller.logged(call.namespace), core.clock())
+        place = adding.place_of(core, transaction, call, caller)
+        return adding.write(core, transaction, place, batch, operation)
+
+    return patiently(lambda: core.store.write(job), core.check_going_on)
+
+
+def _check_in_effect(connection: apsw.Connection, operation: int) -> None:
+    undone_by = history.undone_by(connection, operation)
+    if undone_by is not None:
+        raise Conflict(
+            f"Operation {operation} was undone by operation {undone_by} while it went on; nothing of it is stored.",
+            {"stored": 0, "operations": [operation]},
+        )
+
+
+# What can be known before anything is written ------------------------------------------------------------------------
+
+
+def check(core: Core, call: AddMany, caller: Caller) -> None:
+    """Raise what is wrong with any of the memories; nothing is stored then."""
+    namespaces.check(call.namespace)
+    if not call.memories:
+        raise Invalid("No memories are given to add.")
+    for number, memory in enumerate(call.memories):
+        try:
+            check_memory(memory)
+        except Invalid as error:
+            raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
+        adding.check_id(memory, caller)
+    if any(memory.id or memory.supersedes for memory in call.memories):
+        with core.store.reading() as connection:
+            _check_others(core, connection, call, caller)
+
+
+def _check_others(core: Core, connection: apsw.Connection, call: AddMany, caller: Caller) -> None:
+    """Check the memories that others refer to: those of a given id, those to be superseded."""
+    visible = namespaces.condition(core.store.namespaces.reached(call.namespace, call.reach))
+    number = core.store.namespaces.number(call.namespace)
+    given: dict[str, bytes] = {}
+    for memory in call.memories:
+        if memory.supersedes is not None:
+            _check_superseded(core, connection, visible, memory.supersedes, (given, caller))
+        if memory.id is not None:
+            adding.with_id(connection, number, memory)
+            if given.setdefault(memory.id, content_hash(memory.content)) != content_hash(memory.content):
+                raise Conflict(f"The id {memory.id} is given to two memories.", {"id": memory.id})
+
+
+def _check_superseded(
+    core: Core, connection: apsw.Connection, visible: str, prefix: str, by: tuple[dict[str, bytes], Caller]
+) -> None:
+    given, caller = by
+    try:
+        old = rows.resolve(connection, prefix, visible)
+    except NotFound:
+        if not any(id.startswith(prefix) for id in given):  # else an earlier memory of the same call
+            raise
+        return
+    adding.check_replaceable(old, core.store.namespaces.name(old.namespace), caller)

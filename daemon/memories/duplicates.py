@@ -1,0 +1,206 @@
+"""Duplicates: what a text meets in the place where it goes.
+
+Equal normalised text is the same memory; above the threshold of similarity the texts are the same unless they disagree
+(`agreement`). It is decided in the writer's transaction, so that two clients at once get one memory. What takes long, a
+scan of the index and the comparison of texts, is done by `search` before it, for all memories of a transaction at once:
+no other write waits for that. The transaction looks again at each memory that was found, as it is then, and scans only
+what the index has taken in since.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import apsw
+import numpy as np
+
+from memoryd.client.protocol import Add, AddMany, NewMemory
+from memoryd.daemon.core.checks import content_hash
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.language.agreement import disagreement
+from memoryd.daemon.store import rows, vectors
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.filters import ALIVE, alive_at
+from memoryd.daemon.store.index import Wanted
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.vectors import Vector
+
+NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
+_MARGIN = 0.01  # the index is exact to about 0.001
+
+Embedded = tuple[Generation, Vector] | None
+Known = dict[tuple[str, str], str | None]  # why an old text and a new one are not the same, None: they are
+
+
+class Place(NamedTuple):
+    """Where an add goes: the namespace, who may be superseded from there, how duplicates are judged, who adds."""
+
+    name: str
+    number: int
+    visible: str  # SQL condition on the namespaces the caller reaches
+    dedup: bool
+    threshold: float | None
+    caller: Caller
+
+
+class New(NamedTuple):
+    """A memory that is to be added, with its vector and the rows that may be near it (None: they are to be found)."""
+
+    memory: NewMemory
+    embedded: Embedded
+    near: Iterable[int] | None = None
+
+
+class Near(NamedTuple):
+    """A memory above the threshold of similarity."""
+
+    row: Row
+    similarity: float
+
+
+class Verdict(NamedTuple):
+    """What a text meets: the memory that says the same, the highest similarity, those that it contradicts."""
+
+    same: Row | None
+    similarity: float | None
+    contradicted: list[Row]
+
+
+class Batch(NamedTuple):
+    """Memories of one transaction and what was found before it.
+
+    `near` are for each the rows that may be near it (None: an equal text was there, or it has no vector), `twins` the
+    earlier memories of the batch that may, with their cosines; `stamp` tells what the index has taken in since.
+    """
+
+    memories: Sequence[NewMemory]
+    embedded: Sequence[Embedded]
+    near: list[list[int] | None]
+    twins: list[list[tuple[int, float]]]
+    known: Known
+    stamp: int
+
+
+# Before the transaction ----------------------------------------------------------------------------------------------
+
+
+def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embedded: Sequence[Embedded]) -> Batch:
+    """Look for what is near each memory where a call adds it; what has an equal text there needs no looking."""
+    batch = Batch(memories, embedded, [None] * len(memories), [[] for _ in memories], {}, 0)
+    generation = next((one[0] for one in embedded if one), None)
+    if generation is None or not call.dedup:
+        return batch
+    batch = batch._replace(stamp=generation.index.stamp)  # before all else: by it is found what comes later
+    number = core.store.namespaces.number(call.namespace)
+    # A namespace that does not exist yet has no rows: -1 is nobody's number.
+    place = Place(call.namespace, -1 if number is None else number, "TRUE", True, call.dedup_threshold, USER)
+    with core.store.reading() as connection:
+        wanted = [at for at, one in enumerate(memories) if embedded[at] and not equal(core, connection, place, one)]
+        for at, found in _scan(place, batch, wanted):
+            batch.near[at] = found
+        _pair(place, batch)
+        for at in wanted:
+            _compare(core, connection, place, batch, at)
+    return batch
+
+
+def _scan(place: Place, batch: Batch, wanted: Sequence[int], after: int = 0) -> Iterator[tuple[int, list[int]]]:
+    """Yield for the wanted memories the rows that the index has near them, changed after a stamp."""
+    for kind in {batch.memories[at].type for at in wanted}:
+        chosen = [(at, one) for at in wanted if batch.memories[at].type == kind and (one := batch.embedded[at])]
+        generation = chosen[0][1][0]
+        like = Wanted(place.number, kind, _floor(generation, place) - _MARGIN, NEIGHBOURS, after)
+        found = generation.index.alike(np.stack([vector for _, (_, vector) in chosen]), like)
+        yield from ((at, near) for (at, _), near in zip(chosen, found, strict=True))
+
+
+def _floor(generation: Generation, place: Place) -> float:
+    return generation.embedder.floors.duplicate if place.threshold is None else place.threshold
+
+
+def _pair(place: Place, batch: Batch) -> None:
+    """Note for each memory of a batch the earlier ones of its type that are near it, nearest first."""
+    there = [(at, one) for at, one in enumerate(batch.embedded) if one]
+    matrix = np.stack([vector for _, (_, vector) in there])
+    floor = _floor(there[0][1][0], place) - _MARGIN
+    cosines = matrix @ matrix.T
+    for later, earlier in np.argwhere(np.tril(cosines > floor, -1)).tolist():
+        one, other = there[later][0], there[earlier][0]
+        if batch.memories[one].type == batch.memories[other].type:
+            batch.twins[one].append((other, float(cosines[later, earlier])))
+    for twins in batch.twins:
+        twins.sort(key=lambda twin: -twin[1])
+        del twins[NEIGHBOURS:]
+
+
+def _compare(core: Core, connection: apsw.Connection, place: Place, batch: Batch, at: int) -> None:
+    """Compare the text of one memory with those that it will meet, as far as can be seen now."""
+    memory = batch.memories[at]
+    near = _above(core, connection, place, New(memory, batch.embedded[at], batch.near[at]))
+    texts = [(one.similarity, one.row.content) for one in near]
+    texts += [(cosine, batch.memories[twin].content) for twin, cosine in batch.twins[at]]
+    for _, text in sorted(texts, reverse=True)[:NEIGHBOURS]:
+        if _disagreement(batch.known, text, memory.content) is None:
+            break
+
+
+# Within the transaction ----------------------------------------------------------------------------------------------
+
+
+def newer(place: Place, batch: Batch) -> dict[int, list[int]]:
+    """Return for the memories of a batch the rows near them that the index has taken in since the search."""
+    wanted = [at for at, found in enumerate(batch.near) if found is not None]
+    return dict(_scan(place, batch, wanted, batch.stamp))
+
+
+def judge(core: Core, connection: apsw.Connection, place: Place, new: New, known: Known) -> Verdict:
+    """Compare a memory with those of its place: equal text, then near texts that agree."""
+    if not place.dedup:
+        return Verdict(None, None, [])
+    if same := equal(core, connection, place, new.memory):
+        return Verdict(same, 1.0, [])
+    near = _above(core, connection, place, new)
+    for one in near:
+        if _disagreement(known, one.row.content, new.memory.content) is None:
+            return Verdict(one.row, one.similarity, [])
+    return Verdict(None, near[0].similarity if near else None, [one.row for one in near])
+
+
+def equal(core: Core, connection: apsw.Connection, place: Place, memory: NewMemory) -> Row | None:
+    """Return the memory of the place that has the same normalised text and type."""
+    found = rows.select(
+        connection,
+        # By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
+        f"m.content_hash = ? AND m.namespace = ? AND +m.type = ? AND +m.tier <> 'documents' AND {ALIVE} LIMIT 1",
+        (content_hash(memory.content), place.number, memory.type, *alive_at(core.clock.passed())),
+    )
+    return found[0] if found else None
+
+
+def _above(core: Core, connection: apsw.Connection, place: Place, new: New) -> list[Near]:
+    """Return the memories of the place above the threshold, nearest first."""
+    if new.embedded is None:
+        return []
+    generation, vector = new.embedded
+    near = new.near
+    if near is None:
+        like = Wanted(place.number, new.memory.type, _floor(generation, place) - _MARGIN, NEIGHBOURS)
+        [near] = generation.index.alike(vector[None, :], like)
+    if not (candidates := sorted(set(near))):
+        return []
+    numbers, matrix = vectors.of_rows(connection, generation.model, candidates, ALIVE, alive_at(core.clock.passed()))
+    exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True)) if numbers else {}
+    known = rows.by_rows(connection, [number for number in numbers if exact[number] >= _floor(generation, place)])
+    found = [
+        Near(row, exact[row.row])
+        for row in known.values()
+        if (row.namespace, row.type) == (place.number, new.memory.type) and row.tier != "documents"
+    ]
+    return sorted(found, key=lambda one: -one.similarity)[:NEIGHBOURS]
+
+
+def _disagreement(known: Known, old: str, new: str) -> str | None:
+    """Return why two texts are not the same, None where they are; it takes milliseconds, so once for each pair."""
+    if (old, new) not in known:
+        known[old, new] = disagreement(old, new)
+    return known[old, new]

@@ -1,0 +1,56 @@
+"""Taking feedback: one operation of the log for each; the memory itself, its text and its times stay as they are.
+
+Whoever reaches a memory may rate it, also one that it may not change: a rating says nothing about who owns it.
+"""
+
+from concurrent.futures import Future
+
+import msgspec
+
+from memoryd.client.errors import Conflict
+from memoryd.client.protocol import Changed, Feedback
+from memoryd.daemon.core import checks
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.changing import L0, resolve, visible
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import feedback, history, present, rows
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.workspaces import TIER
+from memoryd.daemon.store.writer import Transaction
+
+
+def voter(caller: Caller, namespace: str) -> str:
+    """Return as whom a caller counts: its token, or its namespace where it has none."""
+    return f"token {caller.name}" if caller.bound else namespace
+
+
+@handles(Feedback)
+def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]":
+    """Note whether a memory was useful to the caller; what it said before counts no more."""
+    checks.check_text("note", call.note)
+    condition, by = visible(core, call), voter(caller, call.namespace)
+
+    def job(transaction: Transaction) -> Changed:
+        connection, now = transaction.connection, core.clock()
+        row = resolve(connection, call.id, condition)
+        _check_rateable(row)
+        if caller.bound:  # its operation is found by its namespace, where it may have written nothing yet
+            core.store.namespaces.ensure(transaction, caller.logged(call.namespace))
+        operation = history.begin(connection, "feedback", caller.logged(call.namespace), now)
+        history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
+        after = msgspec.structs.replace(row, feedback=feedback.said(row.feedback, by, call.useful, call.note, now))
+        rows.change(connection, row.row, {"feedback": after.feedback})
+        [memory] = present.memories(connection, core.store.namespaces, [after], condition, core.clock.passed())
+        memory.usefulness = feedback.usefulness(after.feedback, notes=True)
+        return Changed(memory=memory, operation=operation)
+
+    return core.store.write(job)
+
+
+def _check_rateable(row: Row) -> None:
+    if row.tier == L0:
+        raise Conflict(f"{row.id[:8]} is a turn that is still in L0; feedback is for memories.", {"id": row.id})
+    if row.tier == TIER:
+        reason = "feedback is for memories that are in no file"
+        raise Conflict(f"Memory {row.id[:8]} is a part of the file {row.path}; {reason}.", {"id": row.id})

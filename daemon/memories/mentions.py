@@ -1,0 +1,37 @@
+"""Links between the files of a workspace: `[[name]]` in one is resolved to the files of that name when it is shown."""
+
+from typing import Any
+
+import apsw
+
+from memoryd.client.protocol import Memory
+from memoryd.daemon.store import workspaces
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.workspaces.documents.links import name_of
+
+SHOWN = 100  # links of one memory, each way
+
+
+def show(connection: apsw.Connection, row: Row, memory: Memory, reached: str) -> None:
+    """Set what a chunk of a file links to and what links to its file, as far as it lies in the `reached` namespaces."""
+    workspace = workspaces.holding(connection, row.path) if row.tier == workspaces.TIER and row.path else None
+    if workspace is None or row.path is None:
+        return
+    names = sorted(workspaces.mentioned(connection, [row.row]).get(row.row, ()))
+    if names:
+        memory.links = _resolved(connection, workspace, names, reached)[:SHOWN]
+    memory.linked_from = workspaces.mentioning(connection, workspace, name_of(row.path), reached, SHOWN)
+
+
+def _resolved(connection: apsw.Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
+    """Return the paths of the files with these names; a name without one, or with one out of reach, says so."""
+    files: dict[str, list[str]] = {name: [] for name in names}
+    for path in workspaces.paths(connection, workspace):
+        if (name := name_of(path)) in files:
+            files[name].append(path)
+    found: list[Any] = []
+    for name, paths in files.items():
+        seen = [path for path in paths if workspaces.seen(connection, path, reached)]
+        found += sorted(seen) or [f"{name} (not found)"]
+    return found

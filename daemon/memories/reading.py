@@ -1,0 +1,203 @@
+"""Reading memories, their history and what is stored; none of it changes anything but counts of accesses."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+
+from memoryd.client.protocol import (
+    Action,
+    Change,
+    Changes,
+    Get,
+    GetStats,
+    History,
+    List,
+    Memory,
+    OperationLog,
+    Operations,
+    Page,
+    Stats,
+)
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import mentions
+from memoryd.daemon.memories.changing import resolve, visible
+from memoryd.daemon.registry import handles
+from memoryd.daemon.search.effects import Mark
+from memoryd.daemon.store import feedback, history, namespaces, present, rows
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.rows import Row
+
+_ORDER = {
+    "created": "m.created_at",
+    "updated": "m.updated_at",
+    "accessed": "m.last_accessed_at",
+    "count": "m.access_count",
+    "importance": "m.importance",
+}
+_HIDDEN = ("updated_at",)  # changes with every change
+
+
+@handles(Get)
+def read(core: Core, call: Get) -> Memory:
+    """Return one memory, or a turn that is still in L0, for somebody who wants it: that counts as an access."""
+    row, memory = _found(core, call)
+    if row.row > 0:
+        core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
+    return memory
+
+
+def get(core: Core, call: Get) -> Memory:
+    """Return one memory, or a turn that is still in L0, and leave no mark."""
+    return _found(core, call)[1]
+
+
+def _found(core: Core, call: Get) -> tuple[Row, Memory]:
+    condition = visible(core, call)
+    with core.store.reading() as connection:
+        row = resolve(connection, call.id, condition)
+        [memory] = present.memories(connection, core.store.namespaces, [row], condition, core.clock.passed())
+        mentions.show(connection, row, memory, condition)
+    memory.usefulness = feedback.usefulness(row.feedback, notes=True)
+    return row, memory
+
+
+@handles(List)
+def list_(core: Core, call: List) -> Page:
+    """Return one page of the memories that a filter leaves."""
+    chosen, passed = compile_filter(call, core.store.namespaces), core.clock.passed()
+    where, values = chosen.where(passed, call.all_states)
+    direction = "ASC" if call.ascending else "DESC"
+    order = f"ORDER BY {_ORDER[call.sort]} {direction}, m.row {direction} LIMIT ? OFFSET ?"
+    with core.store.reading() as connection:
+        total: Any = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).get
+        found = rows.select(connection, f"{where} {order}", (*values, call.limit, call.offset))
+        reached = namespaces.condition(chosen.reached)
+        listed = present.memories(connection, core.store.namespaces, found, reached, passed)
+        return Page(memories=listed, total=total)
+
+
+@handles(History)
+def changes(core: Core, call: History) -> Changes:
+    """Return what happened to one memory: the difference between each state and the next.
+
+    While it lay where the caller does not reach, it did not exist for the caller: a move is its beginning or its end.
+    """
+    reached = core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
+
+    def seen(row: Row | None) -> Row | None:
+        return row if row and (reached is None or row.namespace in reached) else None
+
+    with core.store.reading() as connection:
+        memory = history.known_id(connection, call.id, namespaces.condition(reached))
+        states = history.states(connection, memory)
+        rows_after = [before for _, _, _, before in states[1:]] + [rows.by_ids(connection, [memory]).get(memory)]
+    differences = [
+        _difference(core, operation, kind, at, seen(before), seen(after))
+        for (operation, kind, at, before), after in zip(states, rows_after, strict=True)
+    ]
+    return Changes(id=memory, changes=[change for change in differences if change])
+
+
+def _difference(
+    core: Core, operation: int, kind: str, at: float, before: Row | None, after: Row | None
+) -> Change | None:
+    if before is after is None:
+        return None
+    old, new = _shown(core, before), _shown(core, after)
+    changed = {
+        name: (old.get(name), new.get(name))
+        for name in {**old, **new}
+        if old.get(name) != new.get(name) and name not in _HIDDEN
+    }
+    action: Action = "created" if before is None else "deleted" if after is None else "updated"
+    return Change(operation=operation, kind=kind, action=action, at=at, changed=changed)
+
+
+def _shown(core: Core, row: Row | None) -> dict[str, Any]:
+    if row is None:
+        return {}
+    usefulness = feedback.usefulness(row.feedback)
+    told = f"{usefulness.useful} useful, {usefulness.useless} useless, {usefulness.cited} cited" if usefulness else None
+    return {**present.fields_of(row, core.store.namespaces, []), "usefulness": told}
+
+
+@handles(Operations)
+def operations(core: Core, call: Operations) -> OperationLog:
+    """Return the latest operations."""
+    condition = visible(core, call)
+    with core.store.reading() as connection:
+        return OperationLog(operations=history.latest(connection, condition, call.limit))
+
+
+def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
+    """Count what is stored within reach; a bound caller is told nothing of the rest."""
+    condition = visible(core, call)
+    reached = core.store.namespaces.reached(call.namespace, call.reach)
+    facts = core.store.facts  # counting 100,000 rows takes SQLite a tenth of a second
+    standing = facts.standing(reached)
+    total = sum(part.memories for part in standing)
+    with core.store.reading() as connection:
+        (cached,) = _row(connection, "SELECT count(*) FROM vec_embeddings")
+        (logged,) = _row(connection, "SELECT count(*) FROM operations")
+        if caller.bound:
+            waiting = pending_within(core, connection, condition)
+            logged = history.count(connection, condition)
+    pending = core.embedding.pending()
+    generation = core.embedding.active
+    found = Stats(
+        memories=total,
+        by_namespace=_summed((core.store.namespaces.name(part.namespace), part.memories) for part in standing),
+        by_type=facts.tally("type", reached),
+        by_source=facts.tally("source", reached),
+        by_tier=_summed((part.tier, part.memories) for part in standing),
+        embedded=len(generation.index) if generation else 0,
+        pending_embeddings=total if pending is None else pending,
+        embedding_cache=cached,
+        operations=logged,
+        database_bytes=core.store.size_bytes(),
+        oldest_at=min((part.oldest_at for part in standing), default=None),
+        newest_at=max((part.newest_at for part in standing), default=None),
+        llm=None if caller.bound else core.cognition.usage(),
+    )
+    if caller.bound:
+        found.embedded, found.pending_embeddings = total - waiting, waiting
+        found.embedding_cache = found.database_bytes = 0
+    return found
+
+
+def pending_within(core: Core, connection: apsw.Connection, condition: str) -> int:
+    """Return how many memories in some namespaces wait for a vector."""
+    generation = core.embedding.active
+    vector = "SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash"
+    sql = f"SELECT count(*) FROM memories m WHERE {condition} AND NOT EXISTS ({vector})"
+    found: Any = connection.execute(sql, (generation.model if generation else 0,)).get
+    return int(found)
+
+
+def count(core: Core) -> int:
+    """Return the number of memories."""
+    with core.store.reading() as connection:
+        total: int = _row(connection, "SELECT count(*) FROM memories")[0]
+    return total
+
+
+def counts_within(core: Core, caller: Caller) -> tuple[int, int]:
+    """Return how many memories a bound caller sees, and how many of them wait for a vector."""
+    condition = namespaces.condition(core.store.namespaces.reached(caller.namespace, "visible"))
+    with core.store.reading() as connection:
+        total: int = _row(connection, f"SELECT count(*) FROM memories m WHERE {condition}")[0]
+        return total, pending_within(core, connection, condition)
+
+
+def _row(connection: apsw.Connection, sql: str) -> Any:
+    return connection.execute(sql).fetchone()
+
+
+def _summed(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the sums by name, the largest first."""
+    sums: dict[str, int] = {}
+    for name, count in pairs:
+        sums[name] = sums.get(name, 0) + count
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))

@@ -1,0 +1,182 @@
+"""Sharing: memories go outward, to a namespace that encloses theirs, as a copy or as themselves.
+
+Decided in the writer's transaction as an add is: what the target already knows is merged. Whoever may read a memory may
+copy it outward, as it could add the same there; only who may change it may move it.
+"""
+
+import secrets
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import NamedTuple
+
+import apsw
+import msgspec
+
+from memoryd.client.errors import Conflict, Invalid
+from memoryd.client.protocol import AddMany, NewMemory, Share, Shared, SharedMemory
+from memoryd.daemon.core.checks import check_editable
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import adding, duplicates
+from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.memories.duplicates import Embedded, Known, New, Place
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import feedback, history, namespaces, rows, successors, vectors
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.workspaces import TIER
+from memoryd.daemon.store.writer import Transaction
+
+
+@handles(Share)
+def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
+    """Copy or move memories outward: all or none, one operation."""
+    if not call.ids:
+        raise Invalid("No ids are given to share.")
+    namespaces.check(call.to)
+    condition = visible(core, call)
+    searched = _Searched(core, call, condition)
+
+    def job(transaction: Transaction) -> Shared:
+        connection = transaction.connection
+        found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
+        if superseded := successors.in_force(connection, found.values(), core.clock.passed()):
+            id = next(row.id for row in found.values() if row.row in superseded)
+            raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
+        for row in found.values():
+            _check(row, core.store.namespaces.name(row.namespace), call, caller)
+        operation = history.begin(connection, "share", caller.logged(call.namespace), core.clock())
+        number = core.store.namespaces.ensure(transaction, call.to)
+        place = Place(call.to, number, visible=condition, dedup=True, threshold=None, caller=caller)
+        searched.begin(place)
+        share_one = _move if call.move else _copy
+        done: dict[str, SharedMemory] = {}
+        for row in found.values():
+            going = searched.going(connection, row, done)
+            done[row.id] = share_one(core, transaction, place, going, operation)
+        return Shared(memories=list(done.values()), operation=operation)
+
+    return core.store.write(job)
+
+
+class _Going(NamedTuple):
+    """A memory to be shared, what it is compared as, and the texts that were compared before."""
+
+    row: Row
+    new: New
+    known: Known
+
+
+class _Searched:
+    """What was found near the memories of a call where they go, before the transaction."""
+
+    def __init__(self, core: Core, call: Share, condition: str) -> None:
+        self._core = core
+        with core.store.reading() as connection:
+            found = {
+                row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
+            }
+            embedded = [_embedded(core, connection, row) for row in found.values()]
+        memories = [_new_memory(row) for row in found.values()]
+        self._rows = list(found.values())
+        self._at = {id: at for at, id in enumerate(found)}
+        self._batch = duplicates.search(core, AddMany(memories=memories, namespace=call.to), memories, embedded)
+        self._newer: dict[int, list[int]] = {}
+
+    def begin(self, place: Place) -> None:
+        """Find what the index has taken in since, within the transaction."""
+        self._newer = duplicates.newer(place, self._batch)
+
+    def going(self, connection: apsw.Connection, row: Row, done: Mapping[str, SharedMemory]) -> _Going:
+        """Return a memory as it is now, with what the ones before it became; changed since, it is looked for anew."""
+        batch, at = self._batch, self._at.get(row.id)
+        if at is None or _text(row) != _text(self._rows[at]) or (near := batch.near[at]) is None:
+            embedded = _embedded(self._core, connection, row)
+            return _Going(row, New(_new_memory(row), embedded), batch.known)
+        twins = [done[id].id for twin, _ in batch.twins[at] if (id := self._rows[twin].id) in done]
+        near = [*near, *self._newer[at], *(twin.row for twin in rows.by_ids(connection, twins).values())]
+        return _Going(row, New(_new_memory(row), batch.embedded[at], near), batch.known)
+
+
+def _text(row: Row) -> tuple[str, str, bytes]:
+    return row.type, row.content, row.text_hash
+
+
+def _memory(row: Row) -> Row:
+    """Return what is shared of a part of a file: its text, without the headings above it that searches go by."""
+    return msgspec.structs.replace(row, text_hash=vectors.text_hash(row.content)) if row.tier == TIER else row
+
+
+def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
+    anywhere = not caller.bound and not call.namespace
+    target = call.to or "the root"
+    if namespace == call.to:
+        raise Invalid(f"Memory {row.id[:8]} lies in {target} already.", {"id": row.id})
+    if not anywhere and call.to not in namespaces.enclosing(namespace):
+        raise Invalid(f"{target} does not enclose {namespace or 'the root'}; memories are shared outward.")
+    if call.move:
+        caller.check_change(row.id, namespace)
+        check_editable(row.id, row.tier, row.path)
+
+
+def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, operation: int) -> SharedMemory:
+    connection, source = transaction.connection, going.row
+    memory, embedded = going.new.memory, going.new.embedded
+    verdict = duplicates.judge(core, connection, place, going.new, going.known)
+    if verdict.same is not None:
+        adding.merge(core, transaction, place, verdict, memory, embedded, operation)
+        return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
+    copy = msgspec.structs.replace(
+        source,
+        row=0,
+        id=secrets.token_hex(16),
+        namespace=place.number,
+        tier="L1",
+        turns=0,  # the turns it was made of are the original's
+        superseded_by=None,
+        feedback="",
+        updated_at=core.clock(),
+        last_accessed_at=None,
+        access_count=0,
+    )
+    adding.insert(core, transaction, place, copy, verdict, embedded, operation)
+    adding.link(connection, copy.id, source.id, "shared_from", core.clock())
+    return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
+
+
+def _move(core: Core, transaction: Transaction, place: Place, going: _Going, operation: int) -> SharedMemory:
+    connection, source = transaction.connection, going.row
+    memory, embedded = going.new.memory, going.new.embedded
+    verdict = duplicates.judge(core, connection, place, going.new, going.known)
+    history.record(connection, operation, source.id, core.store.namespaces.name(source.namespace), source)
+    if verdict.same is not None:
+        adding.merge(core, transaction, place, verdict, memory, embedded, operation)
+        rows.change(connection, source.row, {"superseded_by": verdict.same.id, "updated_at": core.clock()})
+        both = feedback.merged(verdict.same.feedback, source.feedback)
+        rows.change(connection, verdict.same.row, {"feedback": both})
+        return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
+    for other in verdict.contradicted:
+        adding.link(connection, source.id, other.id, "contradicts", core.clock())
+    rows.change(connection, source.row, {"namespace": place.number, "updated_at": core.clock()})
+    connection.execute("DELETE FROM members WHERE memory = ?", (source.row,))  # its node belongs to the old namespace
+    transaction.after_commit(lambda: core.embedding.refresh([source.row]))
+    return SharedMemory(id=source.id, origin=source.id, outcome="moved")
+
+
+def _new_memory(row: Row) -> NewMemory:
+    return NewMemory(
+        content=row.content,
+        type=row.type,
+        summary=row.summary,
+        metadata=msgspec.json.decode(row.metadata),
+        importance=row.importance,
+        source=row.source,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        pinned=bool(row.pinned),
+    )
+
+
+def _embedded(core: Core, connection: apsw.Connection, row: Row) -> Embedded:
+    generation = core.embedding.active
+    vector = vectors.cached(connection, generation.model, row.text_hash) if generation else None
+    return (generation, vector) if generation and vector is not None else None

@@ -1,0 +1,365 @@
+"""Export and import: memories with all that is stored of them, out and back exactly.
+
+An import is decided in the writer's transaction by id alone; it looks for no duplicates, since what was exported passed
+that check once. Vectors are not carried: a text that was embedded here before has its vector, others wait in the queue.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import apsw
+import msgspec
+
+from memoryd.client.errors import Conflict, Invalid
+from memoryd.client.protocol import (
+    MAX_NOTE_CHARS,
+    Exported,
+    ExportMemories,
+    Imported,
+    ImportMemories,
+    Link,
+    NewMemory,
+    Record,
+)
+from memoryd.daemon.core import checks
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import parts
+from memoryd.daemon.memories.feedback import voter
+from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.store import feedback, history, namespaces, present, rows, turns, vectors
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.writer import Transaction, patiently
+
+KIND = "import"
+DOCUMENTS = "documents"
+PORTION_BYTES = 4 * 1024 * 1024  # of text in one reply: a frame holds 16 MiB
+_LATEST = 253402300799.0  # the year 9999
+# What the daemon itself changes without changing the memory, and what follows from other fields.
+_OWN = frozenset({"row", "id", "tier", "access_count", "last_accessed_at", "content_hash", "text_hash", "feedback"})
+
+What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
+
+
+# Export --------------------------------------------------------------------------------------------------------------
+
+
+@handles(ExportMemories)
+def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
+    """Return the next portion of the memories that a filter leaves, in the order of their ids."""
+    chosen = compile_filter(call, core.store.namespaces)
+    where, values = chosen.where(core.clock(), all_states=True)
+    reached = namespaces.condition(chosen.reached)
+    with core.store.reading() as connection:
+        keys, more = _portion(connection, f"{where} AND m.tier <> '{DOCUMENTS}'", values, call)
+        found = rows.by_ids(connection, keys)
+        records = _records(core, connection, [found[key] for key in keys], reached)
+        _leave_votes(caller, call.namespace, records, found)
+        total = _count(connection, f"memories m WHERE {where} AND m.tier <> '{DOCUMENTS}'", values)
+        left_out = {
+            "documents": _count(connection, f"memories m WHERE {where} AND m.tier = '{DOCUMENTS}'", values),
+            "L0": _count(connection, f"turns m WHERE {reached}", ()),
+        }
+    return Exported(records=records, next=keys[-1] if more else None, total=total, left_out=left_out)
+
+
+def _portion(
+    connection: apsw.Connection, where: str, values: tuple[Any, ...], call: ExportMemories
+) -> tuple[list[str], bool]:
+    """Return the ids of the next portion, and whether there are more."""
+    found: Any = connection.execute(
+        "SELECT m.id, octet_length(m.content) + octet_length(m.summary) + octet_length(m.metadata)"
+        f" FROM memories m WHERE m.id > ? AND {rows.near_id(where)} ORDER BY m.id LIMIT ?",
+        (call.after_id, *values, call.limit + 1),
+    )
+    keys: list[str] = []
+    size = 0
+    for key, size_bytes in found:
+        size += size_bytes
+        if len(keys) == call.limit or (keys and size > PORTION_BYTES):
+            return keys, True
+        keys.append(key)
+    return keys, False
+
+
+def _records(core: Core, connection: apsw.Connection, found: list[Row], reached: str) -> list[Record]:
+    contradicts = present.contradictions(connection, [row.id for row in found], reached)
+    links = _links(connection, [row.id for row in found], reached)
+    return [
+        Record(
+            **present.fields_of(row, core.store.namespaces, contradicts.get(row.id, [])),
+            neighbours=row.neighbours,
+            turns=row.turns,
+            relations=links.get(row.id, []),
+        )
+        for row in found
+    ]
+
+
+def _leave_votes(caller: Caller, namespace: str, records: list[Record], found: dict[str, Row]) -> None:
+    """Give the records their votes; a bound caller gets its own, as others' tell who they are."""
+    for record in records:
+        given = feedback.votes(found[record.id].feedback)
+        mine = voter(caller, namespace)
+        record.votes = [vote for vote in given if vote.by == mine] if caller.bound else given
+
+
+def _links(connection: apsw.Connection, ids: list[str], reached: str) -> dict[str, list[Link]]:
+    """Return the links from or to each id whose other end lies in the `reached` namespaces."""
+    seen = "" if reached == "TRUE" else f" CROSS JOIN memories m ON m.id = {{}} AND {reached}"
+    columns, wanted = "l.origin, l.target, l.kind, l.created_at", "(SELECT value FROM json_each(?1))"
+    found: Any = connection.execute(
+        f"SELECT l.origin, {columns} FROM links l{seen.format('l.target')} WHERE l.origin IN {wanted}"
+        f" UNION SELECT l.target, {columns} FROM links l{seen.format('l.origin')} WHERE l.target IN {wanted}",
+        (msgspec.json.encode(ids).decode(),),
+    )
+    links: dict[str, list[Link]] = {}
+    for key, origin, target, kind, created_at in found:
+        links.setdefault(key, []).append(Link(origin=origin, target=target, kind=kind, created_at=created_at))
+    return links
+
+
+def _count(connection: apsw.Connection, source: str, values: tuple[Any, ...]) -> int:
+    number: Any = connection.execute(f"SELECT count(*) FROM {source}", values).get
+    return int(number)
+
+
+# Import --------------------------------------------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """One record, the row that it becomes, what is stored of it, and what is to be done."""
+
+    record: Record
+    row: Row
+    old: Row | None
+    what: What
+
+
+@handles(ImportMemories)
+def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
+    """Put memories back exactly as they are given, part by part; with `dry_run` only return what that would do."""
+    check(call.records)
+    if call.dry_run:
+        with core.store.reading() as connection:
+            return _tally(_steps(core, connection, call, _made(call.records)), None, dry_run=True)
+    done, number = Imported(operation=call.operation), 0
+    for part in parts.split(call.records):
+        if number:
+            yield
+        try:
+            core.check_going_on()
+            core.store.check_room()
+            _add_up(done, _written(core, call, part, done.operation))
+        except Exception as error:
+            operations = [] if done.operation is None else [done.operation]
+            raise parts.cut_short(error, number, len(call.records), operations) from None
+        number += len(part)
+    return done
+
+
+def _made(records: Sequence[Record]) -> list[tuple[Record, Row]]:
+    return [(record, _row(record)) for record in records]
+
+
+def _written(core: Core, call: ImportMemories, records: Sequence[Record], operation: int | None) -> Imported:
+    """Write a part within an operation, which begins with the first change if there is none yet."""
+    made = _made(records)  # hashing does not hold up the writer
+
+    def job(transaction: Transaction) -> Imported:
+        number = operation
+        if number is not None:
+            _check_operation(transaction.connection, number)
+        steps = _steps(core, transaction.connection, call, made)
+        if number is None and any(step.what in ("created", "replaced") for step in steps):
+            number = history.begin(transaction.connection, KIND, "", core.clock())
+        for step in steps:
+            if number is not None:
+                _carry_out(core, transaction, step, number)
+        for step in steps:  # both ends must be there
+            if step.what in ("created", "replaced"):
+                _restore_links(transaction.connection, step.record)
+        return _tally(steps, number)
+
+    return patiently(lambda: core.store.write(job), core.check_going_on)
+
+
+def _add_up(done: Imported, part: Imported) -> None:
+    done.created += part.created
+    done.replaced += part.replaced
+    done.unchanged += part.unchanged
+    done.kept += part.kept
+    done.skipped += part.skipped
+    done.operation = part.operation
+
+
+def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> Imported:
+    def count(what: What) -> int:
+        return sum(step.what == what for step in steps)
+
+    return Imported(
+        created=count("created"),
+        replaced=count("replaced"),
+        unchanged=count("unchanged"),
+        kept=[step.record.id for step in steps if step.what == "kept"],
+        skipped=count("skipped"),
+        operation=operation,
+        dry_run=dry_run,
+    )
+
+
+def _steps(
+    core: Core, connection: apsw.Connection, call: ImportMemories, made: list[tuple[Record, Row]]
+) -> list[_Step]:
+    ids = [record.id for record, _ in made]
+    stored, active = rows.by_ids(connection, ids), turns.by_keys(connection, ids)
+    for record, row in made:
+        number = core.store.namespaces.number(record.namespace)  # another transaction may have made it
+        row.namespace = -1 if number is None else number
+    return [_step(call, record, row, stored.get(record.id), record.id in active) for record, row in made]
+
+
+def _step(call: ImportMemories, record: Record, row: Row, old: Row | None, is_active: bool) -> _Step:
+    if record.tier == DOCUMENTS:
+        return _Step(record, row, old, "skipped")
+    if old is None:
+        # A turn that is still in L0 would become a memory of the same id.
+        return _Step(record, row, None, "kept" if is_active else "created")
+    compared = [name for name in rows.COLUMNS if name not in _OWN or (call.overwrite and name not in ("row", "id"))]
+    if all(getattr(row, name) == getattr(old, name) for name in compared):
+        return _Step(record, row, old, "unchanged")
+    wins = old.tier != DOCUMENTS and (call.overwrite or record.updated_at > old.updated_at)
+    return _Step(record, row, old, "replaced" if wins else "kept")
+
+
+def _row(record: Record) -> Row:
+    return Row(
+        id=record.id,
+        namespace=-1,  # its number is asked for when it is compared
+        type=record.type,
+        source=record.source,
+        tier=record.tier,
+        importance=record.importance,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        last_accessed_at=record.last_accessed_at,
+        access_count=record.access_count,
+        expires_at=record.expires_at,
+        pinned=int(record.pinned),
+        superseded_by=record.superseded_by,
+        path=record.path,
+        start_line=record.start_line,
+        end_line=record.end_line,
+        turns=record.turns,
+        feedback=feedback.text(record.votes),
+        content_hash=checks.content_hash(record.content),
+        text_hash=vectors.text_hash(rows.embedded_text(record.content, turns=record.turns)),
+        summary=record.summary,
+        metadata=checks.metadata_text(record.metadata),
+        neighbours=record.neighbours,
+        content=record.content,
+    )
+
+
+def _carry_out(core: Core, transaction: Transaction, step: _Step, operation: int) -> None:
+    connection, old = transaction.connection, step.old
+    number = core.store.namespaces.ensure(transaction, step.record.namespace)
+    row = msgspec.structs.replace(step.row, namespace=number)  # the writer may run this again
+    if step.what == "created":
+        history.record(connection, operation, row.id, step.record.namespace, None)  # the account of turns looks at it
+        row.row = rows.insert(connection, row)
+        transaction.after_commit(lambda: core.embedding.written(row.row, number, row.type, None))
+    elif step.what == "replaced" and old is not None:
+        history.record(connection, operation, row.id, core.store.namespaces.name(old.namespace), old)
+        different = {name: new for name in rows.COLUMNS[1:] if (new := getattr(row, name)) != getattr(old, name)}
+        rows.change(connection, old.row, different)
+        transaction.after_commit(lambda: core.embedding.refresh([old.row]))
+
+
+def _restore_links(connection: apsw.Connection, record: Record) -> None:
+    """Link a memory as it was, as far as the other ends exist; whichever end comes later finds the other one."""
+    links = [(link.origin, link.target, link.kind, link.created_at) for link in record.relations]
+    known = {link.origin for link in record.relations} | {link.target for link in record.relations}
+    links += [
+        (record.id, other, "contradicts", record.updated_at) for other in record.contradicts if other not in known
+    ]
+    connection.executemany(
+        "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"
+        " WHERE (SELECT count(*) FROM memories WHERE id IN (?1, ?2)) = 2",
+        links,
+    )
+
+
+def _check_operation(connection: apsw.Connection, number: int) -> None:
+    found: Any = connection.execute("SELECT kind, undone_by FROM operations WHERE id = ?", (number,)).fetchone()
+    if found is None or found[0] != KIND:
+        raise Invalid(f"Operation {number} is no import that could be gone on with.")
+    if found[1] is not None:
+        raise Conflict(
+            f"The import, operation {number}, was undone meanwhile by operation {found[1]}.",
+            {"stored": 0, "operations": [number]},
+        )
+
+
+# What a record may hold ----------------------------------------------------------------------------------------------
+
+
+def check(records: list[Record]) -> None:
+    """Check every record; raise `Invalid` that names the first which cannot be a memory by its `index`."""
+    seen: dict[str, int] = {}
+    for number, record in enumerate(records):
+        try:
+            check_record(record)
+            if record.id in seen:
+                raise Invalid(f"The id {record.id} is that of memory {seen[record.id]} as well.")
+        except Invalid as error:
+            raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
+        seen[record.id] = number
+
+
+def check_record(record: Record) -> None:
+    """Check every field of a memory to be imported."""
+    namespaces.check(record.namespace)
+    names = [name for name in NewMemory.__struct_fields__ if name not in ("neighbours", "supersedes")]
+    checks.check_memory(NewMemory(**{name: getattr(record, name) for name in names}))
+    checks.check_text("neighbours", record.neighbours)
+    if record.tier == "L0":
+        raise Invalid("It is a turn of L0, which is no memory yet; use `memctl observe`.")
+    if not 0.0 <= record.importance <= 1.0:
+        raise Invalid(f"The importance {record.importance} is not between 0 and 1.")
+    if not (0 <= record.access_count < 2**53 and 0 <= record.turns < 2**31):
+        raise Invalid("The access count or the number of turns is out of range.")
+    times = [record.created_at, record.updated_at, record.last_accessed_at, record.expires_at]
+    times += [link.created_at for link in record.relations] + [vote.at for vote in record.votes]
+    for time in times:
+        if time is not None and not (math.isfinite(time) and 0.0 <= time <= _LATEST):
+            raise Invalid(f"The time {time} is not one of the years 1970 to 9999.")
+    _check_votes(record)
+    if record.start_line is not None and record.start_line < 1:
+        raise Invalid(f"Line {record.start_line} is no line: they are counted from 1.")
+    _check_ids(record)
+
+
+def _check_votes(record: Record) -> None:
+    if len(record.votes) > feedback.MAX_VOTES or len({vote.by for vote in record.votes}) < len(record.votes):
+        raise Invalid(f"It has more than {feedback.MAX_VOTES} votes, or two by one caller.")
+    for vote in record.votes:
+        checks.check_text("caller of a vote", vote.by)
+        checks.check_text("note of a vote", vote.note)
+        if len(vote.note) > MAX_NOTE_CHARS or len(vote.cited) > feedback.MAX_CITATIONS:
+            raise Invalid(f"A vote has a note of more than {MAX_NOTE_CHARS} characters, or too many citations.")
+
+
+def _check_ids(record: Record) -> None:
+    if record.superseded_by is not None:
+        checks.check_id(record.superseded_by)
+    for other in record.contradicts:
+        checks.check_id(other)
+    for link in record.relations:
+        checks.check_id(link.origin)
+        checks.check_id(link.target)
+        checks.check_word("kind of link", link.kind)
+        if record.id not in (link.origin, link.target):
+            raise Invalid(f"A link goes from {link.origin[:8]} to {link.target[:8]}, neither of which it is.")

@@ -1,0 +1,98 @@
+"""Handlers of the calls that look after the daemon."""
+
+import os
+import time
+
+import msgspec
+
+import memoryd
+from memoryd.client.protocol import (
+    PROTOCOL_VERSION,
+    Done,
+    GetStatus,
+    Hello,
+    Restart,
+    Shutdown,
+    Status,
+    UseModel,
+    Welcome,
+)
+from memoryd.daemon.memories import reading
+from memoryd.daemon.registry import handles
+from memoryd.daemon.server.dispatch import Context
+from memoryd.daemon.system.process import rss_bytes
+
+
+@handles(GetStatus)
+def status(context: Context, call: GetStatus) -> Status:
+    """Tell the daemon's health; a bound caller is told nothing that depends on what it does not see."""
+    core, server = context.core, context.server
+    if context.caller.bound:
+        return _bare_status(context)
+    memories = reading.count(core)
+    pending, generation = core.embedding.pending(), core.embedding.active
+    return Status(
+        version=memoryd.__version__,
+        protocol=PROTOCOL_VERSION,
+        pid=os.getpid(),
+        uptime_s=round(time.monotonic() - server.started_at, 3),
+        socket=server.socket,
+        data_dir=str(core.folder),
+        memories=memories,
+        pending_embeddings=memories if pending is None else pending,
+        model=core.embedding.state(),
+        degraded=[] if generation else ["vector"],
+        connections=server.connections(),
+        queued=server.queued(),
+        rss_bytes=rss_bytes(),
+        index_bytes=generation.index.size_bytes() if generation else 0,
+        database_bytes=core.store.size_bytes(),
+        database_limit_bytes=core.store.limit_bytes,
+        database_used_bytes=core.store.used_bytes,
+        clock=core.clock.state(),
+        threads=core.supervisor.states(),
+    )
+
+
+def _bare_status(context: Context) -> Status:
+    core, server, caller = context.core, context.server, context.caller
+    memories, pending = (0, 0) if caller.role == "nobody" else reading.counts_within(core, caller)
+    return Status(
+        version=memoryd.__version__,
+        protocol=PROTOCOL_VERSION,
+        pid=os.getpid(),
+        uptime_s=round(time.monotonic() - server.started_at, 3),
+        socket=server.socket,
+        data_dir=str(core.folder),
+        memories=memories,
+        pending_embeddings=pending,
+        model=msgspec.structs.replace(core.embedding.state(), reembedding=None),
+        degraded=[] if core.embedding.active else ["vector"],
+    )
+
+
+@handles(UseModel)
+def use_model(context: Context, call: UseModel) -> Done:
+    """Switch to another model in the background."""
+    context.core.embedding.use(call.name)
+    return Done(message=f"switching to {call.name}")
+
+
+@handles(Shutdown)
+def shutdown(context: Context, call: Shutdown) -> Done:
+    """End the daemon after the calls under way."""
+    context.server.stop()
+    return Done(message="stopping")
+
+
+@handles(Restart)
+def restart(context: Context, call: Restart) -> Done:
+    """Start again on the same socket after the calls under way."""
+    context.server.restart()
+    return Done(message="restarting")
+
+
+@handles(Hello)
+def hello(context: Context, call: Hello) -> Welcome:
+    """Greet a client, which may be the first one of a newer version."""
+    return context.server.welcome(call.version)

@@ -1,0 +1,295 @@
+"""One client's stream: calls in, to their lanes, replies out as they finish, matched by id.
+
+Past `max_in_flight` calls it is not read any further; past a lane's capacity a call gets `busy`; a client that does not
+read its replies for `slow_reader_s` is dropped. What waits in a lane when its client leaves is forgotten. Everything
+here runs on the event loop but `_work`, `_go_on`, `_follow`, `_report` and what hands their outcome over.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Generator, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
+from memoryd.client.protocol import DECLARED, Call, Connected, Progress, Subscribe, Subscribed, method_name
+from memoryd.client.transport.frames import FrameReader
+from memoryd.daemon.registry import Parts
+from memoryd.daemon.server import access, envelope, room
+from memoryd.daemon.server.dispatch import Context, carry_out
+from memoryd.daemon.server.lanes import Work
+from memoryd.daemon.server.subscriptions import Subscription
+from memoryd.daemon.server.view import View
+from memoryd.daemon.store.caller import NOBODY, USER, Caller
+from memoryd.daemon.system.peer import Peer, peer_of, process_name
+
+if TYPE_CHECKING:
+    from memoryd.daemon.server.server import Server
+
+log = logging.getLogger(__name__)
+
+_WRITE_HIGH_WATER = 1024 * 1024
+_LINGER_S = 1.0
+
+
+class Connection(asyncio.Protocol):
+    """One client's stream."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._frames = FrameReader()
+        self._transport: asyncio.Transport | None = None
+        self._slow: asyncio.TimerHandle | None = None
+        self._reading = True
+        self._taking = False
+        self._caller = NOBODY if server.core.tokens.required else USER
+        self._peer = Peer(0, -1)
+        self._since = server.core.clock()
+        self._calls = 0
+        self._subscriptions: set[Subscription] = set()
+        self.in_flight = 0
+
+    # Transport -------------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Refuse other users and one connection too many."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
+        self._peer = peer_of(transport.get_extra_info("socket"))
+        if self._peer.uid != os.getuid():
+            log.warning("refused a connection of another user")
+            transport.abort()
+            return
+        if len(self._server.connections) >= self._server.config.max_connections:
+            self._dismiss(Busy("The daemon has too many connections.", {"retry_after_ms": 500}))
+        else:
+            self._server.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the client and what it has waiting; its calls under way finish and their replies are dropped."""
+        del exc
+        self._server.forget(self)
+        self._server.connections.discard(self)
+        self._server.leaving.discard(self)
+        self._transport = None
+        if self._slow:
+            self._slow.cancel()
+        for subscription in list(self._subscriptions):
+            subscription.fail(Unavailable("The client has gone."))
+
+    def data_received(self, data: bytes) -> None:
+        """Take the whole frames, as many as may be under way at once."""
+        if self in self._server.leaving:
+            return
+        self._take_frames(self._frames.feed(data))
+        self._regulate()
+
+    def pause_writing(self) -> None:
+        """The client does not read: read nothing more from it, and drop it if that lasts."""
+        self._slow = self._server.loop.call_later(self._server.config.slow_reader_s, self._drop_slow)
+        self._regulate()
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        if self._slow:
+            self._slow.cancel()
+            self._slow = None
+        for subscription in list(self._subscriptions):
+            subscription.flush(self._server.core.clock())
+        self._regulate()
+
+    def told(self) -> Connected:
+        """Return who is connected and what it calls. Threads: any."""
+        return Connected(
+            pid=self._peer.pid,
+            name=process_name(self._peer.pid),
+            since=self._since,
+            calls=self._calls,
+            under_way=self.in_flight,
+            subscriptions=len(self._subscriptions),
+            token=self._caller.name,
+        )
+
+    def part(self) -> None:
+        """Close after what is written has gone out; say farewell unless a call is under way, whose end is not known."""
+        if self._transport:
+            if not self.in_flight:
+                self._write(FAREWELL)
+            self._transport.close()
+
+    def _dismiss(self, reason: MemorydError) -> None:
+        """Say why and end the stream, but hear the client out: one that meets a closed door while it speaks never
+        reads what was said to it."""
+        self._refuse(0, reason)
+        self._server.connections.discard(self)
+        self._server.leaving.add(self)
+        if self._transport:
+            self._transport.write_eof()
+            self._server.loop.call_later(_LINGER_S, self.abort)
+        self._regulate()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport:
+            self._transport.abort()
+
+    def _drop_slow(self) -> None:
+        if self._transport:
+            log.warning("dropped a client that did not read its replies")
+            self._transport.abort()
+
+    def _takes_more(self) -> bool:
+        """Tell whether the client may have more calls under way and reads its replies."""
+        if self._transport is None or self._transport.is_closing() or self in self._server.leaving:
+            return False
+        return self._slow is None and self.in_flight < self._server.config.max_in_flight
+
+    def _regulate(self) -> None:
+        """Take frames that were held back; read from the client only while it may have more calls under way."""
+        if self._takes_more():
+            self._take_frames(self._frames.feed())
+        if self._transport is None or self._transport.is_closing():
+            return
+        wanted = self._takes_more() or self in self._server.leaving
+        if wanted != self._reading:
+            self._reading = wanted
+            (self._transport.resume_reading if wanted else self._transport.pause_reading)()
+
+    def _take_frames(self, payloads: Iterator[bytes]) -> None:
+        """Begin calls while more may be under way. A frame over the limit ends the stream: what follows it is lost."""
+        if self._taking:  # a call that was answered inline: the loop below goes on
+            return
+        self._taking = True
+        try:
+            while self._takes_more() and (payload := next(payloads, None)) is not None:
+                self._receive(payload)
+        except BadFrame as error:
+            self._dismiss(error)
+        finally:
+            self._taking = False
+
+    # Calls -----------------------------------------------------------------------------------------------------------
+
+    def _receive(self, payload: bytes) -> None:
+        request_id = 0
+        try:
+            request = envelope.request_of(payload)
+            request_id = request.id
+            if self._server.draining:  # before all else: the successor may know what this daemon does not
+                raise stopping()
+            call = access.admit(envelope.call_of(request), self._caller, self._server.core.tokens)
+            room.check(call, self._server.core.store)
+        except MemorydError as error:
+            self._refuse(request_id, error)
+            return
+        self._begin(request_id, call)
+
+    def _begin(self, request_id: int, call: Call[Any]) -> None:
+        self.in_flight += 1
+        self._calls += 1
+        began = time.perf_counter()
+        report = partial(self._report, request_id)
+        self._server.served_at = time.monotonic()
+        server = self._server
+        follow = partial(self._follow, request_id)
+        context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs, follow)
+        lane = DECLARED[type(call)].lane
+        if lane == "inline":
+            self._finished(call, began, request_id, envelope.answer(request_id, partial(carry_out, context, call)))
+            return
+        work = partial(self._work, request_id, call, context, began)
+        try:
+            self._server.submit(lane, work, self)
+        except MemorydError as error:
+            self._finished(call, began, request_id, (envelope.refusal(request_id, error), True))
+        self._regulate()
+
+    def _follow(self, request_id: int, view: View, limit: int | None) -> "Future[Subscribed]":
+        """Subscribe this client; the future is done when the subscription ends."""
+        subscription = Subscription(request_id, view, limit, self._write, lambda: self._slow is not None)
+        self._server.loop.call_soon_threadsafe(self._begin_to_follow, subscription)
+        return subscription.ended
+
+    def _begin_to_follow(self, subscription: Subscription) -> None:
+        if self._transport is None or self._server.draining:
+            subscription.fail(stopping())
+            return
+        self._subscriptions.add(subscription)
+        subscription.ended.add_done_callback(lambda _: self._subscriptions.discard(subscription))
+        self._server.subscriptions.add(subscription)
+
+    def _become(self, caller: Caller) -> None:
+        """Speak for another caller from the next call on."""
+        self._caller = caller
+
+    def _work(self, request_id: int, call: Call[Any], context: Context, began: float) -> Work | None:
+        """Carry a call out on a worker; a future is answered when the writer is done with it."""
+        try:
+            result = carry_out(context, call)
+        except BaseException as error:
+            self._hand_over(call, began, request_id, envelope.failure(request_id, error))
+            return None
+        if isinstance(result, Generator):
+            return self._go_on(request_id, call, began, result)
+        if isinstance(result, Future):
+            result.add_done_callback(
+                lambda done: self._hand_over(call, began, request_id, envelope.answer(request_id, done.result))
+            )
+        else:
+            self._hand_over(call, began, request_id, envelope.answer(request_id, lambda: result))
+        return None
+
+    def _go_on(self, request_id: int, call: Call[Any], began: float, parts: Parts[Any]) -> Work | None:
+        """Do the next part of a long call; return what does the one after it, unless nobody waits for the result."""
+        try:
+            next(parts)
+            if self._transport is not None:
+                return partial(self._go_on, request_id, call, began, parts)
+            answer = envelope.failure(request_id, Unavailable("The client has gone."))
+        except StopIteration as end:
+            result = end.value
+            answer = envelope.answer(request_id, lambda: result)
+        except BaseException as error:
+            answer = envelope.failure(request_id, error)
+        self._hand_over(call, began, request_id, answer)
+        return None
+
+    def _hand_over(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
+        """Give an answer made on another thread to the loop."""
+        try:
+            self._server.loop.call_soon_threadsafe(self._finished, call, began, request_id, answer)
+        except RuntimeError:
+            log.info("an answer came after the loop had ended")
+
+    def _finished(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
+        data, failed = answer
+        self.in_flight -= 1
+        now = time.perf_counter()
+        if type(call) is not Subscribe:  # how long somebody listened is no latency
+            self._server.meters.count(method_name(type(call)), now - began, failed, now)
+        self._write(data)
+        self._regulate()
+
+    def _report(self, request_id: int, event: Progress) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._server.loop.call_soon_threadsafe(self._write, envelope.progress(request_id, event))
+
+    def _refuse(self, request_id: int, error: MemorydError) -> None:
+        self._write(envelope.refusal(request_id, error))
+
+    def _write(self, data: bytes) -> None:
+        if self._transport and not self._transport.is_closing() and self not in self._server.leaving:
+            self._transport.write(data)
+
+
+def stopping() -> Unavailable:
+    """Return what calls and connections are told from the beginning of a stop on; nothing was done for them."""
+    return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
+
+
+FAREWELL = envelope.refusal(0, stopping())

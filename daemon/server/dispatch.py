@@ -1,0 +1,112 @@
+"""What a call passes before its handler (`registry.HANDLERS`), and what that gets beside it.
+
+A method declares its lane (`@rpc`): `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on
+worker threads, `bulk` on one thread of its own, so that an import never stands before a search, `control` on another
+one, so that a daemon whose workers are all busy still answers `status`.
+
+A handler whose work is long yields after each part of it: the worker then serves other clients first, and never comes
+back if the client has left meanwhile.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeVar
+
+from memoryd.client.protocol import (
+    METHODS,
+    Call,
+    Connected,
+    Filtered,
+    MethodStats,
+    Subscribed,
+    Welcome,
+    method_name,
+)
+from memoryd.daemon.core import privacy
+from memoryd.daemon.core.checks import check_metadata
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.registry import HANDLERS, Answer, Report, whole
+from memoryd.daemon.search.retrieval import Sources
+from memoryd.daemon.server.view import View
+from memoryd.daemon.store.caller import Caller
+
+R = TypeVar("R")
+
+
+class Context(NamedTuple):
+    """What a handler gets beside its call.
+
+    The core, how to report progress, what the server knows of itself, who calls, how the connection becomes somebody
+    else's, who runs jobs, and how the client follows events, at most so many.
+    """
+
+    core: Core
+    report: Report
+    server: "ServerFacts"
+    caller: Caller
+    become: Callable[[Caller], None]
+    jobs: Runner
+    follow: "Callable[[View, int | None], Future[Subscribed]]"
+
+    @property
+    def context(self) -> "Context":
+        """All of it, for a handler that needs most."""
+        return self
+
+    @property
+    def sources(self) -> Sources:
+        """What a search draws from, for a bound caller with who asks."""
+        sources = self.core.sources
+        return sources._replace(caller=self.caller) if self.caller.bound else sources
+
+
+class ServerFacts(NamedTuple):
+    """What status and stats tell of the server, how to end it, how it greets a client of a version."""
+
+    started_at: float
+    socket: str
+    connections: Callable[[], int]
+    clients: Callable[[], list[Connected]]
+    queued: Callable[[], dict[str, int]]
+    methods: Callable[[], dict[str, MethodStats]]
+    stop: Callable[[], None]
+    restart: Callable[[], None]
+    welcome: Callable[[str], Welcome]
+
+
+def carry_out(context: Context, call: Call[R]) -> Answer[R]:
+    """Hand a call to its handler without the credentials that it holds; the result tells which were taken out."""
+    clean, redacted = context.core.privacy.cleaned(call)
+    if isinstance(clean, Filtered):
+        check_metadata(clean.metadata)
+    handler = HANDLERS[type(call)]
+    needs = {name: getattr(context, name) for name in _needs(handler)}
+    result: Answer[R] = privacy.tell(handler(call=clean, **needs), redacted)
+    return result
+
+
+@functools.cache
+def _needs(handler: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of what a handler takes beside its call."""
+    return tuple(name for name in inspect.signature(handler).parameters if name != "call")
+
+
+def perform(context: Context, call: Call[R]) -> R:
+    """Carry out a call of this process itself and wait for its result."""
+    result = carry_out(context, call)
+    if isinstance(result, Generator):
+        result = whole(result)
+    return result.result() if isinstance(result, Future) else result
+
+
+def check() -> None:
+    """Refuse to start while a method has no handler, or one that takes what there is not."""
+    missing = [method_name(method) for method in METHODS if method not in HANDLERS]
+    if missing:
+        raise RuntimeError(f"no handler for: {', '.join(missing)}")
+    for method, handler in HANDLERS.items():
+        if unknown := [name for name in _needs(handler) if not hasattr(Context, name)]:
+            raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which no Context has")

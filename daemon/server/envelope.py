@@ -1,0 +1,146 @@
+"""The envelope on the daemon's side: frames to calls, results and errors to frames. No I/O here."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Union
+
+import msgspec
+
+import memoryd
+from memoryd.client.errors import BadFrame, Internal, Invalid, MemorydError, UnknownMethod, VersionMismatch
+from memoryd.client.protocol import (
+    ERROR,
+    MAX_FRAME_BYTES,
+    MAX_METADATA_DEPTH,
+    METHODS,
+    PROGRESS,
+    PROTOCOL_VERSION,
+    RESULT,
+    UNVERSIONED,
+    Call,
+    Event,
+    Progress,
+    Request,
+    method_name,
+)
+from memoryd.client.transport.frames import frame
+from memoryd.daemon.server.shortening import shorten
+
+log = logging.getLogger(__name__)
+
+_request = msgspec.msgpack.Decoder(Request)
+_call = msgspec.msgpack.Decoder(Union[METHODS])  # noqa: UP007
+_tagged = msgspec.msgpack.Decoder(dict[str, Any])
+_encode = msgspec.msgpack.Encoder().encode
+_NAMES = frozenset(method_name(method) for method in METHODS)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
+_NIL = b"\xc0"
+_MAX_HEAD_BYTES = 1 + 9 + 9  # of an array and two integers
+_MAX_SENTENCE = 1000  # characters of an error's message, which may quote what the client sent
+_MAX_ERROR_DATA_BYTES = 64 * 1024
+
+
+def request_of(payload: bytes) -> Request:
+    """Return the request in a frame; raise `BadFrame`."""
+    try:
+        return _request.decode(payload)
+    except RecursionError:
+        return _deep_request(payload)
+    except _UNREADABLE as error:
+        raise BadFrame(f"A frame is not a request [version, id, call]: {error}.") from None
+
+
+def call_of(request: Request) -> Call[Any]:
+    """Return the call of a request; raise the error that says why it does not fit the contract."""
+    try:
+        return _call_of(request)
+    except RecursionError:
+        raise Invalid(f"The call is nested too deeply; metadata may be nested {MAX_METADATA_DEPTH} deep.") from None
+
+
+def _call_of(request: Request) -> Call[Any]:
+    if request.version != PROTOCOL_VERSION and _method(request.call) not in UNVERSIONED:
+        known = {"protocol": PROTOCOL_VERSION, "version": memoryd.__version__}
+        raise VersionMismatch(_version_advice(request.version), known)
+    try:
+        call: Call[Any] = _call.decode(request.call)
+        return call
+    except msgspec.ValidationError as error:
+        raise _misfit(request.call, error) from None
+    except _UNREADABLE as error:
+        raise BadFrame(f"The call is not valid msgpack: {error}.") from None
+
+
+def progress(request_id: int, event: Progress | Event) -> bytes:
+    """Return the reply frame of a progress event."""
+    return frame(_encode((PROGRESS, request_id, event)))
+
+
+def answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
+    """Return the reply frame of a result, or of the error it raises, and whether it is an error."""
+    try:
+        return frame(_fitting(request_id, result())), False
+    except BaseException as error:
+        return failure(request_id, error)
+
+
+def _fitting(request_id: int, result: Any) -> bytes:
+    """Return an encoded reply; where it would exceed the limit of a frame its longest texts are shortened."""
+    data = _encode((RESULT, request_id, result))
+    return data if len(data) <= MAX_FRAME_BYTES else _encode((RESULT, request_id, shorten(result, len(data))))
+
+
+def failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:
+    """Return the reply frame of whatever a handler raised, and True; what is not ours goes to the log."""
+    if not isinstance(error, MemorydError):
+        log.error("a call failed", exc_info=error)
+        error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
+    return refusal(request_id, error), True
+
+
+def refusal(request_id: int, error: MemorydError) -> bytes:
+    """Return the reply frame of an error; what it quotes of the request is cut to a length that fits anywhere."""
+    message = error.message if len(error.message) <= _MAX_SENTENCE else error.message[:_MAX_SENTENCE] + " …"
+    data = msgspec.Raw(_encode(error.data))
+    if len(data) > _MAX_ERROR_DATA_BYTES:
+        data = msgspec.Raw(_encode({}))
+    return frame(_encode((ERROR, request_id, error.code, message, data)))
+
+
+def _misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> MemorydError:
+    """Return the error for a call that does not fit the contract: its method is unknown, or its fields are wrong."""
+    method = _method(call)
+    if method is None:
+        return BadFrame(f"The call is not a map with a method: {error}.")
+    if method not in _NAMES:
+        return UnknownMethod(f"There is no method {method[:80]!r}.", {"methods": sorted(_NAMES)})
+    return Invalid(f"{method}: {error}.")
+
+
+def _deep_request(payload: bytes) -> Request:
+    """Return the request in a frame that is nested too deeply to be decoded; its call cannot be decoded either.
+
+    So it is refused with its id. Its head is what becomes a request when nil stands for the call: no number of bytes
+    below or above does.
+    """
+    for size in range(3, _MAX_HEAD_BYTES + 1):
+        with suppress(*_UNREADABLE):
+            head = _request.decode(payload[:size] + _NIL)
+            return Request(head.version, head.id, msgspec.Raw(payload[size:]))
+    raise BadFrame("A frame is nested too deeply and is not a request [version, id, call].")
+
+
+def _method(call: msgspec.Raw) -> str | None:
+    """Return the name of the method of a call that does not fit the contract, None when it names none."""
+    try:
+        method = _tagged.decode(call).get("method")
+    except _UNREADABLE:
+        return None
+    return method if isinstance(method, str) else None
+
+
+def _version_advice(version: int) -> str:
+    who = "newer" if version > PROTOCOL_VERSION else "older"
+    advice = "restart the daemon: memctl down && memctl up" if who == "newer" else "upgrade the client"
+    return f"The client speaks protocol {version}, {who} than this daemon's {PROTOCOL_VERSION}; {advice}."

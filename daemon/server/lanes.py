@@ -1,0 +1,99 @@
+"""Lanes: bounded queues of calls in front of worker threads. A full lane refuses at once instead of letting wait.
+
+The workers take turns by client: the next call is the first one of the client whose last turn is longest ago, and one
+client has at most half of the workers, so whoever sends much or what takes long does not hold up the others. Work that
+is long ends early and returns what is left of it, which waits for its client's next turn. Threads: any may call.
+"""
+
+import logging
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from memoryd.client.errors import Busy
+from memoryd.daemon.system.process import be_nice
+
+log = logging.getLogger(__name__)
+
+Work = Callable[[], "Work | None"]  # returns what is left to do; must not raise
+
+
+class Lane:
+    """`threads` workers and room for `capacity` waiting calls."""
+
+    def __init__(self, name: str, threads: int, capacity: int, nice: bool = False) -> None:
+        self.name = name
+        self._threads = threads
+        self._share = max(1, threads // 2)  # workers of one client
+        self._capacity = capacity + threads
+        self._pool = ThreadPoolExecutor(threads, name, initializer=be_nice if nice else None)
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[object, deque[Work]] = OrderedDict()  # by client, whose turn is next comes first
+        self._running: Counter[object] = Counter()  # calls under way, by client
+        self._pending = self._busy = 0  # calls that wait or run; workers that are awake
+
+    def submit(self, work: Work, client: object = None) -> None:
+        """Queue a client's work; raise `Busy` when the lane is full."""
+        with self._lock:
+            if self._pending >= self._capacity:
+                raise Busy(f"{self._pending} {self.name} calls are under way or waiting.", {"retry_after_ms": 100})
+            self._pending += 1
+            self._waiting.setdefault(client, deque()).append(work)
+            awake = self._busy == self._threads
+            self._busy += not awake
+        if not awake:
+            self._pool.submit(self._serve)
+
+    def drop(self, client: object) -> None:
+        """Forget what a client has waiting."""
+        with self._lock:
+            self._pending -= len(self._waiting.pop(client, ()))
+
+    def pending(self) -> int:
+        """Return how many calls wait or run."""
+        return self._pending
+
+    def close(self) -> None:
+        """Forget what waits, let the running calls come to their end or next turn, end the threads."""
+        with self._lock:
+            self._capacity = 0
+            self._pending -= sum(map(len, self._waiting.values()))
+            self._waiting.clear()
+        self._pool.shutdown(wait=True)
+
+    def _serve(self) -> None:
+        """Work until nothing waits that may run now."""
+        while turn := self._next():
+            client, work = turn
+            left = None
+            try:
+                left = work()
+            except Exception:
+                log.exception("a call broke its worker's rule not to raise")
+            finally:
+                self._end_turn(client, left)
+
+    def _next(self) -> tuple[object, Work] | None:
+        """Take the next work of the client whose turn it is; None sends the worker to sleep."""
+        with self._lock:
+            for client, waiting in self._waiting.items():
+                if self._running[client] < self._share:
+                    work = waiting.popleft()
+                    self._running[client] += 1
+                    self._waiting.move_to_end(client)
+                    if not waiting:
+                        del self._waiting[client]
+                    return client, work
+            self._busy -= 1
+            return None
+
+    def _end_turn(self, client: object, left: Work | None) -> None:
+        with self._lock:
+            self._running[client] -= 1
+            if not self._running[client]:
+                del self._running[client]
+            if left is None or not self._capacity:
+                self._pending -= 1
+            else:
+                self._waiting.setdefault(client, deque()).appendleft(left)

@@ -1,0 +1,79 @@
+"""Counts and latencies of calls since the daemon started, and of the latest half minute to minute.
+
+Threads: the event loop alone counts, without a lock; readers copy a list, which is one step for the interpreter.
+"""
+
+from time import perf_counter
+
+from memoryd.client.protocol import MethodStats, Recent
+from memoryd.daemon.server.histogram import SIZE, bucket, coarse, percentile
+
+TURN_S = 30.0  # the recent past is what came since the turn before the last
+
+
+class _Meter:
+    __slots__ = ("before", "calls", "errors", "former", "latest", "since", "total_s", "turned_at")
+
+    def __init__(self, now: float) -> None:
+        self.calls = self.errors = 0
+        self.total_s = 0.0
+        self.former = [0] * SIZE  # all but the recent past
+        self.before = [0] * SIZE
+        self.latest = [0] * SIZE
+        self.since = self.turned_at = now  # when `before` and `latest` began
+
+    def turn(self, now: float) -> None:
+        """Let the older half of the recent past be past."""
+        self.former = [old + new for old, new in zip(self.former, self.before, strict=True)]
+        if now - self.turned_at < 2 * TURN_S:
+            self.before, self.since = self.latest, self.turned_at
+        else:  # nothing came for long
+            self.former = [old + new for old, new in zip(self.former, self.latest, strict=True)]
+            self.before, self.since = [0] * SIZE, now - TURN_S
+        self.latest, self.turned_at = [0] * SIZE, now
+
+
+class Meters:
+    """One meter per method."""
+
+    def __init__(self) -> None:
+        self._meters: dict[str, _Meter] = {}
+
+    def count(self, method: str, took_s: float, failed: bool, now: float) -> None:
+        """Count one call that ended `now`, a time of `perf_counter`."""
+        meter = self._meters.get(method)
+        if meter is None:
+            meter = self._meters[method] = _Meter(now)
+        elif now - meter.turned_at >= TURN_S:
+            meter.turn(now)
+        meter.calls += 1
+        meter.errors += failed
+        meter.total_s += took_s
+        meter.latest[bucket(took_s)] += 1
+
+    def read(self, now: float | None = None) -> dict[str, MethodStats]:
+        """Return the statistics of each method that was called."""
+        now = perf_counter() if now is None else now
+        return {name: _told(meter, now) for name, meter in sorted(self._meters.copy().items())}
+
+
+def _told(meter: _Meter, now: float) -> MethodStats:
+    calls, total_s, since, turned_at = meter.calls, meter.total_s, meter.since, meter.turned_at
+    latest, before = list(meter.latest), list(meter.before)
+    everything = [sum(counts) for counts in zip(meter.former, before, latest, strict=True)]
+    if now - turned_at >= TURN_S:  # `before` is older than a minute, or `latest` is too
+        before, since = (latest, turned_at) if now - turned_at < 2 * TURN_S else ([0] * SIZE, now - TURN_S)
+        latest = [0] * SIZE
+    recent = [old + new for old, new in zip(before, latest, strict=True)]
+    return MethodStats(
+        calls=calls,
+        errors=meter.errors,
+        **_percentiles(everything),
+        total_s=round(total_s, 6),
+        at_most=coarse(everything),
+        recent=Recent(over_s=round(max(now - since, 1e-3), 3), calls=sum(recent), **_percentiles(recent)),
+    )
+
+
+def _percentiles(counts: list[int]) -> dict[str, float]:
+    return {f"p{percent}_ms": round(percentile(counts, percent) * 1000, 3) for percent in (50, 95, 99)}

@@ -1,0 +1,149 @@
+"""The socket's side: connections, the lanes that carry out their calls, how all of it begins and ends.
+
+One asyncio loop; what one connection does is in `connection.py`.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from memoryd.client.errors import Unavailable
+from memoryd.client.protocol import Call, Subscribed, Welcome
+from memoryd.daemon.config import ServerConfig
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.server.connection import Connection, stopping
+from memoryd.daemon.server.dispatch import Context, ServerFacts, perform
+from memoryd.daemon.server.lanes import Lane, Work
+from memoryd.daemon.server.meters import Meters
+from memoryd.daemon.server.subscriptions import Subscriptions
+from memoryd.daemon.server.succession import Succession
+from memoryd.daemon.server.view import View
+from memoryd.daemon.store.caller import USER
+
+_POLL_S = 0.01
+_CROWDED_S = 0.2
+_PART_S = 1.0  # for the end of the part that a call is at, and its reply
+
+R = TypeVar("R")
+
+
+class Server:
+    """Accepts connections on a listening socket and answers calls until it is stopped."""
+
+    def __init__(
+        self, core: Core, config: ServerConfig, listener: socket.socket, stop: Callable[[], None], jobs: Runner
+    ) -> None:
+        self.core, self.config, self.jobs = core, config, jobs
+        self.served_at = 0.0  # when the latest call began
+        core.crowded = self._crowded
+        self.meters = Meters()
+        self.subscriptions = Subscriptions(core)
+        self.connections: set[Connection] = set()
+        self.leaving: set[Connection] = set()
+        self.draining = self.restarting = False
+        self._stop, self._succession = stop, Succession(core.store, config)
+        self._started_at = time.monotonic()
+        self._listener = listener
+        self._lanes = {
+            "interactive": Lane("interactive", config.workers, config.max_queued),
+            "bulk": Lane("bulk", 1, config.max_queued_bulk, nice=True),
+            "control": Lane("control", 1, config.max_queued),
+        }
+        self.facts = ServerFacts(
+            started_at=self._started_at,
+            socket=str(listener.getsockname()),
+            connections=lambda: len(self.connections),
+            clients=lambda: [connection.told() for connection in self.connections.copy()],
+            queued=self._queued,
+            methods=self.meters.read,
+            stop=self._end,
+            restart=self._restart,
+            welcome=self._welcome,
+        )
+        self._asyncio_server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Begin to accept connections."""
+        self.loop = asyncio.get_running_loop()
+        # Its unix variant removes the socket's file at the end from Python 3.13 on, whoever it belongs to. A duplicate,
+        # since asyncio closes what it is given: clients that come during the drain wait in the queue of the other one.
+        self._asyncio_server = await self.loop.create_server(lambda: Connection(self), sock=self._listener.dup())
+
+    async def stop(self) -> None:
+        """Take no more connections, let the calls under way finish within `drain_s`, close.
+
+        One that goes on in parts ends then after the present part, and its reply says how much is stored.
+        Each client is told before its stream ends, once it waits for nothing: so one that sends a call at this very
+        moment knows that it was not carried out, and sends it again to the successor.
+        """
+        self.draining = True
+        if self._asyncio_server:
+            self._asyncio_server.close()
+        self.subscriptions.close(stopping())
+        await asyncio.to_thread(self.jobs.close)
+        give_up_at = time.monotonic() + self.config.drain_s
+        await self._quiet(give_up_at)
+        self.core.ending.set()
+        give_up_at = max(give_up_at, time.monotonic() + _PART_S)
+        await self._quiet(give_up_at)
+        for connection in list(self.connections):
+            connection.part()
+        while self.connections and time.monotonic() < give_up_at:  # replies on their way out
+            await asyncio.sleep(_POLL_S)
+        for connection in [*self.connections, *self.leaving]:
+            connection.abort()
+        for lane in self._lanes.values():
+            await asyncio.to_thread(lane.close)
+
+    async def _quiet(self, give_up_at: float) -> None:
+        """Wait until no call is under way."""
+        while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
+            await asyncio.sleep(_POLL_S)
+
+    def _end(self) -> None:
+        """Take no call from the next one on: whoever was told that the daemon stops meets another one after that."""
+        self.draining = True
+        self._stop()
+
+    def _restart(self) -> None:
+        """Give way to a successor."""
+        self.restarting = True
+        self._end()
+
+    def _welcome(self, version: str) -> Welcome:
+        found = self._succession.welcome(version, time.monotonic() - self._started_at)
+        if found.restarting and not self.draining:
+            self._restart()
+        return found
+
+    def perform(self, call: Call[R]) -> R:
+        """Carry out a call of the daemon's own, on the calling thread; wait for its result."""
+        own = Context(self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _nobody)
+        return perform(own, call)
+
+    def _crowded(self) -> bool:
+        """Tell whether clients are being served, so that background work had better hold back."""
+        lately = time.monotonic() - self.served_at < _CROWDED_S
+        return lately or any(lane.pending() for lane in self._lanes.values())
+
+    def submit(self, lane: str, work: Work, client: Connection) -> None:
+        """Run a client's work on a lane, which may refuse with `Busy`."""
+        self._lanes[lane].submit(work, client)
+
+    def forget(self, client: Connection) -> None:
+        """Forget what a client that has left has waiting."""
+        for lane in self._lanes.values():
+            lane.drop(client)
+
+    def _queued(self) -> dict[str, int]:
+        waiting = {name: lane.pending() for name, lane in self._lanes.items()}
+        return {**waiting, "writes": self.core.store.waiting_writes()}
+
+
+def _nobody(view: View, limit: int | None) -> "Future[Subscribed]":
+    """Refuse: the daemon's own calls have nobody to send events to."""
+    raise Unavailable("Only a client can follow events.")

@@ -1,0 +1,49 @@
+"""The timer of background jobs: a thread that starts the scheduler, and tells it when the clock was set."""
+
+import threading
+from typing import TYPE_CHECKING
+
+from memoryd.daemon.server.server import Server
+
+if TYPE_CHECKING:
+    from memoryd.scheduler.runner import Scheduler
+
+_LOOK_EVERY_S = 30.0  # at the clock
+
+
+class Timer:
+    """Asks the daemon for its jobs. A start that fails is tried again."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._stopping, self._wake = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self._scheduler: Scheduler | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread = self._server.core.supervisor.start("timer", self._work, self._stopping, self._wake)
+
+    def stop(self) -> None:
+        """Ask for nothing more."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread:
+            self._thread.join()
+        if self._scheduler:
+            self._scheduler.stop()
+
+    def _work(self) -> float:
+        if self._scheduler:
+            self._scheduler.follow_clock()
+        else:
+            self._scheduler = self._started()
+        return _LOOK_EVERY_S
+
+    def _started(self) -> "Scheduler":
+        from memoryd.scheduler.runner import Scheduler  # nobody's first call waits for it to be imported
+
+        scheduler = Scheduler(self._server.perform, self._server.core.clock)
+        scheduler.start()
+        self._server.jobs.changed = scheduler.ask_again
+        return scheduler

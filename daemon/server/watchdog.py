@@ -1,0 +1,39 @@
+"""The watchdog's pulse: systemd hears from the daemon only while it does its work.
+
+The pulse is a task of the event loop, so a loop that hangs is silent by itself. It also holds back while the writer is
+stuck: acknowledged writes come from there alone, so a daemon without it is up in name only. A long write is not a
+stuck one: the writer's own connection reports each million steps of a statement.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+
+from memoryd.daemon.system import notify
+
+WRITER_LIMIT_S = 60.0  # nothing the writer does in one step takes nearly as long; waiting for a lock ends after 10 s
+_PULSES = 3  # within systemd's limit
+
+log = logging.getLogger(__name__)
+
+
+def interval_s() -> float | None:
+    """Return how often systemd wants to hear from this process, None where it does not."""
+    limit_us, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
+    if not limit_us.isdigit() or not int(limit_us) or pid not in (None, str(os.getpid())):
+        return None
+    return int(limit_us) / 1e6 / _PULSES
+
+
+async def pulse(every_s: float, writer_silent_s: Callable[[], float], limit_s: float = WRITER_LIMIT_S) -> None:
+    """Tell systemd again and again that the daemon is alive, as long as the writer is."""
+    told = False
+    while True:
+        silent_s = writer_silent_s()
+        if silent_s < limit_s:
+            notify.systemd("WATCHDOG=1")
+        elif not told:
+            told = True
+            log.critical("the writer has not moved for %.0f s: no further word to the watchdog", silent_s)
+        await asyncio.sleep(every_s)

@@ -1,0 +1,140 @@
+"""What is done to a database while no daemon serves it: restore a copy, read out a damaged one, begin anew.
+
+`python -m memoryd.daemon.store.rescue restore FILE | recover | reset | take-up | cancel --data-dir DIR` prints one JSON
+document; memctl runs it. The new database is made ready beside the present one, checked, and taken up at once when the
+lock of the directory is free, else by the daemon at its next start (`store/swap.py`).
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memoryd.client.errors import Conflict, MemorydError, StorageFailed
+from memoryd.client.transport import paths
+from memoryd.daemon.store import recovering, restoring, swap
+from memoryd.daemon.store.store import FILE_NAME, Store
+from memoryd.daemon.system import listen, process
+
+
+class Report(msgspec.Struct):
+    """What was made ready, whether it is in place, and where the former database is kept."""
+
+    memories: int = 0
+    taken_up: bool = False
+    kept: str = ""
+    rows: dict[str, int] = {}
+    damaged: list[str] = []
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one command; return the exit code."""
+    given = _parser().parse_args(arguments)
+    os.umask(0o077)
+    folder = paths.data_dir(given.data_dir)
+    try:
+        report = _COMMANDS[given.command](folder, given)
+    except MemorydError as error:
+        return _given_up(folder, error.message)
+    except OSError as error:
+        return _given_up(folder, f"{error.filename or folder}: {error.strerror}.")
+    print(msgspec.json.encode(report).decode())
+    return 0
+
+
+def _given_up(folder: Path, reason: str) -> int:
+    """Say why, and give back the room of what was not made ready: the disk may be full."""
+    shutil.rmtree(swap.preparing(folder), ignore_errors=True)
+    print(reason, file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.store.rescue", description=__doc__)
+    parser.add_argument("command", choices=tuple(_COMMANDS))
+    parser.add_argument("file", nargs="?", type=Path, help="the copy to restore")
+    parser.add_argument("--data-dir", metavar="DIR", help="where the database lies (MEMORYD_DATA_DIR)")
+    parser.add_argument("--discard", action="store_true", help="do not keep the former database")
+    parser.add_argument("--wait-s", type=float, default=0.0, help="time to wait for the lock of the directory")
+    return parser
+
+
+def _restore(folder: Path, given: argparse.Namespace) -> Report:
+    if given.file is None:
+        raise StorageFailed("No file is given to restore.")
+    place = _begin(folder)
+    memories = restoring.restore(given.file, place)
+    swap.ready(folder, "restore", given.discard)
+    return _taken_up(folder, Report(memories=memories), given.wait_s)
+
+
+def _recover(folder: Path, given: argparse.Namespace) -> Report:
+    """Read out the present database; nobody may write to it meanwhile, so this waits for the lock first."""
+    file = folder / FILE_NAME
+    if not file.is_file():
+        raise StorageFailed(f"There is no database in {folder}.")
+    lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", given.wait_s)
+    try:
+        place = _begin(folder)
+        found = recovering.recover(file, place, _tell)
+        swap.ready(folder, "recovery", discard=False)
+        kept = swap.take_up(folder, time.time())
+    finally:
+        os.close(lock)
+    return Report(found.rows.get("memories", 0), True, str(kept or ""), found.rows, found.damaged)
+
+
+def _reset(folder: Path, given: argparse.Namespace) -> Report:
+    Store(_begin(folder)).close()
+    swap.ready(folder, "reset", given.discard)
+    return _taken_up(folder, Report(), given.wait_s)
+
+
+def _take_up(folder: Path, given: argparse.Namespace) -> Report:
+    return _taken_up(folder, Report(), given.wait_s)
+
+
+def _cancel(folder: Path, given: argparse.Namespace) -> Report:
+    swap.cancel(folder)
+    return Report()
+
+
+def _taken_up(folder: Path, report: Report, wait_s: float) -> Report:
+    try:
+        lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s)
+    except Conflict:
+        return report
+    try:
+        kept = swap.take_up(folder, time.time())
+    finally:
+        os.close(lock)
+    report.taken_up, report.kept = True, str(kept or "")
+    return report
+
+
+def _begin(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    process.keep_temporary_files(folder)
+    return swap.begin(folder)
+
+
+def _tell(table: str) -> None:
+    print(f"reading {table}", file=sys.stderr)
+
+
+_COMMANDS: dict[str, Callable[[Path, Any], Report]] = {
+    "restore": _restore,
+    "recover": _recover,
+    "reset": _reset,
+    "take-up": _take_up,
+    "cancel": _cancel,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

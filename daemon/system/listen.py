@@ -1,0 +1,137 @@
+"""The listening socket: taken from systemd or a predecessor or made here, who may own it, how it is given up.
+
+Single instance: the daemon holds an exclusive lock beside the socket and one in the data directory for its whole life.
+Whoever holds the socket's lock may remove a stale socket file, since no living daemon can own it.
+"""
+
+import fcntl
+import os
+import socket
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
+from memoryd.client.transport import trust
+
+_FIRST_PASSED_FD = 3
+_BACKLOG = 512
+_LOCK_PAUSE_S = 0.02
+
+
+def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
+    """Take an exclusive lock for the life of the process; raise `Conflict` when another daemon holds it for `wait_s`.
+
+    A daemon that was told to stop closes its socket first and its database last: its successor waits for that.
+    """
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageFailed(f"{path.parent} is not writable: {error.strerror}.") from None
+    give_up_at = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            if time.monotonic() >= give_up_at:
+                os.close(descriptor)
+                raise Conflict(f"Another daemon already serves {what}; `memctl doctor` says which.") from None
+            time.sleep(_LOCK_PAUSE_S)
+
+
+def is_passed() -> bool:
+    """Tell whether systemd passed a socket to this process (LISTEN_FDS)."""
+    return os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1"
+
+
+def passed_socket() -> socket.socket | None:
+    """Return the socket that systemd passed, None when there is none."""
+    if not is_passed():
+        return None
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
+        os.environ.pop(name, None)
+    return inherited_socket(_FIRST_PASSED_FD)
+
+
+def inherited_socket(descriptor: int) -> socket.socket:
+    """Return the listening socket that this process was started with."""
+    os.set_inheritable(descriptor, False)
+    listener = socket.socket(fileno=descriptor)
+    if listener.family != socket.AF_UNIX:
+        raise Invalid("The passed socket is not a Unix socket; memoryd does not listen on the network.")
+    return listener
+
+
+def listening_socket(path: Path) -> socket.socket:
+    """Make the socket at `path`, mode 0600, its folder private; replace a stale one. The caller holds its lock."""
+    trust.make_private(path.parent)
+    _remove_stale(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(os.fspath(path))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise Unavailable(f"The socket {path} cannot be made: {error.strerror}.") from None
+    finally:
+        os.umask(before)
+    return listener
+
+
+class Listener(NamedTuple):
+    """A listening socket. One that a service manager holds is its to remove; of our own, `inode` tells the file."""
+
+    socket: socket.socket
+    path: Path
+    held: bool
+    inode: int
+
+
+def listener_at(path: Path, inherited: int | None) -> Listener:
+    """Return the socket to serve: a service manager's, a predecessor's (its number is `inherited`) or a new one."""
+    passed = passed_socket()
+    found = passed or (inherited_socket(inherited) if inherited is not None else listening_socket(path))
+    place = Path(found.getsockname())
+    return Listener(found, place, passed is not None, _inode(place))
+
+
+def retire(listener: Listener, farewell: bytes) -> None:
+    """Give the socket up. Of our own, the file goes first, then whoever waits in the queue is told."""
+    with listener.socket:
+        if listener.held:
+            return
+        if listener.inode == _inode(listener.path):  # else another daemon or service manager has its own there by now
+            listener.path.unlink()
+        listener.socket.setblocking(False)
+        with suppress(OSError):  # until nobody waits, which is an error too
+            while True:
+                waiting, _ = listener.socket.accept()
+                with waiting, suppress(OSError):
+                    waiting.setblocking(False)
+                    waiting.send(farewell)
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.lstat().st_ino
+    except OSError:
+        return 0
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket that a killed daemon left; whatever else lies there is not ours to remove."""
+    try:
+        status = path.lstat()
+        if stat.S_ISSOCK(status.st_mode):
+            trust.check_socket(str(path), status)
+            path.unlink()
+            return
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Unavailable(f"The socket {path} cannot be made: {error.strerror}.") from None
+    raise Conflict(f"{path} is there and is not a socket; remove it or choose another socket path.")

@@ -1,0 +1,129 @@
+"""Markdown text to chunks: whole blocks where they fit, cut where a reader would cut where they do not.
+
+Each section (a heading and what follows) is chunked by itself. Where to cut is decided from the text around the cut
+alone (`cuts.py`), so an edit changes the chunk it is in and seldom more than the next. A chunk is whole lines as they
+stand in the file, or a piece of one line that is over the limit.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from memoryd.daemon.workspaces.documents.cuts import SENTENCE, Cuts, cuts_of_lines, cuts_of_text, pieces
+from memoryd.daemon.workspaces.documents.document import Chunk
+from memoryd.daemon.workspaces.documents.lines import REPLACEMENT, split
+from memoryd.daemon.workspaces.documents.links import Link, links_in
+from memoryd.daemon.workspaces.documents.outline import Section, outline
+
+LIMIT_CHARS = 1000
+OVERLAP_CHARS = 150
+
+_WORD = re.compile(r"\s(?=\S)")
+
+
+def chunk(text: str, limit_chars: int = LIMIT_CHARS, overlap_chars: int = OVERLAP_CHARS, skip: int = 0) -> list[Chunk]:
+    """Return the chunks of a text, by line; the first `skip` lines (front matter) are left out."""
+    lines = split(text.replace("\0", REPLACEMENT))
+    if not any(line.strip() for line in lines[skip:]):
+        return []
+    return list(_Chunker(lines, limit_chars, min(overlap_chars, limit_chars // 2)).chunks(skip))
+
+
+class _Chunker:
+    """One text on its way to chunks. Places are characters of its lines joined by LF."""
+
+    def __init__(self, lines: Sequence[str], limit: int, overlap: int) -> None:
+        self.lines, self.limit, self.overlap = lines, limit, overlap
+        self.aim = limit - overlap  # leaves room for the end of the chunk before
+        self.text = "\n".join(lines)
+        self.starts = list(accumulate((len(line) + 1 for line in lines), initial=0))  # of each line, and of the end
+        self.links: list[Link] = []
+        self.cut: tuple[Section | None, Sequence[Cuts]] = None, ()  # the cuts of the section that is at hand
+
+    def chunks(self, skip: int) -> Iterator[Chunk]:
+        """Yield the chunks of all sections."""
+        whole = outline(self.lines, skip)
+        self.links = links_in(self.text, [(self.starts[a], min(self.starts[b], len(self.text))) for a, b in whole.code])
+        for section in whole.sections:
+            for start, end in self._ranges(section):
+                yield self._chunk(start, end, section.heading)
+
+    def _ranges(self, section: Section) -> Iterator[tuple[int, int]]:
+        """Yield where the chunks of a section begin and end: lines that are over the limit stand by themselves."""
+        begin = section.start
+        for long in range(section.start, section.end):
+            if len(self.lines[long]) > self.limit:
+                first, last = self._trimmed(begin, long)
+                if first < last <= section.body and self.starts[long] - self.starts[first] <= self.limit // 2:
+                    # nothing but headings, which the line's first piece takes along
+                    yield from self._pieces(first, long)
+                else:
+                    yield from self._lines(section, first, last)
+                    yield from self._pieces(long, long)
+                begin = long + 1
+        yield from self._lines(section, begin, section.end)
+
+    def _lines(self, section: Section, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        begin, end = self._trimmed(begin, end)
+        if begin == end:
+            return
+        start, stop = self.starts[begin], self.starts[end] - 1
+        if stop - start <= self.limit:
+            yield start, stop
+            return
+        before = start
+        for first, last in pieces(start, stop, self.limit, self.aim, *self._cuts(section)):
+            lines = self._trimmed(bisect_left(self.starts, first), bisect_left(self.starts, last))
+            if lines[0] < lines[1]:
+                first, last = self.starts[lines[0]], self.starts[lines[1]] - 1
+                yield self._with_tail(before, first, last), last
+                before = first
+
+    def _cuts(self, section: Section) -> Sequence[Cuts]:
+        if self.cut[0] is not section:
+            self.cut = section, cuts_of_lines(self.lines, self.starts, section, self.limit)
+        return self.cut[1]
+
+    def _with_tail(self, before: int, first: int, last: int) -> int:
+        """Return where a chunk begins that takes along whole lines from the end of the one that began at `before`."""
+        if first == before:
+            return first
+        earliest = max(before + 1, first - self.overlap - 1, last - self.limit)
+        line = bisect_left(self.starts, earliest)
+        while self.starts[line] < first and not self.lines[line].strip():
+            line += 1
+        return self.starts[line]
+
+    def _pieces(self, first: int, long: int) -> Iterator[tuple[int, int]]:
+        """Yield the pieces of a long line, the first one with the lines from `first` on."""
+        begin, end = self.starts[first], self.starts[long + 1] - 1
+        before, cuts = begin, cuts_of_text(self.text, self.starts[long], end)
+        for start, stop in pieces(begin, end, self.limit, self.aim, *cuts):
+            if not self.text[start:stop].isspace():
+                yield self._with_words(before, start, stop), stop
+                before = start
+
+    def _with_words(self, before: int, first: int, last: int) -> int:
+        """Return where a piece begins that takes along the end of the one before: sentences, or else words."""
+        earliest = max(before + 1, first - self.overlap, last - self.limit)
+        found = SENTENCE.search(self.text, earliest, first) or _WORD.search(self.text, earliest, first)
+        return found.end() if found else first
+
+    def _trimmed(self, begin: int, end: int) -> tuple[int, int]:
+        """Return a range of lines without the blank ones at its ends."""
+        while begin < end and not self.lines[begin].strip():
+            begin += 1
+        while begin < end and not self.lines[end - 1].strip():
+            end -= 1
+        return begin, end
+
+    def _chunk(self, start: int, end: int, heading: str) -> Chunk:
+        names = self.links[bisect_left(self.links, (start,)) : bisect_left(self.links, (end,))]
+        return Chunk(
+            self.text[start:end],
+            bisect_right(self.starts, start),
+            bisect_right(self.starts, end - 1),
+            heading,
+            list(dict.fromkeys(link.name for link in names)),
+        )

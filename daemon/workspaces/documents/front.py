@@ -1,0 +1,171 @@
+"""Front matter: YAML between `---` lines at the very start of a file.
+
+It comes from anywhere, so it is checked before anything is built of it: no aliases (a few of them stand for gigabytes),
+no deep nesting, a bounded size. What is wrong is a problem to report; the lines are then text like all others.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any
+
+import yaml
+from msgspec import json
+
+from memoryd.client.errors import Invalid
+from memoryd.client.times import seconds
+from memoryd.daemon.workspaces.documents.document import Front
+
+MAX_LINES = 500
+MAX_CHARS = 32 * 1024
+MAX_DEPTH = 12  # of the 16 that metadata may have
+MAX_EVENTS = 5_000
+MAX_WORD_BYTES = 128  # of a type or tag
+MAX_INTEGER = 2**63 - 1
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NEVER = frozenset({"", "never", "no", "none", "false"})
+_YES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
+    """Return what the front matter of a file says, and what is wrong with it; without any, the defaults."""
+    end = _end(lines)
+    if not end:
+        return Front(), None
+    text = "\n".join(lines[1 : end - 1])
+    try:
+        values = _mapping(text)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        return Front(), f"The front matter is not read, but taken as text: {_reason(error)}."
+    if values is None:
+        return Front(), None
+    problems = list[str]()
+    front = Front(
+        type=_type(values.pop("type", None), problems),
+        tags=_tags(values.pop("tags", None), problems),
+        pinned=_pinned(values.pop("pinned", None), problems),
+        expires_at=_expires(values.pop("expires", None), problems),
+        metadata=values,
+        end_line=end,
+    )
+    return front, " ".join(problems) or None
+
+
+def _end(lines: Sequence[str]) -> int:
+    """Return how many lines front matter takes; 0: there is none."""
+    if not lines or lines[0].rstrip() != "---":
+        return 0
+    return next((number + 1 for number, line in enumerate(lines[1:MAX_LINES], 1) if line.rstrip() == "---"), 0)
+
+
+def _mapping(text: str) -> dict[str, Any] | None:
+    """Return what YAML text holds, as JSON can hold it; None for text that is no list of keys with values."""
+    if len(text) > MAX_CHARS:
+        raise ValueError(f"it is longer than {MAX_CHARS} characters")
+    _check(text)
+    found = yaml.load(text, Loader=_Loader)
+    if found is None:
+        return {}
+    return {_key(key): _plain(value) for key, value in found.items()} if isinstance(found, dict) else None
+
+
+def _check(text: str) -> None:
+    depth = 0
+    for number, event in enumerate(_events(text)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("it has an alias (`*name`)")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"it is nested deeper than {MAX_DEPTH}")
+        if number > MAX_EVENTS:
+            raise ValueError("it holds too much")
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    yield from yaml.parse(text, Loader=_Loader)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 2}: " if mark else ""
+        return where + (error.problem or error.context or "it is not YAML")
+    return " ".join(str(error).split())[:200] or "it is not YAML"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: dates as ISO 8601 text, what JSON has no word for as text."""
+    if isinstance(value, dict):
+        return {_key(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, set):
+        return sorted(map(_key, value))
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bool | None):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= MAX_INTEGER else str(value)
+    return _key(value)
+
+
+def _key(value: Any) -> str:
+    if isinstance(value, date):  # a datetime is one
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    text = json.encode(value).decode() if isinstance(value, bool | None) else str(value)
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+
+
+# What memoryd knows ---------------------------------------------------------------------------------------------------
+
+
+def _word(value: Any) -> str | None:
+    """Return a value as a word, None where it is none."""
+    if isinstance(value, dict | list):
+        return None
+    word = _key(value).strip()
+    return word if word and word.isprintable() and len(word.encode()) <= MAX_WORD_BYTES else None
+
+
+def _type(value: Any, problems: list[str]) -> str:
+    if value is None:
+        return Front().type
+    if (word := _word(value)) is None:
+        problems.append("Front matter: `type` is not a word, so it is `note`.")
+    return word or Front().type
+
+
+def _tags(value: Any, problems: list[str]) -> list[str]:
+    given = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    given = [item.strip().removeprefix("#") if isinstance(item, str) else item for item in given]
+    given = [item for item in given if item not in (None, "")]
+    words = [word for item in given if (word := _word(item))]
+    if len(words) < len(given):
+        problems.append("Front matter: not all `tags` are words; the others are left out.")
+    return list(dict.fromkeys(words))
+
+
+def _pinned(value: Any, problems: list[str]) -> bool:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    known = _YES.get(str(value).strip().lower())
+    if known is None:
+        problems.append("Front matter: `pinned` is neither true nor false, so it is false.")
+    return bool(known)
+
+
+def _expires(value: Any, problems: list[str]) -> float | None:
+    if value is None or value is False or (isinstance(value, str) and value.strip().lower() in _NEVER):
+        return None
+    text = value.isoformat() if isinstance(value, date) else value  # a datetime is one
+    try:
+        if isinstance(text, str):
+            return seconds(text.strip())
+    except Invalid:
+        pass
+    problems.append("Front matter: `expires` is not a date, so it never does; write it like 2026-03-31.")
+    return None

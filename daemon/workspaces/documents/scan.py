@@ -1,0 +1,137 @@
+"""Which files of a folder its patterns name: one walk, without following symbolic links.
+
+It looks only into folders that can hold what the patterns name and that no .gitignore leaves out. What cannot be read
+is a problem of that file or folder, never of the walk.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from memoryd.client.errors import Invalid, NotFound
+from memoryd.daemon.workspaces.documents import ignore
+from memoryd.daemon.workspaces.documents.document import Found, Scan
+from memoryd.daemon.workspaces.documents.globs import Level, check_globs, level
+from memoryd.daemon.workspaces.documents.ignore import Rules
+
+GLOBS = ("MEMORY.md", "memory/**/*.md")
+DREAMS = "memory/dreams"  # diaries say what holds no longer, so they are not for searches
+
+
+class _Folder(NamedTuple):
+    """A folder to look into."""
+
+    path: str  # relative to the root, with a `/` at its end; the root is ""
+    level: Level
+    chain: list[Rules]
+
+
+def scan(root: Path, globs: Sequence[str] = GLOBS) -> Scan:
+    """Walk through a folder; raise `NotFound` when there is none, `Invalid` for a wrong pattern or no access."""
+    walk = _Walk(root)
+    waiting = [_Folder("", level(frozenset(check_globs(globs))), ignore.enclosing(root))]
+    while waiting:
+        waiting += walk.look_into(waiting.pop())
+    walk.files.sort()
+    return Scan(walk.files, dict(sorted(walk.problems.items())), walk.ignored, sorted(walk.folders))
+
+
+class _Walk:
+    """What was found so far."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = os.fspath(root)
+        self.files: list[Found] = []
+        self.problems: dict[str, str] = {}
+        self.ignored = 0
+        self.folders: list[str] = []
+
+    def look_into(self, folder: _Folder) -> Iterator[_Folder]:
+        """Take note of the files of one folder; yield the folders in it."""
+        entries = self._entries(folder.path)
+        if any(entry.name == ignore.NAME for entry in entries):
+            rules = ignore.read(Path(self.root, folder.path, ignore.NAME), below=folder.path)
+            folder = folder._replace(chain=[*folder.chain, rules])
+        for entry in entries:
+            try:
+                yield from self._take(folder, entry)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self.problems[_shown(folder.path + entry.name)] = f"It cannot be read: {error.strerror}."
+
+    def _entries(self, path: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(os.path.join(self.root, path)) as entries:
+                found = list(entries)
+        except OSError as error:
+            if not path:
+                raise _unreadable(self.root, error) from None
+            if not isinstance(error, FileNotFoundError):
+                self.problems[path.rstrip("/")] = f"The folder cannot be read: {error.strerror}."
+            return []
+        self.folders.append(path.rstrip("/"))
+        return found
+
+    def _take(self, folder: _Folder, entry: os.DirEntry[str]) -> Iterator[_Folder]:
+        name, path = entry.name, folder.path + entry.name
+        if entry.is_dir(follow_symlinks=False):
+            inner = folder.level.into(name)
+            is_meant = inner and name != ".git" and path != DREAMS
+            if inner and is_meant and self._wanted(f"{path}/", folder.chain) and self._named(path):
+                yield _Folder(f"{path}/", inner, folder.chain)
+        elif entry.is_symlink():
+            if (folder.level.names(name) or (_leads_to_folder(entry) and folder.level.into(name))) and self._wanted(
+                path, folder.chain
+            ):
+                self.problems[_shown(path)] = _link_problem(self.root, path)
+        elif folder.level.names(name) and self._wanted(path, folder.chain) and self._named(path):
+            state = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(state.st_mode):
+                self.files.append(Found(path, state.st_size, state.st_mtime_ns))
+            else:
+                self.problems[path] = "It is not a regular file, so it is not read."
+
+    def _wanted(self, path: str, chain: Sequence[Rules]) -> bool:
+        if chain and ignore.ignored(path, chain):
+            self.ignored += 1
+            return False
+        return True
+
+    def _named(self, path: str) -> bool:
+        if path.isascii() or _shown(path) == path:
+            return True
+        self.problems[_shown(path)] = "Its name is not UTF-8, so it is not read."
+        return False
+
+
+def _shown(path: str) -> str:
+    """Return a path as text: bytes that are not UTF-8 as escapes."""
+    return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a loop of links
+        return False
+
+
+def _link_problem(root: str, path: str) -> str:
+    full = os.path.join(root, path)
+    target = os.path.realpath(full)
+    if target != root and not target.startswith(root.rstrip("/") + "/"):
+        return "It is a symbolic link that leaves the workspace, so it is not read."
+    if not os.path.exists(full):
+        return "It is a symbolic link that leads nowhere."
+    return "It is a symbolic link, and links are not followed."
+
+
+def _unreadable(root: str, error: OSError) -> Exception:
+    if isinstance(error, FileNotFoundError):
+        return NotFound(f"The folder {root} does not exist.")
+    if isinstance(error, NotADirectoryError):
+        return Invalid(f"{root} is not a folder.")
+    return Invalid(f"The folder {root} cannot be read: {error.strerror}.")

@@ -1,0 +1,45 @@
+"""What the daemon and its reading child say to each other: frames of msgpack over two pipes, replies in order."""
+
+import struct
+
+import msgspec
+from msgspec import Struct
+
+from memoryd.daemon.workspaces.documents.document import Document, Scan
+from memoryd.daemon.workspaces.documents.files import Limits
+
+LENGTH = struct.Struct(">I")
+
+
+class Read(Struct, tag="read"):
+    """Read files: one reply for each."""
+
+    root: str
+    relatives: list[str]
+    limits: Limits
+
+
+class Walk(Struct, tag="walk"):
+    """Scan a folder: one reply."""
+
+    root: str
+    globs: list[str]
+
+
+class Reply(Struct, omit_defaults=True):
+    """A document, none (the file is gone), what a scan found, or the code of an error and its sentence."""
+
+    document: Document | None = None
+    scan: Scan | None = None
+    error: tuple[str, str] | None = None
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+requests: msgspec.msgpack.Decoder[Read | Walk] = msgspec.msgpack.Decoder(Read | Walk)
+replies = msgspec.msgpack.Decoder(Reply)
+
+
+def frame(value: Read | Walk | Reply) -> bytes:
+    """Return a message as a frame."""
+    payload = _ENCODER.encode(value)
+    return LENGTH.pack(len(payload)) + payload

@@ -1,0 +1,313 @@
+"""A dream of a workspace: MEMORY.md is put in order with what the daily files `memory/YYYY-MM-DD.md` say.
+
+Notes that no dream has seen are compared with the items of MEMORY.md (`language/dreaming.py`); what becomes of them
+is a draft, which `keeping` writes. Daily files are only read. Those in sub-folders of `memory/` belong to namespaces of
+their own and are left alone. What is dreamt of is noted by hash, so no restart makes a dream come twice. An item of
+MEMORY.md without a date of its own is older than all notes in the first dream, and from then on as old as it was when a
+dream first saw it.
+"""
+
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Callable, Container, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from memoryd.client.errors import Invalid, ModelUnavailable, NotFound
+from memoryd.client.protocol import DreamStep
+from memoryd.daemon.core.checks import content_hash
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.language.agreement import disagreement
+from memoryd.daemon.language.condensing import sentences
+from memoryd.daemon.language.dreaming import Fate, Likeness, Note, distinct, groups, plain, spread
+from memoryd.daemon.llm.provider import RULES, Provider
+from memoryd.daemon.store import dreams, workspaces
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
+from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, changed, items, without_time
+from memoryd.daemon.workspaces.replacing import read_file
+
+MEMORY = "MEMORY.md"
+HEADING = "## Learned"  # what is taken over stands here when MEMORY.md has nothing like it
+DAILY = re.compile(r"memory/(\d{4}-\d\d-\d\d)\.md")
+MAX_FILES = 90  # the latest daily files
+MAX_NOTES = 3000  # of daily files, the latest
+MAX_BYTES = 1024 * 1024  # of a file: parsing is Python
+_EMBEDDED = 8  # at once, then others go first
+_ASKED = 40  # notes in one question to a model; a larger group is for the rules
+_MODEL_S = 300.0  # for questions to a model in one dream; the rest is for the rules
+_KEY_BYTES = 12
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_NEVER = "9999-99-99"
+
+log = logging.getLogger(__name__)
+
+
+class Terms(NamedTuple):
+    """How to dream: again what was dreamt of, daily files before which date, what hears of steps and may stop it."""
+
+    force: bool = False
+    before: str = _NEVER
+    tell: Callable[[str, int, int], None] = lambda stage, done, total: None
+
+
+class Reading(NamedTuple):
+    """What a dream reads: MEMORY.md (None: there is none) and the daily files (path, date, bytes), oldest first."""
+
+    memory: bytes | None
+    dailies: list[tuple[str, str, bytes]]
+
+    def digest(self, memory: bytes | None) -> bytes:
+        """Return a hash of all that is read, with MEMORY.md as given."""
+        parts = [(MEMORY, memory or b""), *((path, data) for path, _, data in self.dailies)]
+        listed = b"".join(path.encode() + b"\0" + hashlib.sha256(data).digest() for path, data in parts)
+        return hashlib.sha256(listed).digest()
+
+
+class Source(NamedTuple):
+    """A note and where it is from: a daily file, or an item of MEMORY.md."""
+
+    note: Note
+    path: str
+    item: Item | None
+
+
+class Draft(NamedTuple):
+    """What a dream makes of MEMORY.md, step by step, and the notes that it has seen."""
+
+    new: bytes
+    steps: list[DreamStep]
+    passing: int
+    by: str
+    seen: dict[bytes, str]
+
+
+def daily_files(core: Core, workspace: Workspace, before: str = _NEVER) -> list[tuple[str, str]]:
+    """Return the paths and dates of the daily files that the index knows, oldest first."""
+    with core.store.reading() as connection:
+        known = workspaces.stats(connection, workspace.id)
+    found = [(path, day[1]) for path in known if (day := DAILY.fullmatch(path)) and day[1] < before]
+    return sorted(found, key=lambda entry: entry[1])[-MAX_FILES:]
+
+
+def read(core: Core, workspace: Workspace, before: str = _NEVER) -> Reading:
+    """Read what a dream is about."""
+    dailies = []
+    for path, day in daily_files(core, workspace, before):
+        if (data := _read(workspace, path)) is not None and len(data) <= MAX_BYTES:
+            dailies.append((path, day, data))
+    memory = _read(workspace, MEMORY)
+    if memory is not None and len(memory) > MAX_BYTES:
+        raise Invalid(f"{workspace.root}/{MEMORY} has {len(memory)} bytes; one of more than {MAX_BYTES} is left alone.")
+    return Reading(memory, dailies)
+
+
+def _read(workspace: Workspace, path: str) -> bytes | None:
+    try:
+        return read_file(workspace.root, path)
+    except NotFound:
+        return None
+
+
+def is_dreamt(core: Core, workspace: Workspace, reading: Reading) -> bool:
+    """Tell whether a dream was about exactly this, or left it so."""
+    with core.store.reading() as connection:
+        return dreams.is_known(connection, subject_of(workspace), reading.digest(reading.memory))
+
+
+def subject_of(workspace: Workspace) -> str:
+    """Return the name under which dreams of a workspace are kept."""
+    return f"workspace {workspace.id}"
+
+
+def day_of(core: Core, now: float) -> datetime:
+    """Return the moment as the names of daily files have it."""
+    return datetime.fromtimestamp(now) if core.config.workspaces.local_dates else datetime.fromtimestamp(now, UTC)
+
+
+# Drafting ------------------------------------------------------------------------------------------------------------
+
+
+def drafted(core: Core, workspace: Workspace, reading: Reading, terms: Terms) -> Draft:
+    """Return what is to become of MEMORY.md; raise `ModelUnavailable` while nothing can be compared."""
+    text = _text(reading.memory or b"")
+    with core.store.reading() as connection:
+        seen = dreams.seen(connection, workspace.id)
+    today = f"{day_of(core, core.clock()):%Y-%m-%d}"
+    daily = _daily(core, reading, () if terms.force else seen or ())
+    found = _sources(text, daily, seen or {}, today)
+    marked = {_key(source.note.text): source.note.date for source in found}
+    is_new = any(source.item is None for source in found) or not (seen or {}).keys() >= marked.keys()
+    if not is_new and not terms.force:
+        return Draft(reading.memory or b"", [], 0, "rules", {})
+    fates, likeness, by = judged(core, [source.note for source in found], terms)
+    # What cannot be taken out stays, whatever was said of it.
+    held = [source.item is not None and not source.item.is_free for source in found]
+    fates = [Fate("keep") if is_held else fate for fate, is_held in zip(fates, held, strict=True)]
+    new = _written(text, found, fates, likeness)
+    passing = sum(fate.judgement == "passing" for fate in fates)
+    return Draft(new.encode("utf-8", "surrogateescape"), _steps(found, fates), passing, by, marked)
+
+
+def _text(data: bytes) -> str:
+    if data.startswith(_UTF16):
+        raise Invalid(f"{MEMORY} is UTF-16; only UTF-8 is written.")
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _sources(text: str, daily: Sequence[Source], seen: dict[bytes, str], today: str) -> list[Source]:
+    """Return the notes, oldest first: all items of MEMORY.md, and those of daily files."""
+    undated = today if seen else ""  # what came into MEMORY.md since the first dream is news
+    found = [
+        Source(Note(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
+        for item in items(text)
+    ]
+    # Of one day what stands already comes first. The sort is stable.
+    return sorted([*found, *daily], key=lambda source: source.note.date)
+
+
+def _daily(core: Core, reading: Reading, skip: Container[bytes]) -> list[Source]:
+    """Return the notes of the daily files, apart from those to be skipped."""
+    found = list[Source]()
+    for path, day, data in reading.dailies:
+        began = time.perf_counter()
+        notes = [told for told in _notes(data.decode("utf-8", "replace")) if _key(told) not in skip]
+        found += [Source(Note(told, day, False), path, None) for told in notes]
+        core.rest(time.perf_counter() - began)
+    return found[-MAX_NOTES:]
+
+
+def _notes(text: str) -> list[str]:
+    """Return the statements of a daily file: its list items, and the sentences of what is longer."""
+    found = list[str]()
+    for item in items(text):
+        told = without_time(item.text)
+        found += [told] if item.marker and len(told) <= MAX_CHARS else sentences(told)
+    # A note with bytes that cannot be read would be written wrongly.
+    return [told for told in found if len(told) <= MAX_CHARS and REPLACEMENT not in told]
+
+
+def _key(text: str) -> bytes:
+    return content_hash(text)[:_KEY_BYTES]
+
+
+def judged(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], Likeness, str]:
+    """Ask the provider what becomes of notes, oldest first: those about like things together, no text twice."""
+    chosen = distinct(notes)
+    standing = {plain(note.text) for note in notes if note.stands}
+    asked = [note._replace(stands=plain(note.text) in standing) for note in notes]
+    likeness = likeness_of(core, [notes[number].text for number in chosen], terms)
+    found, by, done = {number: Fate("keep") for number in chosen}, set[str](), 0
+    give_up_at = time.monotonic() + _MODEL_S
+    for group in _questions(core, asked, chosen, likeness):
+        terms.tell("compare", done, len(chosen))
+        done += len(group)
+        provider = core.cognition.provider if time.monotonic() < give_up_at else RULES
+        numbers = [chosen[at] for at in group]
+        part = likeness._replace(cosines=likeness.cosines[np.ix_(group, group)])
+        made, name = _asked(provider, [asked[number] for number in numbers], part)
+        by.add(name)
+        for number, fate in zip(numbers, made, strict=True):
+            found[number] = fate if fate.by is None else fate._replace(by=numbers[fate.by])
+    place = {plain(notes[number].text): at for at, number in enumerate(chosen)}
+    whole = [place[plain(note.text)] for note in notes]
+    everywhere = likeness._replace(cosines=likeness.cosines[np.ix_(whole, whole)])
+    return spread(notes, found), everywhere, " and ".join(sorted(by)) or RULES.name
+
+
+def _questions(core: Core, notes: Sequence[Note], chosen: Sequence[int], likeness: Likeness) -> Iterator[list[int]]:
+    """Yield what is asked together, as places in `chosen`: small groups share a question to a model."""
+    together = list[int]()
+    for group in groups(likeness.cosines, likeness.subject):
+        if len(group) == 1 and notes[chosen[group[0]]].stands:
+            continue  # it stays: nothing is like it
+        if core.cognition.provider is RULES or len(group) > _ASKED:
+            yield group
+            continue
+        if len(together) + len(group) > _ASKED:
+            yield sorted(together)
+            together = []
+        together += group
+    if together:
+        yield sorted(together)
+
+
+def _asked(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[list[Fate], str]:
+    """Return what a provider says of notes, or the rules where it fails or there are too many, and who said it."""
+    if provider is not RULES and len(notes) <= _ASKED:
+        try:
+            return provider.dream(notes, likeness), provider.name
+        except Exception as error:
+            log.warning("%s could not dream, the rules do: %s", provider.name, error)
+    return RULES.dream(notes, likeness), RULES.name
+
+
+def likeness_of(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
+    """Return how alike texts are; raise `ModelUnavailable` without a model."""
+    generation = core.embedding.active
+    if generation is None:
+        raise ModelUnavailable("Dreaming compares notes by meaning, and no model is loaded (yet).")
+    made = np.zeros((len(texts), generation.embedder.dimensions), np.float32)
+    for start in range(0, len(texts), _EMBEDDED):
+        terms.tell("embed", start, len(texts))
+        began = time.perf_counter()
+        part = core.embedding.text_vectors(texts[start : start + _EMBEDDED])
+        for row, given in enumerate(part, start):
+            if given is not None and given[0] is generation:
+                made[row] = given[1]  # one that has none is like no other
+        core.rest(time.perf_counter() - began)
+    floors = generation.embedder.floors
+    return Likeness(made @ made.T, floors.join, floors.duplicate, disagreement)
+
+
+# What is written -----------------------------------------------------------------------------------------------------
+
+
+def _written(text: str, found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness) -> str:
+    gone = [s.item for s, fate in zip(found, fates, strict=True) if s.item and fate.judgement != "keep"]
+    standing = [at for at, source in enumerate(found) if source.item is not None]
+    added = []
+    for number, (source, fate) in enumerate(zip(found, fates, strict=True)):
+        if source.item is None and fate.judgement == "keep":
+            beside = _place(number, standing, found, fates, likeness)
+            place = None if beside is None else (beside.start if beside in gone else beside.end - 1)
+            told = f"{source.note.text} ({source.note.date})"
+            added.append((place, "" if beside is None else beside.marker, told))
+    return changed(text, Change(gone, added), HEADING) if gone or added else text
+
+
+def _place(
+    number: int, standing: Sequence[int], found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness
+) -> Item | None:
+    """Return the item beside which a note goes: the first one that it replaces, else the nearest of its subject."""
+    replaced = next((at for at in standing if fates[at].by == number), None)
+    if replaced is not None:
+        return found[replaced].item
+    near = [
+        (float(likeness.cosines[number, at]), -at)
+        for at in standing
+        if likeness.cosines[number, at] >= likeness.subject and _is_free(found[at])
+    ]
+    return found[-max(near)[1]].item if near else None
+
+
+def _is_free(source: Source) -> bool:
+    return source.item is not None and source.item.is_free
+
+
+def _steps(found: Sequence[Source], fates: Sequence[Fate]) -> list[DreamStep]:
+    steps = []
+    for source, fate in zip(found, fates, strict=True):
+        kept = "" if fate.by is None else found[fate.by].note.text
+        told = {"text": source.note.text, "source": source.path, "date": source.note.date, "kept": kept}
+        if fate.judgement == "keep" and source.item is None:
+            steps.append(DreamStep(action="take", **told))
+        elif fate.judgement == "repeats":
+            steps.append(DreamStep(action="repeat", reason=fate.reason or "it says the same", **told))
+        elif fate.judgement == "outdated":
+            steps.append(DreamStep(action="outdated", reason=fate.reason, **told))
+    return steps

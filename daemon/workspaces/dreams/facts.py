@@ -1,0 +1,143 @@
+"""A dream of a namespace: of its memories that say the same the newest stays, what is out of date is marked so.
+
+Both are superseded by the one that stays: out of results, readable by id, put back by `undo`. One that stays takes over
+the metadata and the importance of those that it repeats. Pinned memories and parts of files are left alone.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import DreamReport, DreamStep
+from memoryd.daemon.core import checks
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.language.dreaming import Fate, Note
+from memoryd.daemon.store import dreams, history, rows
+from memoryd.daemon.store.filters import ALIVE, alive_at, living
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.workspaces.dreams.dreaming import MAX_NOTES, Terms, judged
+
+KIND = "dream"
+_WHERE = (
+    f"m.namespace = ? AND m.tier IN ('L1', 'L2') AND m.pinned = 0 AND {ALIVE} ORDER BY m.created_at DESC, m.row DESC"
+    f" LIMIT {MAX_NOTES}"
+)
+
+
+def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> DreamReport:
+    """Put the memories of one namespace in order, or tell what that would do."""
+    report = DreamReport(place=namespace, outcome="unchanged")
+    number = core.store.namespaces.number(namespace)
+    found = [] if number is None else _memories(core, number)
+    subject, digest = f"namespace {namespace}", _digest(found)
+    with core.store.reading() as connection:
+        if not found or (not terms.force and dreams.is_known(connection, subject, digest)):
+            report.problem = "Nothing is new since the last dream." if found else "There are no memories here."
+            return report
+    fates, report.by = _fates(core, found, terms)
+    report.steps = _steps(found, fates)
+    report.chars_before = sum(len(row.content) for row in found)
+    report.chars_after = sum(len(r.content) for r, fate in zip(found, fates, strict=True) if fate.judgement == "keep")
+    if dry_run:
+        report.outcome = "planned"
+        return report
+    left = _written(core, found, fates, report) if report.steps else found
+    if left is not found:
+        report.outcome = "written"
+
+    def note(transaction: Transaction) -> None:
+        made = dreams.begin(
+            transaction.connection, subject, None, core.clock(), (digest, _digest(_memories(core, number or 0)))
+        )
+        dreams.end(transaction.connection, made, "done")
+
+    core.store.write(note).result()
+    return report
+
+
+def _memories(core: Core, namespace: int) -> list[Row]:
+    """Return what a dream is about, the oldest first."""
+    with core.store.reading() as connection:
+        return rows.select(connection, _WHERE, (namespace, *alive_at(core.clock.passed())))[::-1]
+
+
+def _digest(found: Sequence[Row]) -> bytes:
+    return sha256(b"".join(bytes.fromhex(row.id) + row.text_hash for row in found)).digest()
+
+
+def _day(row: Row) -> str:
+    return f"{datetime.fromtimestamp(row.created_at, UTC):%Y-%m-%d}"
+
+
+def _fates(core: Core, found: Sequence[Row], terms: Terms) -> tuple[list[Fate], str]:
+    fates, _, by = judged(core, [Note(row.content, _day(row), True) for row in found], terms)
+    # As with `add`, memories of unlike types do not repeat each other.
+    for at, fate in enumerate(fates):
+        if fate.judgement == "repeats" and fate.by is not None and found[fate.by].type != found[at].type:
+            fates[at] = Fate("keep")
+    return fates, by
+
+
+def _steps(found: Sequence[Row], fates: Sequence[Fate]) -> list[DreamStep]:
+    return [
+        DreamStep(
+            action="repeat" if fate.judgement == "repeats" else "outdated",
+            text=row.content,
+            source=row.id,
+            date=_day(row),
+            kept=found[fate.by].content,
+            reason=fate.reason or ("it says the same" if fate.judgement == "repeats" else ""),
+        )
+        for row, fate in zip(found, fates, strict=True)
+        if fate.by is not None
+    ]
+
+
+def _written(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: DreamReport) -> Sequence[Row]:
+    """Mark what does not stay, as one operation; what was changed since it was read stays as it is."""
+
+    def job(transaction: Transaction) -> int | None:
+        connection = transaction.connection
+        pairs = [(row, found[fate.by], fate) for row, fate in zip(found, fates, strict=True) if fate.by is not None]
+        there = rows.by_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
+        present = {row.id: row for row in living(connection, there, core.clock.passed())}
+        sound = [
+            (present[old.id], present[kept.id], fate)
+            for old, kept, fate in pairs
+            if _as_it_was(present.get(old.id), old) and _as_it_was(present.get(kept.id), kept)
+        ]
+        if not sound:
+            return None
+        operation = history.begin(connection, KIND, report.place, core.clock())
+        for old, kept, fate in sound:
+            history.record(connection, operation, old.id, report.place, old)
+            rows.change(connection, old.row, {"superseded_by": kept.id, "updated_at": core.clock()})
+            if fate.judgement == "repeats":
+                _take_over(core, transaction, operation, (old, present[kept.id]), report.place)
+                present[kept.id] = rows.by_ids(connection, [kept.id])[kept.id]
+        return operation
+
+    report.operation = core.store.write(job).result()
+    return found if report.operation is None else []
+
+
+def _as_it_was(now: Row | None, then: Row) -> bool:
+    return now is not None and (now.text_hash, now.pinned) == (then.text_hash, 0)
+
+
+def _take_over(core: Core, transaction: Transaction, operation: int, pair: tuple[Row, Row], place: str) -> None:
+    """Give what stays the metadata and importance of what it repeats."""
+    old, kept = pair
+    metadata = kept.metadata
+    with suppress(Invalid):  # together they may be too large
+        both = {**msgspec.json.decode(old.metadata), **msgspec.json.decode(kept.metadata)}
+        metadata = checks.metadata_text(both)
+    fields = {"metadata": metadata, "importance": max(old.importance, kept.importance)}
+    if (fields["metadata"], fields["importance"]) != (kept.metadata, kept.importance):
+        history.record(transaction.connection, operation, kept.id, place, kept)
+        rows.change(transaction.connection, kept.row, {**fields, "updated_at": core.clock()})

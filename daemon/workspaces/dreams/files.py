@@ -1,0 +1,233 @@
+"""Writing what was dreamt: the old MEMORY.md as a copy, then the new one, then the diary. And taking that back.
+
+All goes through `workspaces.replacing`: MEMORY.md is the old or the new one at any moment, and one that somebody
+changed since it was read is left alone. What undoes a dream is noted before MEMORY.md is written, so a crash between
+the two leaves nothing that cannot be undone; such a dream comes again, and finds its work done.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from memoryd.client.errors import Conflict, Invalid, MemorydError, NotFound
+from memoryd.client.protocol import DreamReport, DreamStep
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import dreams
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.workspaces import indexing
+from memoryd.daemon.workspaces.documents.scan import DREAMS
+from memoryd.daemon.workspaces.dreams.dreaming import (
+    MEMORY,
+    Draft,
+    Reading,
+    Terms,
+    day_of,
+    drafted,
+    is_dreamt,
+    read,
+    subject_of,
+)
+from memoryd.daemon.workspaces.replacing import change_file, read_file, remove_file
+
+_NOTHING_NEW = "Nothing is new since the last dream."
+_DAY_S = 86_400.0
+_TITLES = {"take": "Taken over", "outdated": "Outdated, left out", "repeat": "Said twice, left out"}
+
+
+class _Names(NamedTuple):
+    """Where the parts of a dream lie, relative to the root."""
+
+    backup: str
+    diary: str
+
+
+def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False) -> DreamReport:
+    """Dream of a workspace, or tell what that would do; raise a sentence for whatever is in the way."""
+    indexing.check_not_gone(core, workspace)
+    reading = read(core, workspace, terms.before)
+    report = DreamReport(place=workspace.namespace, outcome="unchanged", path=f"{workspace.root}/{MEMORY}")
+    if not terms.force and is_dreamt(core, workspace, reading):
+        report.problem = _NOTHING_NEW
+        return report
+    draft = drafted(core, workspace, reading, terms)
+    old = reading.memory or b""
+    report.steps, report.passing, report.by = draft.steps, draft.passing, draft.by
+    report.chars_before, report.chars_after = _chars(old), _chars(draft.new)
+    if 2 * report.chars_after < report.chars_before and not terms.force:
+        report.outcome = "refused"
+        report.problem = (
+            f"{MEMORY} would shrink from {report.chars_before} to {report.chars_after} characters, by more than half;"
+            " look at it with --dry-run and let it with --force."
+        )
+    elif dry_run:
+        report.outcome = "planned"
+    elif draft.new == old:
+        _note(core, workspace, reading, draft, None)
+        report.problem = "" if draft.seen else _NOTHING_NEW
+    else:
+        _write(core, workspace, reading, draft, report)
+    return report
+
+
+def _chars(data: bytes) -> int:
+    return len(data.decode("utf-8", "replace"))
+
+
+def _write(core: Core, workspace: Workspace, reading: Reading, draft: Draft, report: DreamReport) -> None:
+    moment = day_of(core, core.clock())
+    names = _Names(f"{DREAMS}/{moment:%Y-%m-%dT%H%M%S}.MEMORY.md.bak", f"{DREAMS}/{moment:%Y-%m-%d}.md")
+    if reading.memory is not None:
+        change_file(workspace.root, names.backup, lambda data: reading.memory or b"", create=True)
+    number = _note(core, workspace, reading, draft, names)
+
+    def change(data: bytes | None) -> bytes:
+        if data != reading.memory:
+            raise Conflict(f"{MEMORY} was changed while it was dreamt of, and is left as it is; dream again.")
+        return draft.new
+
+    change_file(workspace.root, MEMORY, change, create=reading.memory is None)
+    core.store.write(lambda t: _end(t, number, "done", workspace, draft)).result()
+    indexing.reindex(core, workspace, [MEMORY])
+    report.outcome, report.diary = "written", f"{workspace.root}/{names.diary}"
+    report.backup = None if reading.memory is None else f"{workspace.root}/{names.backup}"
+    entry = _entry(moment, report, names)
+    change_file(workspace.root, names.diary, lambda data: _longer(data, entry, moment), create=True)
+
+
+def _note(core: Core, workspace: Workspace, reading: Reading, draft: Draft, names: _Names | None) -> int:
+    """Note a dream that is to be written, or that changes nothing."""
+    hashes = reading.digest(reading.memory), reading.digest(draft.new)
+    before = None if reading.memory is None else hashlib.sha256(reading.memory).digest()
+
+    def job(transaction: Transaction) -> int:
+        connection = transaction.connection
+        number = dreams.begin(connection, subject_of(workspace), workspace.id, core.clock(), hashes)
+        if names is None:
+            _end(transaction, number, "unchanged", workspace, draft)
+        else:
+            dreams.keep_files(connection, number, before, hashlib.sha256(draft.new).digest(), names)
+        return number
+
+    return core.store.write(job).result()
+
+
+def _end(transaction: Transaction, number: int, state: str, workspace: Workspace, draft: Draft) -> None:
+    """Note that a dream is done, and the notes that it has seen: not before, or a failure would lose them."""
+    dreams.keep_seen(transaction.connection, workspace.id, draft.seen)
+    dreams.end(transaction.connection, number, state)
+
+
+# The diary -----------------------------------------------------------------------------------------------------------
+
+
+def _longer(data: bytes | None, entry: str, moment: datetime) -> bytes:
+    head = f"# Dream of {moment:%Y-%m-%d}\n".encode() if data is None else data
+    return head + f"\n{entry}".encode("utf-8", "surrogateescape")
+
+
+def _entry(moment: datetime, report: DreamReport, names: _Names) -> str:
+    """Return what a diary says of one dream."""
+    old = f"the old one is {names.backup}" if report.backup else "there was none before"
+    head = f"{MEMORY}: {report.chars_before} characters before, {report.chars_after} after; {old}. By {report.by}."
+    parts = [f"## {moment:%H:%M:%S}\n\n{head}\n"]
+    for action, title in _TITLES.items():
+        steps = [step for step in report.steps if step.action == action]
+        if steps:
+            parts.append(f"### {title} ({len(steps)})\n\n{_lines(steps)}")
+    if report.passing:
+        parts.append(f"{report.passing} notes are of their day only and stay in the daily files.\n")
+    return "\n".join(parts)
+
+
+def _lines(steps: Sequence[DreamStep]) -> str:
+    """Return a line for each statement, with all places where it stands."""
+    alike: dict[tuple[str, str], list[DreamStep]] = {}
+    for step in steps:
+        alike.setdefault((step.text, step.kept), []).append(step)
+    return "".join(_line(text, kept, found) for (text, kept), found in alike.items())
+
+
+def _line(text: str, kept: str, found: Sequence[DreamStep]) -> str:
+    origins = ", ".join(dict.fromkeys(step.source for step in found))
+    why = f" → {kept}" if kept not in ("", text) else ""
+    reason = f" ({found[0].reason})" if found[0].reason and why else ""
+    return f"- {text} ({origins}){why}{reason}\n"
+
+
+# Undo ----------------------------------------------------------------------------------------------------------------
+
+
+def undo(core: Core, workspace: Workspace, date: str | None, dry_run: bool = False) -> DreamReport:
+    """Put back MEMORY.md as it was before the latest dream (of a day), byte for byte, if nobody changed it since."""
+    indexing.check_not_gone(core, workspace)
+    with core.store.reading() as connection:
+        found = dreams.latest(connection, workspace.id, _span(core, date))
+    if found is None:
+        when = f" of {date}" if date else ""
+        raise NotFound(f"There is no dream{when} of {workspace.namespace} to undo.")
+    former = None if found.before is None else _former(workspace, found)
+    report = DreamReport(place=workspace.namespace, outcome="planned", path=f"{workspace.root}/{MEMORY}")
+    report.backup, report.diary = f"{workspace.root}/{found.backup}", f"{workspace.root}/{found.diary}"
+    report.chars_after = _chars(former or b"")
+    if dry_run:
+        return report
+
+    def change(data: bytes | None) -> bytes:
+        if data == former:  # a crash came before it was written
+            return former or b""
+        if data is None or hashlib.sha256(data).digest() != found.after:
+            raise Conflict(
+                f"{MEMORY} was changed since that dream, so it is left as it is. The old one: {found.backup}"
+            )
+        report.chars_before = _chars(data)
+        return former or b""
+
+    if former is None:
+        remove_file(workspace.root, MEMORY, change)
+    else:
+        change_file(workspace.root, MEMORY, change)
+    core.store.write(lambda t: dreams.end(t.connection, found.id, "undone")).result()
+    indexing.reindex(core, workspace, [MEMORY])
+    moment = day_of(core, core.clock())
+    told = f"Undone on {moment:%Y-%m-%d} at {moment:%H:%M:%S}: {MEMORY} is as it was before.\n"
+    change_file(workspace.root, found.diary, lambda data: _longer(data, told, moment), create=True)
+    report.outcome = "undone"
+    return report
+
+
+def _former(workspace: Workspace, found: dreams.Dream) -> bytes:
+    try:
+        former = read_file(workspace.root, found.backup)
+    except NotFound:
+        raise NotFound(f"{found.backup} is gone, so the dream cannot be undone.") from None
+    if hashlib.sha256(former).digest() != found.before:
+        raise Conflict(f"{found.backup} was changed, so the dream cannot be undone by it.")
+    return former
+
+
+def _span(core: Core, date: str | None) -> tuple[float, float]:
+    """Return from when to when a day lasts; without one all time."""
+    if date is None:
+        return 0.0, float("inf")
+    try:
+        day = datetime.fromisoformat(date)
+    except ValueError:
+        raise Invalid(f"{date[:40]!r} is no date such as 2026-05-31.") from None
+    zone = day_of(core, core.clock()).tzinfo
+    day = day.replace(tzinfo=zone)
+    return day.timestamp(), (day + timedelta(seconds=_DAY_S)).timestamp()
+
+
+def dreamed(core: Core, chosen: Sequence[Workspace], terms: Terms, dry_run: bool) -> list[DreamReport]:
+    """Dream of workspaces; one that cannot be does not keep the others from it."""
+    reports = []
+    for workspace in chosen:
+        try:
+            reports.append(dream(core, workspace, terms, dry_run))
+        except MemorydError as error:
+            if len(chosen) == 1:
+                raise
+            reports.append(DreamReport(place=workspace.namespace, outcome="refused", problem=error.message))
+    return reports

@@ -1,0 +1,99 @@
+"""The job that dreams, and dreams by hand: which places are meant, one after the other.
+
+By itself it looks at workspaces with daily files, and at the days that are over: today's file is still being written.
+"""
+
+import logging
+from collections.abc import Iterator
+
+from memoryd.client.errors import Invalid, MemorydError, Unavailable
+from memoryd.client.protocol import Dream, Dreamt
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.store import namespaces
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.workspaces import registry
+from memoryd.daemon.workspaces.dreams import facts as dream_facts
+from memoryd.daemon.workspaces.dreams import files as dream_files
+from memoryd.daemon.workspaces.dreams.dreaming import Terms, daily_files, day_of, is_dreamt, read
+
+log = logging.getLogger(__name__)
+
+
+# By itself -----------------------------------------------------------------------------------------------------------
+
+
+def plan(core: Core, now: float) -> Iterator[Step]:
+    """Plan to dream of each workspace whose notes are others than those of its last dream."""
+    if not core.config.cognition.dream or core.embedding.active is None:
+        return
+    today = _today(core, now)
+    for workspace in registry.everyone(core):
+        try:
+            days = daily_files(core, workspace, today)
+            if not days or is_dreamt(core, workspace, read(core, workspace, today)):
+                continue
+        except MemorydError as error:
+            log.warning("workspace %s cannot be dreamt of: %s", workspace.namespace, error)
+            continue
+        yield Step("dream", workspace.namespace, f"{len(days)} daily files up to {days[-1][1]}", workspace)
+
+
+def carry_out(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Dream of one workspace; one that cannot be does not keep the others from it."""
+    terms = Terms(before=_today(core, core.clock()), tell=lambda stage, done, total: check())
+    try:
+        report = dream_files.dream(core, step.data, terms)
+    except Unavailable:
+        raise
+    except MemorydError as error:
+        log.warning("workspace %s was not dreamt of: %s", step.target, error)
+        return {"refused": 1}
+    if report.outcome == "refused":
+        log.warning("workspace %s: %s", step.target, report.problem)
+    return {report.outcome: 1}
+
+
+def _today(core: Core, now: float) -> str:
+    return f"{day_of(core, now):%Y-%m-%d}"
+
+
+DREAM = Work(plan, alone=carry_out)
+
+
+# By hand -------------------------------------------------------------------------------------------------------------
+
+
+def check(call: Dream) -> None:
+    """Raise `Invalid` for a call whose parts do not go together."""
+    if call.undo and call.place is None:
+        raise Invalid("An undo needs the workspace that is meant.")
+    if call.undo and (call.force or call.facts):
+        raise Invalid("An undo is of MEMORY.md; memories come back with the undo of their operation.")
+    if call.date is not None and not call.undo:
+        raise Invalid("A date says which dream to undo.")
+    if call.facts and call.place is None:
+        raise Invalid("Facts need the namespace that is meant.")
+
+
+def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
+    """Dream of one place, or of all workspaces that have daily files."""
+    if call.place is None:
+        chosen = [workspace for workspace in registry.everyone(core) if daily_files(core, workspace)]
+        return Dreamt(dreams=dream_files.dreamed(core, chosen, terms, call.dry_run))
+    workspace = None if call.facts else _workspace(core, call)
+    if workspace is None:
+        return Dreamt(dreams=[dream_facts.dream(core, namespaces.check(call.place.strip("/")), terms, call.dry_run)])
+    if call.undo:
+        return Dreamt(dreams=[dream_files.undo(core, workspace, call.date, call.dry_run)])
+    return Dreamt(dreams=dream_files.dreamed(core, [workspace], terms, call.dry_run))
+
+
+def _workspace(core: Core, call: Dream) -> Workspace | None:
+    """Return the workspace that is meant, None where a namespace is."""
+    assert call.place is not None
+    name = call.place.strip("/")
+    known = {workspace.namespace for workspace in registry.everyone(core)}
+    if call.place.startswith("/") or call.undo or name in known:
+        return registry.find(core, call.place)
+    return None

@@ -1,0 +1,99 @@
+"""What tests of conversations share: observing on a core, judging at once, jobs in one slice, what is where."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from memoryd.client.protocol import NewTurn, Observe, Observed
+from memoryd.daemon.conversations import judging, observing
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Step, Work
+from memoryd.daemon.store import history, rows, turns
+from memoryd.daemon.store.rows import Row
+from workbench import LIMIT_S
+
+HOUR_S, DAY_S = 3600.0, 86400.0
+
+# Sentences of which each is important enough, and none like another.
+FACTS = tuple(
+    f"We decided that the {thing} of the {place} is {number}."
+    for number, (thing, place) in enumerate(
+        [(thing, place) for thing in ("port", "owner", "limit", "colour", "budget", "name") for place in
+         ("gateway", "ledger", "crawler", "archive", "mailer", "parser", "router", "cache", "index", "forum")],
+        start=100,
+    )
+)  # fmt: skip
+
+
+def observe(core: Core, *said: str | NewTurn, namespace: str = "", session: str = "", role: str = "user") -> Observed:
+    given = [turn if isinstance(turn, NewTurn) else NewTurn(role=role, content=turn) for turn in said]
+    call = Observe(turns=given, namespace=namespace, session=session)
+    return observing.observe(core, call).result(LIMIT_S)
+
+
+def talk(core: Core, question: str, answer: str, **options: Any) -> Observed:
+    return observe(core, NewTurn(role="user", content=question), NewTurn(role="assistant", content=answer), **options)
+
+
+def judge(core: Core) -> None:
+    """Judge all that can be judged now."""
+    while judging.step(core):
+        pass
+
+
+def run(
+    core: Core, work: Work, planned: Iterable[Step] | None = None, kind: str = "sweep"
+) -> tuple[int, dict[str, int]]:
+    """Apply a plan, by default that of now, in one slice; return the operation and the counts."""
+    steps = list(work.plan(core, core.clock()) if planned is None else planned)
+
+    def job(transaction: Any) -> tuple[int, dict[str, int]]:
+        operation = history.begin(transaction.connection, history.JOB + kind, "", core.clock())
+        return operation, dict(work.apply(core, transaction, steps, operation))
+
+    return core.store.write(job).result(LIMIT_S)
+
+
+def ring(core: Core, namespace: str = "") -> list[str]:
+    """Return the contents of L0, oldest first; what RAM holds must be what is on disk."""
+    number = core.store.namespaces.number(namespace)
+    with core.store.reading() as connection:
+        stored = turns.ring(connection, number if number is not None else -1)
+    held = [turn for turn in reversed(core.active.of(None)) if turn.namespace == number]
+    assert held == stored
+    return [turn.content for turn in stored]
+
+
+def memories(core: Core, tier: str | None = None) -> list[Row]:
+    with core.store.reading() as connection:
+        return rows.select(connection, "?1 IS NULL OR m.tier = ?1 ORDER BY m.row", (tier,))
+
+
+def contents(core: Core, tier: str | None = None) -> list[str]:
+    return [row.content for row in memories(core, tier)]
+
+
+def flows(core: Core, namespace: str = "") -> dict[str, int]:
+    number = core.store.namespaces.number(namespace)
+    assert number is not None
+    with core.store.reading() as connection:
+        return turns.flows(connection, f"m.namespace = {number}").get(number, {})
+
+
+def skips(core: Core) -> list[tuple[str, str]]:
+    with core.store.reading() as connection:
+        return [(skip.content, skip.reason) for skip in turns.skipped(connection, "TRUE", 1000, 0)]
+
+
+def problems(core: Core) -> list[str]:
+    with core.store.reading() as connection:
+        return turns.conservation(connection)
+
+
+def everything(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return all of `memories`, `turns` and `links`, to compare the states before and after an undo."""
+    with core.store.reading() as connection:
+        return (
+            rows.select(connection, "TRUE ORDER BY m.row", ()),
+            turns.everything(connection),
+            connection.execute("SELECT * FROM links ORDER BY 1, 2, 3").fetchall(),
+        )

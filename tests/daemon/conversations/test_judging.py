@@ -1,0 +1,287 @@
+"""The judge: importance lands where the turn is, repetitions go, promoted turns get a summary; without a model too."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conversing import FACTS, contents, everything, flows, judge, memories, observe, problems, ring, skips
+from memoryd.daemon.conversations import judging
+from memoryd.daemon.conversations.judging import Judge
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.llm.provider import RULES, Embed, Spoken
+from memoryd.models import ModelMissing
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, undo, wait_until
+
+LONG = (
+    "The crawler stops at the first redirect. "
+    "We decided to follow up to five redirects in the crawler from now on. "
+    "That was asked for by the archive team, which loses pages otherwise. "
+    "The redirects of the crawler are written to its log, so that the archive team can look at them later."
+)
+
+
+def no_model(name: str, where: Path) -> Any:
+    raise ModelMissing("there is none")
+
+
+def test_a_judged_turn_in_l0_has_the_importance_of_the_rules(core: Core) -> None:
+    observe(core, FACTS[0], "What is the weather like today?")
+    judge(core)
+    question, fact = core.active.of(None)
+    assert fact.importance >= 0.8
+    assert question.importance < 0.5
+    assert judging.waiting(core) == {}
+    ring(core)
+
+
+def test_a_judgement_lands_in_the_memory_that_the_turn_has_become(core: Core) -> None:
+    observe(core, *FACTS[:21])
+    [row] = memories(core)
+    assert row.importance == 0.5
+    judge(core)
+    [row] = memories(core)
+    assert row.importance >= 0.8
+
+
+def test_a_judgement_of_a_turn_that_is_gone_is_forgotten(core: Core) -> None:
+    observe(core, *FACTS[:21])
+    delete(core, memories(core)[0].id)
+    judge(core)
+    assert judging.waiting(core) == {}
+    assert problems(core) == []
+
+
+def test_a_turn_that_rephrases_a_memory_is_dropped_and_bumps_it(core: Core, clock: Clock) -> None:
+    known = add(core, "On Fridays we do not deploy the gateway.", "acme").id
+    clock.advance(5)
+    observe(core, "We do not deploy the gateway on Fridays.", namespace="acme")
+    assert len(ring(core, "acme")) == 1
+    judge(core)
+    assert ring(core, "acme") == []
+    assert [(row.id, row.access_count, row.last_accessed_at) for row in memories(core)] == [(known, 1, clock.now)]
+    assert skips(core)[0][1] == f"near-duplicate ({known[:8]})"
+    assert flows(core, "acme")["dropped: near-duplicate"] == 1
+    assert problems(core) == []
+
+
+def test_a_turn_is_judged_though_the_memory_that_it_is_like_goes_meanwhile(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = add(core, "On Fridays we do not deploy the gateway.", "acme").id
+    observe(core, "We do not deploy the gateway on Fridays.", namespace="acme")
+    assert core.embedding.active is not None
+    index = type(core.embedding.active.index)
+    nearest = index.nearest
+
+    def nearest_then_gone(*asked: Any) -> Any:
+        found = nearest(*asked)
+        assert len(found.rows) == 1
+        delete(core, known)
+        return found
+
+    monkeypatch.setattr(index, "nearest", nearest_then_gone)
+    judge(core)
+    assert len(ring(core, "acme")) == 1
+    assert problems(core) == []
+
+
+def test_a_near_duplicate_that_disagrees_stays(core: Core) -> None:
+    add(core, "The gateway listens on port 8080 behind the proxy of the office.")
+    observe(core, "The gateway listens on port 8081 behind the proxy of the office.")
+    judge(core)
+    assert len(ring(core)) == 1
+
+
+def test_a_near_duplicate_in_another_namespace_is_news(core: Core) -> None:
+    add(core, "On Fridays we do not deploy the gateway.", "other")
+    observe(core, "We do not deploy the gateway on Fridays.", namespace="acme")
+    judge(core)
+    assert len(ring(core, "acme")) == 1
+
+
+def test_a_near_duplicate_that_was_promoted_first_is_deleted_as_an_operation(core: Core) -> None:
+    known = add(core, "On Fridays we do not deploy the gateway.").id
+    observe(core, "We do not deploy the gateway on Fridays.", *FACTS[:20])
+    assert len(memories(core)) == 2
+    before = everything(core)
+    judging._rate(core, RULES)
+    before = everything(core)
+    judge(core)
+    assert [row.id for row in memories(core)] == [known]
+    assert problems(core) == []
+    with core.store.reading() as connection:
+        [(operation,)] = connection.execute("SELECT id FROM operations WHERE kind = 'job:judge'").fetchall()
+    undo(core, operation)
+    assert [row.id for row in memories(core)] == [row.id for row in before[0]]
+    assert problems(core) == []
+
+
+def test_a_dropped_repetition_comes_back_into_l0_by_undo(core: Core) -> None:
+    add(core, "On Fridays we do not deploy the gateway.")
+    observe(core, FACTS[0], "We do not deploy the gateway on Fridays.", FACTS[1])
+    before = ring(core)
+    judge(core)
+    with core.store.reading() as connection:
+        [(operation,)] = connection.execute("SELECT id FROM operations WHERE kind = 'job:judge'").fetchall()
+    assert ring(core) == [FACTS[0], FACTS[1]]
+    undo(core, operation)
+    assert ring(core) == before
+    assert problems(core) == []
+
+
+def test_a_promoted_turn_has_its_vector_from_the_judge(folder: Path, clock: Clock) -> None:
+    embedder = CountingEmbedder()
+    with running(folder, embedder, clock=clock) as core:
+        observe(core, *FACTS[:20])
+        judge(core)
+        assert sorted(embedder.texts) == sorted(FACTS[:20])
+        observe(core, FACTS[20])
+        assert core.embedding.pending() == 0
+        assert embedder.texts.count(FACTS[0]) == 1
+        assert FACTS[0] in found(core, FACTS[0])
+
+
+def test_without_a_model_turns_are_rated_and_compared_once_there_is_one(folder: Path, clock: Clock) -> None:
+    with running(folder, no_model, clock=clock, ready=False) as core:
+        add(core, "On Fridays we do not deploy the gateway.")
+        observe(core, "We do not deploy the gateway on Fridays.", FACTS[0])
+        judge(core)
+        assert judging.waiting(core) == {"compare": 2}
+        assert all(turn.importance != 0.5 for turn in core.active.of(None))
+    with running(folder, CountingEmbedder(), clock=clock) as core:
+        wait_until(lambda: core.embedding.pending() == 0)
+        judge(core)
+        assert ring(core) == [FACTS[0]]
+        assert judging.waiting(core) == {}
+
+
+def test_a_text_that_cannot_be_embedded_does_not_hold_up_the_others(folder: Path, clock: Clock) -> None:
+    with running(folder, CountingEmbedder(), clock=clock) as core:
+        observe(core, "The poison of the dart frog is a decision of nature.", FACTS[0])
+        judge(core)
+        assert judging.waiting(core) == {}
+        assert len(ring(core)) == 2
+
+
+def test_a_promoted_turn_gets_its_most_central_sentence_as_summary_and_keeps_its_text(core: Core) -> None:
+    observe(core, LONG, *FACTS[:20])
+    judge(core)
+    [row] = memories(core)
+    assert row.content == LONG
+    assert row.summary in LONG
+    assert row.summary.count(".") == 1
+    assert "five redirects" in row.summary
+
+
+def test_without_a_model_the_first_sentence_that_informs_is_the_summary(folder: Path, clock: Clock) -> None:
+    with running(folder, no_model, clock=clock, ready=False) as core:
+        core.embedding.wait_settled(LIMIT_S)
+        observe(core, "Sure, thanks! " + LONG, *FACTS[:20])
+        judge(core)
+        assert memories(core)[0].summary == "The crawler stops at the first redirect."
+
+
+def test_a_short_memory_has_no_summary(core: Core) -> None:
+    observe(core, *FACTS[:21])
+    judge(core)
+    assert memories(core)[0].summary == ""
+
+
+def test_a_summary_that_somebody_wrote_stays(core: Core) -> None:
+    from workbench import update
+
+    observe(core, LONG, *FACTS[:20])
+    update(core, memories(core)[0].id, summary="Redirects.")
+    judge(core)
+    assert memories(core)[0].summary == "Redirects."
+
+
+class Broken:
+    """A provider that fails, as one over the network may."""
+
+    name = "broken"
+
+    def rate(self, turns: Sequence[Spoken]) -> list[float]:
+        raise TimeoutError("no answer")
+
+    def condense(self, content: str, embed: Embed) -> str:
+        raise TimeoutError("no answer")
+
+
+def test_a_provider_that_fails_is_followed_by_the_rules(core: Core) -> None:
+    core.cognition.provider = Broken()
+    observe(core, LONG, *FACTS[:20])
+    judge(core)
+    assert memories(core)[0].importance > 0.5
+    assert memories(core)[0].summary
+
+
+class Wild:
+    name = "wild"
+
+    def rate(self, turns: Sequence[Spoken]) -> list[float]:
+        return [17.0] * len(turns)
+
+    def condense(self, content: str, embed: Embed) -> str:
+        vectors = embed([content])
+        return "" if vectors is None else f"{np.shape(vectors)[0]} vector"
+
+
+def test_a_provider_can_rate_and_condense_by_the_same_interface(core: Core) -> None:
+    core.cognition.provider = Wild()
+    observe(core, LONG, *FACTS[:20])
+    judge(core)
+    assert (memories(core)[0].importance, memories(core)[0].summary) == (1.0, "1 vector")
+
+
+def test_the_thread_judges_soon_after_an_observe_and_what_an_earlier_run_left(core: Core) -> None:
+    observe(core, FACTS[0])
+    judge_thread = Judge(core)
+    judge_thread.start()
+    try:
+        wait_until(lambda: judging.waiting(core) == {})
+        observe(core, FACTS[1])
+        wait_until(lambda: judging.waiting(core) == {})
+        assert all(turn.importance >= 0.8 for turn in core.active.of(None))
+    finally:
+        judge_thread.close()
+
+
+def test_the_thread_survives_an_error(core: Core, monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
+    calls: list[int] = []
+    real = judging.step
+
+    def fails_once(given: Core) -> bool:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OSError("the disk hesitates")
+        return real(given)
+
+    monkeypatch.setattr(judging, "step", fails_once)
+    observe(core, FACTS[0])
+    judge_thread = Judge(core)
+    judge_thread.start()
+    try:
+        wait_until(lambda: judging.waiting(core) == {})
+    finally:
+        judge_thread.close()
+
+
+def test_each_turn_is_judged_once_whoever_asks(folder: Path, clock: Clock) -> None:
+    import threading
+
+    embedder = CountingEmbedder()
+    with running(folder, embedder, clock=clock) as core:
+        observe(core, *FACTS[:40])
+        threads = [threading.Thread(target=judge, args=(core,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        wait_until(lambda: core.embedding.pending() == 0)
+        assert judging.waiting(core) == {}
+        assert len(contents(core)) == 20
+        assert problems(core) == []

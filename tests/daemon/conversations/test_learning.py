@@ -1,0 +1,239 @@
+"""Facts of conversations as memories: known ones are evidence, contradictions are linked, turns are not kept twice."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Tiers, Verify
+from memoryd.daemon.config import CognitionConfig, Config
+from memoryd.daemon.conversations import judging, observing, thinking
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import caps
+from memoryd.daemon.jobs import tiers as reporting
+from memoryd.daemon.language.extracting import Fact
+from memoryd.daemon.llm.provider import RULES
+from memoryd.daemon.memories import reading
+from memoryd.daemon.store import turns
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, found, running, search, undo
+
+DECIDED = "We decided to use Postgres 16 for the ledger."
+
+
+@pytest.fixture
+def clock() -> Any:
+    return Clock()
+
+
+@pytest.fixture
+def core(folder: Path, clock: Any) -> Iterator[Core]:
+    with running(folder, CountingEmbedder(), clock=clock) as made:
+        yield made
+
+
+class Saying:
+    """A provider that gives the facts it is told to."""
+
+    name = "saying"
+
+    def __init__(self, *facts: Fact) -> None:
+        self.facts = list(facts)
+
+    def extract(self, turns: Any, embed: Any) -> Any:
+        return self.facts
+
+    def rate(self, turns: Any) -> Any:
+        return RULES.rate(turns)
+
+    def condense(self, *args: Any) -> str:
+        return RULES.condense(*args)
+
+    def digest(self, *args: Any) -> str:
+        return RULES.digest(*args)
+
+    def close(self) -> None:
+        pass
+
+
+def talk(core: Core, *said: str, session: str = "s", namespace: str = "", role: str = "user") -> list[str]:
+    """Observe turns and think about them at once."""
+    given = [NewTurn(role=role, content=text) for text in said]
+    call = Observe(namespace=namespace, session=session, turns=given)
+    ids = observing.observe(core, call).result(LIMIT_S).ids
+    while judging.step(core):
+        pass
+    thinking.end(core, EndSession(namespace=namespace, session=session)).result(LIMIT_S)
+    while thinking.step(core):
+        pass
+    return ids
+
+
+def facts(core: Core, **options: Any) -> list[Any]:
+    return list(reading.list_(core, List(source=["extraction"], sort="created", ascending=True, **options)))
+
+
+def flows(core: Core) -> dict[str, int]:
+    return reporting.tiers(core, Tiers()).flows
+
+
+def test_a_fact_has_its_type_its_confidence_and_where_it_comes_from(core: Core) -> None:
+    [id] = talk(core, DECIDED, namespace="acme")
+    [fact] = facts(core)
+    assert (fact.content, fact.type, fact.namespace) == (DECIDED, "decision", "acme")
+    assert fact.importance == fact.metadata["confidence"] >= 0.7
+    assert (fact.metadata["turns"], fact.metadata["session"], fact.metadata["by"]) == ([id], "s", "rules")
+    assert flows(core)["facts: kept"] == 1
+
+
+def test_a_fact_is_found_at_once_and_its_turn_is_not_there_twice(core: Core) -> None:
+    talk(core, DECIDED)
+    assert found(core, "which database for the ledger") == [DECIDED]
+    assert core.active.of(None) == []
+
+
+def test_a_turn_that_says_more_than_its_facts_stays(core: Core) -> None:
+    said = f"{DECIDED} It took us the whole summer of meetings in Lisbon and nobody was glad about that in the end."
+    talk(core, said)
+    assert [fact.content for fact in facts(core)] == [DECIDED]
+    assert [turn.content for turn in core.active.of(None)] == [said]
+
+
+def test_undo_takes_the_facts_back_and_brings_the_turns(core: Core) -> None:
+    [id] = talk(core, DECIDED)
+    [operation] = [one.id for one in reading.operations(core, _operations()) if one.kind == "job:extract"]
+    undo(core, operation)
+    assert facts(core) == []
+    assert [turn.key for turn in core.active.of(None)] == [id]
+    assert core.store.problems().result(LIMIT_S) == []
+    with core.store.reading() as connection:
+        assert turns.conservation(connection) == []
+
+
+def _operations() -> Any:
+    from memoryd.client.protocol import Operations
+
+    return Operations()
+
+
+def test_a_promoted_turn_becomes_the_fact_as_well(core: Core) -> None:
+    given = [NewTurn(role="user", content=DECIDED)]
+    observing.observe(core, Observe(session="s", turns=given)).result(LIMIT_S)
+    many = [NewTurn(role="user", content=f"Plain remark number {number} about nothing") for number in range(25)]
+    observing.observe(core, Observe(session="t", turns=many)).result(LIMIT_S)
+    assert [one.type for one in reading.list_(core, List(type=["turn"])) if one.content == DECIDED] == ["turn"]
+    thinking.end(core, EndSession(session="s")).result(LIMIT_S)
+    thinking.step(core)
+    assert [one.type for one in reading.list_(core, List(limit=100)) if one.content == DECIDED] == ["decision"]
+    with core.store.reading() as connection:
+        assert turns.conservation(connection) == []
+
+
+def test_what_is_known_is_evidence_whatever_its_type(core: Core, clock: Any) -> None:
+    known = add(core, "We decided to use Postgres 16 for the  LEDGER", type="codebase-knowledge").id
+    clock.advance(5)
+    talk(core, f"Hello again. {DECIDED}")
+    assert facts(core) == []
+    memory = reading.get(core, Get(id=known))
+    assert (memory.content, memory.access_count) == ("We decided to use Postgres 16 for the  LEDGER", 1)
+    assert flows(core)["facts: known"] == 1
+
+
+def test_a_near_repetition_is_evidence_and_what_disagrees_is_linked(core: Core) -> None:
+    decided = "we have decided to use nothing but Postgres"
+    old = add(core, f"For the new ledger of the whole company {decided} 16", type="note").id
+    core.cognition.provider = Saying(  # type: ignore[assignment]
+        Fact(f"For a new ledger of the whole company {decided} 16", "decision", 0.9, (0,)),
+        Fact(f"For the new ledger of the whole company {decided} 17", "decision", 0.9, (0,)),
+    )
+    talk(core, "Something about the databases of the ledger, and more words")
+    [fact] = facts(core)
+    assert "17" in fact.content
+    assert fact.contradicts == [old]
+
+
+def test_a_correction_is_linked_with_what_it_corrects(core: Core) -> None:
+    old = add(core, "The invoice export is due on 14 March for finance", type="deadline").id
+    core.cognition.provider = Saying(  # type: ignore[assignment]
+        Fact("The invoice export is moved on to 21 March for finance", "correction", 0.9, (0,))
+    )
+    talk(core, "Something about the export of the invoices, and more words")
+    [fact] = facts(core)
+    assert fact.contradicts == [old]
+
+
+def test_what_a_session_was_told_is_no_news(core: Core) -> None:
+    add(core, DECIDED, namespace="acme")
+    search(core, "ledger database", namespace="acme/api", session="s")
+    core.effects.flush()
+    talk(core, f"As you told me: great. {DECIDED}", namespace="acme/api")
+    assert facts(core) == []
+
+
+def test_below_the_threshold_nothing_is_kept(core: Core) -> None:
+    core.cognition.provider = Saying(  # type: ignore[assignment]
+        Fact("The sky over the harbour was red", "fact", 0.69, (0,)),
+        Fact("The harbour has three cranes", "fact", 0.7, (0,)),
+        Fact("A nul \0 byte", "fact", 0.9, (0,)),
+        Fact("long " * 400, "fact", 0.9, (0,)),
+    )
+    talk(core, "Something about the harbour and its three cranes")
+    assert [fact.content for fact in facts(core)] == ["The harbour has three cranes"]
+
+
+def test_two_of_one_run_that_say_the_same_are_one(core: Core) -> None:
+    core.cognition.provider = Saying(  # type: ignore[assignment]
+        Fact("The harbour has three cranes", "fact", 0.9, (0,)),
+        Fact("The harbour has three  cranes!", "lesson", 0.8, (0,)),
+    )
+    talk(core, "Something about the harbour and its three cranes")
+    assert len(facts(core)) == 1
+
+
+def test_small_talk_and_questions_leave_nothing(core: Core) -> None:
+    talk(
+        core, "How was your weekend in Rome?", "The weather is so nice today, haha", "Thanks a lot, see you on Monday!"
+    )
+    assert facts(core) == []
+    assert "facts: kept" not in flows(core)
+
+
+def test_facts_over_the_limit_go_the_weakest_first_and_corrections_last(folder: Path, clock: Any) -> None:
+    config = Config(cognition=CognitionConfig(max_facts=3))
+    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
+        add(core, "Said on purpose", importance=0.0)
+        for number, (kind, confidence) in enumerate(
+            [("correction", 0.7), ("fact", 0.9), ("fact", 0.8), ("fact", 0.95), ("fact", 0.75)]
+        ):
+            add(core, f"Extracted number {number}", type=kind, source="extraction", metadata={"confidence": confidence})
+        planned = list(caps.plan(core, clock()))
+        assert [(step.action, step.reason.split(";")[0]) for step in planned] == [
+            ("delete", "the root has 5 extracted facts, its limit is 3")
+        ] * 2
+        from memoryd.daemon.store import history
+
+        def job(transaction: Any) -> Any:
+            operation = history.begin(transaction.connection, "job:caps", "", clock())
+            return operation, caps.apply(core, transaction, planned, operation)
+
+        operation, counts = core.store.write(job).result(LIMIT_S)
+        assert counts == {"deleted": 2}
+        assert sorted(fact.content[-1] for fact in facts(core)) == ["0", "1", "3"]
+        undo(core, operation)
+        assert len(facts(core)) == 5
+
+
+def test_old_facts_fade_before_new_ones_of_the_same_confidence(folder: Path, clock: Any) -> None:
+    with running(
+        folder, CountingEmbedder(), clock=clock, config=Config(cognition=CognitionConfig(max_facts=1))
+    ) as core:
+        add(core, "The old one", source="extraction", metadata={"confidence": 0.9})
+        clock.advance(90 * 86_400)
+        new = add(core, "Another fact entirely", source="extraction", metadata={"confidence": 0.8}).id
+        [step] = caps.plan(core, clock())
+        assert step.target != new
+
+
+def test_the_rules_are_the_twin_of_every_provider() -> None:
+    assert [fact.text for fact in RULES.extract([("user", DECIDED)], lambda texts: None)] == [DECIDED]
+    assert Verify is not None

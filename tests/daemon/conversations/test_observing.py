@@ -1,0 +1,257 @@
+"""Observing: what enters L0, what is skipped and why, who leaves when it is full."""
+
+import threading
+
+import pytest
+
+from conversing import FACTS, contents, flows, judge, memories, observe, problems, ring, skips, talk
+from memoryd.client.errors import Conflict, Forbidden, Invalid
+from memoryd.client.protocol import NewTurn, Observe
+from memoryd.daemon.conversations import observing
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import turns
+from memoryd.daemon.store.caller import Caller
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, running
+
+
+def turn(content: str, role: str = "user", **fields: object) -> NewTurn:
+    return NewTurn(role=role, content=content, **fields)  # type: ignore[arg-type]
+
+
+def test_an_accepted_turn_is_in_l0_with_an_id_and_its_first_importance(core: Core) -> None:
+    observed = observe(core, FACTS[0], session="s1")
+    assert (observed.accepted, observed.skipped, len(observed.ids)) == (1, 0, 1)
+    assert len(observed.ids[0]) == 32
+    [kept] = core.active.of(None)
+    assert (kept.key, kept.content, kept.session, kept.role) == (observed.ids[0], FACTS[0], "s1", "user")
+    assert (kept.importance, kept.source) == (0.5, "conversation")
+    assert contents(core) == []
+    assert problems(core) == []
+
+
+def test_no_model_is_asked_while_turns_are_observed(folder: object, clock: Clock) -> None:
+    embedder = CountingEmbedder()
+    with running(folder, embedder, clock=clock) as core:  # type: ignore[arg-type]
+        observe(core, *FACTS[:20])
+        assert embedder.texts == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("ok", "too short"),
+        ("yes please", "only stop words"),
+        ("Error: connect ECONNREFUSED 127.0.0.1:5432", "connection error"),
+        ("Downloading model.onnx: 45%", "progress output"),
+        ('Traceback (most recent call last):\n  File "a.py", line 1, in b\n    c\nKeyError: 1', "stack trace"),
+    ],
+)
+def test_a_turn_that_tells_nothing_is_skipped_and_listed_with_the_reason(core: Core, content: str, reason: str) -> None:
+    observed = observe(core, content)
+    assert [(one.outcome, one.reason, one.id) for one in observed] == [("skipped", reason, None)]
+    assert skips(core) == [(content, reason)]
+    assert flows(core) == {"observed": 1, f"skipped: {reason}": 1}
+    assert problems(core) == []
+
+
+@pytest.mark.parametrize("bad", ["", "   \n", "a\0b", "x" * (1024 * 1024 + 1)])
+def test_one_wrong_turn_refuses_the_whole_call_and_changes_nothing(core: Core, bad: str) -> None:
+    with pytest.raises(Invalid, match=r"^Turn 1: "):
+        observe(core, FACTS[0], bad)
+    assert core.active.of(None) == []
+    assert skips(core) == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Observe(turns=[]),
+        Observe(turns=[turn(FACTS[0], role="")]),
+        Observe(turns=[turn(FACTS[0], role="x" * 200)]),
+        Observe(turns=[turn(FACTS[0], id="abc")]),
+        Observe(turns=[turn(FACTS[0])], session="s" * 300),
+        Observe(turns=[turn(FACTS[0])], session="s\0"),
+        Observe(turns=[turn(FACTS[0])], namespace="a//b"),
+    ],
+)
+def test_what_cannot_be_a_turn_is_invalid(core: Core, call: Observe) -> None:
+    with pytest.raises(Invalid):
+        observing.observe(core, call)
+
+
+def test_a_token_may_not_choose_ids(core: Core) -> None:
+    bound = Caller("agent", "acme")
+    with pytest.raises(Forbidden):
+        observing.observe(core, Observe(turns=[turn(FACTS[0], id="ab" * 16)], namespace="acme"), bound)
+
+
+def test_an_exact_repetition_of_a_memory_is_skipped_and_bumps_it(core: Core, clock: Clock) -> None:
+    known = add(core, "We use Valkey, not Redis", "acme").id
+    clock.advance(60)
+    [result] = observe(core, "we use  valkey, NOT redis", namespace="acme")
+    assert (result.outcome, result.reason, result.same_as) == ("skipped", "duplicate", known)
+    [row] = memories(core)
+    assert (row.access_count, row.last_accessed_at) == (1, clock.now)
+    assert skips(core) == [("we use  valkey, NOT redis", f"duplicate ({known[:8]})")]
+
+
+def test_a_repetition_within_l0_is_skipped_and_one_of_another_namespace_is_not(core: Core) -> None:
+    first = observe(core, FACTS[0], namespace="acme").ids[0]
+    [again] = observe(core, FACTS[0].upper(), namespace="acme")
+    assert (again.reason, again.same_as) == ("duplicate", first)
+    assert observe(core, FACTS[0], namespace="other").accepted == 1
+    assert ring(core, "acme") == ring(core, "other") == [FACTS[0]]
+
+
+def test_a_repetition_of_an_expired_memory_is_news(core: Core, clock: Clock) -> None:
+    add(core, FACTS[0], expires_at=clock.now + 10)
+    clock.advance(20)
+    assert observe(core, FACTS[0]).accepted == 1
+
+
+def test_a_turn_sent_again_under_its_id_is_skipped_also_after_it_became_a_memory(core: Core) -> None:
+    sent = turn(FACTS[0], id="ab" * 16)
+    assert observe(core, sent).ids == ["ab" * 16]
+    assert [one.reason for one in observe(core, sent)] == ["observed before"]
+    observe(core, *FACTS[1:21])
+    assert [row.id for row in memories(core)] == ["ab" * 16]
+    assert [one.reason for one in observe(core, sent)] == ["observed before"]
+    with pytest.raises(Conflict):
+        observe(core, turn(FACTS[30], id="ab" * 16))
+    assert problems(core) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 20, 21, 45])
+def test_l0_holds_the_last_twenty_and_the_older_ones_are_memories_in_order(core: Core, count: int) -> None:
+    for start in range(0, count, 7):
+        observe(core, *FACTS[start : min(start + 7, count)])
+    assert ring(core) == list(FACTS[max(0, count - 20) : count])
+    assert contents(core, "L1") == list(FACTS[: max(0, count - 20)])
+    assert problems(core) == []
+
+
+def test_a_call_larger_than_the_ring_keeps_every_turn(core: Core) -> None:
+    observe(core, *FACTS[:50])
+    assert (ring(core), contents(core, "L1")) == (list(FACTS[30:50]), list(FACTS[:30]))
+
+
+def test_a_promoted_turn_keeps_its_id_time_role_and_session(core: Core, clock: Clock) -> None:
+    said_at = clock.now
+    ids = observe(core, FACTS[0], FACTS[1], session="s1").ids
+    clock.advance(100)
+    observe(core, *FACTS[2:21], session="s1")
+    [row] = memories(core)
+    assert (row.id, row.created_at, row.updated_at, row.tier) == (ids[0], said_at, said_at, "L1")
+    assert (row.type, row.source, row.turns) == ("turn", "conversation", 1)
+    assert row.metadata == '{"role":"user","session":"s1"}'
+    assert row.neighbours == FACTS[1]
+
+
+def test_neighbours_are_of_the_same_session_before_and_after(core: Core) -> None:
+    for number in range(8):
+        observe(core, FACTS[number], session="even" if number % 2 == 0 else "odd")
+    observe(core, *FACTS[8:28], session="later")
+    by_content = {row.content: row.neighbours for row in memories(core)}
+    assert by_content[FACTS[2]] == f"{FACTS[0]}\n{FACTS[4]}"
+    assert by_content[FACTS[0]] == FACTS[2]
+    assert by_content[FACTS[7]] == FACTS[5]
+
+
+def test_long_turns_are_nobodys_neighbours_and_have_none(core: Core) -> None:
+    observe(core, FACTS[0], FACTS[1] + " and so on" * 40, FACTS[2])
+    observe(core, *FACTS[3:23])
+    assert [row.neighbours for row in memories(core)] == ["", "", FACTS[3]]
+
+
+def test_what_does_not_matter_is_dropped_when_it_leaves(core: Core) -> None:
+    observe(core, "What is the weather like today?", "Can you show me the file again?", FACTS[0])
+    judge(core)
+    observe(core, *FACTS[1:21])
+    assert contents(core, "L1") == [FACTS[0]]
+    assert skips(core)[0][1].startswith("left L0 with importance 0.")
+    assert flows(core)["dropped: unimportant"] == 2
+    assert problems(core) == []
+
+
+def test_what_a_search_brought_up_is_never_promoted(core: Core) -> None:
+    observe(core, FACTS[0])
+
+    def job(transaction: object) -> None:
+        connection = transaction.connection  # type: ignore[attr-defined]
+        [mine] = turns.everything(connection)
+        connection.execute("UPDATE turns SET source = 'recall', importance = 1.0")
+        turns.count(connection, mine.namespace, "observed", -1)
+        turns.count(connection, mine.namespace, "recalled", 1)
+        core.active.follow(transaction, [mine.namespace])  # type: ignore[arg-type]
+
+    core.store.write(job).result(LIMIT_S)
+    observe(core, *FACTS[1:21])
+    assert contents(core) == []
+    assert flows(core)["dropped: recall"] == 1
+    assert problems(core) == []
+
+
+def test_an_answer_knows_its_question(core: Core, clock: Clock) -> None:
+    question, answer = talk(core, FACTS[0], FACTS[1], session="s").ids
+    [told, asked] = core.active.of(None)
+    assert (asked.key, asked.answers, told.key, told.answers) == (question, None, answer, question)
+    observe(core, FACTS[2], role="assistant", session="s")  # a second answer to the same question
+    assert core.active.of(None)[0].answers is None
+    observe(core, FACTS[3], session="s")
+    clock.advance(901)
+    observe(core, FACTS[4], role="assistant", session="s")
+    assert core.active.of(None)[0].answers is None, "too late to be an answer"
+
+
+def test_an_answer_to_a_skipped_question_belongs_to_no_older_one(core: Core) -> None:
+    observe(core, FACTS[0], session="s")
+    talk(core, "yes please", FACTS[1], session="s")
+    assert core.active.of(None)[0].answers is None
+    observe(core, FACTS[2], session="s")
+    observe(core, "ok", session="s")
+    observe(core, FACTS[3], role="assistant", session="s")
+    assert core.active.of(None)[0].answers is None
+
+
+def test_an_answer_belongs_to_its_own_session(core: Core) -> None:
+    asked = observe(core, FACTS[0], session="a").ids[0]
+    observe(core, FACTS[1], session="b")
+    observe(core, FACTS[2], role="assistant", session="a")
+    assert core.active.of(None)[0].answers == asked
+
+
+def test_l0_is_back_after_a_restart(folder: object, clock: Clock) -> None:
+    with running(folder, CountingEmbedder(), clock=clock) as core:  # type: ignore[arg-type]
+        observe(core, *FACTS[:25], namespace="acme", session="s")
+        talk(core, FACTS[30], FACTS[31])
+        before = core.active.of(None)
+    with running(folder, CountingEmbedder(), clock=clock) as core:  # type: ignore[arg-type]
+        assert core.active.of(None) == before
+        assert problems(core) == []
+
+
+def test_several_clients_observe_into_one_namespace_without_losing_a_turn(core: Core) -> None:
+    def one(number: int) -> None:
+        for index in range(15):
+            observe(core, f"We decided that agent {number} owns item {index}.", namespace="acme", session=str(number))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ring(core, "acme")) == 20
+    assert len(set(ring(core, "acme")) | set(contents(core, "L1"))) == 90
+    assert flows(core, "acme")["observed"] == 90
+    assert problems(core) == []
+
+
+def test_the_list_of_skipped_turns_is_bounded_by_namespace(folder: object, clock: Clock) -> None:
+    from memoryd.daemon.config import Config, TiersConfig
+
+    with running(folder, CountingEmbedder(), clock=clock, config=Config(tiers=TiersConfig(skipped=5))) as core:  # type: ignore[arg-type]
+        for number in range(12):
+            observe(core, f"ok {'.' * number}", namespace="a")
+        observe(core, "yes", namespace="b")
+        assert [content for content, _ in skips(core)] == ["yes", *(f"ok {'.' * n}" for n in range(11, 6, -1))]
+        assert flows(core, "a")["skipped: too short"] == 12

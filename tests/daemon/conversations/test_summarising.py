@@ -1,0 +1,154 @@
+"""Summaries of sessions: made when a session rests or ends, replaced by the next, extractive without a model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryd.client.errors import Conflict
+from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Operations
+from memoryd.daemon.config import CognitionConfig, Config
+from memoryd.daemon.conversations import observing, summarising, thinking
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.language import digesting
+from memoryd.daemon.memories import reading
+from memoryd.daemon.store import thoughts
+from workbench import LIMIT_S, Clock, CountingEmbedder, found, running, undo
+
+SAID = [
+    "Hello there, how are you?",
+    "We decided to use Postgres 16 for the ledger.",
+    "The double charges were caused by the retry middleware.",
+    "Thanks a lot, that was great!",
+]
+
+
+@pytest.fixture
+def clock() -> Any:
+    return Clock()
+
+
+@pytest.fixture
+def core(folder: Path, clock: Any) -> Iterator[Core]:
+    with running(
+        folder, CountingEmbedder(), clock=clock, config=Config(cognition=CognitionConfig(extract=False))
+    ) as made:
+        yield made
+
+
+def observe(core: Core, *said: str, session: str = "work-1", namespace: str = "") -> None:
+    turns = [NewTurn(role="user", content=text) for text in said]
+    observing.observe(core, Observe(namespace=namespace, session=session, turns=turns)).result(LIMIT_S)
+
+
+def think(core: Core) -> None:
+    while thinking.step(core):
+        pass
+
+
+def notes(core: Core, **options: Any) -> list[Any]:
+    return list(reading.list_(core, List(source=["session_summary"], sort="created", ascending=True, **options)))
+
+
+def test_a_session_is_summed_up_once_it_was_quiet_for_long(core: Core, clock: Any) -> None:
+    observe(core, *SAID, namespace="acme")
+    clock.advance(599)
+    think(core)
+    assert notes(core) == []
+    clock.advance(2)
+    think(core)
+    [note] = notes(core)
+    assert note.content.splitlines() == ["Session work-1, 2027-01-15:", SAID[1], SAID[2]]
+    assert (note.type, note.namespace) == ("note", "acme")
+    assert note.metadata == {"session": "work-1", "by": "rules", "turns": 3}
+    assert note.expires_at == clock() + 3 * 86_400
+
+
+def test_the_next_summary_of_a_session_replaces_the_first_and_keeps_what_it_said(core: Core, clock: Any) -> None:
+    observe(core, *SAID)
+    clock.advance(601)
+    think(core)
+    observe(core, "From now on Priya Nair reviews all changes to payments.")
+    clock.advance(601)
+    think(core)
+    [note] = notes(core)
+    assert note.content.splitlines()[1:] == [
+        SAID[1],
+        SAID[2],
+        "From now on Priya Nair reviews all changes to payments.",
+    ]
+    assert len(notes(core, all_states=True)) == 2
+    [latest, *_] = [one for one in reading.operations(core, Operations()) if one.kind == "job:summary"]
+    undo(core, latest.id)
+    [note] = notes(core)
+    assert note.content.splitlines()[1:] == [SAID[1], SAID[2]]
+    assert reading.get(core, Get(id=note.id)).superseded_by is None
+
+
+def test_other_sessions_and_namespaces_keep_their_own(core: Core, clock: Any) -> None:
+    observe(core, *SAID)
+    observe(core, *(f"{text} Again!" for text in SAID), session="work-2")
+    observe(core, *SAID, namespace="acme")
+    clock.advance(601)
+    think(core)
+    assert len(notes(core)) == 3
+
+
+@pytest.mark.parametrize(
+    "said", [SAID[1:3], ["Hello there, nice to see you", "Great to be here today", "Lovely weather"]]
+)
+def test_a_session_of_few_turns_or_small_talk_has_no_summary(core: Core, clock: Any, said: list[str]) -> None:
+    observe(core, *said)
+    clock.advance(601)
+    think(core)
+    assert notes(core) == []
+
+
+def test_a_conversation_without_a_name_is_no_session(core: Core, clock: Any) -> None:
+    observe(core, *SAID, session="")
+    clock.advance(10_000)
+    think(core)
+    assert notes(core) == []
+
+
+def test_without_a_time_only_an_ended_session_is_summed_up(folder: Path, clock: Any) -> None:
+    config = Config(cognition=CognitionConfig(extract=False, summary_after_s=0.0))
+    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
+        observe(core, *SAID)
+        clock.advance(365 * 86_400)
+        think(core)
+        assert notes(core) == []
+        thinking.end(core, EndSession(session="work-1")).result(LIMIT_S)
+        think(core)
+        assert len(notes(core)) == 1
+
+
+def test_what_was_deleted_while_it_was_summed_up_is_in_no_summary(core: Core, clock: Any) -> None:
+    observe(core, *SAID)
+    with core.store.reading() as connection:
+        [thought] = thoughts.everything(connection, "summary")
+        heard = thoughts.about(connection, thought.key, 10_000)
+    finish = summarising.think(core, core.cognition.provider, thought.key, heard)
+    with pytest.raises(Conflict):
+        core.store.write(lambda transaction: finish(transaction, heard[1:])).result(LIMIT_S)
+    assert notes(core) == []
+
+
+def test_a_summary_is_found(core: Core) -> None:
+    observe(core, *SAID)
+    thinking.end(core, EndSession(session="work-1")).result(LIMIT_S)
+    think(core)
+    assert any(text.startswith("Session work-1") for text in found(core, "summary of the ledger session", limit=20))
+
+
+def test_a_summary_keeps_to_its_size_and_says_nothing_twice() -> None:
+    said = [("user", f"We decided on rule number {number} for the harbour cranes in May.") for number in range(50)]
+    text = digesting.summary([*said, *said], "", 100, lambda texts: None)
+    assert 0 < len(text) <= 400
+    assert len(set(text.splitlines())) == len(text.splitlines())
+
+
+@pytest.mark.parametrize("turns", [[], [("user", "ok")], [("user", "")], [("tool", "x" * 5)]])
+def test_nothing_to_tell_is_no_summary(turns: list[tuple[str, str]]) -> None:
+    assert digesting.summary(turns, "", 100, lambda texts: None) == ""

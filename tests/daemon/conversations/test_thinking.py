@@ -1,0 +1,306 @@
+"""The queue of thoughts: due after quiet, coalesced, bounded, finished by one transaction, flushed at a stop."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryd.client.protocol import EndSession, List, NewTurn, Observe
+from memoryd.daemon.config import Config
+from memoryd.daemon.conversations import learning, observing, thinking
+from memoryd.daemon.conversations.thinking import Thinker
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.llm.provider import RULES
+from memoryd.daemon.memories import reading
+from memoryd.daemon.store import thoughts
+from memoryd.daemon.store.thoughts import Heard, Key, Rest
+from workbench import LIMIT_S, Clock, CountingEmbedder, delete, running, wait_until
+
+DECIDED = "We decided to use Postgres 16 for the ledger."
+RULE = "Backups must never leave the building 7."
+
+
+@pytest.fixture
+def clock() -> Any:
+    return Clock()
+
+
+@pytest.fixture
+def core(folder: Path, clock: Any) -> Iterator[Core]:
+    with running(folder, CountingEmbedder(), clock=clock) as made:
+        yield made
+
+
+class Recorder:
+    """The rules, with a record of what they were given; may be told to fail or to wait."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.given: list[list[str]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.asked = threading.Event()
+        self.closed = False
+
+    def extract(self, turns: Sequence[tuple[str, str]], embed: Any) -> Any:
+        self.given.append([content for _, content in turns])
+        self.asked.set()
+        assert self.gate.wait(LIMIT_S)
+        if self.closed:
+            raise RuntimeError("it is closed")
+        return RULES.extract(turns, embed)
+
+    def digest(self, *args: Any) -> str:
+        return RULES.digest(*args)
+
+    def rate(self, turns: Any) -> Any:
+        return RULES.rate(turns)
+
+    def condense(self, *args: Any) -> str:
+        return RULES.condense(*args)
+
+    def close(self) -> None:
+        self.closed = True
+        self.gate.set()
+
+
+def observe(core: Core, *said: str, session: str = "", namespace: str = "", role: str = "user") -> list[str]:
+    turns = [NewTurn(role=role, content=text) for text in said]
+    return observing.observe(core, Observe(namespace=namespace, session=session, turns=turns)).result(LIMIT_S).ids
+
+
+def think(core: Core) -> int:
+    steps = 0
+    while thinking.step(core):
+        steps += 1
+    return steps
+
+
+def extracted(core: Core) -> list[str]:
+    return [
+        memory.content for memory in reading.list_(core, List(source=["extraction"], sort="created", ascending=True))
+    ]
+
+
+def waiting(core: Core) -> dict[str, int]:
+    with core.store.reading() as connection:
+        return thoughts.waiting(connection, "TRUE")
+
+
+def test_a_conversation_is_thought_about_once_after_it_rests(core: Core, clock: Any) -> None:
+    recorder = Recorder()
+    core.cognition.provider = recorder  # type: ignore[assignment]
+    observe(core, DECIDED)
+    clock.advance(29)
+    observe(core, RULE)
+    clock.advance(29)
+    assert think(core) == 0
+    clock.advance(1)
+    assert think(core) == 1
+    assert recorder.given == [[DECIDED, RULE]]
+    assert extracted(core) == [DECIDED, RULE]
+    clock.advance(1000)
+    assert think(core) == 0
+
+
+def test_what_was_said_under_a_clock_that_was_ahead_is_thought_about_when_it_is_right(core: Core, clock: Any) -> None:
+    clock.jump(400 * 86_400.0)
+    observe(core, DECIDED, session="s")
+    clock.jump(-400 * 86_400.0)
+    assert think(core) >= 1
+    assert extracted(core) == [DECIDED]
+
+
+def test_one_that_never_rests_is_thought_about_after_ten_minutes(core: Core, clock: Any) -> None:
+    observe(core, DECIDED)
+    for number in range(29):
+        clock.advance(20)
+        observe(core, f"This is the remark number {number} about it", role="assistant")
+        assert think(core) == 0
+    clock.advance(20)
+    assert think(core) == 1
+    assert extracted(core) == [DECIDED]
+
+
+def test_each_session_and_namespace_has_its_own_run(core: Core, clock: Any) -> None:
+    recorder = Recorder()
+    core.cognition.provider = recorder  # type: ignore[assignment]
+    observe(core, "We decided to paint it green in 2027", namespace="a")
+    observe(core, "We decided to paint it blue in 2028", namespace="b")
+    observe(core, "We decided to paint it red in 2029", namespace="b", session="s")
+    clock.advance(31)
+    assert think(core) == 3
+    assert sorted(len(given) for given in recorder.given) == [1, 1, 1]
+
+
+def test_turns_that_come_while_it_thinks_are_thought_about_next(core: Core, clock: Any) -> None:
+    recorder = Recorder()
+    core.cognition.provider = recorder  # type: ignore[assignment]
+    observe(core, DECIDED)
+    clock.advance(31)
+    recorder.gate.clear()
+    thread = threading.Thread(target=think, args=(core,))
+    thread.start()
+    assert recorder.asked.wait(LIMIT_S)
+    observe(core, RULE)
+    recorder.gate.set()
+    thread.join(LIMIT_S)
+    assert waiting(core) == {"extract": 1}
+    assert think(core) == 0
+    clock.advance(31)
+    assert think(core) == 1
+    assert recorder.given == [[DECIDED], [RULE]]
+
+
+def test_what_is_deleted_while_it_thinks_is_not_kept(core: Core, clock: Any) -> None:
+    recorder = Recorder()
+    core.cognition.provider = recorder  # type: ignore[assignment]
+    [id] = observe(core, DECIDED)
+    clock.advance(31)
+    recorder.gate.clear()
+    thread = threading.Thread(target=think, args=(core,))
+    thread.start()
+    assert recorder.asked.wait(LIMIT_S)
+    delete(core, id)
+    recorder.gate.set()
+    thread.join(LIMIT_S)
+    assert (extracted(core), waiting(core)) == ([], {})
+
+
+def test_what_is_deleted_before_is_not_thought_about(core: Core, clock: Any) -> None:
+    [id] = observe(core, DECIDED, session="s")
+    delete(core, id)
+    assert waiting(core) == {}
+    clock.advance(10_000)
+    think(core)
+    assert extracted(core) == []
+
+
+def test_a_failure_puts_it_off_and_after_several_it_is_given_up_and_counted(
+    core: Core, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("no")
+
+    monkeypatch.setitem(thinking.KINDS, "extract", thinking.KINDS["extract"]._replace(think=fails))
+    observe(core, DECIDED)
+    clock.advance(31)
+    for attempt in range(4):
+        assert think(core) == 1
+        assert think(core) == 0
+        observe(core, f"This is the remark number {attempt} about it")  # does not bring it forward
+        clock.advance(59 * 2**attempt)
+        assert think(core) == 0
+        clock.advance(2**attempt)
+    assert waiting(core) == {"extract": 5}
+    assert think(core) == 1
+    assert waiting(core) == {}
+    with core.store.reading() as connection:
+        [[gone]] = connection.execute("SELECT count FROM flows WHERE kind = 'extract: not thought about'").fetchall()
+    assert gone == 5
+
+
+def test_a_conversation_keeps_its_newest_turns_and_counts_the_others(core: Core, clock: Any) -> None:
+    many = [Heard(0, f"{number:032x}", "user", 0.0, f"turn {number}") for number in range(250)]
+    key = Key(core.store.write(lambda t: core.store.namespaces.ensure(t, "")).result(), "s", "extract")
+
+    def job(transaction: Any) -> None:
+        for one in many:
+            thoughts.hear(transaction.connection, key[:2], [one], [Rest("extract", 30, 600)], clock())
+
+    core.store.write(job).result()
+    with core.store.reading() as connection:
+        left = thoughts.about(connection, key, 10**9)
+        flows = dict(connection.execute("SELECT kind, count FROM flows").fetchall())  # type: ignore[call-overload]
+    assert [one.content for one in left] == [f"turn {number}" for number in range(50, 250)]
+    assert flows == {"extract: not thought about": 50}
+
+
+def test_all_conversations_together_are_bounded(core: Core, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thoughts, "MAX_HEARD", 10)
+    for number in range(25):
+        observe(core, f"We decided on the colour number {number}", namespace=f"n{number}")
+    assert waiting(core) == {"extract": 10}
+    with core.store.reading() as connection:
+        [[rows]] = connection.execute("SELECT count(*) FROM thoughts").fetchall()
+        [[gone]] = connection.execute(
+            "SELECT sum(count) FROM flows WHERE kind = 'extract: not thought about'"
+        ).fetchall()
+    assert (rows, gone) == (10, 15)
+
+
+def test_the_queue_outlives_a_restart(folder: Path, clock: Any) -> None:
+    with running(folder, CountingEmbedder(), clock=clock) as core:
+        observe(core, DECIDED)
+    clock.advance(31)
+    with running(folder, CountingEmbedder(), clock=clock) as core:
+        assert think(core) == 1
+        assert extracted(core) == [DECIDED]
+
+
+def test_a_thread_works_it_off_and_a_stop_flushes_what_is_not_due(core: Core, clock: Any) -> None:
+    thinker = Thinker(core)
+    thinker.start()
+    observe(core, DECIDED)
+    clock.advance(31)
+    core.cognition.thoughts.set()
+    wait_until(lambda: extracted(core) == [DECIDED])
+    observe(core, RULE, session="s")
+    thinker.close()
+    assert extracted(core) == [DECIDED, RULE]
+    assert waiting(core) == {"summary": 1}
+
+
+def test_a_stop_does_not_wait_for_a_provider_that_hangs(core: Core, clock: Any) -> None:
+    recorder = Recorder()
+    core.cognition.provider = recorder  # type: ignore[assignment]
+    recorder.gate.clear()
+    observe(core, DECIDED)
+    clock.advance(31)
+    thinker = Thinker(core)
+    thinker.start()
+    assert recorder.asked.wait(LIMIT_S)
+    observe(core, RULE)
+    thinker.close()
+    assert extracted(core) == [DECIDED, RULE]
+
+
+def test_a_stop_without_time_leaves_all_in_the_queue(folder: Path, clock: Any) -> None:
+    config = Config(cognition=type(Config().cognition)(flush_s=0.0))
+    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
+        thinker = Thinker(core)
+        thinker.start()
+        observe(core, DECIDED)
+        thinker.close()
+        assert (extracted(core), waiting(core)) == ([], {"extract": 1})
+
+
+def test_an_ended_session_is_thought_about_at_once(core: Core) -> None:
+    observe(core, DECIDED, RULE, "Our staging database listens on port 5433.", session="s")
+    assert think(core) == 0
+    assert thinking.end(core, EndSession(session="s")).result(LIMIT_S).waiting == ["extract", "summary"]
+    assert think(core) == 2
+    assert thinking.end(core, EndSession(session="s")).result(LIMIT_S).waiting == []
+    assert thinking.end(core, EndSession(session="s", namespace="nowhere")).result(LIMIT_S).waiting == []
+
+
+def test_extraction_can_be_switched_off(folder: Path, clock: Any) -> None:
+    config = Config(cognition=type(Config().cognition)(extract=False))
+    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
+        observe(core, DECIDED)
+        assert waiting(core) == {}
+
+
+def test_a_long_conversation_is_thought_about_in_portions(core: Core, clock: Any) -> None:
+    recorder = Recorder()
+    core.cognition.provider = recorder  # type: ignore[assignment]
+    said = [f"We decided on colour {number}. " + "It is so. " * 400 for number in range(8)]
+    observe(core, *said)
+    clock.advance(31)
+    assert think(core) > 1
+    assert [text for given in recorder.given for text in given] == said
+    assert waiting(core) == {}
+    assert learning.KIND in thinking.KINDS

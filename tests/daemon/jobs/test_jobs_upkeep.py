@@ -1,0 +1,232 @@
+"""Jobs that look after the database: embed, optimize, checkpoint, backup. On real files."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memoryd.client.protocol import NewMemory
+from memoryd.daemon.config import Config, JobsConfig
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import releasing, table
+from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.store import copies as store_copies
+from memoryd.daemon.store import upkeep
+from memoryd.daemon.store.copies import copy, present
+from memoryd.daemon.system import process
+from moving import everything, run
+from workbench import CountingEmbedder, add, add_many, delete, disk_and_memory, found, running, wait_until
+
+
+@pytest.fixture
+def jobs(core: Core) -> Iterator[Runner]:
+    made = Runner(core)
+    yield made
+    made.close()
+
+
+def copies(core: Core) -> list[str]:
+    return [path.name for path in present(core.folder / "backups")]
+
+
+def test_the_tables_of_jobs_and_of_implementations_agree() -> None:
+    table.check()
+    with pytest.raises(RuntimeError, match=r"differ in: sweeep$"):
+        table.check(["embed"], ["embed", "sweeep"])
+    with pytest.raises(RuntimeError, match=r"differ in: embed$"):
+        table.check(["embed"], [])
+
+
+@pytest.mark.parametrize("name", list(table.WORK))
+def test_every_job_runs_on_an_empty_database_dry_and_wet(jobs: Runner, name: str) -> None:
+    assert run(jobs, name, dry_run=True).outcome == "planned"
+    assert run(jobs, name).outcome == "done"
+
+
+@pytest.mark.parametrize("name", list(table.WORK))
+def test_a_dry_run_of_every_job_changes_nothing(core: Core, jobs: Runner, name: str) -> None:
+    add_many(core, [NewMemory(content=f"Crane number {n}") for n in range(20)], dedup=False)
+    before, mark = everything(core), _changes(core)
+    run(jobs, name, dry_run=True)
+    assert (everything(core), _changes(core)) == (before, mark)
+    assert copies(core) == []
+
+
+def _changes(core: Core) -> Any:
+    return core.store.write(lambda transaction: transaction.connection.total_changes()).result()
+
+
+# embed ---------------------------------------------------------------------------------------------------------------
+
+
+def test_memories_whose_embedding_failed_are_embedded_again(folder: Path) -> None:
+    embedder = CountingEmbedder()
+    with running(folder, embedder) as core:
+        embedder.broken = True
+        id = add(core, "Herons fish at dawn").id
+        assert core.embedding.active is not None
+        failing = core.embedding.active.failing
+        wait_until(lambda: len(failing) == 1)
+        embedder.broken = False
+        jobs = Runner(core)
+        planned = run(jobs, "embed", dry_run=True)
+        assert [(s.target, s.preview) for s in planned.steps] == [(id, "Herons fish at dawn")]
+        assert run(jobs, "embed", plan=planned.plan).counts == {"queued": 1}
+        wait_until(lambda: core.embedding.pending() == 0)
+        assert found(core, "herons fish at dawn", min_similarity=0.9) == ["Herons fish at dawn"]
+        assert run(jobs, "embed").counts == {}
+        jobs.close()
+
+
+def test_a_memory_that_the_queue_lost_gets_its_vector(core: Core, jobs: Runner) -> None:
+    add(core, "Herons fish at dawn")
+    core.store.write(lambda t: t.connection.execute("DELETE FROM vec_embeddings")).result()
+    assert run(jobs, "embed").counts == {"queued": 1}
+    wait_until(lambda: core.embedding.pending() == 0)
+    stored, held = disk_and_memory(core)
+    assert stored == held != {}
+
+
+# optimize ------------------------------------------------------------------------------------------------------------
+
+
+def test_optimize_leaves_fewer_segments_and_finds_the_same(core: Core, jobs: Runner) -> None:
+    for number in range(20):
+        add(core, f"Crane number {number}", dedup=False)
+
+    def segments() -> int:
+        with core.store.reading() as connection:
+            return upkeep.segments(connection)
+
+    before = segments()
+    assert before >= 4
+    done = run(jobs, "optimize")
+    assert (done.outcome, done.operation) == ("done", None)
+    assert done.counts["merged"] >= 1
+    assert segments() < before
+    assert len(found(core, "crane", limit=50)) == 20
+    assert core.store.problems().result() == []
+
+
+# checkpoint ----------------------------------------------------------------------------------------------------------
+
+
+def test_checkpoint_folds_a_large_log_into_the_file(core: Core, jobs: Runner) -> None:
+    assert run(jobs, "checkpoint").counts == {}
+    core.store.write(lambda t: t.connection.pragma("wal_autocheckpoint", 0)).result()
+    add_many(core, [NewMemory(content=f"Crane number {n} " * 200) for n in range(200)], dedup=False)
+    log = upkeep.log_bytes(core.store)
+    assert log > 1024 * 1024
+    assert run(jobs, "checkpoint").counts["pages"] > 100
+    add(core, "a write that begins the log anew")
+    size = core.store.path.stat().st_size
+    assert size > log / 2
+
+
+# backup --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_backup_is_one_complete_private_file(core: Core, jobs: Runner) -> None:
+    add_many(core, [NewMemory(content=f"Crane number {n}") for n in range(100)], dedup=False)
+    assert run(jobs, "backup").counts == {"copied": 1}
+    [name] = copies(core)
+    path = core.folder / "backups" / name
+    assert name == "memoryd-20270115T080000Z.sqlite"
+    assert os.listdir(path.parent) == [name]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    connection = apsw.Connection(str(path))
+    assert connection.execute("PRAGMA integrity_check").get == "ok"
+    assert connection.execute("SELECT count(*) FROM memories").get == 100
+    connection.close()
+
+
+def test_a_backup_opens_as_the_database_of_a_daemon(core: Core, jobs: Runner, folder: Path) -> None:
+    add(core, "Herons fish at dawn")
+    run(jobs, "backup")
+    (folder / "other" / "data").mkdir(parents=True)
+    [name] = copies(core)
+    (core.folder / "backups" / name).rename(folder / "other" / "data" / "memoryd.sqlite")
+    with running(folder / "other", CountingEmbedder()) as restored:
+        assert found(restored, "herons") == ["Herons fish at dawn"]
+
+
+def test_there_is_no_new_backup_while_nobody_changed_anything(core: Core, jobs: Runner, clock: Any) -> None:
+    assert run(jobs, "backup").counts == {}  # nothing to keep
+    add(core, "Herons fish at dawn")
+    assert run(jobs, "backup").counts == {"copied": 1}
+    for _ in range(3):
+        clock.advance(86400)
+        assert run(jobs, "backup").counts == {}  # though runs were written since
+    add(core, "Storks nest on roofs")
+    assert run(jobs, "backup").counts == {"copied": 1}
+
+
+def test_only_the_latest_backups_are_kept(core: Core, jobs: Runner, clock: Any) -> None:
+    for number in range(5):
+        add(core, f"Crane number {number}", dedup=False)
+        clock.advance(86400)
+        run(jobs, "backup")
+    assert copies(core) == [f"memoryd-202701{day}T080000Z.sqlite" for day in (18, 19, 20)]
+
+
+def test_no_backups_are_made_where_none_are_to_be_kept(core: Core, jobs: Runner) -> None:
+    core.config = Config(jobs=JobsConfig(backups=0))
+    add(core, "Herons fish at dawn")
+    assert run(jobs, "backup").counts == {}
+
+
+def test_a_backup_that_is_interrupted_leaves_nothing_behind(core: Core, folder: Path) -> None:
+    add(core, "Herons fish at dawn")
+
+    class Enough(Exception):
+        pass
+
+    def check() -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        copy(core.store, folder / "copy.sqlite", check)
+    assert [name for name in os.listdir(folder) if name.startswith("copy")] == []
+
+
+def test_writes_go_on_while_a_backup_is_made_and_it_holds_one_moment(core: Core, folder: Path) -> None:
+    ids = [
+        r.id for r in add_many(core, [NewMemory(content=f"Crane {n} " * 300) for n in range(500)], dedup=False).results
+    ]
+    writes = iter(range(10_000))
+
+    def check() -> None:
+        delete(core, ids[next(writes)])
+
+    copy(core.store, folder / "copy.sqlite", check)
+    assert next(writes) > 1
+    connection = apsw.Connection(str(folder / "copy.sqlite"))
+    assert connection.execute("SELECT count(*) FROM memories").get == 500
+    assert connection.execute("PRAGMA integrity_check").get == "ok"
+    connection.close()
+
+
+def test_no_room_for_a_backup_is_a_failure_with_a_sentence(
+    core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(core, "Herons fish at dawn")
+    monkeypatch.setattr(store_copies, "_ROOM", 1e15)
+    done = run(jobs, "backup")
+    assert done.outcome == "failed"
+    assert done.error.startswith("There is no room for a copy of the database")
+
+
+def test_memory_that_was_freed_is_given_back(core: Core, jobs: Runner) -> None:
+    held = [bytes(100_000) for _ in range(400)]  # below what is mapped by itself: 128 kB
+    kept = held[::2]  # the holes in between stay with the allocator
+    del held
+    assert process.kept_bytes() > releasing.LEAST_BYTES
+    before = process.rss_bytes()
+    done = run(jobs, "release")
+    assert done.counts["released kB"] > 5_000
+    assert process.rss_bytes() < before - 5_000_000
+    assert len(kept) == 200

@@ -1,0 +1,227 @@
+"""The calls about tiers through a real server: observe, turns, skipped, tiers, consolidate, seed, jobs and undo."""
+
+from typing import Any
+
+import pytest
+
+from conversing import DAY_S, FACTS, memories, problems, run
+from memoryd.client import AsyncClient
+from memoryd.client.errors import Forbidden, Invalid, NotFound
+from memoryd.client.protocol import AddToken, Consolidate, NewMemory, Observe, Progress, Seed, Verify
+from memoryd.daemon.conversations import judging, promoting
+from memoryd.daemon.conversations.promoting import PROMOTE
+from memoryd.daemon.core.core import Core
+from workbench import Clock, wait_until
+
+
+def judged(core: Core) -> None:
+    wait_until(lambda: judging.waiting(core) == {})
+
+
+def test_the_example_of_the_manual_runs_as_written(daemon: Any) -> None:
+    with daemon.client(("acme", "api", "alpha")) as memory:
+        observed = memory.observe([{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}])
+        assert [turn.outcome for turn in observed] == ["skipped", "skipped"]
+        observed = memory.observe([{"role": "user", "content": FACTS[0]}, {"role": "assistant", "content": FACTS[1]}])
+        assert (observed.accepted, len(observed.ids), len(observed)) == (2, 2, 2)
+
+
+async def test_the_async_client_observes_as_well(daemon: Any) -> None:
+    async with AsyncClient("acme", socket=daemon.socket, autostart=False) as memory:
+        observed = await memory.observe([{"role": "user", "content": FACTS[0], "created_at": "2026-01-02"}])
+        assert [turn.id for turn in await memory.turns()] == observed.ids
+        assert (await memory.skipped()).turns == []
+        assert (await memory.tiers()).flows == {"observed": 1}
+
+
+@pytest.mark.parametrize(
+    "turn", [{"role": "user"}, {"content": "x"}, {"role": 1, "content": "x"}, {"role": "a", "content": "b", "c": 1}]
+)
+def test_a_mapping_that_is_no_turn_is_invalid_before_it_is_sent(client: Any, turn: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match=r"^Not a turn: "):
+        client.observe([turn])
+
+
+def test_a_client_sees_the_turns_within_its_reach(daemon: Any) -> None:
+    with daemon.client("acme/api") as api, daemon.client("acme/web") as web, daemon.client("acme") as acme:
+        api.observe([{"role": "user", "content": FACTS[0]}, {"role": "user", "content": "ok"}], session="a")
+        acme.observe([{"role": "user", "content": FACTS[1]}], session="b")
+        assert [turn.content for turn in api.turns()] == [FACTS[1], FACTS[0]]
+        assert [turn.content for turn in web.turns()] == [FACTS[1]]
+        assert [turn.content for turn in acme.turns(reach="subtree")] == [FACTS[1], FACTS[0]]
+        assert [turn.content for turn in api.turns(session="a")] == [FACTS[0]]
+        assert (api.turns(limit=1).total, len(api.turns(limit=1)), api.turns().ring) == (2, 1, 20)
+        assert [turn.reason for turn in api.skipped()] == ["too short"]
+        assert list(web.skipped()) == []
+        assert web.tiers().flows == {"observed": 1}
+        assert api.tiers().flows == {"observed": 3, "skipped: too short": 1}
+        assert {one.namespace: one.tiers for one in api.tiers().namespaces} == {
+            "acme": {"L0": 1},
+            "acme/api": {"L0": 1},
+        }
+
+
+def test_a_turn_can_be_read_by_its_id_wherever_it_is(daemon: Any, core: Core) -> None:
+    with daemon.client("acme") as client:
+        id = client.observe([{"role": "user", "content": FACTS[0]}], session="s").ids[0]
+        memory = client.get(id[:8])
+        assert (memory.id, memory.tier, memory.content, memory.metadata) == (
+            id,
+            "L0",
+            FACTS[0],
+            {"role": "user", "session": "s"},
+        )
+        client.observe([{"role": "user", "content": fact} for fact in FACTS[1:21]])
+        assert client.get(id).tier == "L1"
+
+
+def test_a_turn_in_l0_can_be_deleted_and_undo_puts_it_back(daemon: Any, core: Core) -> None:
+    with daemon.client("acme") as client, daemon.client("other") as other:
+        ids = client.observe([{"role": "user", "content": fact} for fact in FACTS[:3]]).ids
+        memory = client.add("We use Valkey").id
+        with pytest.raises(NotFound):
+            other.delete(ids[1])
+        gone = client.delete(ids[1][:8], memory)
+        assert sorted(gone.ids) == sorted([ids[1], memory])
+        assert [turn.id for turn in client.turns()] == [ids[2], ids[0]]
+        assert (client.tiers().flows["gone: delete"], problems(core)) == (1, [])
+        client.undo()
+        assert [turn.id for turn in client.turns()] == list(reversed(ids))
+        assert client.get(memory).content == "We use Valkey"
+        assert problems(core) == []
+
+
+def test_tiers_tell_counts_bytes_times_and_limits(client: Any, core: Core, clock: Clock) -> None:
+    client.observe([{"role": "user", "content": fact} for fact in FACTS[:23]])
+    client.add("We use Valkey")
+    report = client.tiers()
+    levels = {tier.name: tier for tier in report.tiers}
+    assert list(levels) == ["L0", "hot", "L1", "L2", "documents"]
+    assert (levels["L0"].count, levels["L0"].limit, levels["L1"].count, levels["L2"].count) == (20, 20, 4, 0)
+    assert levels["L0"].ram_bytes > 20 * 40
+    assert levels["L1"].oldest_at == levels["L1"].newest_at == clock.now
+    assert report.flows["observed"] == 23
+    judged(core)
+    assert client.tiers().waiting == {}
+
+
+def test_an_empty_memory_has_empty_tiers(client: Any) -> None:
+    report = client.tiers()
+    assert [(tier.count, tier.ram_bytes, tier.oldest_at) for tier in report.tiers] == [(0, 0, None)] * 5
+    assert (report.namespaces, report.flows, report.waiting, report.nodes) == ([], {}, {}, 0)
+    assert client.consolidate().operation is None
+
+
+def test_consolidation_moves_everything_on_at_once_and_can_be_undone(client: Any, core: Core) -> None:
+    client.observe([{"role": "user", "content": FACTS[0]}, {"role": "assistant", "content": FACTS[1]}], session="s")
+    client.observe([{"role": "user", "content": "What is the weather like today?"}])
+    client.add("We use Valkey")
+    client.add("The pin stays", pinned=True)
+    judged(core)
+    foreseen = client.consolidate(dry_run=True)
+    assert (foreseen.promoted, foreseen.dropped, foreseen.paired, foreseen.moved) == (2, 1, 1, 1)
+    assert {row.tier for row in memories(core)} == {"L1"}
+    events: list[Progress] = []
+
+    done = client.call(Consolidate(), events.append)
+    assert (done.promoted, done.dropped, done.paired, done.moved) == (2, 1, 1, 1)
+    assert sum(done.clustered.values()) > 0
+    assert {"judge", "promote", "move", "cluster"} <= {event.stage for event in events}
+    assert sorted(row.tier for row in memories(core)) == ["L1", "L2", "L2"]
+    assert client.turns().total == 0
+    assert problems(core) == []
+    client.undo(done.operation)
+    assert client.turns().total == 3
+    assert sorted(row.tier for row in memories(core)) == ["L1", "L1"]
+    assert client.call(Verify()).problems == []
+
+
+def test_consolidation_pairs_no_turn_that_was_superseded_and_foresees_that(client: Any, core: Core) -> None:
+    ids = []
+    for number, session in enumerate("abc"):
+        said = [("user", FACTS[2 * number]), ("assistant", FACTS[2 * number + 1])]
+        ids += client.observe([{"role": role, "content": text} for role, text in said], session=session).ids
+    judged(core)
+    run(core, PROMOTE, promoting.steps(core, core.active.fill(), "asked for"), kind="promote")
+    client.add("The question of b again", supersedes=ids[2], dedup=False)
+    client.add("Another answer to c", supersedes=ids[5], dedup=False)
+    foreseen, done = client.consolidate(dry_run=True), client.consolidate()
+    assert (done.paired, done.moved) == (foreseen.paired, foreseen.moved) == (1, 6)
+
+
+def test_consolidation_keeps_to_its_reach(daemon: Any, core: Core) -> None:
+    with daemon.client("acme") as acme, daemon.client("other") as other:
+        acme.observe([{"role": "user", "content": FACTS[0]}])
+        other.observe([{"role": "user", "content": FACTS[1]}])
+        other.add("We use Valkey")
+        assert acme.consolidate().promoted == 1
+        assert other.turns().total == 1
+        assert [row.tier for row in memories(core) if row.turns == 0] == ["L1"]
+
+
+def test_seeded_turns_pass_no_gate_but_are_rated_as_they_come(client: Any, core: Core) -> None:
+    said = [*FACTS[:30], "Is it done yet?", "ok"]
+    done = client.seed(turns=[{"role": "user", "content": content} for content in said], session="s")
+    assert (done.turns, done.skipped) == (32, 0)
+    assert {turn.content for turn in client.turns()} >= {"ok", "Is it done yet?"}
+    assert all(row.importance >= 0.8 for row in memories(core))
+    again = client.seed(turns=[{"role": "user", "content": FACTS[0]}])
+    assert (again.turns, again.skipped) == (0, 1)
+    assert problems(core) == []
+
+
+@pytest.mark.parametrize("count", [1, 33, 100])
+def test_seeded_memories_are_created_or_merged_with_progress(client: Any, core: Core, count: int) -> None:
+
+    events: list[Progress] = []
+    made = [
+        NewMemory(content=f"The rule {number} of the house is {number * 3}", type="rule") for number in range(count)
+    ]
+    done = client.call(Seed(memories=made), events.append)
+    assert (done.created, done.merged, events[-1].done, events[-1].total) == (count, 0, count, count)
+    assert client.call(Seed(memories=made)).merged == count
+    assert len(memories(core)) == count
+
+
+def test_a_wrong_seed_writes_nothing(client: Any, core: Core) -> None:
+    with pytest.raises(Invalid, match="Neither turns nor memories"):
+        client.seed()
+    with pytest.raises(Invalid, match=r"^Memory 1: "):
+        client.seed(memories=[{"content": "good enough"}, {"content": " "}])
+    with pytest.raises(Invalid, match=r"^Turn 1: "):
+        client.seed(turns=[{"role": "user", "content": FACTS[0]}, {"role": "user", "content": ""}])
+    assert (memories(core), client.turns().total) == ([], 0)
+
+
+def test_more_turns_than_a_call_takes_are_refused(client: Any) -> None:
+    with pytest.raises(Invalid):
+        client.observe([{"role": "user", "content": f"We decided on {number}"} for number in range(501)])
+
+
+def test_the_sweep_runs_as_a_job_and_its_run_is_one_operation(client: Any, core: Core, clock: Clock) -> None:
+    for number in range(30):
+        client.add(f"We decided that rule {number} holds for the ledger.")
+    clock.advance(20 * DAY_S)
+    plan = client.run_job("sweep", dry_run=True)
+    assert (plan.total, plan.counts) == (30, {"move": 30})
+    run = client.run_job("sweep", plan=plan.plan)
+    assert (run.outcome, run.counts) == ("done", {"moved": 30})
+    assert {row.tier for row in memories(core)} == {"L2"}
+    client.undo(run.operation)
+    assert {row.tier for row in memories(core)} == {"L1"}
+
+
+@pytest.mark.parametrize("name", ["promote", "sweep", "caps", "expire"])
+def test_each_job_of_the_tiers_runs_on_an_empty_memory(client: Any, name: str) -> None:
+    assert client.run_job(name).outcome == "done"
+
+
+def test_a_token_observes_into_its_own_namespace_and_may_not_consolidate(daemon: Any, client: Any) -> None:
+    token = client.call(AddToken(name="alpha", namespace="acme/alpha")).token
+    with daemon.client("acme/alpha", token=token) as alpha:
+        assert alpha.observe([{"role": "user", "content": FACTS[0]}]).accepted == 1
+        for call in (alpha.consolidate, lambda: alpha.seed(memories=[{"content": "x"}])):
+            with pytest.raises(Forbidden):
+                call()
+        with pytest.raises(Forbidden):
+            alpha.call(Observe(namespace="acme/beta", turns=[]))

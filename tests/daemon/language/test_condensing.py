@@ -1,0 +1,58 @@
+"""Sentences of a text, and the one that stands for it."""
+
+import numpy as np
+import pytest
+
+from memoryd.daemon.language.condensing import MAX_CHARS, MAX_SENTENCES, central, first_informative, sentences
+from memoryd.daemon.llm.provider import Rules
+from workbench import WordEmbedder
+
+TEXT = (
+    "Thanks for waiting. The cache of the gateway is Valkey 8. The gateway asks the cache before the ledger. "
+    "Lunch was good."
+)
+
+
+def embed(texts: object) -> object:
+    return WordEmbedder().embed_texts(texts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One of them. Two of them.", ["One of them.", "Two of them."]),
+        ("- the first point\n- the second point", ["the first point", "the second point"]),
+        ("User: what is it\nAssistant: it is this", ["what is it", "it is this"]),
+        ("Ask Dr. Who about it. He knows it.", ["Ask Dr. Who about it.", "He knows it."]),
+        ("Version 3.11 is in use. It works well.", ["Version 3.11 is in use.", "It works well."]),
+        ("是的。我们使用本地缓存 因为 它很快。", ["我们使用本地缓存 因为 它很快。"]),
+        ("Yes. No. Maybe so it is.", ["Maybe so it is."]),
+        ("", []),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+def test_only_the_first_sentences_of_a_long_text_are_looked_at() -> None:
+    assert len(sentences("This is a sentence. " * 1000)) == MAX_SENTENCES
+
+
+def test_the_central_sentence_is_the_one_nearest_to_all_weighed_by_importance() -> None:
+    assert Rules().condense(TEXT, embed) == "The cache of the gateway is Valkey 8."  # type: ignore[arg-type]
+
+
+def test_without_vectors_the_first_sentence_that_informs() -> None:
+    assert Rules().condense(TEXT, lambda texts: None) == "The cache of the gateway is Valkey 8."
+    assert first_informative(["Can you help me?", "What is it?"]) == "Can you help me?"
+
+
+def test_one_sentence_needs_no_summary() -> None:
+    assert Rules().condense("The cache of the gateway is Valkey 8.", embed) == ""  # type: ignore[arg-type]
+
+
+def test_a_very_long_sentence_is_shortened_at_a_word() -> None:
+    long = "The cache " + "of the gateway " * 50
+    chosen = central([long, long], np.ones((2, 4), np.float32))
+    assert len(chosen) <= MAX_CHARS
+    assert chosen.endswith(("the…", "gateway…", "of…"))

@@ -1,0 +1,91 @@
+"""What becomes of notes, by rules: chains, repeats, and that nothing goes without one that is kept for it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.daemon.language.dreaming import Fate, Likeness, Note, distinct, fates, groups, plain, spread
+
+TEXTS = [
+    "The cache is Redis.",
+    "Decided: we use Valkey instead of Redis for the cache.",
+    "The cache moved from Valkey to KeyDB.",
+    "The cache is redis",
+    "Had lunch with Anna.",
+    "Lena maintains the billing service.",
+    "The API timeout is 30 s.",
+    "The API timeout is 60 s.",
+]
+
+
+def judged(*notes: tuple[str, bool], cosine: float = 0.7) -> list[Fate]:
+    """Return what becomes of notes (text, stands), oldest first, all equally alike."""
+    made = [Note(text, f"2026-01-{day:02}", stands) for day, (text, stands) in enumerate(notes, 1)]
+    cosines = np.full((len(made), len(made)), cosine, np.float32)
+    return fates(made, Likeness(cosines, 0.5, 0.9, lambda old, new: "they differ"))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_notes_about_unlike_things_stay(count: int) -> None:
+    notes = [("Lena maintains the billing service.", True), ("Never deploy on Fridays.", False)][:count]
+    assert judged(*notes) == [Fate("keep")] * count
+
+
+def test_of_a_chain_of_changes_the_last_stays_for_all_of_them() -> None:
+    first, second, third = judged((TEXTS[0], True), (TEXTS[1], False), (TEXTS[2], False))
+    assert (first.judgement, second.judgement, third.judgement) == ("outdated", "outdated", "keep")
+    assert (first.by, second.by) == (2, 2)
+
+
+def test_what_holds_again_stays_where_it_stands() -> None:
+    found = judged((TEXTS[6], True), (TEXTS[7], False), ("The API timeout is 30 s", False))
+    assert [fate.judgement for fate in found] == ["keep", "outdated", "repeats"]
+    assert (found[1].by, found[2].by) == (0, 0)
+
+
+def test_what_is_not_alike_is_not_compared() -> None:
+    assert judged((TEXTS[6], True), (TEXTS[7], False), cosine=0.4) == [Fate("keep")] * 2
+
+
+def test_a_note_that_is_of_a_day_stays_out_of_memory_but_is_not_taken_from_it() -> None:
+    assert [fate.judgement for fate in judged((TEXTS[4], True), ("Had lunch with Paul.", False))] == ["keep", "passing"]
+
+
+def sound(notes: Sequence[Note], found: Sequence[Fate]) -> bool:
+    """Tell whether each note is kept, of a day, or has a kept one for it."""
+    return all(
+        (fate.by is None and (fate.judgement == "keep" or not note.stands))
+        if fate.judgement in ("keep", "passing")
+        else fate.by is not None and found[fate.by].judgement == "keep"
+        for note, fate in zip(notes, found, strict=True)
+    )
+
+
+@given(st.lists(st.tuples(st.sampled_from(TEXTS), st.booleans()), max_size=10), st.floats(0.0, 1.0))
+def test_nothing_goes_without_one_that_is_kept_for_it(chosen: list[tuple[str, bool]], cosine: float) -> None:
+    notes = [Note(text, "", stands) for text, stands in chosen]
+    assert sound(notes, judged(*chosen, cosine=cosine))
+    newest = distinct(notes)
+    standing = {plain(note.text) for note in notes if note.stands}
+    asked = [notes[number]._replace(stands=plain(notes[number].text) in standing) for number in newest]
+    cosines = np.full((len(asked), len(asked)), cosine, np.float32)
+    made = fates(asked, Likeness(cosines, 0.5, 0.9, lambda old, new: "they differ"))
+    found = {
+        number: fate if fate.by is None else fate._replace(by=newest[fate.by])
+        for number, fate in zip(newest, made, strict=True)
+    }
+    assert sound(notes, spread(notes, found))
+
+
+@given(st.integers(0, 12), st.integers(0, 1000))
+def test_groups_hold_every_note_once(count: int, seed: int) -> None:
+    cosines = np.random.default_rng(seed).uniform(0, 1, (count, count)).astype(np.float32)
+    cosines = np.maximum(cosines, cosines.T)
+    found = list(groups(cosines, 0.8))
+    assert sorted(number for group in found for number in group) == list(range(count))
+    for one in found:
+        others = [number for group in found if group is not one for number in group]
+        assert not others or not one or cosines[np.ix_(one, others)].max() < 0.8

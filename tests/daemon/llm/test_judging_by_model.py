@@ -1,0 +1,100 @@
+"""The judge with a language model: better answers, and the rules where it fails; nobody else waits for it."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from model_server import ModelServer, after, fails, says
+
+from memoryd.client.protocol import Consolidate, GetStats, NewTurn, Observe
+from memoryd.daemon.config import Config, LlmConfig
+from memoryd.daemon.conversations import judging, observing
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import consolidating
+from memoryd.daemon.memories import reading
+from workbench import LIMIT_S, CountingEmbedder, running
+
+TURN = "We have decided to use Valkey on port 6380 for the cache"
+
+
+@pytest.fixture
+def core(folder: Path, server: ModelServer) -> Iterator[Core]:
+    config = Config(llm=LlmConfig(url=server.url, model="tiny", timeout_s=20.0))
+    with running(folder, CountingEmbedder(), config=config) as made:
+        yield made
+
+
+def observe(core: Core, text: str = TURN) -> None:
+    observing.observe(core, Observe(session="s", turns=[NewTurn(role="user", content=text)])).result(LIMIT_S)
+
+
+def importance(core: Core) -> float:
+    [turn] = core.active.of(None)
+    return turn.importance
+
+
+def test_the_model_rates_and_its_use_is_counted(core: Core, server: ModelServer) -> None:
+    server.will(says({"importances": [0.31]}))
+    observe(core)
+    while judging.step(core):
+        pass
+    assert importance(core) == 0.31
+    usage = reading.stats(core, GetStats()).llm
+    assert usage is not None
+    assert (usage.model, usage.answers, usage.tokens_in) == ("tiny", 1, 100)
+
+
+@pytest.mark.parametrize("wrong", [fails(500), fails(401), says("what?"), says({"importances": []})])
+def test_the_rules_rate_where_the_model_fails(core: Core, server: ModelServer, wrong: object) -> None:
+    server.will(wrong)  # type: ignore[arg-type]
+    observe(core)
+    while judging.step(core):
+        pass
+    assert importance(core) > 0.6
+    usage = reading.stats(core, GetStats()).llm
+    assert usage is not None
+    assert usage.failures == 1
+
+
+def test_a_turn_is_asked_about_once(core: Core, server: ModelServer) -> None:
+    server.will(says({"importances": [0.31]}))
+    observe(core)
+    for _ in range(3):
+        while judging.step(core):
+            pass
+    assert len(server.requests) == 1
+
+
+def test_consolidation_does_not_wait_for_the_model(core: Core, server: ModelServer) -> None:
+    server.will(after(15.0, says({"importances": [0.31]})))
+    judge = judging.Judge(core)
+    judge.start()
+    try:
+        observe(core)
+        while not server.requests:
+            time.sleep(0.005)
+        began = time.monotonic()
+        tools = consolidating.Tools(lambda event: None, lambda: None)
+        done = consolidating.consolidate(core, Consolidate(), tools)
+        assert done.promoted == 1
+        assert time.monotonic() - began < 10.0
+    finally:
+        judge.close()
+
+
+def test_a_stop_does_not_wait_for_the_model(core: Core, server: ModelServer) -> None:
+    server.will(after(15.0, says({"importances": [0.31]})))
+    judge = judging.Judge(core)
+    judge.start()
+    observe(core)
+    while not server.requests:
+        time.sleep(0.005)
+    began = time.monotonic()
+    judge.close()
+    assert time.monotonic() - began < 10.0
+
+
+def test_without_a_model_there_is_no_use_to_tell(folder: Path) -> None:
+    with running(folder, CountingEmbedder()) as core:
+        assert reading.stats(core, GetStats()).llm is None

@@ -1,0 +1,277 @@
+"""feedback: what a caller says of a memory moves its rank a little, can be undone, and goes where the memory goes."""
+
+from typing import Any
+
+import apsw
+import pytest
+
+from memoryd.client.errors import Conflict, Invalid, NotFound
+from memoryd.client.protocol import (
+    Changed,
+    Explain,
+    ExportMemories,
+    Feedback,
+    Get,
+    History,
+    ImportMemories,
+    NewTurn,
+    Observe,
+    Share,
+)
+from memoryd.client.transport.sync import Client
+from memoryd.daemon.conversations import observing
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs.sweeping import pair_fields
+from memoryd.daemon.memories import changing, feedback, reading, sharing, transfer
+from memoryd.daemon.registry import whole
+from memoryd.daemon.search import pipeline
+from memoryd.daemon.store import feedback as columns
+from memoryd.daemon.store.caller import Caller
+from memoryd.daemon.store.facts import Facts
+from workbench import LIMIT_S, add, delete, found, insert, search, trace, undo, update
+
+ALPHA, BETA = (Caller("agent", f"acme/{name}", name, name.encode()) for name in ("alpha", "beta"))
+PLUMS, PEARS = "the market has plums on Monday", "the market has plums on Sunday"
+
+
+def rate(core: Core, id: str, useful: bool = True, note: str = "", caller: Any = None, **place: str) -> Changed:
+    call = Feedback(id=id, useful=useful, note=note, **place)
+    given = feedback.give(core, call, caller) if caller else feedback.give(core, call)
+    return given.result(LIMIT_S)
+
+
+def get(core: Core, id: str) -> Any:
+    return reading.get(core, Get(id=id))
+
+
+def factors(core: Core) -> dict[int, float]:
+    """Return what RAM has, which must be what the disk has."""
+    with core.store.reading() as connection:
+        assert core.store.facts.usefulness == Facts(connection).usefulness
+    return core.store.facts.usefulness
+
+
+def test_of_two_that_answer_equally_well_the_useful_one_goes_first(core: Core) -> None:
+    one, other = add(core, PLUMS).id, add(core, PEARS, dedup=False).id
+    before = {hit.id: hit.score for hit in search(core, "market plums")}
+    assert list(before) == [other, one], "the newer one first"
+    changed = rate(core, one, note="that was it")
+    assert (changed.memory.usefulness.useful, changed.memory.usefulness.notes) == (1, ["that was it"])
+    hits = search(core, "market plums")
+    assert [hit.id for hit in hits] == [one, other]
+    assert hits[0].score == pytest.approx(before[one] * 1.05)
+    assert hits[1].score == before[other]
+    assert hits[0].usefulness is not None
+    assert hits[0].usefulness.notes == []
+    rate(core, one, useful=False)
+    assert [hit.id for hit in search(core, "market plums")] == [other, one]
+
+
+def test_no_feedback_lifts_a_memory_above_a_clearly_better_answer(core: Core) -> None:
+    better, worse = add(core, "the cache is valkey").id, add(core, "the gateway has a limit and no cache").id
+    for number in range(30):
+        rate(core, worse, caller=Caller("agent", "acme", f"{number}", b""), namespace="")
+        rate(core, better, useful=False, caller=Caller("agent", "acme", f"{number}", b""), namespace="")
+    assert found(core, "cache valkey")[0] == "the cache is valkey"
+
+
+def test_explain_and_get_tell_what_feedback_does(core: Core) -> None:
+    one, other = add(core, PLUMS).id, add(core, PEARS, dedup=False).id
+    rate(core, one, useful=False, note="closed")
+    explained = pipeline.explain(core.sources, Explain(query="market plums"))
+    assert {c.id: c.usefulness for c in explained.trace.candidates} == {one: 0.95, other: 1.0}
+    assert next(stage for stage in explained.trace.stages if stage.name == "rank").notes == {"usefulness": 1}
+    assert get(core, one).usefulness.notes == ["closed"]
+    assert get(core, other).usefulness is None
+
+
+def test_without_feedback_the_rank_stage_has_nothing_to_say_and_asks_the_disk_nothing(core: Core) -> None:
+    add(core, PLUMS)
+    asked: list[str] = []
+    with core.store.reading() as connection:
+        connection.set_exec_trace(lambda cursor, sql, values: asked.append(sql) or True)
+    hits = search(core, "market plums")
+    assert not [sql for sql in asked if "feedback <>" in sql]
+    [stage] = [stage for stage in trace(core, hits.trace).stages if stage.name == "rank"]
+    assert stage.notes == {}
+
+
+@pytest.mark.parametrize("profile", ["memweave", "memori", "swarm", "cache"])
+def test_published_profiles_stay_as_published(core: Core, profile: str) -> None:
+    one = add(core, PLUMS).id
+    before = [hit.score for hit in search(core, "market plums", profile=profile, touch=False)]
+    rate(core, one)
+    assert [hit.score for hit in search(core, "market plums", profile=profile, touch=False)] == before
+
+
+def test_feedback_counts_beside_a_half_life(core: Core) -> None:
+    one = add(core, PLUMS).id
+    [before] = search(core, "market plums", half_life_days=30.0, touch=False)
+    rate(core, one)
+    [after] = search(core, "market plums", half_life_days=30.0, touch=False)
+    assert after.score == pytest.approx(1.05 * before.score)
+
+
+def test_undo_takes_a_vote_back_and_the_undo_of_the_undo_gives_it_again(core: Core) -> None:
+    one = add(core, PLUMS).id
+    first, second = rate(core, one), rate(core, one, useful=False)
+    undo(core)
+    assert get(core, one).usefulness.useful == 1
+    undo(core, first.operation)
+    assert get(core, one).usefulness is None
+    assert factors(core) == {}
+    changes = reading.changes(core, History(id=one)).changes
+    told = {change.operation: change.changed.get("usefulness") for change in changes}
+    assert told[first.operation] == (None, "1 useful, 0 useless, 0 cited")
+    assert told[second.operation] == ("1 useful, 0 useless, 0 cited", "0 useful, 1 useless, 0 cited")
+
+
+def test_a_deleted_memory_takes_its_feedback_along_and_brings_it_back(core: Core) -> None:
+    one = add(core, PLUMS).id
+    rate(core, one)
+    gone = delete(core, one)
+    assert factors(core) == {}
+    undo(core, gone.operation)
+    assert list(factors(core).values()) == [1.05]
+
+
+def test_a_change_of_the_text_keeps_the_feedback_and_its_times_stay(core: Core, clock: Any) -> None:
+    one = add(core, PLUMS).id
+    clock.advance(100)
+    rate(core, one)
+    memory = get(core, one)
+    assert memory.updated_at == memory.created_at
+    update(core, one, content="the market has plums on Friday")
+    assert get(core, one).usefulness.useful == 1
+
+
+def test_a_restart_finds_the_feedback(core: Core) -> None:
+    rate(core, add(core, PLUMS).id)
+    with core.store.reading() as connection:
+        plan: Any = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT m.row, m.feedback FROM memories m WHERE m.feedback <> ''"
+        )
+        assert "memories_rated" in " ".join(str(step) for step in plan)
+    assert list(factors(core).values()) == [1.05]
+
+
+def test_an_agent_counts_once_whatever_place_it_names(core: Core) -> None:
+    one = add(core, PLUMS, "acme").id
+    for place in ("acme/alpha", "acme/alpha/inner", "acme/alpha"):
+        rate(core, one, caller=ALPHA, namespace=place)
+    rate(core, one, useful=False, caller=BETA, namespace="acme/beta")
+    rate(core, one, namespace="acme")
+    told = get(core, one).usefulness
+    assert (told.useful, told.useless) == (2, 1)
+
+
+def test_an_agent_takes_back_its_own_vote_on_a_shared_memory(core: Core) -> None:
+    one = add(core, PLUMS, "acme").id
+    rated = rate(core, one, caller=ALPHA, namespace="acme/alpha")
+    call = changing.Undo(operation=rated.operation, namespace="acme/alpha")
+    assert changing.undo(core, call, ALPHA).result(LIMIT_S).ids == [one]
+    assert get(core, one).usefulness is None
+
+
+def test_what_is_out_of_reach_cannot_be_rated(core: Core) -> None:
+    one = add(core, PLUMS, "acme/beta").id
+    with pytest.raises(NotFound):
+        rate(core, one, caller=ALPHA, namespace="acme/alpha")
+
+
+def test_a_turn_in_l0_is_refused_with_the_reason(core: Core) -> None:
+    turn = NewTurn(role="user", content="We decided that the port of the gateway is 8080.")
+    [id] = observing.observe(core, Observe(turns=[turn])).result(LIMIT_S).ids
+    with pytest.raises(Conflict, match="still in L0"):
+        rate(core, id)
+    with pytest.raises(NotFound):
+        rate(core, "abcd")
+    with pytest.raises(Invalid, match="NUL"):
+        rate(core, add(core, PLUMS).id, note="a\0b")
+
+
+def test_a_part_of_a_file_is_refused(core: Core) -> None:
+    one = add(core, PLUMS).id
+    core.store.write(
+        lambda transaction: transaction.connection.execute("UPDATE memories SET tier = 'documents', path = '/a.md'")
+    ).result(LIMIT_S)
+    with pytest.raises(Conflict, match="part of the file"):
+        rate(core, one)
+
+
+def test_an_export_carries_every_vote_and_an_import_puts_them_back(core: Core) -> None:
+    one = add(core, PLUMS, "acme").id
+    rate(core, one, note="yes", caller=ALPHA, namespace="acme/alpha")
+    rate(core, one, useful=False, note="no")
+    [record] = transfer.export(core, ExportMemories()).records
+    assert [(vote.by, vote.useful, vote.note) for vote in record.votes] == [
+        ("", False, "no"),
+        ("token alpha", True, "yes"),
+    ]
+    [mine] = transfer.export(core, ExportMemories(namespace="acme/alpha"), ALPHA).records
+    assert [vote.by for vote in mine.votes] == ["token alpha"]
+    before = factors(core).copy()
+    delete(core, one)
+    whole(transfer.import_(core, ImportMemories(records=[record])))
+    assert list(factors(core).values()) == list(before.values())
+    [again] = transfer.export(core, ExportMemories()).records
+    assert again.votes == record.votes
+    assert whole(transfer.import_(core, ImportMemories(records=[record]))).unchanged == 1
+
+
+def test_votes_that_cannot_be_are_refused(core: Core) -> None:
+    one = add(core, PLUMS).id
+    rate(core, one)
+    [record] = transfer.export(core, ExportMemories()).records
+    record.votes *= 2
+    with pytest.raises(Invalid, match="two by one caller"):
+        whole(transfer.import_(core, ImportMemories(records=[record])))
+
+
+def test_a_shared_copy_starts_without_feedback_and_a_moved_memory_keeps_it(core: Core) -> None:
+    one, other = (add(core, text, "acme/api").id for text in (PLUMS, "the gateway has a limit"))
+    rate(core, one)
+    rate(core, other)
+    [copy] = sharing.share(core, Share(ids=[one], to="acme")).result(LIMIT_S).memories
+    [moved] = sharing.share(core, Share(ids=[other], to="acme", move=True)).result(LIMIT_S).memories
+    assert get(core, copy.id).usefulness is None
+    assert get(core, moved.id).usefulness.useful == 1
+
+
+def test_a_memory_that_is_moved_onto_an_equal_one_brings_its_feedback_along(core: Core) -> None:
+    there, moved = add(core, PLUMS, "acme").id, add(core, PLUMS, "acme/api").id
+    rate(core, moved, caller=ALPHA, namespace="acme/api")
+    rate(core, there, useful=False)
+    shared = sharing.share(core, Share(ids=[moved], to="acme", move=True)).result(LIMIT_S)
+    assert shared.memories[0].outcome == "merged"
+    told = get(core, there).usefulness
+    assert (told.useful, told.useless) == (1, 1)
+    undo(core, shared.operation)
+    assert get(core, there).usefulness.useful == 0
+
+
+def test_a_question_and_its_answer_that_become_one_keep_both_their_feedback(core: Core) -> None:
+    question, answer = insert(core.store, "Where is the port?"), insert(core.store, "The port is in the east.")
+    question.feedback = columns.said("", "anna", True, "", 1.0)
+    answer.feedback = columns.said("", "carl", False, "", 2.0)
+    paired = columns.usefulness(str(pair_fields(question, answer)["feedback"]))
+    assert paired is not None
+    assert (paired.useful, paired.useless) == (1, 1)
+
+
+def test_clients_give_feedback(client: Client) -> None:
+    one = client.add(PLUMS).id
+    changed = client.feedback(one[:6], useful=False, note="no")
+    assert changed.memory.usefulness is not None
+    assert changed.memory.usefulness.factor == 0.95
+    assert client.get(one).usefulness == changed.memory.usefulness
+    assert client.search("plums")[0].usefulness is not None
+
+
+def test_the_column_is_readable_in_any_sqlite_shell(core: Core) -> None:
+    one = add(core, PLUMS).id
+    rate(core, one, note="yes")
+    shell = apsw.Connection(str(core.store.path), flags=apsw.SQLITE_OPEN_READONLY)
+    sql = "SELECT feedback ->> '$[0].note' FROM memories WHERE feedback <> ''"
+    assert shell.execute(sql).get == "yes"
+    shell.close()

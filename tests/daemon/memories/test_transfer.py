@@ -1,0 +1,305 @@
+"""Export and import: what goes out comes back exactly, whatever is there already."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from memoryd.client.errors import Conflict, Invalid, StorageFull
+from memoryd.client.protocol import ExportMemories, Imported, ImportMemories, Link, Observe, Record
+from memoryd.daemon.conversations import observing
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import reading, transfer
+from memoryd.daemon.registry import whole
+from workbench import add, delete, found, running, search, undo, update, wait_until
+
+LIMIT_S = 30
+
+
+def exported(core: Core, **options: Any) -> list[Record]:
+    """Return all records of an export, portion by portion."""
+    records: list[Record] = []
+    after = ""
+    while True:
+        part = transfer.export(core, ExportMemories(after_id=after, **options))
+        records += part.records
+        if part.next is None:
+            return records
+        after = part.next
+
+
+def put(core: Core, records: list[Record], **options: Any) -> Imported:
+    return whole(transfer.import_(core, ImportMemories(records=records, **options)))
+
+
+def record(number: int, content: str = "A text", **fields: Any) -> Record:
+    given = {"namespace": "", "type": "fact", "created_at": 5.25, "updated_at": 7.125, **fields}
+    return Record(id=f"{number:032x}", content=content, **given)
+
+
+FULL = record(
+    1,
+    "Every field\r\n has a value \x07\n\n",
+    namespace="acme/api",
+    type="decision",
+    summary="All of them",
+    metadata={"n": 1, "x": 1.0, "deep": {"tags": ["ü", None, True]}},
+    importance=0.875,
+    source="task_completion",
+    tier="L2",
+    last_accessed_at=1_700_000_000.1234567,
+    access_count=12,
+    expires_at=4e9,
+    pinned=True,
+    superseded_by=f"{9:032x}",
+    path="/home/notes/MEMORY.md",
+    start_line=3,
+    end_line=8,
+    neighbours="what was said before",
+    turns=2,
+)
+
+
+def test_every_field_of_a_memory_comes_back(core: Core) -> None:
+    assert put(core, [FULL]).created == 1
+    assert exported(core) == [FULL]
+
+
+def test_an_import_is_written_in_parts_as_one_operation(core: Core) -> None:
+    link = Link(origin=f"{1:032x}", target=f"{240:032x}", kind="contradicts", created_at=5.0)
+    records = [record(n, f"text {n}", relations=[link] if n in (1, 240) else []) for n in range(250)]
+    importing = transfer.import_(core, ImportMemories(records=records))
+    for stored in (100, 200):
+        next(importing)
+        assert len(exported(core)) == stored
+    imported = whole(importing)
+    assert (imported.created, imported.operation) == (250, 1)
+    assert [one.relations for one in exported(core) if one.relations] == [[link], [link]]
+    assert len(undo(core).ids) == 250
+    assert exported(core) == []
+
+
+def test_an_import_that_is_cut_short_says_how_many_are_stored(core: Core) -> None:
+    importing = transfer.import_(core, ImportMemories(records=[record(n, f"text {n}") for n in range(250)]))
+    next(importing)
+    core.store.limit_bytes = 1
+    with pytest.raises(StorageFull, match=r"^The first 100 of 250 are stored, the rest is not: ") as cut:
+        next(importing)
+    assert (cut.value.data["stored"], cut.value.data["operations"]) == (100, [1])
+    core.store.limit_bytes = 0
+    importing = transfer.import_(core, ImportMemories(records=[record(n, f"more {n}") for n in range(300, 550)]))
+    next(importing)
+    undo(core, 2)
+    with pytest.raises(Conflict, match=r"^The import, operation 2, was undone meanwhile by operation 3") as cut:
+        next(importing)
+    assert cut.value.data["stored"] == 0
+    assert len(exported(core)) == 100
+
+
+def test_a_daemon_that_imports_anothers_export_exports_the_same(core: Core, tmp_path: Any) -> None:
+    first = add(core, "Deploys take 30 seconds", "acme").id
+    add(core, "Deploys take 60 seconds", "acme", dedup_threshold=0.5)
+    add(core, "Deploys take 90 seconds", "acme", dedup_threshold=0.5, supersedes=first)
+    add(core, "Gone already", expires_at=1.0)
+    records = exported(core)
+    assert len(records) == 4
+    assert sum(bool(one.relations) for one in records) == 3
+    with running(tmp_path, core.embedding.active.embedder) as other:  # type: ignore[union-attr]
+        for one in reversed(records):  # links come with whichever end comes last
+            assert put(other, [one]).created == 1
+        assert exported(other) == records
+        assert core.store.problems().result(LIMIT_S) == other.store.problems().result(LIMIT_S) == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 1000])
+def test_portions_hold_each_memory_once(core: Core, limit: int) -> None:
+    assert put(core, [record(number) for number in range(3)]).created == 3
+    assert [one.id for one in exported(core, limit=limit)] == [f"{number:032x}" for number in range(3)]
+
+
+def test_a_portion_of_large_memories_fits_into_a_frame(core: Core) -> None:
+    large = [record(number, f"{number} " + "x" * (1024 * 1024 - 8)) for number in range(40)]
+    for start in range(0, 40, 10):
+        put(core, large[start : start + 10])
+    part = transfer.export(core, ExportMemories(limit=1000))
+    assert 0 < len(part) < 16
+    assert part.total == 40
+    assert exported(core) == large
+
+
+def test_an_export_of_nothing_is_empty(core: Core) -> None:
+    part = transfer.export(core, ExportMemories())
+    assert (part.records, part.next, part.total, part.left_out) == ([], None, 0, {"documents": 0, "L0": 0})
+
+
+def test_files_and_turns_are_left_out_and_counted(core: Core) -> None:
+    turn = {"role": "user", "content": "We decided that the cache is Valkey"}
+    observing.observe(core, msgspec.convert({"turns": [turn]}, Observe)).result(LIMIT_S)
+    put(core, [record(1)])
+    core.store.write(
+        lambda transaction: transaction.connection.execute(
+            "UPDATE memories SET tier = 'documents' WHERE id = ?", [FULL.id]
+        )
+    ).result(LIMIT_S)
+    part = transfer.export(core, ExportMemories())
+    assert (part.records, part.total, part.left_out) == ([], 0, {"documents": 1, "L0": 1})
+    assert put(core, [record(1, "Not from the file", updated_at=99.0)]).kept == [FULL.id]
+    assert put(core, [record(2, tier="documents")]).skipped == 1
+
+
+def test_filters_and_namespace_bound_an_export(core: Core) -> None:
+    put(core, [record(1, type="lesson"), record(2), record(3, namespace="acme/api"), record(4, namespace="acme/web")])
+    assert [one.id[-1] for one in exported(core, type=["lesson"])] == ["1"]
+    assert [one.id[-1] for one in exported(core, namespace="acme/api")] == ["1", "2", "3"]
+    assert [one.id[-1] for one in exported(core, namespace="acme", reach="subtree")] == ["3", "4"]
+
+
+def test_links_to_what_is_out_of_reach_are_left_out(core: Core) -> None:
+    link = Link(origin=f"{1:032x}", target=f"{2:032x}", kind="shared_from", created_at=3.5)
+    put(core, [record(1, namespace="acme", relations=[link]), record(2, namespace="other", relations=[link])])
+    assert [one.relations for one in exported(core)] == [[link], [link]]
+    assert [one.relations for one in exported(core, namespace="acme", reach="exact")] == [[]]
+
+
+def test_the_same_import_twice_changes_nothing(core: Core) -> None:
+    put(core, [FULL, record(2)])
+    before = len(list(reading.operations(core, reading.Operations())))
+    again = put(core, [FULL, record(2)])
+    assert (again.unchanged, again.created, again.replaced, again.kept, again.operation) == (2, 0, 0, [], None)
+    assert len(list(reading.operations(core, reading.Operations()))) == before
+
+
+def test_access_and_tier_alone_make_no_difference(core: Core) -> None:
+    put(core, [record(2, access_count=5, tier="L2")])
+    assert put(core, [record(2)]).unchanged == 1
+    assert put(core, [record(2)], overwrite=True).replaced == 1
+    assert exported(core) == [record(2)]
+
+
+def test_the_later_change_wins_unless_told_otherwise(core: Core) -> None:
+    put(core, [record(1, "stored", updated_at=10.0)])
+    assert put(core, [record(1, "older", updated_at=9.0)]).kept == [f"{1:032x}"]
+    assert put(core, [record(1, "as old", updated_at=10.0)]).kept == [f"{1:032x}"]
+    assert put(core, [record(1, "newer", updated_at=11.0)]).replaced == 1
+    assert found(core, "newer") == ["newer"]
+    assert put(core, [record(1, "older", updated_at=9.0)], overwrite=True).replaced == 1
+    assert found(core, "older") == ["older"]
+    assert not any(hit.bm25 for hit in search(core, "newer stored"))  # the words are gone
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing(core: Core) -> None:
+    put(core, [record(1), record(2), record(3)])
+    records = [
+        record(1),
+        record(2, "new", updated_at=99.0),
+        record(3, "old", updated_at=1.0),
+        record(4, namespace="new"),
+    ]
+    before = exported(core)
+    told = put(core, records, dry_run=True)
+    assert exported(core) == before
+    done = put(core, records)
+    assert msgspec.structs.replace(done, operation=None) == msgspec.structs.replace(told, dry_run=False)
+    assert (told.created, told.replaced, told.unchanged, told.kept) == (1, 1, 1, [f"{3:032x}"])
+
+
+def test_an_import_of_several_calls_is_undone_as_one(core: Core) -> None:
+    put(core, [record(1, "was here")])
+    first = put(core, [record(1, "came", updated_at=99.0), record(2)])
+    second = put(core, [record(3), FULL], operation=first.operation, overwrite=True)
+    assert second.operation == first.operation
+    undone = undo(core, first.operation)
+    assert exported(core) == [record(1, "was here")]
+    with pytest.raises(Conflict, match="was undone meanwhile"):
+        put(core, [record(4)], operation=first.operation)
+    undo(core, undone.operation)  # all of it is there again
+    assert len(exported(core)) == 3
+
+
+def test_only_an_import_can_be_gone_on_with(core: Core) -> None:
+    added = add(core, "Something")
+    for operation in (added.operation, 10**6):
+        with pytest.raises(Invalid, match="no import"):
+            put(core, [record(1)], operation=operation)
+    assert len(exported(core)) == 1
+
+
+def test_a_deleted_memory_is_brought_back_with_its_links(core: Core) -> None:
+    add(core, "Deploys take 30 seconds")
+    second = add(core, "Deploys take 60 seconds", dedup_threshold=0.5)
+    records = exported(core)
+    delete(core, second.id)
+    assert put(core, records).created == 1
+    assert exported(core) == records
+
+
+def test_what_is_imported_is_found_by_words_at_once_and_by_meaning_soon(core: Core) -> None:
+    put(core, [record(1, "The cache is Valkey")])
+    assert found(core, "valkey") == ["The cache is Valkey"]
+    wait_until(lambda: core.embedding.pending() == 0)
+    assert found(core, "valkey", vector_weight=1.0) == ["The cache is Valkey"]
+    update(core, f"{1:032x}", content="The cache is Redis")
+    put(core, [record(1, "The cache is Valkey", updated_at=4e9)])
+    wait_until(lambda: core.embedding.pending() == 0)
+    assert found(core, "valkey", vector_weight=1.0) == ["The cache is Valkey"]
+
+
+def test_a_turn_in_l0_is_not_doubled_by_the_memory_that_it_will_be(core: Core) -> None:
+    key = f"{7:032x}"
+    turn = {"role": "user", "content": "We decided that the cache is Valkey", "id": key}
+    observing.observe(core, msgspec.convert({"turns": [turn]}, Observe)).result(LIMIT_S)
+    assert put(core, [record(7)]).kept == [key]
+
+
+def test_the_account_of_turns_stays_right(core: Core) -> None:
+    operation = put(core, [FULL, record(2, turns=1)]).operation
+    put(core, [record(2, turns=3, namespace="elsewhere", updated_at=99.0)])
+    assert core.store.problems().result(LIMIT_S) == []
+    undo(core)
+    undo(core, operation)
+    assert core.store.problems().result(LIMIT_S) == []
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"content": " "}, "content is empty"),
+    ({"content": "a\0b"}, "NUL"),
+    ({"content": "x" * (1024 * 1024 + 1)}, "limit is"),
+    ({"namespace": "a//b"}, "empty part"),
+    ({"type": ""}, "type"),
+    ({"source": "a\nb"}, "source"),
+    ({"metadata": {"x": float("nan")}}, "finite"),
+    ({"importance": 1.5}, "importance"),
+    ({"importance": float("nan")}, "importance"),
+    ({"tier": "L0"}, "turn of L0"),
+    ({"created_at": -1.0}, "1970"),
+    ({"updated_at": float("inf")}, "1970"),
+    ({"expires_at": 1e15}, "1970"),
+    ({"access_count": -1}, "access count"),
+    ({"turns": -1}, "number of turns"),
+    ({"path": "a.md", "start_line": 0}, "counted from 1"),
+    ({"path": "a.md", "start_line": 3, "end_line": 2}, "cannot be the last"),
+    ({"start_line": 3}, "without the path"),
+    ({"superseded_by": "3f9a"}, "32 lower-case"),
+    ({"contradicts": ["../x"]}, "32 lower-case"),
+    ({"relations": [Link(origin="a" * 32, target="b" * 32, kind="x", created_at=1.0)]}, "neither"),
+    ({"neighbours": "a\0"}, "NUL"),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason"), BAD, ids=map(str, range(len(BAD))))
+def test_a_record_that_cannot_be_is_refused_and_nothing_of_its_call_is_written(
+    core: Core, fields: dict[str, Any], reason: str
+) -> None:
+    bad = msgspec.structs.replace(record(2), **fields)
+    with pytest.raises(Invalid, match=reason) as refused:
+        put(core, [record(1), bad])
+    assert refused.value.data == {"index": 1}
+    assert exported(core) == []
+
+
+def test_an_id_that_is_given_twice_is_refused(core: Core) -> None:
+    with pytest.raises(Invalid, match="that of memory 0 as well"):
+        put(core, [record(1), record(1, "Another")])
+    bad = msgspec.structs.replace(record(1), id="../../etc")
+    with pytest.raises(Invalid, match="32 lower-case"):
+        put(core, [bad])

@@ -1,0 +1,337 @@
+"""The parts of the server as functions and small objects: lanes, meters, log lines, notices, locks, configuration."""
+
+import logging
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Untrusted
+from memoryd.daemon import config
+from memoryd.daemon.server.lanes import Lane, Work
+from memoryd.daemon.system import listen, log, notify
+from waiting import wait_until
+
+# Lanes ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lane_takes_what_runs_and_what_may_wait_and_refuses_the_next() -> None:
+    lane, gate = Lane("test", threads=2, capacity=1), threading.Event()
+    for _ in range(3):
+        lane.submit(lambda: gate.wait(30) and None)
+    with pytest.raises(Busy, match="3 test calls are under way or waiting") as refused:
+        lane.submit(lambda: None)
+    assert refused.value.data == {"retry_after_ms": 100}
+    gate.set()
+    wait_until(lambda: lane.pending() == 0)
+    lane.submit(lambda: None)
+    lane.close()
+
+
+def test_work_that_raises_ends_no_lane(caplog: pytest.LogCaptureFixture) -> None:
+    lane, ran = Lane("test", threads=1, capacity=8), threading.Event()
+    lane.submit(lambda: 1 / 0 and None)
+    lane.submit(ran.set)
+    assert ran.wait(20)
+    lane.close()
+    assert lane.pending() == 0
+    assert "a call broke its worker's rule" in caplog.text
+
+
+def test_a_nice_lane_gives_way_to_others() -> None:
+    found: list[int] = []
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    lane = Lane("test", threads=1, capacity=1, nice=True)
+    lane.submit(lambda: found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+    lane.close()
+    assert found == [max(10, before)]
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
+def test_a_nice_lane_works_in_a_daemon_of_the_lowest_priority() -> None:
+    done = subprocess.run([sys.executable, "-c", LOWLY], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("19\n", "")
+
+
+def test_clients_take_turns_however_much_one_of_them_sends() -> None:
+    lane, gate, order = Lane("test", threads=1, capacity=20), threading.Event(), list[str]()
+    lane.submit(lambda: gate.wait(30) and None, "gate")
+    for name in ("a1", "a2", "a3", "b1", "c1", "c2"):
+        lane.submit(lambda name=name: order.append(name), name[0])  # type: ignore[misc]
+    gate.set()
+    wait_until(lambda: lane.pending() == 0)
+    lane.close()
+    assert order == ["a1", "b1", "c1", "a2", "c2", "a3"]
+
+
+def test_one_client_has_half_of_the_workers_at_most() -> None:
+    lane, gate, others = Lane("test", threads=4, capacity=20), threading.Event(), threading.Event()
+    held = threading.Semaphore(0)
+
+    def hold() -> None:
+        held.release()
+        assert gate.wait(30)
+
+    for _ in range(8):
+        lane.submit(hold, "a")
+    lane.submit(others.set, "b")
+    assert others.wait(20)
+    assert held.acquire(timeout=20)
+    assert held.acquire(timeout=20)
+    assert not held.acquire(timeout=0.05)
+    wait_until(lambda: lane.pending() == 8)
+    gate.set()
+    lane.close()
+
+
+def test_what_is_left_of_long_work_waits_for_its_clients_next_turn() -> None:
+    lane, gate, order = Lane("test", threads=1, capacity=20), threading.Event(), list[str]()
+
+    def long(part: int) -> Work | None:
+        order.append(f"long {part}")
+        return partial(long, part + 1) if part < 3 else None
+
+    lane.submit(lambda: gate.wait(30) and None, "gate")
+    lane.submit(partial(long, 1), "a")
+    lane.submit(lambda: order.append("after it"), "a")
+    for number in range(2):
+        lane.submit(lambda number=number: order.append(f"other {number}"), "b")  # type: ignore[misc]
+    gate.set()
+    wait_until(lambda: lane.pending() == 0)
+    lane.close()
+    assert order == ["long 1", "other 0", "long 2", "other 1", "long 3", "after it"]
+
+
+def test_what_a_client_has_waiting_can_be_forgotten() -> None:
+    lane, gate, order = Lane("test", threads=1, capacity=4), threading.Event(), list[str]()
+    lane.submit(lambda: gate.wait(30) and None, "a")
+    wait_until(lambda: not lane._waiting)
+    for name in ("a1", "a2", "b1"):
+        lane.submit(lambda name=name: order.append(name), name[0])  # type: ignore[misc]
+    lane.drop("a")
+    assert lane.pending() == 2
+    gate.set()
+    wait_until(lambda: lane.pending() == 0)
+    lane.close()
+    assert order == ["b1"]
+
+
+def test_a_lane_that_ends_begins_nothing_that_waits() -> None:
+    lane, gate, begun = Lane("test", threads=1, capacity=4), threading.Event(), list[str]()
+
+    def hold() -> Work:
+        begun.append("first")
+        assert gate.wait(30)
+        return lambda: begun.append("what is left of it")
+
+    lane.submit(hold)
+    wait_until(lambda: bool(begun))
+    lane.submit(lambda: begun.append("second"))
+    threading.Timer(0.05, gate.set).start()
+    lane.close()
+    assert begun == ["first"]
+    with pytest.raises(Busy):
+        lane.submit(lambda: None)
+
+
+LOWLY = """
+import os, threading
+from memoryd.daemon.server.lanes import Lane
+os.setpriority(os.PRIO_PROCESS, 0, 19)
+lane = Lane("test", threads=1, capacity=1, nice=True)
+lane.submit(lambda: print(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+lane.close()
+"""
+
+
+# Log -----------------------------------------------------------------------------------------------------------------
+
+
+def _line(message: str, under_systemd: bool = False, error: BaseException | None = None, traces: bool = False) -> str:
+    failure = (type(error), error, error.__traceback__) if error else None
+    record = logging.LogRecord("memoryd.daemon.server.server", logging.WARNING, "", 0, message, None, failure)
+    record.created, record.msecs = 1_800_000_000.25, 250.0
+    return log._Line(under_systemd, traces).format(record)
+
+
+def _raised(function: Callable[[], object]) -> BaseException:
+    try:
+        function()
+    except Exception as error:
+        return error
+    raise AssertionError("it did not fail")
+
+
+def _fail() -> None:
+    raise ValueError("of two\nlines") from OSError("the disk")
+
+
+def _recurse() -> None:
+    _recurse()
+
+
+def test_an_event_is_one_line_of_fields() -> None:
+    assert _line("it is so") == 'time=2027-01-15T08:00:00.250Z level=warning part=server.server msg="it is so"'
+    assert _line("it is so", under_systemd=True) == '<4>level=warning part=server.server msg="it is so"'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('a "quoted" word', r'"a \"quoted\" word"'),
+        ("two\nlines", r'"two\nlines"'),
+        ("back\\slash", r'"back\\slash"'),
+        ("carriage\rreturn", r'"carriage\rreturn"'),
+        ("\x1b[31mred", r'"\x1b[31mred"'),
+        ("line\u2028separator", r'"line\u2028separator"'),
+        ("grün 日本", '"grün 日本"'),
+    ],
+)
+def test_no_text_can_end_a_line_or_steer_a_terminal(text: str, shown: str) -> None:
+    assert _line(text).endswith("msg=" + shown)
+
+
+def test_a_trace_stays_on_the_line_of_its_event() -> None:
+    for traces in (False, True):
+        line = _line("it failed", error=_raised(_fail), traces=traces)
+        assert line.count("\n") == 0
+        assert r'error="ValueError: of two\nlines (from OSError)"' in line
+        assert re.search(r'at="server/test_server_parts.py:\d+ _raised > server/test_server_parts.py:\d+ _fail"', line)
+        assert ("Traceback" in line) is traces
+
+
+def test_an_exception_of_a_thousand_calls_or_of_a_long_text_is_a_short_line() -> None:
+    assert len(_line("it failed", error=_raised(_recurse))) < 500
+    assert len(_line("it failed", error=ValueError("x" * 100_000))) < 700
+
+
+def test_a_thread_that_ends_by_an_exception_is_one_line_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", log._log_end_of_thread)
+    thread = threading.Thread(target=_fail, name="judge")
+    thread.start()
+    thread.join()
+    [record] = caplog.records
+    assert (record.message, record.levelname) == ("the thread judge ended", "CRITICAL")
+
+
+def test_the_journals_format_is_for_a_stderr_that_is_the_journal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (tmp_path / "log").open("w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        found = os.fstat(stderr.fileno())
+        for value, collected in ((f"{found.st_dev}:{found.st_ino}", True), ("1:1", False)):
+            monkeypatch.setenv("JOURNAL_STREAM", value)
+            assert log._collected_by_systemd() is collected
+        monkeypatch.delenv("JOURNAL_STREAM")
+        assert log._collected_by_systemd() is False
+
+
+# Notices -------------------------------------------------------------------------------------------------------------
+
+
+def test_systemd_is_told_through_an_abstract_socket_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        name = f"memoryd-test-{os.getpid()}"
+        listener.bind("\0" + name)
+        listener.settimeout(20)
+        monkeypatch.setenv("NOTIFY_SOCKET", "@" + name)
+        notify.systemd("READY=1")
+        assert listener.recv(100) == b"READY=1"
+
+
+def test_nobody_to_tell_is_no_failure(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    notify.systemd("READY=1")
+    monkeypatch.setenv("NOTIFY_SOCKET", str(folder / "nobody"))
+    notify.systemd("READY=1")
+    notify.starter(None, "READY")
+    reader, writer = os.pipe()
+    os.close(reader)
+    notify.starter(writer, "READY")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.close(writer)
+
+
+# The socket's owner --------------------------------------------------------------------------------------------------
+
+
+def test_a_lock_is_held_by_one_and_free_after_it(folder: Path) -> None:
+    held = listen.lock(folder / "lock", "the house")
+    with pytest.raises(Conflict, match="Another daemon already serves the house"):
+        listen.lock(folder / "lock", "the house")
+    releaser = threading.Timer(0.05, os.close, (held,))
+    releaser.start()
+    os.close(listen.lock(folder / "lock", "the house", wait_s=30))
+    releaser.join()
+
+
+def test_a_lock_that_cannot_be_made_says_so(folder: Path) -> None:
+    (folder / "file").write_text("")
+    with pytest.raises(StorageFailed, match="not writable: Not a directory"):
+        listen.lock(folder / "file" / "lock", "the house")
+
+
+def test_a_socket_is_made_private_whatever_the_umask(folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        listen.listening_socket(folder / "run" / "s").close()
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((folder / "run" / "s").stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "run").stat().st_mode) == 0o700
+
+
+def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.chown(folder, 12345, 12345) if os.getuid() == 0 else monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(Untrusted, match=f"The folder {folder} belongs to "):
+        listen.listening_socket(folder / "s")
+
+
+@pytest.mark.parametrize(
+    ("pid", "count"),
+    [(None, None), ("1", "1"), (str(os.getpid()), "2"), (str(os.getpid()), "0"), ("x", "1")],
+    ids=["none", "another process's", "two", "not one", "no number"],
+)
+def test_sockets_that_were_not_passed_to_this_process_are_not_taken(
+    monkeypatch: pytest.MonkeyPatch, pid: str | None, count: str | None
+) -> None:
+    for name, value in (("LISTEN_PID", pid), ("LISTEN_FDS", count)):
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+    assert listen.passed_socket() is None
+
+
+# Configuration -------------------------------------------------------------------------------------------------------
+
+
+def test_no_configuration_file_gives_the_defaults(folder: Path) -> None:
+    assert config.load(folder / "none.toml") == config.Config()
+
+
+def test_a_configuration_may_leave_out_anything(folder: Path) -> None:
+    (folder / "c.toml").write_text("[server]\nworkers = 9\n")
+    loaded = config.load(folder / "c.toml")
+    assert loaded.server.workers == 9
+    assert loaded.server.max_queued == config.ServerConfig().max_queued
+    assert loaded.model == config.ModelConfig()
+
+
+@pytest.mark.parametrize("text", ["[server]\nworkers = 0", "[server]\ndrain_s = 0.0", "[server]\nx = 1", "= 1"])
+def test_a_wrong_configuration_is_invalid_and_names_its_file(folder: Path, text: str) -> None:
+    (folder / "c.toml").write_text(text)
+    with pytest.raises(Invalid, match=r"c\.toml is wrong"):
+        config.load(folder / "c.toml")

@@ -1,0 +1,78 @@
+"""A daemon whose time is that of a file, and the readings of clocks."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.private import private_daemon
+from memoryd.daemon.system import clock as clocks
+from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, dated_by, reader_of
+
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+DAY_S = 86_400.0
+NOW = 1_800_000_000.0
+
+
+def test_the_time_is_that_of_the_file(folder: Path) -> None:
+    file = folder / "clock"
+    with pytest.raises(Invalid, match="is not a file"):
+        FileClock(file)
+    file.touch()
+    clock = FileClock(file)
+    for at in (0.0, 1_800_000_000.5, 1_700_000_000.0):
+        os.utime(file, (at, at))
+        assert clock() == at
+
+
+def test_the_file_says_how_much_time_passed_and_in_which_boot(folder: Path) -> None:
+    file = folder / "clock"
+    file.touch()
+    os.utime(file, (NOW, NOW))
+    assert reader_of(FileClock(file))() == Reading(NOW, NOW, "")
+    file.write_text("3600 second")
+    os.utime(file, (NOW, NOW))
+    assert reader_of(FileClock(file))() == Reading(NOW, 3600.0, "second")
+
+
+def test_a_clock_that_is_only_a_function_is_always_right() -> None:
+    assert reader_of(lambda: NOW)() == Reading(NOW, NOW, "")
+    assert dated_by(lambda: NOW) == []
+
+
+def test_the_systems_clock_counts_the_time_since_the_boot() -> None:
+    clock = SystemClock()
+    first, second = clock.read(), clock.read()
+    assert first.boot == second.boot != ""
+    assert 0 < first.up_s <= second.up_s
+    assert abs((second.now - second.up_s) - (first.now - first.up_s)) < 1.0
+    assert abs(clock() - time.time()) < 60.0
+
+
+def test_where_the_boot_cannot_be_known_each_start_counts_as_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "BOOT_ID", folder / "none")
+    assert SystemClock().read().boot != SystemClock().read().boot
+
+
+def test_only_files_that_do_not_outlive_a_boot_tell_how_it_was_dated(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "file").touch()
+    monkeypatch.setattr(clocks, "_IN_RAM", (str(folder), str(folder / "none"), ""))
+    root = os.stat(folder).st_dev
+    monkeypatch.setattr(clocks, "_ROOT", folder)
+    assert SystemClock().written() == []
+    monkeypatch.setattr(clocks, "_ROOT", Path("/proc"))
+    assert os.stat("/proc").st_dev != root
+    assert SystemClock().written() == [os.stat(folder / "file").st_ctime]
+
+
+def test_a_daemon_lives_in_the_time_of_its_clock() -> None:
+    with private_daemon(config=NO_MODEL, clock=1_700_000_000.0) as daemon, daemon.client() as client:
+        first = client.add("said long ago").id
+        os.utime(daemon.clock, (1_800_000_000.0, 1_800_000_000.0))
+        second = client.add("said later").id
+        assert client.get(first).created_at == 1_700_000_000.0
+        assert client.get(second).created_at == 1_800_000_000.0

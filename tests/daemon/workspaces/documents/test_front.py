@@ -1,0 +1,120 @@
+"""Front matter: what is understood, and what is only reported."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.client.times import seconds
+from memoryd.daemon.workspaces.documents.document import Front
+from memoryd.daemon.workspaces.documents.front import front_matter
+
+
+def front(text: str) -> tuple[Front, str | None]:
+    return front_matter(f"---\n{text}\n---\nbody".split("\n"))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "body", "---", "---\ntype: decision", "\n---\ntype: x\n---", "body\n---\ntype: x\n---"]
+)
+def test_only_lines_between_marks_at_the_very_start_are_front_matter(text: str) -> None:
+    assert front_matter(text.split("\n")) == (Front(), None)
+
+
+def test_empty_front_matter_is_two_lines_that_say_nothing() -> None:
+    assert front_matter(["---", "---"]) == (Front(end_line=2), None)
+
+
+def test_all_that_memoryd_knows_is_read_and_the_rest_is_metadata() -> None:
+    found, problem = front(
+        "type: decision\ntags: [cache, 'two words', 3]\npinned: true\nexpires: 2026-03-31\nowner: Ada"
+    )
+    assert problem is None
+    assert found == Front("decision", ["cache", "two words", "3"], True, seconds("2026-03-31"), {"owner": "Ada"}, 7)
+
+
+@pytest.mark.parametrize("text", ["tags: 'a, b , #c, a'", "tags: [a, b, c]", "tags:\n- a\n- b\n- '#c'\n- a\n-"])
+def test_tags_are_a_list_or_words_with_commas(text: str) -> None:
+    assert front(text)[0].tags == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        ("2026-03-31", "2026-03-31"),
+        ("2026-03-31 10:00", "2026-03-31T10:00:00"),
+        ("2026-03-31T10:00:00+02:00", "2026-03-31T08:00:00"),
+        ("'2026-03-31T10:00:00Z'", "2026-03-31T10:00:00"),
+    ],
+)
+def test_expiry_is_a_date_or_a_time_in_utc_unless_it_says_otherwise(text: str, when: str) -> None:
+    assert front(f"expires: {text}")[0].expires_at == seconds(when)
+
+
+@pytest.mark.parametrize("text", ["never", "Never", "", "null", "~", "no", "'none'"])
+def test_what_never_expires_may_say_so(text: str) -> None:
+    assert front(f"expires: {text}") == (Front(end_line=3), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("type: [a]", "`type`"),
+        (f"type: {'x' * 200}", "`type`"),
+        ("pinned: 7", "`pinned`"),
+        ("expires: soon", "`expires`"),
+        ("expires: 5", "`expires`"),
+        ("tags: [[a], b]", "`tags`"),
+    ],
+)
+def test_a_wrong_value_is_reported_and_left_out(text: str, named: str) -> None:
+    found, problem = front(text)
+    assert named in str(problem)
+    assert found == Front(tags=["b"] if "tags" in text else [], end_line=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a: b: c", "line 2"),
+        ("\ta: 1", "line 2"),
+        ("a: !!python/object:os.system x", "constructor"),
+        ("d: 2026-02-30", "day"),
+        ("n: " + "9" * 5000, "digits"),
+        ("a: &x [1]\nb: *x", "alias"),
+        ("a: " + "[" * 20_000, "deeper"),
+        ("a: [" + "1, " * 6_000 + "1]", "too much"),
+        ("a: " + "x" * 40_000, "longer"),
+    ],
+)
+def test_what_is_no_front_matter_is_reported_and_stays_text(text: str, reason: str) -> None:
+    found, problem = front(text)
+    assert found == Front()
+    assert "taken as text" in str(problem)
+    assert reason in str(problem)
+
+
+def test_aliases_cannot_blow_up() -> None:
+    levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
+    assert "alias" in str(front("\n".join(["l0: &l0 x", *levels]))[1])
+
+
+def test_two_rules_around_prose_are_no_front_matter() -> None:
+    assert front("just a line of text") == (Front(), None)
+
+
+def test_metadata_is_what_json_can_hold() -> None:
+    text = "a: 2026-03-31\nb: .nan\nc: 99999999999999999999\nd: {1: yes, null: 2.5}\ne: !!set {y, x}\nf: !!binary aGk="
+    assert front(text)[0].metadata == {
+        "a": "2026-03-31",
+        "b": "nan",
+        "c": "99999999999999999999",
+        "d": {"1": True, "null": 2.5},
+        "e": ["x", "y"],
+        "f": "hi",
+    }
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
+def test_no_text_is_an_error(text: str) -> None:
+    found, _ = front(text)
+    assert 0 <= found.end_line <= text.count("\n") + 3

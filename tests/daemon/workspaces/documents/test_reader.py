@@ -1,0 +1,195 @@
+"""The child that reads: real processes, killed and closed at bad moments."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memoryd.client.errors import Invalid, NotFound, Unavailable
+from memoryd.daemon.workspaces.documents import reader as reader_module
+from memoryd.daemon.workspaces.documents.files import Limits, read
+from memoryd.daemon.workspaces.documents.reader import Reader
+from memoryd.daemon.workspaces.documents.scan import scan
+from waiting import wait_until
+
+
+def children(parent: int) -> list[int]:
+    listed = Path(f"/proc/{parent}/task").glob("*/children")
+    return [int(pid) for file in listed for pid in file.read_text().split() if b"documents" in _command(int(pid))]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def mine() -> list[int]:
+    """Children that are alive or not yet waited for."""
+    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
+    return [int(line.split()[0]) for line in listed.stdout.splitlines() if "python" in line]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for number in range(200):
+        (tmp_path / f"{number}.md").write_text(f"---\ntype: decision\n---\n# Note {number}\n\n" + "A line.\n" * number)
+    return tmp_path
+
+
+@pytest.fixture
+def reader() -> Iterator[Reader]:
+    reader = Reader()
+    yield reader
+    reader.close()
+    assert mine() == []
+
+
+def names(count: int) -> list[str]:
+    return [f"{number}.md" for number in range(count)]
+
+
+def test_nothing_to_read_starts_no_child(root: Path, reader: Reader) -> None:
+    assert list(reader.read(root, [])) == []
+    assert mine() == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 200])
+def test_files_come_in_order_as_they_are_read_here(root: Path, reader: Reader, count: int) -> None:
+    assert list(reader.read(root, names(count))) == [(name, read(root, name)) for name in names(count)]
+
+
+def test_limits_reach_the_child(root: Path) -> None:
+    reader = Reader(Limits(200, 50, 1000))
+    try:
+        assert dict(reader.read(root, ["10.md", "199.md"])) == {
+            name: read(root, name, Limits(200, 50, 1000)) for name in ("10.md", "199.md")
+        }
+    finally:
+        reader.close()
+
+
+def test_a_file_that_is_gone_is_none_among_others(root: Path, reader: Reader) -> None:
+    found = list(reader.read(root, ["1.md", "gone.md", "2.md"]))
+    assert [document is None for _, document in found] == [False, True, False]
+
+
+def test_errors_of_the_child_are_raised_here(root: Path, reader: Reader) -> None:
+    with pytest.raises(NotFound, match="does not exist"):
+        list(reader.read(root / "none", ["1.md"]))
+    with pytest.raises(Invalid, match="not a path below"):
+        list(reader.read(root, ["../1.md"]))
+    with pytest.raises(Invalid, match="pattern"):
+        reader.scan(root, ["/etc/*"])
+    assert len(list(reader.read(root, names(3)))) == 3
+
+
+def test_a_scan_in_the_child_finds_the_same(root: Path, reader: Reader) -> None:
+    (root / "out.md").symlink_to("/etc/passwd")
+    assert reader.scan(root, ["**/*.md"]) == scan(root, ["**/*.md"])
+
+
+def test_a_child_serves_one_read_after_another(root: Path, reader: Reader) -> None:
+    list(reader.read(root, names(2)))
+    first = mine()
+    list(reader.read(root, names(2)))
+    assert mine() == first
+    assert len(first) == 1
+
+
+def test_two_reads_at_once_do_not_mix(root: Path, reader: Reader) -> None:
+    one, other = reader.read(root, names(200)), reader.read(root, names(200)[::-1])
+    pairs = list(zip(one, other, strict=True))
+    assert [first[0] for first, _ in pairs] == names(200)
+    assert [second[0] for _, second in pairs] == names(200)[::-1]
+    assert all(document and document.chunks for pair in pairs for _, document in pair)
+
+
+def test_a_read_that_is_given_up_leaves_nothing_behind(root: Path, reader: Reader) -> None:
+    reading = reader.read(root, names(200))
+    next(reading)
+    reading.close()
+    assert [name for name, _ in reader.read(root, names(5))] == names(5)
+
+
+def test_a_killed_child_is_replaced_and_no_file_is_lost(root: Path, reader: Reader) -> None:
+    found = []
+    for name, document in reader.read(root, names(200)):
+        found.append((name, document))
+        if name in ("20.md", "90.md"):
+            for pid in mine():
+                os.kill(pid, signal.SIGKILL)
+    assert found == [(name, read(root, name)) for name in names(200)]
+
+
+def test_a_file_that_ends_the_child_twice_is_a_problem_and_the_others_are_read(
+    root: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A parser that kills its process at one file stands in for one that runs out of stack or memory."""
+    code = tmp_path_factory.mktemp("code") / "killing.py"
+    code.write_text(
+        "import os, memoryd.daemon.workspaces.documents.__main__ as child\n"
+        "real = child.read\n"
+        "child.read = lambda root, name, limits: os.abort() if name == '3.md' else real(root, name, limits)\n"
+        "child.main()\n"
+    )
+    monkeypatch.setattr(reader_module, "COMMAND", [sys.executable, "-P", str(code)])
+    found = dict(reader.read(root, names(6)))
+    assert list(found) == names(6)
+    bad = found["3.md"]
+    assert bad is not None
+    assert (bad.size, bad.problem) == ((root / "3.md").stat().st_size, "Reading it ended the reading process, twice.")
+    assert all(document and document.chunks for name, document in found.items() if name != "3.md")
+
+
+def test_an_idle_child_ends(root: Path) -> None:
+    reader = Reader(idle_s=0.05)
+    try:
+        list(reader.read(root, names(1)))
+        wait_until(lambda: mine() == [])
+        assert len(list(reader.read(root, names(1)))) == 1
+    finally:
+        reader.close()
+    assert mine() == []
+
+
+def test_a_closed_reader_refuses_and_ends_reads_under_way(root: Path) -> None:
+    reader = Reader()
+    reading = reader.read(root, names(200))
+    next(reading)
+    threading.Thread(target=reader.close).start()
+    with pytest.raises(Unavailable, match="stopping"):
+        list(reading)
+    with pytest.raises(Unavailable, match="stopping"):
+        list(reader.read(root, names(1)))
+    reader.close()
+    wait_until(lambda: mine() == [])
+
+
+def test_the_child_ends_with_its_parent_even_when_that_is_killed(root: Path) -> None:
+    script = (
+        "from pathlib import Path; from memoryd.daemon.workspaces.documents.reader import Reader; import time\n"
+        f"reader = Reader(); list(reader.read(Path({str(root)!r}), ['1.md']))\n"
+        "print('read', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        assert parent.stdout.readline() == "read\n"
+        (child,) = children(parent.pid)
+        parent.kill()
+    wait_until(lambda: not _command(child))
+
+
+def test_the_child_writes_nothing_to_the_terminal(root: Path) -> None:
+    script = (
+        "from pathlib import Path; from memoryd.daemon.workspaces.documents.reader import Reader\n"
+        f"reader = Reader(); list(reader.read(Path({str(root)!r}), ['1.md', 'none.md'])); reader.close()"
+    )
+    ended = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")

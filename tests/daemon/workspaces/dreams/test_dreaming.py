@@ -1,0 +1,379 @@
+"""Dreams of workspaces: MEMORY.md is put in order with the daily files, and nobody's words are lost."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dream_notes import GARDEN, SHIP, TEAM, Story, plant
+
+from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound, StorageFailed
+from memoryd.client.protocol import Dream, DreamReport, List
+from memoryd.daemon.config import CognitionConfig, Config
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.language.dreaming import Fate
+from memoryd.daemon.llm.provider import RULES, Rules
+from memoryd.daemon.memories import reading
+from memoryd.daemon.store import dreams
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.workspaces import indexing, registry
+from memoryd.daemon.workspaces.dreams import job as dream_job
+from memoryd.daemon.workspaces.dreams.dreaming import Terms
+from memoryd.models import ModelMissing, load
+from moving import run
+from workbench import Clock, running
+
+DAY_S = 86400.0
+TODAY = "2027-01-15"  # of the tests' clock
+
+
+@contextmanager
+def opened(folder: Path, model_dir: Path, **options: Any) -> Iterator[Core]:
+    with running(folder, lambda name, where: load(name, model_dir), **options) as core:
+        yield core
+
+
+@pytest.fixture
+def core(folder: Path, model_dir: Path) -> Iterator[Core]:
+    with opened(folder, model_dir) as made:
+        yield made
+
+
+@pytest.fixture
+def root(folder: Path) -> Path:
+    made = folder / "notes"
+    (made / "memory").mkdir(parents=True)
+    return made
+
+
+def write(root: Path, memory: str | None, **days: str) -> None:
+    """Write MEMORY.md and daily files: `d05="- a note\\n"` is 2027-01-05."""
+    if memory is not None:
+        (root / "MEMORY.md").write_bytes(memory.encode())
+    for day, text in days.items():
+        (root / "memory" / f"2027-01-{day[1:]}.md").write_text(text)
+
+
+def added(core: Core, root: Path) -> Workspace:
+    workspace = registry.add(core, str(root), "notes", ())
+    indexing.index(core, workspace)
+    return workspace
+
+
+def dream(core: Core, **options: Any) -> DreamReport:
+    for workspace in registry.everyone(core):
+        indexing.index(core, workspace)
+    call = Dream(place="notes", **options)
+    dream_job.check(call)
+    [report] = dream_job.dream(core, call, Terms(force=call.force)).dreams
+    return report
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def memory(root: Path) -> str:
+    return (root / "MEMORY.md").read_text()
+
+
+# The whole -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("story", [TEAM, GARDEN, SHIP], ids=["team", "garden", "ship"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_sixty_days_leave_what_holds_and_nothing_that_held(core: Core, root: Path, story: Story, seed: int) -> None:
+    planted = plant(root, story, seed)
+    added(core, root)
+    before = files(root)
+    report = dream(core)
+    lines = [line.removeprefix("- ").partition(" (2026-")[0] for line in memory(root).splitlines()]
+    assert report.outcome == "written"
+    assert report.chars_after < report.chars_before
+    assert [fact for fact in planted.current if fact not in lines] == []
+    assert [fact for fact in planted.superseded if fact in lines] == []
+    assert [note for note in planted.chatter if note in lines] == []
+    assert "| all | see below |" in memory(root)
+    assert "- [ ] read it all" in memory(root)
+    assert report.diary is not None
+    diary = Path(report.diary).read_text()
+    assert all(fact in diary for fact in planted.superseded)
+    after = files(root)
+    assert dream(core).outcome == "unchanged"
+    assert files(root) == after
+    assert dream(core, undo=True).outcome == "undone"
+    assert {path: data for path, data in files(root).items() if "dreams" not in path} == before
+
+
+def test_a_dry_run_tells_the_plan_and_changes_nothing(core: Core, root: Path) -> None:
+    write(root, "- The standup is at 9:30\n", d05="- We moved the standup to 10:00\n")
+    added(core, root)
+    before = files(root)
+    report = dream(core, dry_run=True)
+    assert files(root) == before
+    assert report.outcome == "planned"
+    [outdated, taken] = report.steps
+    assert (outdated.action, outdated.text, outdated.kept) == (
+        "outdated",
+        "The standup is at 9:30",
+        "We moved the standup to 10:00",
+    )
+    assert (taken.action, taken.source, taken.date) == ("take", "memory/2027-01-05.md", "2027-01-05")
+    assert dream(core).outcome == "written"
+    assert memory(root) == "- We moved the standup to 10:00 (2027-01-05)\n"
+
+
+# Once ----------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_dreamt_twice_across_restarts(folder: Path, root: Path, model_dir: Path) -> None:
+    write(root, "# Memory\n", d05="- The API listens on port 8443\n")
+    with opened(folder, model_dir) as core:
+        added(core, root)
+        assert dream(core).outcome == "written"
+    after = files(root)
+    with opened(folder, model_dir) as core:
+        assert dream(core).outcome == "unchanged"
+    assert files(root) == after
+
+
+def test_an_undone_dream_does_not_come_again_by_itself(core: Core, root: Path) -> None:
+    write(root, "# Memory\n", d05="- The API listens on port 8443\n")
+    added(core, root)
+    dream(core)
+    dream(core, undo=True)
+    assert dream(core).outcome == "unchanged"
+    assert dream(core, force=True).outcome == "written"
+
+
+def test_a_line_that_was_taken_out_by_hand_is_not_brought_back(core: Core, root: Path) -> None:
+    write(root, "# Memory\n\n- The cache is Valkey\n", d05="- The API listens on port 8443\n")
+    added(core, root)
+    dream(core)
+    assert "8443" in memory(root)
+    write(root, "# Memory\n\n- The cache is Valkey\n", d06="- The queue runs RabbitMQ 3.13\n")
+    dream(core)
+    assert "8443" not in memory(root)
+    assert "RabbitMQ" in memory(root)
+
+
+def test_what_was_written_into_memory_since_is_newer_than_former_days(core: Core, root: Path) -> None:
+    write(root, "# Memory\n", d05="- The standup is at 9:30\n")
+    added(core, root)
+    dream(core)
+    write(root, "# Memory\n\n- We moved the standup to 10:00\n", d04="- The standup is at 9:15\n")
+    dream(core)
+    assert "10:00" in memory(root)
+    assert "9:15" not in memory(root)
+
+
+# What is kept safe ---------------------------------------------------------------------------------------------------
+
+
+def test_undo_restores_odd_bytes(core: Core, root: Path) -> None:
+    old = b"\xef\xbb\xbf# M\r\n\r\n- caf\xe9 is open\r\n- The standup is at 9:30\r\n- last, without an end"
+    (root / "MEMORY.md").write_bytes(old)
+    write(root, None, d05="- We moved the standup to 10:00\n")
+    added(core, root)
+    assert dream(core).outcome == "written"
+    new = (root / "MEMORY.md").read_bytes()
+    assert new == old.replace(b"The standup is at 9:30", b"We moved the standup to 10:00 (2027-01-05)")
+    dream(core, undo=True)
+    assert (root / "MEMORY.md").read_bytes() == old
+
+
+def test_a_note_with_bytes_that_cannot_be_read_stays_where_it_is(core: Core, root: Path) -> None:
+    write(root, "# Memory\n", d05="- The API listens on port 8443\n")
+    daily = root / "memory" / "2027-01-06.md"
+    daily.write_bytes(
+        "- The café".encode("latin-1") + b" opens at 8:00 every day\r\n- We decided to rent the crane until May\r\n"
+    )
+    added(core, root)
+    assert dream(core).outcome == "written"
+    assert "rent the crane until May" in memory(root)
+    assert "caf" not in memory(root)
+
+
+def test_undo_leaves_a_file_alone_that_was_changed_since(core: Core, root: Path) -> None:
+    write(root, "# Memory\n", d05="- The API listens on port 8443\n")
+    added(core, root)
+    dream(core)
+    (root / "MEMORY.md").write_text("mine\n")
+    with pytest.raises(Conflict, match="changed since"):
+        dream(core, undo=True)
+    assert memory(root) == "mine\n"
+
+
+def test_undo_goes_back_dream_by_dream_and_by_date(folder: Path, root: Path, model_dir: Path) -> None:
+    clock = Clock()
+    with opened(folder, model_dir, clock=clock) as core:
+        write(root, "# Memory\n", d05="- The API listens on port 8443\n")
+        added(core, root)
+        dream(core)
+        once = memory(root)
+        clock.advance(DAY_S)
+        write(root, None, d06="- The queue runs RabbitMQ 3.13\n")
+        dream(core)
+        with pytest.raises(Conflict):
+            dream(core, undo=True, date=TODAY)  # the later dream stands on it
+        dream(core, undo=True)
+        assert memory(root) == once
+        dream(core, undo=True)
+        assert memory(root) == "# Memory\n"
+        with pytest.raises(NotFound):
+            dream(core, undo=True)
+
+
+def test_a_memory_file_that_a_dream_made_is_gone_after_its_undo(core: Core, root: Path) -> None:
+    write(root, None, d05="- The API listens on port 8443\n")
+    added(core, root)
+    assert dream(core).outcome == "written"
+    assert memory(root) == "## Learned\n\n- The API listens on port 8443 (2027-01-05)\n"
+    dream(core, undo=True)
+    assert not (root / "MEMORY.md").exists()
+
+
+class Saving(Rules):
+    """Somebody saves MEMORY.md while the dream goes on."""
+
+    name = "saving"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def dream(self, notes: Any, likeness: Any) -> list[Fate]:
+        self.path.write_text("saved meanwhile\n")
+        return super().dream(notes, likeness)
+
+
+def test_a_file_that_is_saved_meanwhile_is_not_overwritten(core: Core, root: Path) -> None:
+    write(root, "# Memory\n", d05="- The API listens on port 8443\n")
+    added(core, root)
+    core.cognition.provider = Saving(root / "MEMORY.md")
+    with pytest.raises(Conflict, match="changed while"):
+        dream(core)
+    assert memory(root) == "saved meanwhile\n"
+    core.cognition.provider = RULES
+    assert dream(core).outcome == "written"
+    assert "8443" in memory(root)
+
+
+def test_a_file_does_not_lose_more_than_half_unless_forced(core: Core, root: Path) -> None:
+    write(root, "- Always run the migrations first\n" * 10, d05="- The API listens on port 8443\n")
+    added(core, root)
+    before = files(root)
+    report = dream(core)
+    assert (report.outcome, files(root)) == ("refused", before)
+    assert "--force" in report.problem
+    assert dream(core, force=True).outcome == "written"
+    assert memory(root).count("migrations") == 1
+
+
+def test_daily_files_of_inner_namespaces_are_left_alone(core: Core, root: Path) -> None:
+    write(root, "# Memory\n")
+    (root / "memory" / "alpha").mkdir()
+    (root / "memory" / "alpha" / "2027-01-05.md").write_text("- The API listens on port 8443\n")
+    added(core, root)
+    dream(core)
+    assert memory(root) == "# Memory\n"
+
+
+def test_the_diary_and_the_old_file_are_not_searched(core: Core, root: Path) -> None:
+    write(root, "- The standup is at 9:30\n", d05="- We moved the standup to 10:00\n")
+    workspace = added(core, root)
+    dream(core)
+    indexing.index(core, workspace)
+    paths = {memory.path for memory in reading.list_(core, List(limit=100)).memories}
+    assert paths == {str(root / "MEMORY.md"), str(root / "memory/2027-01-05.md")}
+
+
+def test_without_a_model_nothing_is_compared_and_nothing_changed(folder: Path, root: Path) -> None:
+    def missing(name: str, where: Path) -> Any:
+        raise ModelMissing(name)
+
+    write(root, "# Memory\n", d05="- The API listens on port 8443\n")
+    with running(folder, missing, ready=False) as core:
+        added(core, root)
+        with pytest.raises(ModelUnavailable):
+            dream(core)
+    assert memory(root) == "# Memory\n"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"undo": True, "place": None}, {"undo": True, "force": True}, {"date": TODAY}, {"facts": True, "place": None}],
+)
+def test_calls_whose_parts_do_not_go_together_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        dream_job.check(Dream(**{"place": "notes", **options}))
+
+
+# By itself -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def runner(core: Core) -> Iterator[Runner]:
+    made = Runner(core)
+    yield made
+    made.close()
+
+
+def test_the_job_dreams_of_the_days_that_are_over(core: Core, root: Path) -> None:
+    write(root, "# Memory\n", d05="- The API listens on port 8443\n", d15="- The queue runs RabbitMQ 3.13\n")
+    added(core, root)
+    with runner(core) as jobs:
+        planned = run(jobs, "dream", dry_run=True)
+        assert [(step.action, step.target) for step in planned.steps] == [("dream", "notes")]
+        assert memory(root) == "# Memory\n"
+        assert run(jobs, "dream").counts == {"written": 1}
+        assert "8443" in memory(root)
+        assert "RabbitMQ" not in memory(root)
+        assert run(jobs, "dream").counts == {}
+
+
+def test_the_job_leaves_alone_what_has_no_daily_files_and_can_be_turned_off(
+    folder: Path, root: Path, model_dir: Path
+) -> None:
+    write(root, "- The standup is at 9:30\n- The standup is at 9:30\n")
+    with opened(folder, model_dir) as core, runner(core) as jobs:
+        added(core, root)
+        assert run(jobs, "dream").counts == {}
+    write(root, None, d05="- The API listens on port 8443\n")
+    config = Config(cognition=CognitionConfig(dream=False))
+    with opened(folder, model_dir, config=config) as core, runner(core) as jobs:
+        indexing.index(core, registry.everyone(core)[0])
+        assert run(jobs, "dream").counts == {}
+
+
+def test_one_workspace_that_cannot_be_dreamt_of_does_not_keep_the_others_from_it(core: Core, folder: Path) -> None:
+    for name in ("one", "two"):
+        (folder / name / "memory").mkdir(parents=True)
+        write(folder / name, "# Memory\n", d05="- The API listens on port 8443\n")
+        indexing.index(core, registry.add(core, str(folder / name), name, ()))
+    (folder / "one" / "MEMORY.md").write_bytes("- a\n".encode("utf-16"))
+    with runner(core) as jobs:
+        assert run(jobs, "dream").counts == {"refused": 1, "written": 1}
+    assert "8443" in (folder / "two" / "MEMORY.md").read_text()
+    reports = dream_job.dream(core, Dream(dry_run=True), Terms()).dreams
+    assert [report.outcome for report in reports] == ["refused", "unchanged"]
+
+
+def test_a_dream_that_a_crash_cut_off_can_be_undone_and_is_not_written_twice(
+    core: Core, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root, "- The standup is at 9:30\n", d05="- We moved the standup to 10:00\n")
+    added(core, root)
+
+    def crash(*_: Any) -> None:
+        raise StorageFailed("the power is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dreams, "end", crash)  # MEMORY.md is written by then
+        with pytest.raises(StorageFailed):
+            dream(core)
+    assert "10:00" in memory(root)
+    assert dream(core).outcome == "unchanged"
+    dream(core, undo=True)
+    assert memory(root) == "- The standup is at 9:30\n"
