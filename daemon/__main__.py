@@ -48,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         settings = config.load(paths.config_path(given.config))
+        installed = find_spec("apsw") is not None and find_spec("onnxruntime") is not None
+        if installed:
+            _check_jobs(settings)
         if given.print_config:
             print(msgspec.json.format(msgspec.json.encode(settings), indent=2).decode())
             return 0
@@ -55,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         process.leave_working_directory()
         if settings.network.offline:
             go_offline()
-        if find_spec("apsw") is None or find_spec("onnxruntime") is None:
+        if not installed:
             raise MemorydError("The daemon's parts are not installed; run: pip install 'memoryd[daemon]'")
         return _serve(given, settings)
     except MemorydError as error:
@@ -66,6 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logger.critical("the daemon failed", exc_info=True)
         notify.starter(given.ready_fd, f"It failed: {type(error).__name__}: {error}")
         return 1
+
+
+def _check_jobs(settings: config.Config) -> None:
+    """Raise `Invalid` for a setting of a job that there is not; its table is imported for nothing else here."""
+    if settings.jobs.every_s:
+        from memoryd.daemon.jobs import table
+
+        table.check(settings.jobs)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -113,7 +124,6 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     from memoryd.daemon.core.core import Core, make_private
     from memoryd.daemon.embedding.api import Models
     from memoryd.daemon.embedding.fetch import fetch
-    from memoryd.daemon.jobs import table as jobs
     from memoryd.daemon.server import (
         dispatch,
         handlers,  # noqa: F401
@@ -123,7 +133,6 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     from memoryd.daemon.system.clock import FileClock, SystemClock
 
     dispatch.check()
-    jobs.check()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     os.umask(0o077)
     folder, socket_path = given.data_dir, given.socket

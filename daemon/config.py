@@ -13,7 +13,6 @@ from msgspec import Meta, Struct, field
 
 from memoryd.client.errors import Invalid
 from memoryd.client.offline import is_offline
-from memoryd.scheduler.jobs import JOBS
 
 Count = Annotated[int, Meta(ge=1)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -332,9 +331,6 @@ def _placed(config: Config, folder: Path) -> Config:
 
 def _checked(config: Config) -> Config:
     """Return the configuration; raise `ValueError` for what types cannot tell."""
-    unknown = sorted(config.jobs.every_s.keys() - JOBS.keys())
-    if unknown:
-        raise ValueError(f"There is no job {unknown[0]!r} - at `$.jobs.every_s`; there are {', '.join(JOBS)}")
     for pattern in config.privacy.allow:
         try:
             re.compile(pattern)

@@ -1,1 +1,1 @@
-"""The scheduler: the table of background jobs and the timer that calls them. It imports only the client."""
+"""The timer of background jobs: asks the daemon for what is due. It imports only the client."""

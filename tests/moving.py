@@ -8,11 +8,13 @@ from memoryd.client.protocol import JobRun, Progress, RunJob
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.jobs.table import Row
 from memoryd.daemon.store import history, rows
-from memoryd.scheduler.jobs import Row
 from workbench import LIMIT_S
 
-TABLE = {"move": Row(300.0, 60.0, "Move memories."), "other": Row(3600.0, 60.0, "Move other memories.")}
+
+def table(work: Work) -> dict[str, Row]:
+    return {"move": Row(300.0, 60.0, "Move memories.", work), "other": Row(3600.0, 60.0, "Move other memories.", work)}
 
 
 class Mover:
@@ -52,8 +54,7 @@ class Mover:
 
 
 def runner(core: Core, mover: Mover, **options: Any) -> Runner:
-    work = Work(mover.plan, mover.apply)
-    return Runner(core, {"move": work, "other": work}, TABLE, **options)
+    return Runner(core, table(Work(mover.plan, mover.apply)), **options)
 
 
 def run(jobs: Runner, name: str = "move", events: list[Progress] | None = None, **fields: Any) -> JobRun:

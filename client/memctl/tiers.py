@@ -24,8 +24,6 @@ from memoryd.client.protocol import (
 )
 from memoryd.client.times import iso
 
-NAMES = {"L0": "L0 active", "hot": "hot buffer", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
-NOUNS = {"L0": "turn", "hot": "memory", "L1": "memory", "L2": "memory", "documents": "chunk"}
 BAR, RING = 20, 10  # columns
 LISTED = 10  # namespaces
 
@@ -65,9 +63,9 @@ def _levels(report: TierReport) -> str:
     most = max((tier.count for tier in report.tiers), default=0)
     rows = [
         [
-            NAMES[tier.name],
+            tier.title or tier.name,
             pad(bar(_logarithmic(tier.count, most), BAR), BAR),
-            count(tier.count, NOUNS[tier.name]),
+            count(tier.count, tier.unit),
             size_text(tier.ram_bytes) if tier.ram_bytes else "–",
             _day(tier.oldest_at),
             _day(tier.newest_at),

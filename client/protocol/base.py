@@ -14,6 +14,7 @@ MAX_METADATA_DEPTH = 16
 
 Reach = Literal["visible", "subtree", "exact", "all"]
 Tier = Literal["L0", "L1", "L2", "documents"]
+TierName = Literal["L0", "hot", "L1", "L2", "documents"]
 Sort = Literal["created", "updated", "accessed", "count", "importance"]
 Action = Literal["created", "updated", "deleted"]
 Limit = Annotated[int, Meta(ge=1, le=1000)]

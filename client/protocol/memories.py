@@ -315,7 +315,7 @@ class Add(Scoped[Added], kw_only=True, frozen=True):
 class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
     """Remember many things as one operation, which one `undo` takes back. Sends progress while it embeds.
 
-    All are checked before the first is stored. They are committed in parts of at most a hundred, so that no other write
+    All are checked before the first is stored. They are committed in parts of at most fifty, so that no other write
     waits long: a crash, or a client that leaves, ends the call between two parts. Where a later part is refused (the
     size limit, a stop of the daemon, an undo meanwhile) the error tells how many of the first are stored
     (`data["stored"]`) and as which operation (`data["operations"]`); it holds no hint to send the call again.

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Limit, Redacted, Scoped, Seconds, rpc
+from memoryd.client.protocol.base import MAX_INTEGER, Limit, Redacted, Scoped, Seconds, TierName, rpc
 from memoryd.client.protocol.memories import NewMemory
 
 MAX_TURNS = 500
@@ -137,8 +137,12 @@ class SkippedTurns(Struct, kw_only=True):
 class TierState(Struct, kw_only=True):
     """One tier: what it holds on disk, what of it is in RAM, its limit per namespace (0: none)."""
 
-    name: Literal["L0", "hot", "L1", "L2", "documents"]
+    name: TierName
     """the tier"""
+    title: str = ""
+    """its name for people"""
+    unit: str = "memory"
+    """what it counts"""
     count: int
     """how many turns or memories it has within reach"""
     ram_bytes: int

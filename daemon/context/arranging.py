@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.vectors import Vector
 
 ALWAYS, RECENT = "Always", "Recent turns"
@@ -32,7 +33,7 @@ class Note(NamedTuple):
 
 def group_of(kind: str, tier: str) -> str:
     """Return the heading for a memory of a type in a tier."""
-    if tier == "L0":
+    if tier == L0:
         return RECENT
     return next((heading for heading, kinds in GROUPS.items() if kind in kinds), "Facts")
 

@@ -17,6 +17,7 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS
 
 CORRECTION = "correction"
 CONSIDERED = 40  # hits of the search
@@ -53,7 +54,7 @@ def latest(core: Core, call: GetContext) -> list[Row]:
     now = core.clock()
     where, values = compile_filter(call, core.store.namespaces).where(core.clock.passed())
     with core.store.reading() as connection:
-        newest = f"{where} AND m.tier <> 'documents' ORDER BY m.created_at DESC, m.id LIMIT {_LATEST}"
+        newest = f"{where} AND m.tier <> {DOCUMENTS!r} ORDER BY m.created_at DESC, m.id LIMIT {_LATEST}"
         recent = rows.beginnings(connection, newest, values, _LONGEST)
     summary = next((row for row in recent if row.source == SUMMARY), None)
     own = call.session or None

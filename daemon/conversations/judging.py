@@ -25,6 +25,7 @@ from memoryd.daemon.llm.provider import RULES, Provider
 from memoryd.daemon.store import history, rows, turns, vectors
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
@@ -173,7 +174,7 @@ def _same(core: Core, generation: Generation, thing: Thing, vector: Vector) -> s
     """Return the id of a memory of the same namespace that says what a turn says."""
     passed, floor = core.clock.passed(), generation.embedder.floors.duplicate
     # What stands in a file is no memory yet: the file may change, and what was said would be lost with it.
-    memories = Filter(reached=frozenset([thing.namespace]), words={"tier": ["L1", "L2"]})
+    memories = Filter(reached=frozenset([thing.namespace]), words={"tier": [L1, L2]})
     mask = core.store.facts.allowed(memories, passed)
     found = generation.index.nearest(vector, _NEIGHBOURS, mask)
     near = found.rows[found.similarities > floor - 0.01].tolist()  # the index is exact to about 0.001

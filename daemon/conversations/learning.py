@@ -32,6 +32,7 @@ from memoryd.daemon.store.caller import USER
 from memoryd.daemon.store.filters import ALIVE, Filter, alive_at, living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.thoughts import KEPT_CHARS, Heard, Key
+from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2
 from memoryd.daemon.store.writer import Transaction
 
 KIND = "extract"
@@ -117,7 +118,7 @@ def _compared(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequen
     floors = generation.embedder.floors
     floor = floors.join if fact.type == CORRECTION else floors.duplicate
     mask = core.store.facts.allowed(
-        Filter(reached=frozenset([key.namespace]), words={"tier": ["L1", "L2"]}), core.clock.passed()
+        Filter(reached=frozenset([key.namespace]), words={"tier": [L1, L2]}), core.clock.passed()
     )
     nearest = generation.index.nearest(vector, _NEIGHBOURS, mask)
     near = nearest.rows[nearest.similarities > floor - 0.01].tolist()
@@ -168,7 +169,7 @@ class _Run:
         connection, passed = self._transaction.connection, self._core.clock.passed()
         equal = rows.select(
             connection,
-            f"m.content_hash = ? AND m.namespace = ? AND +m.tier <> 'documents' AND +m.type <> '{_TURN}' AND {ALIVE}",
+            f"m.content_hash = ? AND m.namespace = ? AND +m.tier <> {DOCUMENTS!r} AND +m.type <> '{_TURN}' AND {ALIVE}",
             (content_hash(news.fact.text), self._key.namespace, *alive_at(passed)),
         )
         same = equal or living(connection, rows.by_ids(connection, news.same).values(), passed)

@@ -15,6 +15,7 @@ from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.memories.adding import SHORT_CHARS, lifetime
 from memoryd.daemon.store import history, rows, turns, vectors
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L1
 from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.writer import Transaction
 
@@ -68,7 +69,7 @@ def _inserted(core: Core, transaction: Transaction, turn: Turn, following: str) 
         namespace=turn.namespace,
         type=TYPE,
         source=turn.source,
-        tier="L1",
+        tier=L1,
         importance=turn.importance,
         created_at=turn.created_at,
         updated_at=turn.created_at,

@@ -14,6 +14,7 @@ from memoryd.client.protocol import (
     NewMemory,
 )
 from memoryd.daemon.store.hashes import content_hash as content_hash
+from memoryd.daemon.store.tiers import DOCUMENTS
 
 MAX_WORD_BYTES = 128
 MAX_NEIGHBOURS = 8
@@ -81,7 +82,7 @@ def check_word(name: str, word: str) -> None:
 
 def check_editable(memory: str, tier: str, path: str | None) -> None:
     """A part of a file is changed in the file."""
-    if tier == "documents":
+    if tier == DOCUMENTS:
         raise Conflict(
             f"Memory {memory[:8]} is a part of the file {path}; edit the file, or take its lines out with"
             f" `memctl forget {memory[:8]}`.",

@@ -1,7 +1,7 @@
 """What a job's implementation is: a plan of steps, and a function that applies a slice of them.
 
 A run calls `plan` outside the writer and `apply` within it, slice by slice; between slices every other writer goes
-first. This module holds the types only; the table of implementations is in `jobs`.
+first. This module holds the types only; the table is in `jobs/table`.
 """
 
 from collections.abc import Callable, Iterable, Sequence

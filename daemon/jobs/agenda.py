@@ -11,10 +11,10 @@ from typing import Literal
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Job, JobList, JobRun
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs.table import Row
 from memoryd.daemon.store import jobs as kept
 from memoryd.daemon.store.jobs import JobState
 from memoryd.daemon.store.writer import Transaction
-from memoryd.scheduler.jobs import Row
 
 LONGEST_BACKOFF_S = 3600.0
 

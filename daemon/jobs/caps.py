@@ -19,6 +19,7 @@ from memoryd.daemon.jobs.sweeping import DAY_S, Leaf
 from memoryd.daemon.language.marks import CORRECTION
 from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import rows
+from memoryd.daemon.store.tiers import L1, L2, TIERS, half_life_days
 from memoryd.daemon.store.writer import Transaction
 
 _USED = "max(m.updated_at, coalesce(m.last_accessed_at, 0))"
@@ -32,7 +33,7 @@ _CONFIDENCE = (
 )
 _WEAKEST = (
     f"SELECT m.row, m.id, {_CONFIDENCE} * pow(0.5, max(0, ?2 - {_USED}) / ?3) AS worth FROM memories m"
-    f" WHERE m.tier = 'L2' AND m.namespace = ?1 AND NOT m.pinned ORDER BY worth, {_USED}, m.row LIMIT ?4"
+    f" WHERE m.tier = {L2!r} AND m.namespace = ?1 AND NOT m.pinned ORDER BY worth, {_USED}, m.row LIMIT ?4"
 )
 _MANY_FACTS = (
     f"SELECT m.namespace, count(*) FROM memories m WHERE m.source = '{SOURCE}' GROUP BY 1 HAVING count(*) > ?"
@@ -50,10 +51,10 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan what brings every namespace below its limits."""
     settings = core.config.tiers
     with core.store.reading() as connection:
-        for namespace, count in _over(connection, "L1", settings.max_recent):
+        for namespace, count in _over(connection, L1, TIERS[L1].limit(settings)):
             yield from _passed_on(core, connection, namespace, count, now)
-        if settings.max_facts:
-            for namespace, count in _over(connection, "L2", settings.max_facts):
+        if limit := TIERS[L2].limit(settings):
+            for namespace, count in _over(connection, L2, limit):
                 yield from _weakest(core, connection, namespace, count, now)
         if limit := core.config.cognition.max_facts:
             for namespace, count in _facts(connection, limit):
@@ -66,17 +67,17 @@ def _over(connection: apsw.Connection, tier: str, limit: int) -> list[tuple[int,
 
 
 def _passed_on(core: Core, connection: apsw.Connection, namespace: int, count: int, now: float) -> Iterator[Step]:
-    limit = core.config.tiers.max_recent
-    why = f"L1 of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {limit}"
+    limit = TIERS[L1].limit(core.config.tiers)
+    why = f"{L1} of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {limit}"
     found: Any = connection.execute(_LEAST_RECENT, (now, namespace, count - limit))
     leaves = (Leaf(*values) for values in found)
     yield from sweeping.steps(connection, now, leaves, lambda leaf: True, lambda leaf: why)
 
 
 def _weakest(core: Core, connection: apsw.Connection, namespace: int, count: int, now: float) -> Iterator[Step]:
-    settings = core.config.tiers
-    why = f"L2 of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {settings.max_facts}"
-    values = (namespace, now, settings.registry_half_life_days * DAY_S, count - settings.max_facts)
+    limit = TIERS[L2].limit(core.config.tiers)
+    why = f"{L2} of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {limit}"
+    values = (namespace, now, half_life_days(L2, core.config.tiers) * DAY_S, count - limit)
     found: Any = connection.execute(_WEAKEST, values)
     for row, id, worth in found:
         yield Step("delete", id, f"{why}; confidence x recency {worth:.3f}", row)
@@ -90,7 +91,7 @@ def _facts(connection: apsw.Connection, limit: int) -> list[tuple[int, int]]:
 def _least_facts(core: Core, connection: apsw.Connection, namespace: int, count: int, now: float) -> Iterator[Step]:
     limit = core.config.cognition.max_facts
     why = f"{core.store.namespaces.name(namespace) or 'the root'} has {count} extracted facts, its limit is {limit}"
-    values = (namespace, now, core.config.tiers.registry_half_life_days * DAY_S, count - limit)
+    values = (namespace, now, half_life_days(L2, core.config.tiers) * DAY_S, count - limit)
     found: Any = connection.execute(_WEAKEST_FACTS, values)
     for row, id, worth in found:
         yield Step("delete", id, f"{why}; confidence x recency {worth:.3f}", row)
@@ -101,7 +102,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     counts = sweeping.apply(core, transaction, [step for step in planned if step.action != "delete"], operation)
     weak = [step.data for step in planned if step.action == "delete"]
     present = rows.by_rows(transaction.connection, weak)
-    going = [row for row in present.values() if (row.tier == "L2" or row.source == SOURCE) and not row.pinned]
+    going = [row for row in present.values() if (row.tier == L2 or row.source == SOURCE) and not row.pinned]
     remove(core, transaction, going, operation)
     counts.update(deleted=len(going), skipped=len(weak) - len(going))
     return +counts

@@ -8,12 +8,14 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import rows
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.writer import Transaction
 
 _DAY_S = 86400.0
+# What a file holds stays as long as it does.
 _EXPIRED = (
     "SELECT m.row, m.id, m.expires_at FROM memories m WHERE m.expires_at IS NOT NULL AND m.expires_at <= ?"
-    " AND NOT m.pinned AND m.tier <> 'documents' ORDER BY m.expires_at, m.row"  # what a file holds stays as long as it
+    f" AND NOT m.pinned AND m.tier <> {DOCUMENTS!r} ORDER BY m.expires_at, m.row"
 )
 
 

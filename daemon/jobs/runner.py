@@ -17,13 +17,11 @@ from typing import Any, Literal, NamedTuple
 from memoryd.client.errors import Conflict, Unavailable
 from memoryd.client.protocol import Job, JobHistory, JobList, JobRun, JobRuns, PlannedStep, Progress, RunJob
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import Work
 from memoryd.daemon.jobs.agenda import Agenda
 from memoryd.daemon.jobs.plans import MAX_STEPS, Plan, Plans
 from memoryd.daemon.jobs.run import Run, Stopped, Terms
-from memoryd.daemon.jobs.table import WORK
+from memoryd.daemon.jobs.table import JOBS, Row
 from memoryd.daemon.store import jobs, targets
-from memoryd.scheduler.jobs import JOBS, Row
 
 _TELL_EVERY_S = 0.1
 _CLOSE_LIMIT_S = 5.0
@@ -48,11 +46,10 @@ class Runner:
     def __init__(
         self,
         core: Core,
-        work: Mapping[str, Work] = WORK,
         table: Mapping[str, Row] = JOBS,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._core, self._work, self._ticks = core, work, ticks
+        self._core, self._ticks = core, ticks
         self.changed: Callable[[str], None] = lambda name: None
         self._agenda = Agenda(core, table)
         self._plans = Plans()
@@ -175,7 +172,7 @@ class Runner:
 
     def _carry_out(self, order: _Order) -> JobRun:
         call = order.call
-        run = Run(self._core, call.name, self._work[call.name], self._terms(order))
+        run = Run(self._core, call.name, self._agenda.table[call.name].work, self._terms(order))
         if call.dry_run:
             return self._planned(run, call)
         plan = None if call.plan is None else self._plans.get(call.plan, call.name)

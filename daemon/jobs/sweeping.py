@@ -25,6 +25,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.store import feedback, history, namespaces, rows, successors, turns, vectors
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L1, TIERS, half_life_days
 from memoryd.daemon.store.writer import Transaction
 
 DAY_S = 86400.0
@@ -36,7 +37,7 @@ _PAIRS = f"m.turns = 1 AND m.superseded_by IS NULL AND {_LIVING}"
 # Leaves at the time ?1. The literal tier lets the index of L1 alone be used.
 RECENT = (
     f"SELECT m.row, m.id, m.namespace, json_extract(m.metadata, '$.answers'), {_USED}, m.created_at, {_PAIRS}"
-    " FROM memories m WHERE m.tier = 'L1'"
+    f" FROM memories m WHERE m.tier = {L1!r}"
 )
 _QUESTION = f"{RECENT} AND {_PAIRS} AND m.id = ?2"
 _ANSWER = f"{RECENT} AND {_PAIRS} AND json_extract(m.metadata, '$.answers') = ?2 ORDER BY m.row LIMIT 1"
@@ -82,14 +83,14 @@ def cold_age_s(below: float, half_life_days: float) -> float:
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to move what is cold."""
     settings = core.config.tiers
-    line = now - cold_age_s(settings.cold_below, settings.recent_half_life_days)
+    line = now - cold_age_s(settings.cold_below, half_life_days(L1, settings))
     born = now - settings.cold_after_s
 
     def is_cold(leaf: Leaf) -> bool:
         return leaf.used_at < line and leaf.created_at < born
 
     def reason(leaf: Leaf) -> str:
-        value = recency(now - leaf.used_at, settings.recent_half_life_days)
+        value = recency(now - leaf.used_at, half_life_days(L1, settings))
         return f"not used for {(now - leaf.used_at) / DAY_S:.1f} days, recency {value:.2f}"
 
     with core.store.reading() as connection:
@@ -173,7 +174,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
 
 def _unused(present: dict[int, Row], number: int, used_at: float) -> Row | None:
     row = present.get(number)
-    if row is None or row.tier != "L1" or row.pinned:
+    if row is None or row.tier != L1 or row.pinned:
         return None
     return row if max(row.updated_at, row.last_accessed_at or 0.0) <= used_at else None
 
@@ -181,7 +182,7 @@ def _unused(present: dict[int, Row], number: int, used_at: float) -> Row | None:
 def _move(core: Core, transaction: Transaction, row: Row, operation: int) -> None:
     place = core.store.namespaces.name(row.namespace)
     history.record(transaction.connection, operation, row.id, place, row)
-    rows.change(transaction.connection, row.row, {"tier": "L2"})
+    rows.change(transaction.connection, row.row, {"tier": TIERS[L1].to})
 
 
 def _fits(question: Row, answer: Row, now: float) -> bool:
@@ -220,7 +221,7 @@ def pair_fields(question: Row, answer: Row) -> dict[str, Any]:
     accessed = [at for at in (question.last_accessed_at, answer.last_accessed_at) if at is not None]
     expiries = (question.expires_at, answer.expires_at)
     return {
-        "tier": "L2",
+        "tier": TIERS[L1].to,
         "turns": count,
         "content": content,
         "content_hash": content_hash(content),

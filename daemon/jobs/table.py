@@ -1,35 +1,48 @@
-"""The table of implementations: one row per job, with the names of `memoryd.scheduler.jobs.JOBS`.
+"""The table of background jobs: what runs how often, for how long at most, and how.
 
-To add a job: its module beside this one, a row here, a row in `JOBS`. A difference between the tables stops the start.
+To add a job: a module with its `Work` in the package that it works on, and a row here.
 """
 
-from collections.abc import Iterable
+from typing import NamedTuple
 
+from memoryd.client.errors import Invalid
+from memoryd.daemon.config import JobsConfig
 from memoryd.daemon.conversations import promoting
 from memoryd.daemon.core.work import Work
 from memoryd.daemon.graph import clustering
 from memoryd.daemon.jobs import caps, expiring, releasing, scanning, sweeping, trim, upkeep
 from memoryd.daemon.workspaces.dreams import job as dream_job
-from memoryd.scheduler.jobs import JOBS
 
-WORK: dict[str, Work] = {
-    "promote": promoting.PROMOTE,
-    "sweep": sweeping.SWEEP,
-    "caps": caps.CAPS,
-    "expire": expiring.EXPIRE,
-    "cluster": clustering.CLUSTER,
-    "embed": upkeep.EMBED,
-    "workspaces": scanning.SCAN,
-    "dream": dream_job.DREAM,
-    "checkpoint": upkeep.CHECKPOINT,
-    "optimize": upkeep.OPTIMIZE,
-    "release": releasing.RELEASE,
-    "trim": trim.TRIM,
-    "backup": upkeep.BACKUP,
+_MIN, _HOUR, _DAY = 60.0, 3600.0, 86400.0  # seconds
+
+
+class Row(NamedTuple):
+    """A job: seconds between runs, seconds after which a run is interrupted, one sentence for people, what it does."""
+
+    every_s: float
+    deadline_s: float
+    about: str
+    work: Work
+
+
+JOBS: dict[str, Row] = {
+    "promote": Row(_HOUR, 2 * _MIN, "Empty L0 of the namespaces that have been quiet for long.", promoting.PROMOTE),
+    "sweep": Row(5 * _MIN, 5 * _MIN, "Move memories that were not used for long from L1 to L2.", sweeping.SWEEP),
+    "caps": Row(5 * _MIN, 5 * _MIN, "Bring L1 and L2 of each namespace below their limits.", caps.CAPS),
+    "expire": Row(_HOUR, 5 * _MIN, "Delete memories whose time was over long ago.", expiring.EXPIRE),
+    "cluster": Row(5 * _MIN, 10 * _MIN, "Put memories of L2 into nodes; split, merge, name these.", clustering.CLUSTER),
+    "embed": Row(5 * _MIN, _MIN, "Try again to embed memories that have no vector.", upkeep.EMBED),
+    "workspaces": Row(10 * _MIN, 5 * _MIN, "Look at all files of the workspaces, as a safety net.", scanning.SCAN),
+    "dream": Row(_DAY, 10 * _MIN, "Put MEMORY.md of workspaces in order with their daily files.", dream_job.DREAM),
+    "checkpoint": Row(5 * _MIN, _MIN, "Fold the write-ahead log into the database file.", upkeep.CHECKPOINT),
+    "optimize": Row(_HOUR, 2 * _MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
+    "release": Row(5 * _MIN, _MIN, "Give memory that was freed back to the system.", releasing.RELEASE),
+    "trim": Row(_DAY, 5 * _MIN, "Forget old runs, skipped turns, undone history and unused vectors.", trim.TRIM),
+    "backup": Row(_DAY, 10 * _MIN, "Copy the database into the folder of backups, if it changed.", upkeep.BACKUP),
 }
 
 
-def check(work: Iterable[str] = WORK, table: Iterable[str] = JOBS) -> None:
-    """Refuse to start while a job lacks its implementation, or an implementation its job."""
-    if odd := sorted(set(work) ^ set(table)):
-        raise RuntimeError(f"scheduler/jobs.py and daemon/jobs/table.py differ in: {', '.join(odd)}")
+def check(settings: JobsConfig) -> None:
+    """Raise `Invalid` when the settings name a job that is not in the table."""
+    if unknown := sorted(settings.every_s.keys() - JOBS.keys()):
+        raise Invalid(f"There is no job {unknown[0]!r} - at `$.jobs.every_s`; there are {', '.join(JOBS)}.")

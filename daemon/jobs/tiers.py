@@ -1,5 +1,8 @@
 """What the tiers hold and how turns flowed, for people: counts on disk, bytes in RAM, the account by namespace."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from memoryd.client.protocol import (
     ActiveTurns,
     NamespaceTiers,
@@ -19,7 +22,9 @@ from memoryd.daemon.store import graph_reading, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Standing
 from memoryd.daemon.store.namespaces import check
+from memoryd.daemon.store.tiers import HOT, L0, TIERS
 
+_HOT_BYTES = 100  # of an entry of the hot buffer
 _ROW_BYTES = 37  # of the columns that filters read, per memory
 
 
@@ -35,7 +40,7 @@ def listed(core: Core, call: Turns) -> ActiveTurns:
     return ActiveTurns(
         turns=[_turn(core, turn, turn.key not in unjudged) for turn in shown],
         total=len(found),
-        ring=core.config.tiers.ring,
+        ring=TIERS[L0].limit(core.config.tiers),
     )
 
 
@@ -103,35 +108,40 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
 
 
 def _states(core: Core, stored: list[Standing], active: list[turns.Turn], hot: dict[str, int]) -> list[TierState]:
-    settings = core.config.tiers
-    times = [turn.created_at for turn in active]
-    memory_bytes = _ROW_BYTES + _vector_bytes(core)
-    found = [
-        TierState(
-            name="L0",
-            count=len(active),
-            ram_bytes=sum(turn.size_bytes() for turn in active),
-            limit=settings.ring,
-            oldest_at=min(times, default=None),
-            newest_at=max(times, default=None),
-        ),
-        TierState(name="hot", count=sum(hot.values()), ram_bytes=100 * sum(hot.values()), limit=core.hot.capacity),
-    ]
-    limits = {"L1": settings.max_recent, "L2": settings.max_facts, "documents": 0}
-    for name, limit in limits.items():
+    """Return what each tier holds, in the order of the table."""
+    hot_rows, memory_bytes = sum(hot.values()), _ROW_BYTES + _vector_bytes(core)
+    turn_times = [turn.created_at for turn in active]
+    held = {
+        L0: _Held(len(active), sum(turn.size_bytes() for turn in active), turn_times, turn_times),
+        HOT: _Held(hot_rows, _HOT_BYTES * hot_rows),
+    }
+    for name in TIERS.keys() - held.keys():
         parts = [part for part in stored if part.tier == name]
         count = sum(part.memories for part in parts)
-        found.append(
-            TierState(
-                name=name,  # type: ignore[arg-type]
-                count=count,
-                ram_bytes=count * memory_bytes,
-                limit=limit,
-                oldest_at=min((part.oldest_at for part in parts), default=None),
-                newest_at=max((part.newest_at for part in parts), default=None),
-            )
+        oldest, newest = [part.oldest_at for part in parts], [part.newest_at for part in parts]
+        held[name] = _Held(count, count * memory_bytes, oldest, newest)
+    return [
+        TierState(
+            name=name,  # type: ignore[arg-type]
+            title=tier.title,
+            unit=tier.unit,
+            count=held[name].memories,
+            ram_bytes=held[name].ram_bytes,
+            limit=tier.limit(core.config.tiers),
+            oldest_at=min(held[name].oldest, default=None),
+            newest_at=max(held[name].newest, default=None),
         )
-    return found
+        for name, tier in TIERS.items()
+    ]
+
+
+class _Held(NamedTuple):
+    """What a tier holds: how many, bytes of RAM, creation times of the oldest and the newest of each part."""
+
+    memories: int
+    ram_bytes: int
+    oldest: Sequence[float] = ()
+    newest: Sequence[float] = ()
 
 
 def _vector_bytes(core: Core) -> int:
@@ -145,7 +155,7 @@ def _namespaces(
     counts: dict[int, dict[str, int]] = {number: {} for number in account}
     for turn in active:
         there = counts.setdefault(turn.namespace, {})
-        there["L0"] = there.get("L0", 0) + 1
+        there[L0] = there.get(L0, 0) + 1
     for part in stored:
         counts.setdefault(part.namespace, {})[part.tier] = part.memories
     found = [

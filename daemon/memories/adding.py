@@ -24,6 +24,7 @@ from memoryd.daemon.store import history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import ALIVE, alive_at
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS, L1
 from memoryd.daemon.store.writer import Transaction
 
 SHORT_CHARS = 250
@@ -162,7 +163,7 @@ def with_id(connection: apsw.Connection, namespace: int | None, memory: NewMemor
         return None
     row = rows.by_ids(connection, [memory.id]).get(memory.id)
     expected = (content_hash(memory.content), namespace)
-    if row is not None and ((row.content_hash, row.namespace) != expected or row.tier == "documents"):
+    if row is not None and ((row.content_hash, row.namespace) != expected or row.tier == DOCUMENTS):
         raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})
     return row
 
@@ -176,7 +177,7 @@ def new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
         namespace=place.number,
         type=memory.type,
         source=memory.source,
-        tier="L1",
+        tier=L1,
         importance=memory.importance,
         created_at=created_at,
         updated_at=created_at,
@@ -274,7 +275,7 @@ def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, 
 def check_replaceable(old: Row, namespace: str, caller: Caller) -> None:
     """Raise what keeps a caller from superseding a memory."""
     caller.check_change(old.id, namespace)
-    if old.tier == "documents":
+    if old.tier == DOCUMENTS:
         raise Conflict(f"{old.id[:8]} is a part of the file {old.path}; change the file instead.", {"id": old.id})
 
 

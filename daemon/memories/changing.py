@@ -27,10 +27,10 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, present, rows, thoughts, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
-L0 = "L0"
 TAGS = "tags"  # the metadata key that holds a memory's tags
 
 

@@ -23,6 +23,7 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import ALIVE, alive_at
 from memoryd.daemon.store.index import Wanted
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.vectors import Vector
 
 NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
@@ -171,7 +172,7 @@ def equal(core: Core, connection: apsw.Connection, place: Place, memory: NewMemo
     found = rows.select(
         connection,
         # By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
-        f"m.content_hash = ? AND m.namespace = ? AND +m.type = ? AND +m.tier <> 'documents' AND {ALIVE} LIMIT 1",
+        f"m.content_hash = ? AND m.namespace = ? AND +m.type = ? AND +m.tier <> {DOCUMENTS!r} AND {ALIVE} LIMIT 1",
         (content_hash(memory.content), place.number, memory.type, *alive_at(core.clock.passed())),
     )
     return found[0] if found else None
@@ -194,7 +195,7 @@ def _above(core: Core, connection: apsw.Connection, place: Place, new: New) -> l
     found = [
         Near(row, exact[row.row])
         for row in known.values()
-        if (row.namespace, row.type) == (place.number, new.memory.type) and row.tier != "documents"
+        if (row.namespace, row.type) == (place.number, new.memory.type) and row.tier != DOCUMENTS
     ]
     return sorted(found, key=lambda one: -one.similarity)[:NEIGHBOURS]
 

@@ -11,11 +11,12 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Changed, Feedback
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import L0, resolve, visible
+from memoryd.daemon.memories.changing import resolve, visible
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, present, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.store.writer import Transaction
 

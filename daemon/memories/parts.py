@@ -7,7 +7,7 @@ from typing import TypeVar
 from memoryd.client.errors import Internal, MemorydError
 from memoryd.client.protocol import NewMemory, Record
 
-PART, PART_BYTES = 100, 256 * 1024  # memories of one part, and of their text
+PART, PART_BYTES = 50, 128 * 1024  # memories of one part, and of their text
 
 log = logging.getLogger(__name__)
 

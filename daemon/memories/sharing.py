@@ -23,6 +23,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, namespaces, rows, successors, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L1
 from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.store.writer import Transaction
 
@@ -130,7 +131,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
         row=0,
         id=secrets.token_hex(16),
         namespace=place.number,
-        tier="L1",
+        tier=L1,
         turns=0,  # the turns it was made of are the original's
         superseded_by=None,
         feedback="",

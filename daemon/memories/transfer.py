@@ -31,10 +31,10 @@ from memoryd.daemon.store import feedback, history, namespaces, present, rows, t
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS, L0
 from memoryd.daemon.store.writer import Transaction, patiently
 
 KIND = "import"
-DOCUMENTS = "documents"
 PORTION_BYTES = 4 * 1024 * 1024  # of text in one reply: a frame holds 16 MiB
 _LATEST = 253402300799.0  # the year 9999
 # What the daemon itself changes without changing the memory, and what follows from other fields.
@@ -59,8 +59,8 @@ def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
         _leave_votes(caller, call.namespace, records, found)
         total = _count(connection, f"memories m WHERE {where} AND m.tier <> '{DOCUMENTS}'", values)
         left_out = {
-            "documents": _count(connection, f"memories m WHERE {where} AND m.tier = '{DOCUMENTS}'", values),
-            "L0": _count(connection, f"turns m WHERE {reached}", ()),
+            DOCUMENTS: _count(connection, f"memories m WHERE {where} AND m.tier = {DOCUMENTS!r}", values),
+            L0: _count(connection, f"turns m WHERE {reached}", ()),
         }
     return Exported(records=records, next=keys[-1] if more else None, total=total, left_out=left_out)
 
@@ -325,7 +325,7 @@ def check_record(record: Record) -> None:
     names = [name for name in NewMemory.__struct_fields__ if name not in ("neighbours", "supersedes")]
     checks.check_memory(NewMemory(**{name: getattr(record, name) for name in names}))
     checks.check_text("neighbours", record.neighbours)
-    if record.tier == "L0":
+    if record.tier == L0:
         raise Invalid("It is a turn of L0, which is no memory yet; use `memctl observe`.")
     if not 0.0 <= record.importance <= 1.0:
         raise Invalid(f"The importance {record.importance} is not between 0 and 1.")

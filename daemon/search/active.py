@@ -11,6 +11,7 @@ import numpy as np
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import fulltext, vectors
 from memoryd.daemon.store.store import Connection
+from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stems_of
 from memoryd.daemon.store.turns import Turn, as_row
 from memoryd.daemon.tiers.active import Text
@@ -33,7 +34,7 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
 def _passes(retrieval: Retrieval, turn: Turn) -> bool:
     """Apply to a turn what the filters ask of a memory; those on metadata, paths and ids leave no turn."""
     chosen = retrieval.chosen
-    fields = {"type": "turn", "source": turn.source, "tier": "L0"}
+    fields = {"type": "turn", "source": turn.source, "tier": L0}
     return (
         not chosen.further
         and all(fields[name] in wanted for name, wanted in chosen.words.items())
@@ -56,6 +57,6 @@ def _add(retrieval: Retrieval, connection: Connection, turn: Turn, text: Text) -
     words = fulltext.score(retrieval.question, text.stems) if retrieval.question else 0.0
     if words == 0.0 and (similarity is None or similarity < floor):
         return
-    candidate = retrieval.candidate(-turn.id, "L0")
+    candidate = retrieval.candidate(-turn.id, L0)
     candidate.similarity, candidate.bm25 = similarity, words or None
     retrieval.recent[-turn.id] = as_row(turn)

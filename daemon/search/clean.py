@@ -7,6 +7,7 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.present import contradictions
+from memoryd.daemon.store.tiers import DOCUMENTS
 
 _LEAST_LIMIT = 5  # hits, below which the graph has no right to one of them
 _SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of float32, and decay makes scores small
@@ -54,7 +55,7 @@ def _by_place(part: list[Candidate]) -> list[Candidate]:
 
 def _place(candidate: Candidate) -> tuple[str, int]:
     row = candidate.record
-    return (row.path or "", row.start_line or 0) if row is not None and row.tier == "documents" else ("", 0)
+    return (row.path or "", row.start_line or 0) if row is not None and row.tier == DOCUMENTS else ("", 0)
 
 
 def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:

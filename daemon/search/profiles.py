@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L2
 
 DAY_S = 86_400.0
 _DATED = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)\.md$")
@@ -122,7 +123,7 @@ def _cache(facet: Facet) -> float:
     age = 0.0 if facet.row.pinned else days_between(facet.row.created_at, facet.now)
     if facet.by_graph:
         return member_score(facet.similarity, age, facet.row.importance)
-    constant = 30.0 if facet.row.tier == "L2" else 7.0
+    constant = 30.0 if facet.row.tier == L2 else 7.0  # as published
     return cache_score(facet.similarity, age, facet.row.importance, facet.half_life_days or constant)
 
 

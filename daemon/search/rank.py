@@ -9,6 +9,7 @@ from memoryd.daemon.search.fuse import order
 from memoryd.daemon.search.profiles import Facet
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
+from memoryd.daemon.store.tiers import L1, L2
 
 
 def rank(retrieval: Retrieval, sources: Sources) -> None:
@@ -53,10 +54,10 @@ def _facet(retrieval: Retrieval, candidate: Candidate) -> Facet:
 
 def _enough_in_l1(retrieval: Retrieval) -> None:
     enough = retrieval.profile.enough_in_l1
-    tiers = [candidate.record.tier for candidate in retrieval.ranked if candidate.record]
-    if enough is None or tiers.count("L1") < enough:
+    found_in = [candidate.record.tier for candidate in retrieval.ranked if candidate.record]
+    if enough is None or found_in.count(L1) < enough:
         return
     for candidate in retrieval.ranked:
-        if candidate.record and candidate.record.tier == "L2":
-            candidate.lost = f"L1 has {enough} hits and more"
+        if candidate.record and candidate.record.tier == L2:
+            candidate.lost = f"{L1} has {enough} hits and more"
     retrieval.ranked = [candidate for candidate in retrieval.ranked if not candidate.lost]

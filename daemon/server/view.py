@@ -6,6 +6,7 @@ from memoryd.daemon.core.events import Happening
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.changes import Change, Side
 from memoryd.daemon.store.namespaces import check, enclosing
+from memoryd.daemon.store.tiers import L0
 
 
 class View:
@@ -79,11 +80,11 @@ class View:
 def kind_of(before: Side | None, after: Side | None) -> EventKind | None:
     """Return what it was that happened between two states."""
     if after is None:
-        return None if before is None else "dropped" if before.tier == "L0" else "deleted"
+        return None if before is None else "dropped" if before.tier == L0 else "deleted"
     if before is None:
-        return "observed" if after.tier == "L0" else "created"
-    if before.tier == after.tier == "L0":
+        return "observed" if after.tier == L0 else "created"
+    if before.tier == after.tier == L0:
         return None
-    if before.tier == "L0":
+    if before.tier == L0:
         return "promoted"
     return "updated" if (before.tier, before.namespace) == (after.tier, after.namespace) else "moved"

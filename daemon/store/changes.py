@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from memoryd.daemon.store.tiers import DOCUMENTS, L0
+
 TEXT_CHARS = 240
 MAX_DETAILED = 300  # changes of one transaction that are told one by one
 
@@ -17,10 +19,10 @@ _WATCHED = frozenset({"history", "turns", "memories"})
 # A turn is a side as well: what undo puts back into L0.
 _BEFORE = (
     "coalesce(h.before ->> '$.row.namespace', h.before ->> '$.turn.namespace'),"
-    " iif(h.before ->> '$.turn.key' IS NULL, h.before ->> '$.row.tier', 'L0'),"
+    f" iif(h.before ->> '$.turn.key' IS NULL, h.before ->> '$.row.tier', {L0!r}),"
     " coalesce(h.before ->> '$.row.type', h.before ->> '$.turn.role')"
 )
-_AFTER = "coalesce(m.namespace, t.namespace), iif(t.key IS NULL, m.tier, 'L0'), coalesce(m.type, t.role)"
+_AFTER = f"coalesce(m.namespace, t.namespace), iif(t.key IS NULL, m.tier, {L0!r}), coalesce(m.type, t.role)"
 _FROM = (
     " FROM history h JOIN operations o ON o.id = h.operation LEFT JOIN memories m ON m.id = h.memory"
     " LEFT JOIN turns t ON t.key = h.memory WHERE h.id BETWEEN ? AND ?"
@@ -40,7 +42,7 @@ _TURNS = (
 )
 _FILES = (
     f"SELECT namespace, path, count(*), substr(content, 1, {TEXT_CHARS}) FROM memories"
-    " WHERE row BETWEEN ? AND ? AND tier = 'documents' GROUP BY 1, 2 ORDER BY min(row)"
+    f" WHERE row BETWEEN ? AND ? AND tier = {DOCUMENTS!r} GROUP BY 1, 2 ORDER BY min(row)"
 )
 
 
@@ -88,14 +90,14 @@ class Written:
         if span := self._ranges.get("turns"):
             observed: Any = connection.execute(_TURNS, span)
             found += [
-                Change(None, Side(namespace, "L0", role, text), key, "observe")
+                Change(None, Side(namespace, L0, role, text), key, "observe")
                 for key, namespace, role, text in observed
                 if key not in known
             ]
         if span := self._ranges.get("memories"):
             files: Any = connection.execute(_FILES, span)
             found += [
-                Change(None, Side(namespace, "documents", "", text), how_many=count, path=path)
+                Change(None, Side(namespace, DOCUMENTS, "", text), how_many=count, path=path)
                 for namespace, path, count, text in files
             ]
         return found

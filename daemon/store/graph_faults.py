@@ -6,18 +6,19 @@ import apsw
 import numpy as np
 
 from memoryd.daemon.store import graph
+from memoryd.daemon.store.tiers import L2
 
 _CHECKED = 256  # nodes whose centroid is made anew
 
 _FAULTS = {
     "memories of L2 are neither in a node nor waiting for one": (
-        "memories m WHERE m.tier = 'L2' AND NOT EXISTS (SELECT 1 FROM members WHERE memory = m.row)"
+        f"memories m WHERE m.tier = {L2!r} AND NOT EXISTS (SELECT 1 FROM members WHERE memory = m.row)"
         " AND NOT EXISTS (SELECT 1 FROM backlog WHERE memory = m.row)"
     ),
     "members wait for a node as well": "members JOIN backlog USING (memory)",
     "members or waiting ones are not of L2": (
         "(SELECT memory FROM members UNION ALL SELECT memory FROM backlog) g"
-        " JOIN memories m ON m.row = g.memory WHERE m.tier <> 'L2'"
+        f" JOIN memories m ON m.row = g.memory WHERE m.tier <> {L2!r}"
     ),
     "members, edges or waiting ones lead nowhere": (
         "(SELECT 1 FROM pragma_foreign_key_check('members') UNION ALL"
@@ -65,4 +66,4 @@ def clear(connection: apsw.Connection) -> None:
     """Delete the graph; all of L2 waits for a node."""
     for table in ("edges", "members", "nodes", "topics", "backlog"):
         connection.execute(f"DELETE FROM {table}")
-    connection.execute("INSERT INTO backlog SELECT row FROM memories WHERE tier = 'L2'")
+    connection.execute(f"INSERT INTO backlog SELECT row FROM memories WHERE tier = {L2!r}")

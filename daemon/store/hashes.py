@@ -9,6 +9,7 @@ import apsw
 import msgspec
 
 from memoryd.daemon.store import rows, vectors
+from memoryd.daemon.store.tiers import DOCUMENTS
 
 _PORTION = 500
 
@@ -42,7 +43,7 @@ def hashes(fields: list[Any]) -> tuple[bytes, bytes]:
     """Return the two hashes of (tier, turns, metadata, content)."""
     tier, turns, metadata, content = fields
     heading = ""
-    if tier == "documents":
+    if tier == DOCUMENTS:
         told = msgspec.json.decode(metadata).get("heading", "")
         heading = told if isinstance(told, str) else ""
     return content_hash(content), vectors.text_hash(rows.embedded_text(content, heading, turns))

@@ -5,6 +5,7 @@ from typing import Any
 import apsw
 
 from memoryd.daemon.store.filters import ALIVE, alive_at
+from memoryd.daemon.store.tiers import DOCUMENTS
 
 # The last turn of a session, if it is short.
 _LAST = (
@@ -33,7 +34,7 @@ def find_id(connection: apsw.Connection, id: str) -> tuple[bytes, int] | None:
 def find_equal_memory(connection: apsw.Connection, namespace: int, key: bytes, now: float) -> str | None:
     """Return the id of a living memory of a namespace with the same text."""
     found: Any = connection.execute(
-        "SELECT m.id FROM memories m WHERE m.content_hash = ? AND m.namespace = ? AND +m.tier <> 'documents'"
+        f"SELECT m.id FROM memories m WHERE m.content_hash = ? AND m.namespace = ? AND +m.tier <> {DOCUMENTS!r}"
         f" AND {ALIVE} LIMIT 1",
         (key, namespace, *alive_at(now)),
     ).get

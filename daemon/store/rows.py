@@ -7,12 +7,13 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
+from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
 # A question and its answer as one memory: how its content begins, and what stands between the two.
 ASKED, ANSWERED = "User: ", "\nAssistant: "
 # The embedded text of a memory `m`; `embedded_text` says the same.
 EMBEDDED = (
-    "CASE WHEN m.tier = 'documents' THEN coalesce(m.metadata ->> '$.heading' || char(10), '') || m.content"
+    f"CASE WHEN m.tier = {DOCUMENTS!r} THEN coalesce(m.metadata ->> '$.heading' || char(10), '') || m.content"
     " WHEN m.turns > 1 AND substr(m.content, 1, 6) = 'User: ' AND instr(m.content, char(10) || 'Assistant: ') > 7"
     " THEN substr(m.content, 7, instr(m.content, char(10) || 'Assistant: ') - 7)"
     " ELSE m.content END"
@@ -194,7 +195,7 @@ def answers_in_recent(connection: apsw.Connection, within: str, now: float) -> l
     """Return id, place and the question that it answers of what may leave L1. What cannot be paired has no place."""
     found: Any = connection.execute(
         "SELECT m.id, iif(m.turns = 1 AND m.superseded_by IS NULL, m.namespace, -m.row),"
-        " json_extract(m.metadata, '$.answers') FROM memories m WHERE m.tier = 'L1' AND NOT m.pinned"
+        f" json_extract(m.metadata, '$.answers') FROM memories m WHERE m.tier = {L1!r} AND NOT m.pinned"
         f" AND (m.expires_at IS NULL OR m.expires_at > ?) AND {within}",
         (now,),
     )

@@ -13,6 +13,7 @@ import msgspec
 
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L0
 
 KEPT_CHARS = 240  # of a skipped turn
 RECALL = "recall"  # the source of what a search brought up
@@ -113,7 +114,7 @@ def as_row(turn: Turn) -> Row:
         namespace=turn.namespace,
         type="turn",
         source=turn.source,
-        tier="L0",
+        tier=L0,
         importance=turn.importance,
         created_at=turn.created_at,
         updated_at=turn.created_at,

@@ -13,6 +13,8 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.daemon.store.tiers import DOCUMENTS
+
 Vector = NDArray[np.float32]
 
 
@@ -100,7 +102,7 @@ def places(connection: apsw.Connection, model: int, numbers: Iterable[int]) -> I
 
 
 _PLACES = (
-    "SELECT m.row, m.namespace, CASE WHEN m.tier = 'documents' THEN '' ELSE m.type END, e.vector FROM memories m"
+    f"SELECT m.row, m.namespace, CASE WHEN m.tier = {DOCUMENTS!r} THEN '' ELSE m.type END, e.vector FROM memories m"
     " LEFT JOIN vec_embeddings e ON e.model = ? AND e.text_hash = m.text_hash"
 )
 

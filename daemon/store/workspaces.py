@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import apsw
 
-TIER = "documents"
+from memoryd.daemon.store.tiers import DOCUMENTS
+
+TIER = DOCUMENTS
 
 
 class Workspace(NamedTuple):
@@ -137,7 +139,7 @@ def problems(connection: apsw.Connection, number: int) -> dict[str, str]:
 
 def rows_of(connection: apsw.Connection, path: str) -> list[int]:
     """Return the rows of the chunks of a file, by its absolute path."""
-    sql = "SELECT row FROM memories WHERE path = ? AND tier = 'documents' ORDER BY start_line, row"
+    sql = f"SELECT row FROM memories WHERE path = ? AND tier = {DOCUMENTS!r} ORDER BY start_line, row"
     return [row for (row,) in connection.execute(sql, (path,))]
 
 
@@ -150,7 +152,7 @@ def below(root: Path) -> tuple[str, str]:
 def sums(connection: apsw.Connection, workspace: Workspace) -> Sums:
     """Count what is indexed of a workspace."""
     chunks: Any = connection.execute(
-        "SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = 'documents'", below(workspace.root)
+        f"SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = {DOCUMENTS!r}", below(workspace.root)
     ).get
     files, indexed_at = connection.execute(
         "SELECT count(*), max(indexed_at) FROM files WHERE workspace = ?", (workspace.id,)
@@ -161,7 +163,7 @@ def sums(connection: apsw.Connection, workspace: Workspace) -> Sums:
 def without_vector(connection: apsw.Connection, workspace: Workspace, model: int) -> int:
     """Return how many chunks of a workspace have no vector of a model."""
     found: Any = connection.execute(
-        "SELECT count(*) FROM memories m WHERE m.path >= ? AND m.path < ? AND m.tier = 'documents' AND NOT EXISTS"
+        f"SELECT count(*) FROM memories m WHERE m.path >= ? AND m.path < ? AND m.tier = {DOCUMENTS!r} AND NOT EXISTS"
         " (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)",
         (*below(workspace.root), model),
     ).get
@@ -172,7 +174,7 @@ def orphans(connection: apsw.Connection, among: Iterable[int] | None = None) -> 
     """Return the rows of chunks whose file belongs to no workspace, of all or `among` some rows."""
     chosen = "TRUE" if among is None else f"m.row IN ({', '.join(map(str, among))})"
     found: Any = connection.execute(
-        f"SELECT m.row FROM memories m WHERE m.path IS NOT NULL AND m.tier = 'documents' AND {chosen} AND NOT EXISTS"
+        f"SELECT m.row FROM memories m WHERE m.path IS NOT NULL AND m.tier = {DOCUMENTS!r} AND {chosen} AND NOT EXISTS"
         " (SELECT 1 FROM workspaces w JOIN files f ON f.workspace = w.id"
         " AND f.path = substr(m.path, length(rtrim(w.root, '/')) + 2)"
         " WHERE m.path >= rtrim(w.root, '/') || '/' AND m.path < rtrim(w.root, '/') || '0')"
@@ -216,7 +218,7 @@ def paths(connection: apsw.Connection, workspace: Workspace) -> list[str]:
 
 def seen(connection: apsw.Connection, path: str, reached: str) -> bool:
     """Tell whether a chunk of a file lies in the `reached` namespaces (an SQL condition on `m`)."""
-    sql = f"SELECT 1 FROM memories m WHERE m.path = ? AND m.tier = 'documents' AND {reached} LIMIT 1"
+    sql = f"SELECT 1 FROM memories m WHERE m.path = ? AND m.tier = {DOCUMENTS!r} AND {reached} LIMIT 1"
     return connection.execute(sql.replace("m.namespace", "+m.namespace"), (path,)).get is not None
 
 

@@ -8,14 +8,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 
-CAPACITY = 20
+from memoryd.daemon.store.tiers import HOT_ROWS
+
 _NAMESPACES = 1024
 
 
 class HotBuffer:
     """The latest rows returned, by the namespace that searched."""
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    def __init__(self, capacity: int = HOT_ROWS) -> None:
         self.capacity = capacity
         self._rows: OrderedDict[str, OrderedDict[int, None]] = OrderedDict()
         self._lock = threading.Lock()

@@ -15,6 +15,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.search.profiles import dated
 from memoryd.daemon.store import namespaces, rows, vectors, workspaces
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces.documents.document import Chunk, Document
@@ -182,6 +183,6 @@ def touched(connection: apsw.Connection, path: str, mtime_ns: int) -> None:
     at = mtime_ns / 1e9
     created = "created_at" if dated(path) is not None else "?2"
     connection.execute(
-        f"UPDATE memories SET updated_at = ?2, created_at = {created} WHERE path = ?1 AND tier = 'documents'",
+        f"UPDATE memories SET updated_at = ?2, created_at = {created} WHERE path = ?1 AND tier = {DOCUMENTS!r}",
         (path, at),
     )

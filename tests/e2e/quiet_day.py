@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memoryd.client import Client
 from memoryd.client.memctl.agents.hooks.hosts import EVENTS
-from memoryd.scheduler.jobs import JOBS
+from memoryd.daemon.jobs.table import JOBS
 from waiting import wait_until
 
 MEMCTL = [sys.executable, "-P", "-m", "memoryd.client.memctl"]

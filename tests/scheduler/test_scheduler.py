@@ -11,7 +11,6 @@ import pytest
 from memoryd.client.errors import Conflict, Unavailable
 from memoryd.client.protocol import Job, JobList, JobRun, Jobs, RunJob
 from memoryd.scheduler import runner
-from memoryd.scheduler.jobs import JOBS
 from memoryd.scheduler.runner import Scheduler
 from waiting import wait_until
 
@@ -143,14 +142,7 @@ def test_after_a_stop_nothing_is_asked_for(start: Any) -> None:
     scheduler.start()  # for the fixture's stop
 
 
-def test_every_job_has_an_interval_a_deadline_and_a_sentence() -> None:
-    for row in JOBS.values():
-        assert row.every_s >= 60
-        assert 0 < row.deadline_s <= 600
-        assert row.about.endswith(".")
-
-
-@pytest.mark.parametrize("module", ["memoryd.client", "memoryd.scheduler.jobs", "memoryd.daemon.server.server"])
+@pytest.mark.parametrize("module", ["memoryd.client", "memoryd.daemon.jobs.runner", "memoryd.daemon.server.server"])
 def test_apscheduler_is_loaded_only_with_the_timer(module: str) -> None:
     code = f"import sys, {module}; sys.exit('apscheduler' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -28,10 +28,10 @@ from memoryd.client.protocol import Share as ShareCall
 from memoryd.daemon.conversations import judging, observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.jobs.table import JOBS
 from memoryd.daemon.memories import adding, changing, reading, sharing
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store.namespaces import enclosing
-from memoryd.scheduler.jobs import JOBS
 from workbench import LIMIT_S, Clock, wait_until
 
 GRACE_DAYS = {"task_completion": 7.0, "session_summary": 3.0}

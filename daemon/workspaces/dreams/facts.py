@@ -19,13 +19,14 @@ from memoryd.daemon.language.dreaming import Fate, Note
 from memoryd.daemon.store import dreams, history, rows
 from memoryd.daemon.store.filters import ALIVE, alive_at, living
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces.dreams.dreaming import MAX_NOTES, Terms, judged
 
 KIND = "dream"
 _WHERE = (
-    f"m.namespace = ? AND m.tier IN ('L1', 'L2') AND m.pinned = 0 AND {ALIVE} ORDER BY m.created_at DESC, m.row DESC"
-    f" LIMIT {MAX_NOTES}"
+    f"m.namespace = ? AND m.tier IN ({L1!r}, {L2!r}) AND m.pinned = 0 AND {ALIVE}"
+    f" ORDER BY m.created_at DESC, m.row DESC LIMIT {MAX_NOTES}"
 )
 
 

@@ -12,7 +12,7 @@ from memoryd.daemon.config import Config
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.jobs.table import WORK
+from memoryd.daemon.jobs.table import JOBS
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import copies
 from moving import run
@@ -51,7 +51,7 @@ def fill(core: Core) -> None:
 
 
 def round_of(jobs: Runner) -> None:
-    for name in WORK:
+    for name in JOBS:
         assert run(jobs, name).outcome == "done", name
 
 

@@ -13,7 +13,7 @@ from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs.run import LARGEST_SLICE, MAX_FAILED, resized
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.store import history
-from moving import TABLE, Mover, everything, run, runner, tiers
+from moving import Mover, everything, run, runner, table, tiers
 from workbench import LIMIT_S, add, add_many, delete, search, undo, wait_until
 
 MANY = 400
@@ -183,7 +183,7 @@ def test_a_storage_that_fails_ends_the_run_at_once(core: Core) -> None:
     def apply(core: Core, transaction: Any, steps: Any, operation: int) -> dict[str, int]:
         raise StorageFailed("The disk is full.")
 
-    jobs = Runner(core, {"move": Work(lambda core, now: [Step("move", "a", "")] * 100, apply)}, TABLE)
+    jobs = Runner(core, table(Work(lambda core, now: [Step("move", "a", "")] * 100, apply)))
     done = run(jobs)
     assert (done.outcome, done.error, done.counts) == ("failed", "The disk is full.", {})
     jobs.close()
@@ -230,7 +230,7 @@ def test_a_stop_interrupts_a_plan_that_takes_long(core: Core) -> None:
             ).fetchall()
         yield Step("never", "", "")
 
-    jobs = Runner(core, {"move": Work(plan, Mover().apply)}, TABLE)
+    jobs = Runner(core, table(Work(plan, Mover().apply)))
     future = jobs.run(RunJob(name="move"), lambda event: None)
     wait_until(lambda: jobs.history(JobHistory()).runs != [])
     jobs.close()
@@ -289,7 +289,7 @@ def test_a_memory_changed_or_deleted_between_plan_and_slice_is_skipped(core: Cor
         delete(core, ids[1])
         return steps
 
-    jobs = Runner(core, {"move": Work(plan, mover.apply)}, TABLE)
+    jobs = Runner(core, table(Work(plan, mover.apply)))
     assert run(jobs).counts == {"moved": 2, "skipped": 1}
     jobs.close()
 

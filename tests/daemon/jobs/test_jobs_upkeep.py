@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
+from memoryd.client.errors import Invalid
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.core.core import Core
@@ -32,21 +33,28 @@ def copies(core: Core) -> list[str]:
     return [path.name for path in present(core.folder / "backups")]
 
 
-def test_the_tables_of_jobs_and_of_implementations_agree() -> None:
-    table.check()
-    with pytest.raises(RuntimeError, match=r"differ in: sweeep$"):
-        table.check(["embed"], ["embed", "sweeep"])
-    with pytest.raises(RuntimeError, match=r"differ in: embed$"):
-        table.check(["embed"], [])
+def test_every_job_has_an_interval_a_deadline_and_a_sentence() -> None:
+    for row in table.JOBS.values():
+        assert row.every_s >= 60
+        assert 0 < row.deadline_s <= 600
+        assert row.about.endswith(".")
 
 
-@pytest.mark.parametrize("name", list(table.WORK))
+def test_settings_of_a_job_that_there_is_not_are_refused() -> None:
+    table.check(JobsConfig(every_s={"sweep": 60.0}))
+    with pytest.raises(
+        Invalid, match=r"^There is no job 'sweeep' - at `\$\.jobs\.every_s`; there are promote, sweep, "
+    ):
+        table.check(JobsConfig(every_s={"sweep": 60.0, "sweeep": 60.0}))
+
+
+@pytest.mark.parametrize("name", list(table.JOBS))
 def test_every_job_runs_on_an_empty_database_dry_and_wet(jobs: Runner, name: str) -> None:
     assert run(jobs, name, dry_run=True).outcome == "planned"
     assert run(jobs, name).outcome == "done"
 
 
-@pytest.mark.parametrize("name", list(table.WORK))
+@pytest.mark.parametrize("name", list(table.JOBS))
 def test_a_dry_run_of_every_job_changes_nothing(core: Core, jobs: Runner, name: str) -> None:
     add_many(core, [NewMemory(content=f"Crane number {n}") for n in range(20)], dedup=False)
     before, mark = everything(core), _changes(core)

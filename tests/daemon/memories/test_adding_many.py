@@ -20,7 +20,8 @@ from workbench import LIMIT_S, CountingEmbedder, add, add_many, delete, undo, up
 
 HERON = "The grey heron fishes at dawn near the old mill"
 HERON_GRAY = "The gray heron fishes at dawn near the old mill"
-TWO, THREE = 2 * parts.PART, 2 * parts.PART + 50
+PART = parts.PART
+TWO, THREE = 2 * PART, 2 * PART + 25
 
 
 def notes(count: int, first: int = 0) -> list[NewMemory]:
@@ -61,7 +62,7 @@ def commits(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_a_call_is_committed_in_parts_as_one_operation_that_one_undo_takes_back(core: Core, commits: list[int]) -> None:
     added = add_many(core, notes(THREE), dedup=False)
-    assert commits == [100, 100, 50]
+    assert commits == [PART, PART, 25]
     assert (added.created, added.merged, len(added.operations)) == (THREE, 0, 1)
     [operation] = reading.operations(core, Operations()).operations
     assert (operation.id, operation.kind, operation.memories) == (added.operations[0], "add_many", THREE)
@@ -78,8 +79,8 @@ def test_long_texts_make_smaller_parts_and_one_that_is_longer_than_a_part_goes_a
         given = [NewMemory(content="x" * 1024 * size) for size in kilobytes]
         return [len(part) for part in parts.split(given)]
 
-    assert lengths(100, 100, 100, 300, 1, 255, 1) == [2, 1, 1, 2, 1]
-    assert [len(part) for part in parts.split(notes(THREE))] == [100, 100, 50]
+    assert lengths(50, 50, 50, 150, 1, 127, 1) == [2, 1, 1, 2, 1]
+    assert [len(part) for part in parts.split(notes(THREE))] == [PART, PART, 25]
     assert list(parts.split([])) == []
 
 
@@ -266,15 +267,15 @@ def test_where_a_later_part_is_refused_the_error_says_how_many_are_stored(
     core: Core, action: Callable[[Core], None], error: type[MemorydError]
 ) -> None:
     core.store.used_bytes = 2
-    at = TWO if error is StorageFull else parts.PART + 32
-    with pytest.raises(error, match=r"^The first 100 of 250 are stored, the rest is not: The ") as cut:
+    at = TWO if error is StorageFull else PART + 32
+    with pytest.raises(error, match=rf"^The first {PART} of {THREE} are stored, the rest is not: The ") as cut:
         many(core, notes(THREE), at, lambda: action(core), dedup=False)
-    assert cut.value.data["stored"] == 100
+    assert cut.value.data["stored"] == PART
     assert "retry_after_ms" not in cut.value.data  # to send it again would store the first part twice
-    assert contents(core) == [f"note {number}" for number in range(100)]
+    assert contents(core) == [f"note {number}" for number in range(PART)]
     [operation] = cut.value.data["operations"]
     core.store.limit_bytes = 0
-    assert len(undo(core, operation).ids) == 100
+    assert len(undo(core, operation).ids) == PART
 
 
 def test_a_stop_before_the_first_part_lets_the_client_send_all_again(core: Core) -> None:
@@ -297,14 +298,14 @@ def test_a_part_that_fails_is_taken_back_whole_and_the_ones_before_it_stay(
     core: Core, broken: str, error: type[MemorydError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(core, HERON, metadata={"a": "x" * 40_000})
-    given = [*notes(120), NewMemory(content=HERON, metadata={"b": "x" * 40_000}), *notes(20, 200)]
+    given = [*notes(70), NewMemory(content=HERON, metadata={"b": "x" * 40_000}), *notes(20, 200)]
     if broken == "internal":
-        given[120] = NewMemory(content=HERON)
+        given[70] = NewMemory(content=HERON)
         monkeypatch.setattr(adding_many.adding, "merge", lambda *given: 1 / 0)
-    with pytest.raises(error, match="The first 100 of 141 are stored") as cut:
+    with pytest.raises(error, match=f"The first {PART} of 91 are stored") as cut:
         add_many(core, given)
-    assert cut.value.data["stored"] == 100
-    assert contents(core)[1:] == [f"note {number}" for number in range(100)]
+    assert cut.value.data["stored"] == PART
+    assert contents(core)[1:] == [f"note {number}" for number in range(PART)]
 
 
 def test_a_full_queue_of_writes_is_waited_for(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:

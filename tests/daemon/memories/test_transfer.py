@@ -10,6 +10,7 @@ from memoryd.client.protocol import ExportMemories, Imported, ImportMemories, Li
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading, transfer
+from memoryd.daemon.memories.parts import PART
 from memoryd.daemon.registry import whole
 from workbench import add, delete, found, running, search, undo, update, wait_until
 
@@ -69,7 +70,7 @@ def test_an_import_is_written_in_parts_as_one_operation(core: Core) -> None:
     link = Link(origin=f"{1:032x}", target=f"{240:032x}", kind="contradicts", created_at=5.0)
     records = [record(n, f"text {n}", relations=[link] if n in (1, 240) else []) for n in range(250)]
     importing = transfer.import_(core, ImportMemories(records=records))
-    for stored in (100, 200):
+    for stored in range(PART, 250, PART):
         next(importing)
         assert len(exported(core)) == stored
     imported = whole(importing)
@@ -83,9 +84,9 @@ def test_an_import_that_is_cut_short_says_how_many_are_stored(core: Core) -> Non
     importing = transfer.import_(core, ImportMemories(records=[record(n, f"text {n}") for n in range(250)]))
     next(importing)
     core.store.limit_bytes = 1
-    with pytest.raises(StorageFull, match=r"^The first 100 of 250 are stored, the rest is not: ") as cut:
+    with pytest.raises(StorageFull, match=rf"^The first {PART} of 250 are stored, the rest is not: ") as cut:
         next(importing)
-    assert (cut.value.data["stored"], cut.value.data["operations"]) == (100, [1])
+    assert (cut.value.data["stored"], cut.value.data["operations"]) == (PART, [1])
     core.store.limit_bytes = 0
     importing = transfer.import_(core, ImportMemories(records=[record(n, f"more {n}") for n in range(300, 550)]))
     next(importing)
@@ -93,7 +94,7 @@ def test_an_import_that_is_cut_short_says_how_many_are_stored(core: Core) -> Non
     with pytest.raises(Conflict, match=r"^The import, operation 2, was undone meanwhile by operation 3") as cut:
         next(importing)
     assert cut.value.data["stored"] == 0
-    assert len(exported(core)) == 100
+    assert len(exported(core)) == PART
 
 
 def test_a_daemon_that_imports_anothers_export_exports_the_same(core: Core, tmp_path: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 from memoryd.client import AsyncClient, Client, Internal, Unavailable
 from memoryd.client.protocol import List, Progress, Shutdown
 from memoryd.daemon.context.counting import SLICE_CHARS
+from memoryd.daemon.memories.parts import PART
 from memoryd.daemon.registry import HANDLERS
 from memoryd.daemon.server import connection
 from memoryd.daemon.system import peer
@@ -338,7 +339,7 @@ def test_a_stop_ends_a_call_in_parts_once_its_time_is_over_and_says_what_is_stor
         client.add_many(memories, dedup=False, on_progress=stop)
     with daemon.core.store.reading() as connection:
         stored = connection.execute("SELECT count(*) FROM memories").get
-    assert stored in range(100, 5_000, 100)
+    assert stored in range(PART, 5_000, PART)
 
 
 def test_a_call_in_parts_ends_when_its_client_leaves(start_daemon: Start) -> None:
@@ -349,7 +350,7 @@ def test_a_call_in_parts_ends_when_its_client_leaves(start_daemon: Start) -> Non
     wait_until(lambda: daemon.server.facts.queued()["bulk"] == 0)
     with daemon.client() as client:
         [operation] = client.operations().operations
-        assert operation.memories in range(0, 3_000, 100)
+        assert operation.memories in range(0, 3_000, PART)
         client.undo(operation.id)
         assert client.list().total == 0
 

@@ -12,7 +12,7 @@ import pytest
 from memoryd.client import StorageFailed, StorageFull
 from memoryd.client.protocol import DECLARED, NewMemory, method_name
 from memoryd.daemon.config import Config, StorageConfig
-from memoryd.daemon.jobs.table import WORK
+from memoryd.daemon.jobs.table import JOBS
 from memoryd.daemon.store.store import Store
 from workbench import CountingEmbedder, add, delete, running, undo
 
@@ -139,7 +139,7 @@ def no_room_at_all(store: Store) -> None:
 
 
 def test_jobs_that_remove_or_take_no_room_go_on_at_the_limit() -> None:
-    assert {name for name, work in WORK.items() if not work.at_limit} == {"promote", "sweep", "cluster", "dream"}
+    assert {name for name, row in JOBS.items() if not row.work.at_limit} == {"promote", "sweep", "cluster", "dream"}
 
 
 def test_workspaces_at_the_limit_take_in_what_is_shorter_and_nothing_that_is_longer(

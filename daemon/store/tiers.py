@@ -1,0 +1,93 @@
+"""The table of tiers: where turns and memories are, the hottest first.
+
+To add a tier: a row here, its name in `client/protocol` (`Tier`, `TierName`), and a job or call that fills it.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from memoryd.daemon.config import TiersConfig
+
+L0: Final = "L0"
+HOT: Final = "hot"
+L1: Final = "L1"
+L2: Final = "L2"
+DOCUMENTS: Final = "documents"
+
+HOT_ROWS = 20
+
+
+class Tier(NamedTuple):
+    """A tier: its name for people and what it counts; what enters, what leaves and where to; what bounds it.
+
+    `limit` is per namespace, 0 for none; `half_life_days` is of recency in its ranking, 0 where nothing decays;
+    `stage` is the stage of a search that looks into it, empty when none does.
+    """
+
+    title: str
+    unit: str
+    enters: str
+    leaves: str
+    to: str
+    limit: Callable[[TiersConfig], int]
+    half_life_days: Callable[[TiersConfig], float]
+    stage: str
+
+
+TIERS: dict[str, Tier] = {
+    L0: Tier(
+        title="L0 active",
+        unit="turn",
+        enters="turns that were observed",
+        leaves="the oldest when it is full, all of a namespace that was quiet for long",
+        to=L1,
+        limit=lambda settings: settings.ring,
+        half_life_days=lambda settings: 0.0,
+        stage="active",
+    ),
+    HOT: Tier(
+        title="hot buffer",
+        unit="memory",
+        enters="memories that searches returned, which stay where they are",
+        leaves="the least recently used when it is full",
+        to="",
+        limit=lambda settings: HOT_ROWS,
+        half_life_days=lambda settings: 0.0,
+        stage="hot",
+    ),
+    L1: Tier(
+        title="L1 recent",
+        unit="memory",
+        enters="memories that were added, turns from L0",
+        leaves="what was not used for long, the coldest when it is full",
+        to=L2,
+        limit=lambda settings: settings.max_recent,
+        half_life_days=lambda settings: settings.recent_half_life_days,
+        stage="candidates",
+    ),
+    L2: Tier(
+        title="L2 registry",
+        unit="memory",
+        enters="memories from L1",
+        leaves="what expired; the weakest are deleted when it is full",
+        to="",
+        limit=lambda settings: settings.max_facts,
+        half_life_days=lambda settings: settings.registry_half_life_days,
+        stage="candidates",
+    ),
+    DOCUMENTS: Tier(
+        title="documents",
+        unit="chunk",
+        enters="chunks of the files of workspaces",
+        leaves="what is no longer in its file",
+        to="",
+        limit=lambda settings: 0,
+        half_life_days=lambda settings: 0.0,
+        stage="candidates",
+    ),
+}
+
+
+def half_life_days(tier: str, settings: TiersConfig) -> float:
+    """Return the half-life of recency in a tier."""
+    return TIERS[tier].half_life_days(settings)
