@@ -2,8 +2,8 @@
 
 The daemon runs `pull` to fetch a missing model in the background; memctl runs all of it. Every command prints one JSON
 document on stdout, with --json or without (`path` and, for people, `pull` and `import` without it: a path). Progress
-goes to stderr: a bar on a terminal, else one short JSON object per line. Exit code 1 with one sentence on stderr when
-it fails.
+is written to stderr: a bar on a terminal, else one short JSON object per line. Exit code 1 with one sentence on stderr
+when it fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REPORT_INTERVAL_S = 0.2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    options = _parser().parse_args(arguments)
+    options = _make_parser().parse_args(arguments)
     try:
         result = COMMANDS[options.command](options)
     except ModelError as error:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _list(options: argparse.Namespace) -> list[dict[str, Any]]:
+def _list_models(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the models of the catalog and those installed from elsewhere."""
     there = installed(options.dir)
     known = [
@@ -59,10 +59,10 @@ def _list(options: argparse.Namespace) -> list[dict[str, Any]]:
         }
         for spec in CATALOG.values()
     ]
-    return known + [_imported(manifest) for name, manifest in there.items() if name not in CATALOG]
+    return known + [_describe_foreign(manifest) for name, manifest in there.items() if name not in CATALOG]
 
 
-def _imported(manifest: Manifest) -> dict[str, Any]:
+def _describe_foreign(manifest: Manifest) -> dict[str, Any]:
     size_bytes = sum(record.size_bytes for record in manifest.files.values())
     return {
         "name": manifest.name,
@@ -76,7 +76,7 @@ def _imported(manifest: Manifest) -> dict[str, Any]:
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], Any]] = {
-    "list": _list,
+    "list": _list_models,
     "pull": lambda options: pull(options.name, options.dir, Reporter(), options.force),
     "import": lambda options: import_directory(options.source, options.dir, options.name, Reporter()),
     "bench": lambda options: measure(options.name, options.dir),
@@ -88,12 +88,12 @@ class Reporter:
     """Shows progress on stderr, a few times a second at most."""
 
     def __init__(self) -> None:
-        """Find out whether a person is watching."""
+        """Check whether stderr is a terminal."""
         self._terminal = sys.stderr.isatty()
         self._stage, self._next = "", 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Take one report; skip it when the last of the same stage was just shown."""
+        """Show one report; skip it when another one of the same stage was just shown."""
         now = time.monotonic()
         if stage == self._stage and now < self._next and done < total:
             return
@@ -110,7 +110,7 @@ class Reporter:
         print(f"{start}{stage:9}[{'#' * filled:{BAR_WIDTH}}]", end=end, file=sys.stderr, flush=True)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m memoryd.models", description="Install and measure models.")
     commands = parser.add_subparsers(dest="command", required=True)
     for command in COMMANDS:

@@ -1,4 +1,4 @@
-"""What a model costs on this machine: `memctl model bench`."""
+"""Measure time and memory of a model on this machine: `memctl model bench`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def rss_bytes() -> int:
 
 
 def _median_ms(embedder: Embedder, tokens: int) -> float:
-    text = _text_of(embedder, tokens)
+    text = _make_text(embedder, tokens)
     times = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
@@ -67,7 +67,7 @@ def _median_ms(embedder: Embedder, tokens: int) -> float:
     return sorted(times)[ROUNDS // 2] * 1000
 
 
-def _text_of(embedder: Embedder, tokens: int) -> str:
+def _make_text(embedder: Embedder, tokens: int) -> str:
     """Return a text of about `tokens` tokens, two special ones included."""
     words = ("the memory of a machine keeps what its agents learned " * 40).split()
     count = next((n for n in range(1, len(words)) if embedder.count_tokens(" ".join(words[:n])) >= tokens - 2), 1)

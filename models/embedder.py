@@ -1,4 +1,4 @@
-"""The interface of every model, and the two kinds there are.
+"""The interface of every model, and its two implementations.
 
 Threads: an embedder is immutable after `load`; any number of threads may call it at once, and each call works on the
 calling thread (plus `threads` - 1 of ONNX Runtime's). Texts are run one at a time: on one core batching gains nothing
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from memoryd.models.catalog import CATALOG, Floors
 from memoryd.models.errors import ModelBroken
-from memoryd.models.folder import Manifest, broken, check_sizes, model_folder, read_manifest
+from memoryd.models.folder import Manifest, check_sizes, describe_damage, model_folder, read_manifest
 
 Vector = NDArray[np.float32]
 
@@ -31,7 +31,7 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the model's vectors would."""
+        """A short text that changes whenever the model's vectors change."""
 
     @property
     def dimensions(self) -> int:
@@ -39,11 +39,11 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens it reads of a text, the special ones included; the rest is ignored."""
+        """Tokens that it reads of a text, including the special ones; the rest is ignored."""
 
     @property
     def floors(self) -> Floors:
-        """What its cosines mean."""
+        """The cosines from which its texts count as duplicates, relevant or related."""
 
     def embed_query(self, text: str) -> Vector:
         """Return the unit vector of a search query, shape (dimensions,)."""
@@ -56,27 +56,27 @@ class Embedder(Protocol):
 
 
 class _Loaded(ABC):
-    """What both kinds share: the manifest's facts, the tokenizer, prefixes."""
+    """What both implementations share: manifest, tokenizer, prefixes."""
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
         from memoryd.models.tokens import Tokens
 
         self.name, self.fingerprint = manifest.name, manifest.fingerprint
         self.dimensions, self.max_tokens = manifest.dimensions, manifest.max_tokens
-        known = CATALOG.get(manifest.name)  # may have been calibrated anew since the model was installed
+        known = CATALOG.get(manifest.name)  # may have been calibrated again since the model was installed
         self.floors = known.floors if known else manifest.floors
         self._manifest = manifest
         self._tokens = Tokens(folder / "tokenizer.json", manifest.max_tokens, special=manifest.kind == "onnx")
 
     def embed_query(self, text: str) -> Vector:
         """Return the unit vector of a search query, shape (dimensions,)."""
-        return self._vector(self._manifest.query_prefix + text)
+        return self._embed(self._manifest.query_prefix + text)
 
     def embed_texts(self, texts: Sequence[str]) -> Vector:
         """Return the unit vectors of stored texts, shape (texts, dimensions)."""
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         for row, text in enumerate(texts):
-            vectors[row] = self._vector(self._manifest.document_prefix + text)
+            vectors[row] = self._embed(self._manifest.document_prefix + text)
         return vectors
 
     def count_tokens(self, text: str) -> int:
@@ -84,7 +84,7 @@ class _Loaded(ABC):
         return self._tokens.count(text)
 
     @abstractmethod
-    def _vector(self, text: str) -> Vector:
+    def _embed(self, text: str) -> Vector:
         """Return the unit vector of a text that has its prefix."""
 
 
@@ -100,7 +100,7 @@ class OnnxEmbedder(_Loaded):
         self._inputs = {entry.name for entry in self._session.get_inputs()}
         self._output = self._session.get_outputs()[0].name
 
-    def _vector(self, text: str) -> Vector:
+    def _embed(self, text: str) -> Vector:
         ids = np.array([self._tokens.ids(text)], np.int64)
         feeds = {"input_ids": ids}
         if "attention_mask" in self._inputs:
@@ -127,7 +127,7 @@ class StaticEmbedder(_Loaded):
         if self._table.ndim != 2:
             raise ModelBroken("table.npy is not a table.")
 
-    def _vector(self, text: str) -> Vector:
+    def _embed(self, text: str) -> Vector:
         ids = self._tokens.ids(text) or [0]  # a text without tokens counts as one unknown token
         return _unit(self._table[ids].astype(np.float32).mean(axis=0))
 
@@ -141,14 +141,14 @@ def load(name: str, models_dir: Path, threads: int = 1) -> Embedder:
     """Open an installed model.
 
     Checks the sizes of its files, not their hashes (`verify` does that). Raises ModelMissing when it is not installed
-    and ModelBroken when a file is damaged or cannot be run; both messages name the command that helps.
+    and ModelBroken when a file is damaged or cannot be run; both messages name the command that fixes it.
     """
     manifest, folder = read_manifest(name, models_dir), model_folder(name, models_dir)
     check_sizes(manifest, folder)
     try:
         return open_folder(manifest, folder, threads)
     except (ModelBroken, OSError, ValueError) as error:
-        raise broken(name, str(error).rstrip(".")) from error
+        raise describe_damage(name, str(error).rstrip(".")) from error
 
 
 def open_folder(manifest: Manifest, folder: Path, threads: int) -> Embedder:

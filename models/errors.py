@@ -1,10 +1,10 @@
-"""What can go wrong with a model: one class per thing the user can do about it."""
+"""Errors of models: one class per thing that the user can do about it."""
 
 from __future__ import annotations
 
 
 class ModelError(Exception):
-    """Any trouble with an embedding model; the message says what to do."""
+    """An embedding model cannot be used; the message says what to do."""
 
 
 class ModelMissing(ModelError):

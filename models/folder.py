@@ -1,4 +1,4 @@
-"""The models folder: where it is, what lies in it, and whether it is whole.
+"""The models folder: where it is, what is in it, and whether it is whole.
 
 Layout: `MODELS/NAME/manifest.json` beside `model.onnx` or `table.npy` and `tokenizer.json`; `MODELS/.partial/` keeps
 downloads that were interrupted, `MODELS/.lock` serialises installations. A model folder appears in one rename, so a
@@ -30,7 +30,7 @@ class FileRecord(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """What an installed model is, and the hashes that prove it."""
+    """Facts of an installed model, and the hashes of its files."""
 
     name: str
     kind: Kind
@@ -50,7 +50,7 @@ class Manifest(Struct, frozen=True):
 
 
 def fingerprint(manifest: Manifest) -> str:
-    """Return a short text that changes whenever the model's vectors would."""
+    """Return a short text that changes whenever the model's vectors change."""
     parts = (
         manifest.weights_sha256,
         manifest.files["tokenizer.json"].sha256,
@@ -74,7 +74,7 @@ def default_models_dir() -> Path:
 
 
 def model_folder(name: str, models_dir: Path) -> Path:
-    """Return where a model of this name lies; raise ModelError for a name that is no plain word."""
+    """Return the folder of a model of this name; raise ModelError for a name that is not a plain word."""
     if not NAME.fullmatch(name):
         raise ModelError(f"{name!r} is no model name: use letters, digits, dots and dashes.")
     return models_dir / name
@@ -88,7 +88,7 @@ def read_manifest(name: str, models_dir: Path) -> Manifest:
     except (FileNotFoundError, NotADirectoryError):
         raise ModelMissing(f"Model {name} is not installed; run: memctl model pull {name}") from None
     except (OSError, msgspec.MsgspecError) as error:
-        raise broken(name, f"its manifest cannot be read ({error})") from error
+        raise describe_damage(name, f"its manifest cannot be read ({error})") from error
 
 
 def installed(models_dir: Path) -> dict[str, Manifest]:
@@ -107,9 +107,11 @@ def check_sizes(manifest: Manifest, folder: Path) -> None:
     for name, record in manifest.files.items():
         path = folder / name
         if not path.is_file():
-            raise broken(manifest.name, f"{name} is missing")
+            raise describe_damage(manifest.name, f"{name} is missing")
         if path.stat().st_size != record.size_bytes:
-            raise broken(manifest.name, f"{name} has {path.stat().st_size} bytes instead of {record.size_bytes}")
+            raise describe_damage(
+                manifest.name, f"{name} has {path.stat().st_size} bytes instead of {record.size_bytes}"
+            )
 
 
 def verify(name: str, models_dir: Path) -> Manifest:
@@ -117,22 +119,22 @@ def verify(name: str, models_dir: Path) -> Manifest:
     manifest, folder = read_manifest(name, models_dir), model_folder(name, models_dir)
     check_sizes(manifest, folder)
     for file, record in manifest.files.items():
-        if sha256_of(folder / file) != record.sha256:
-            raise broken(name, f"{file} is not what was installed (its SHA-256 differs)")
+        if hash_file(folder / file) != record.sha256:
+            raise describe_damage(name, f"{file} is not what was installed (its SHA-256 differs)")
     return manifest
 
 
-def record(path: Path) -> FileRecord:
-    """Return hash and size of a file."""
-    return FileRecord(sha256_of(path), path.stat().st_size)
+def record_file(path: Path) -> FileRecord:
+    """Return the hash and size of a file."""
+    return FileRecord(hash_file(path), path.stat().st_size)
 
 
-def sha256_of(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Return the hash of a file in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def broken(name: str, reason: str) -> ModelBroken:
-    """Return the error for a damaged model, saying how to mend it."""
+def describe_damage(name: str, reason: str) -> ModelBroken:
+    """Return the error for a damaged model, saying how to fix it."""
     return ModelBroken(f"Model {name} is damaged: {reason}; run: memctl model pull {name} --force")

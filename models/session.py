@@ -1,4 +1,4 @@
-"""How ONNX Runtime is set up: little memory, no busy threads. No other module imports it (see `telemetry`)."""
+"""Sessions of ONNX Runtime: little memory, no busy threads. No other module imports it (see `telemetry`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What libraries report to their makers is switched off, for this process and those that it starts.
+"""Switch off telemetry of libraries, for this process and those that it starts.
 
-The libraries read these variables when they are imported. ONNX Runtime's own call comes after its import, which by then
-has written a device id below the cache folder and started to look up its maker's host.
+The libraries read these variables when they are imported. ONNX Runtime's own call comes too late: its import
+already writes a device id below the cache folder and looks up its maker's host.
 """
 
 import os
@@ -13,5 +13,5 @@ VARIABLES = (
 
 
 def switch_off() -> None:
-    """Set the variables, whatever they are."""
+    """Set the variables, overriding values that are set."""
     os.environ.update(dict.fromkeys(VARIABLES, "1"))

@@ -1,4 +1,4 @@
-"""Text to token ids, for one thread or many.
+"""Text to token ids; safe for many threads.
 
 Wraps a `tokenizer.json`. Truncation and padding written in that file are switched off, because published files often
 cut at the wrong length and pad every text; this module cuts at the model's own limit. Nothing is changed after
@@ -18,9 +18,9 @@ from memoryd.models.errors import ModelBroken
 # tokenised, so that a megabyte of text costs what its first pages cost.
 CHARACTERS_PER_TOKEN = 64
 
-# Only calls for many texts let other threads of the interpreter work; for a short text they take longer.
+# Only calls for many texts release the interpreter's lock; for a short text they take longer.
 _LONG_CHARACTERS = 2_000
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # such a call begins no threads of its own
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # such a call starts no threads of its own
 
 
 class Tokens:
@@ -34,7 +34,7 @@ class Tokens:
             raise ModelBroken(f"{path.name} cannot be read as a tokenizer ({error}).") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._begin, self._end = self._frame() if special else ([], [])
+        self._begin, self._end = self._find_frame() if special else ([], [])
         self._room = max_tokens - len(self._begin) - len(self._end)
         self._limit_characters = max_tokens * CHARACTERS_PER_TOKEN
 
@@ -55,7 +55,7 @@ class Tokens:
         [encoding] = self._tokenizer.encode_batch_fast([clean], add_special_tokens=False)
         return encoding
 
-    def _frame(self) -> tuple[list[int], list[int]]:
+    def _find_frame(self) -> tuple[list[int], list[int]]:
         """Find the special ids before and after a text by comparing a word with and without them."""
         bare: list[int] = self._encode("word").ids
         full: list[int] = self._tokenizer.encode("word", add_special_tokens=True).ids

@@ -1,10 +1,10 @@
 """The timer of background jobs: asks the daemon to run each one when it is due.
 
-When a job is due, and whether it may run at all, the daemon knows: the timer asks with `RunJob`, and the reply, or the
-refusal, says when to ask again. So a pause, a back-off or a restart needs no state here, and however many runs a
+The daemon decides when a job is due and whether it may run: the timer calls `RunJob`, and the reply, or the refusal,
+says when to ask again. So a pause, a back-off or a restart needs no state here, and however many runs a
 stopped daemon or a sleeping machine missed, there is one.
 
-Threads: that of the timer, and one on which the calls wait for their replies, one after the other.
+Threads: the timer's, and one that waits for the replies of the calls, one after the other.
 """
 
 import logging
@@ -24,7 +24,7 @@ from memoryd.client.protocol import Job, Jobs, RunJob
 
 _APART_S = 0.05  # jobs that are due at once are asked for in the order of the table
 _AGAIN_S = 60.0  # when the daemon gave no answer
-_STEP_S = 1.0  # of the clock, from which the timer's dates are wrong
+_STEP_S = 1.0  # a step of the clock from which the timer's dates are wrong
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +32,12 @@ CallDaemon = Callable[[Any], Any]
 
 
 class Scheduler:
-    """Runs what is due. `call` carries out a call and returns its result; `clock` is the daemon's."""
+    """Runs jobs that are due. `call` sends a call and returns its result; `clock` is the daemon's."""
 
     def __init__(self, call: CallDaemon, clock: Callable[[], float] = time.time) -> None:
-        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # the daemon tells how runs went
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)  # the daemon reports how runs went
         self._call, self._clock = call, clock
-        self._offset_s = _offset_s()
+        self._offset_s = _measure_offset_s()
         self._timer = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(1)},
             # One run however many were missed, however late, and never two of one job.
@@ -46,22 +46,22 @@ class Scheduler:
         )
 
     def start(self) -> None:
-        """Begin to ask for the jobs that run by themselves, at once for those that are due."""
+        """Start asking for the jobs that have an interval, at once for those that are due."""
         for number, job in enumerate(self._call(Jobs()).jobs):
             self._add(job, number * _APART_S)
         self._timer.start()
 
     def stop(self) -> None:
-        """Ask for nothing more. A run under way is the daemon's to end."""
+        """Stop asking. The daemon ends a run that is in progress."""
         self._timer.shutdown(wait=False)
 
     def ask_again(self, name: str) -> None:
-        """Ask whether a job is due: it was resumed, or run by hand."""
-        self._at(name, self._clock())
+        """Ask at once whether a job is due, after it was resumed or run by hand."""
+        self._ask_at(name, self._clock())
 
     def follow_clock(self) -> None:
-        """Ask for every job if the system's clock was set since the last time: the timer waits for dates."""
-        before, self._offset_s = self._offset_s, _offset_s()
+        """Ask for every job if the system's clock was set since the last call: the timer waits for dates."""
+        before, self._offset_s = self._offset_s, _measure_offset_s()
         if abs(self._offset_s - before) > _STEP_S:
             for job in self._timer.get_jobs():
                 self.ask_again(job.id)
@@ -69,7 +69,7 @@ class Scheduler:
     def _add(self, job: Job, apart_s: float) -> None:
         if not job.every_s:
             return
-        first_at = None if job.next_run_at is None else self._date(job.next_run_at, apart_s)
+        first_at = None if job.next_run_at is None else self._convert_time(job.next_run_at, apart_s)
         self._timer.add_job(
             self._fire,
             "interval",
@@ -92,16 +92,16 @@ class Scheduler:
             log.exception("job %s could not be asked for", name)
             next_at = self._clock() + _AGAIN_S
         if next_at is not None:
-            self._at(name, next_at)
+            self._ask_at(name, next_at)
 
-    def _at(self, name: str, at: float) -> None:
+    def _ask_at(self, name: str, at: float) -> None:
         with suppress(JobLookupError, SchedulerNotRunningError):
-            self._timer.modify_job(name, next_run_time=self._date(at, 0.0))
+            self._timer.modify_job(name, next_run_time=self._convert_time(at, 0.0))
 
-    def _date(self, at: float, apart_s: float) -> datetime:
-        """Return a time of the daemon's clock as one of the timer's."""
+    def _convert_time(self, at: float, apart_s: float) -> datetime:
+        """Convert a time of the daemon's clock to one of the timer's."""
         return datetime.now(UTC) + timedelta(seconds=max(0.0, at - self._clock()) + apart_s)
 
 
-def _offset_s() -> float:
+def _measure_offset_s() -> float:
     return time.time() - time.monotonic()

@@ -56,9 +56,9 @@ def assemble(checkpoint: Checkpoint, pooling: str, linear: Linear, small_table: 
     """
     graph = Graph()
     try:
-        value = _embeddings(graph, checkpoint, small_table)
+        value = _add_embeddings(graph, checkpoint, small_table)
         for layer in range(checkpoint.shape.layers):
-            value = _layer(graph, checkpoint, f"encoder.layer.{layer}", value, linear)
+            value = _add_layer(graph, checkpoint, f"encoder.layer.{layer}", value, linear)
         _pool(graph, value, pooling)
     except KeyError as error:
         raise ModelBroken(f"model.safetensors has no tensor {error}: not a BERT encoder.") from error
@@ -90,73 +90,75 @@ def _strip_prefix(tensors: Tensors) -> Tensors:
     raise ModelBroken("model.safetensors has no word embeddings: not a BERT encoder.")
 
 
-def _embeddings(graph: Graph, model: Checkpoint, small_table: bool) -> str:
+def _add_embeddings(graph: Graph, model: Checkpoint, small_table: bool) -> str:
     table = model.tensors["embeddings.word_embeddings.weight"]
-    words = _small_words(graph, table) if small_table else _plain_words(graph, table)
-    total = graph.add("Add", [words, _positions(graph, model)], "embeddings.total")
+    words = _add_small_words(graph, table) if small_table else _add_words(graph, table)
+    total = graph.add("Add", [words, _add_positions(graph, model)], "embeddings.total")
     return _normalise(graph, model, "embeddings.LayerNorm", total)
 
 
-def _plain_words(graph: Graph, table: NDArray[Any]) -> str:
-    words = graph.constant("words", table.astype(np.float32))
+def _add_words(graph: Graph, table: NDArray[Any]) -> str:
+    words = graph.add_constant("words", table.astype(np.float32))
     return graph.add("Gather", [words, "input_ids"], "embeddings.words")
 
 
-def _small_words(graph: Graph, table: NDArray[Any]) -> str:
+def _add_small_words(graph: Graph, table: NDArray[Any]) -> str:
     """Look words up in a table of signed bytes with one scale a row: a quarter of the memory, cosine 0.9999."""
     codes, scales = quantise_blocks(table, table.shape[1])
-    rows = graph.constant("words", (codes[:, 0, :].astype(np.int16) - MIDDLE).astype(np.int8))
+    rows = graph.add_constant("words", (codes[:, 0, :].astype(np.int16) - MIDDLE).astype(np.int8))
     found = graph.add("Gather", [rows, "input_ids"], "embeddings.codes")
-    scale = graph.add("Gather", [graph.constant("words.scales", scales), "input_ids"], "embeddings.scales")
+    scale = graph.add("Gather", [graph.add_constant("words.scales", scales), "input_ids"], "embeddings.scales")
     return graph.add("Mul", [graph.add("Cast", [found], "embeddings.float", to=FLOAT), scale], "embeddings.words")
 
 
-def _positions(graph: Graph, model: Checkpoint) -> str:
+def _add_positions(graph: Graph, model: Checkpoint) -> str:
     """Take the first rows of the position table, with the embedding of segment 0 (all there is) added in."""
-    table = _float(model, "embeddings.position_embeddings.weight")[model.shape.first_position :]
+    table = _read_floats(model, "embeddings.position_embeddings.weight")[model.shape.first_position :]
     if "embeddings.token_type_embeddings.weight" in model.tensors:
-        table = table + _float(model, "embeddings.token_type_embeddings.weight")[0]
+        table = table + _read_floats(model, "embeddings.token_type_embeddings.weight")[0]
     length = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
-    rows, zero = graph.constant("positions", table), graph.constant("zero", np.array([0], np.int64))
+    rows, zero = graph.add_constant("positions", table), graph.add_constant("zero", np.array([0], np.int64))
     return graph.add("Slice", [rows, zero, length, zero], "embeddings.positions")
 
 
-def _layer(graph: Graph, model: Checkpoint, layer: str, value: str, linear: Linear) -> str:
+def _add_layer(graph: Graph, model: Checkpoint, layer: str, value: str, linear: Linear) -> str:
     parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
-    weight = np.concatenate([_float(model, f"{part}.weight") for part in parts])
-    bias = np.concatenate([_float(model, f"{part}.bias") for part in parts])
+    weight = np.concatenate([_read_floats(model, f"{part}.weight") for part in parts])
+    bias = np.concatenate([_read_floats(model, f"{part}.bias") for part in parts])
     projected = graph.split(linear(graph, f"{layer}.qkv", value, weight, bias), parts)
     mixed = graph.add_contributed("MultiHeadAttention", projected, f"{layer}.attention", num_heads=model.shape.heads)
-    value = _residual(graph, model, f"{layer}.attention.output", (value, mixed), linear)
+    value = _add_residual(graph, model, f"{layer}.attention.output", (value, mixed), linear)
     up = f"{layer}.intermediate.dense"
-    wide = linear(graph, up, value, _float(model, f"{up}.weight"), _float(model, f"{up}.bias"))
+    wide = linear(graph, up, value, _read_floats(model, f"{up}.weight"), _read_floats(model, f"{up}.bias"))
     wide = graph.add_contributed(model.shape.activation, [wide], f"{layer}.gelu")
-    return _residual(graph, model, f"{layer}.output", (value, wide), linear)
+    return _add_residual(graph, model, f"{layer}.output", (value, wide), linear)
 
 
-def _residual(graph: Graph, model: Checkpoint, name: str, values: tuple[str, str], linear: Linear) -> str:
+def _add_residual(graph: Graph, model: Checkpoint, name: str, values: tuple[str, str], linear: Linear) -> str:
     """Add `LayerNorm(values[0] + dense(values[1]))`."""
     dense, norm = f"{name}.dense", f"{name}.LayerNorm"
-    back = linear(graph, dense, values[1], _float(model, f"{dense}.weight"), _float(model, f"{dense}.bias"))
+    back = linear(graph, dense, values[1], _read_floats(model, f"{dense}.weight"), _read_floats(model, f"{dense}.bias"))
     return _normalise(graph, model, norm, graph.add("Add", [values[0], back], f"{name}.total"))
 
 
 def _normalise(graph: Graph, model: Checkpoint, name: str, value: str) -> str:
-    weights = [graph.constant(f"{name}.{part}", _float(model, f"{name}.{part}")) for part in ("weight", "bias")]
+    weights = [
+        graph.add_constant(f"{name}.{part}", _read_floats(model, f"{name}.{part}")) for part in ("weight", "bias")
+    ]
     return graph.add("LayerNormalization", [value, *weights], name, axis=-1, epsilon=model.shape.epsilon)
 
 
 def _pool(graph: Graph, value: str, pooling: str) -> None:
     """Reduce the tokens to one vector of length 1: their mean, or the first."""
     if pooling == "mean":
-        axes = graph.constant("tokens_axis", np.array([1], np.int64))
+        axes = graph.add_constant("tokens_axis", np.array([1], np.int64))
         pooled = graph.add("ReduceMean", [value, axes], "pooled", keepdims=0)
     elif pooling == "cls":
-        pooled = graph.add("Gather", [value, graph.constant("first", np.array(0, np.int64))], "pooled", axis=1)
+        pooled = graph.add("Gather", [value, graph.add_constant("first", np.array(0, np.int64))], "pooled", axis=1)
     else:
         raise ModelBroken(f"pooling {pooling!r} is not known; use mean or cls.")
     graph.add("LpNormalization", [pooled], OUTPUT, axis=-1, p=2)
 
 
-def _float(model: Checkpoint, name: str) -> NDArray[np.float32]:
+def _read_floats(model: Checkpoint, name: str) -> NDArray[np.float32]:
     return model.tensors[name].astype(np.float32)

@@ -1,4 +1,4 @@
-"""From a checkpoint folder to `model.onnx`: choose the format, look at sample texts where it needs them, write."""
+"""Convert a checkpoint folder to `model.onnx`: choose the format, measure activations where it needs them, write."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from memoryd.models.convert.bert import OUTPUT, Checkpoint, assemble, read_checkpoint
 from memoryd.models.convert.graph import Graph
-from memoryd.models.convert.quantise import Range, block8, plain, rows8
+from memoryd.models.convert.quantise import Range, make_rows8, multiply_block8, multiply_fp32
 from memoryd.models.convert.samples import SAMPLES
 from memoryd.models.session import open_session
 from memoryd.models.tokens import Tokens
 
 Format = Literal["fp32", "block8", "rows8"]
 
-# Part of a model's fingerprint: raise it whenever a format's results change, so that vectors are computed anew.
+# Part of a model's fingerprint: raise it whenever a format's results change, so that vectors are computed again.
 VERSION = 1
 SAMPLE_TOKENS = 128
 CPU_FACTS = Path("/proc/cpuinfo")
@@ -34,11 +34,11 @@ def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
     """
     checkpoint = read_checkpoint(source)
     if form == "rows8":
-        graph = assemble(checkpoint, pooling, rows8(observe(checkpoint, source)))
+        graph = assemble(checkpoint, pooling, make_rows8(observe(checkpoint, source)))
     elif form == "block8":
-        graph = assemble(checkpoint, pooling, block8)
+        graph = assemble(checkpoint, pooling, multiply_block8)
     else:
-        graph = assemble(checkpoint, pooling, plain, small_table=False)
+        graph = assemble(checkpoint, pooling, multiply_fp32, small_table=False)
     target.write_bytes(graph.to_bytes([OUTPUT]))
     return f"{form}/{VERSION}"
 
@@ -52,27 +52,27 @@ def best_format() -> Format:
 
 
 def observe(checkpoint: Checkpoint, source: Path) -> dict[str, Range]:
-    """Run the sample texts in fp32; return what reached each matrix, by the matrix' name."""
+    """Run the sample texts in fp32; return the range of the inputs of each matrix, by the matrix' name."""
     inputs: dict[str, str] = {}
 
-    def watched(graph: Graph, name: str, value: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
+    def note_input(graph: Graph, name: str, value: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
         inputs[name] = value
-        return plain(graph, name, value, weight, bias)
+        return multiply_fp32(graph, name, value, weight, bias)
 
-    model = assemble(checkpoint, "mean", watched, small_table=False)
+    model = assemble(checkpoint, "mean", note_input, small_table=False)
     values = sorted(set(inputs.values()))
     session = open_session(model.to_bytes(values), threads=1)
     tokens = Tokens(source / "tokenizer.json", SAMPLE_TOKENS, special=True)
     runs = [session.run(values, {"input_ids": np.array([tokens.ids(text)], np.int64)}) for text in SAMPLES]
-    ranges = {value: _range([run[place][0] for run in runs]) for place, value in enumerate(values)}
-    return _by_matrix(inputs, ranges)
+    ranges = {value: _measure_range([run[place][0] for run in runs]) for place, value in enumerate(values)}
+    return _index_by_matrix(inputs, ranges)
 
 
-def _range(rows: list[NDArray[np.float32]]) -> Range:
+def _measure_range(rows: list[NDArray[np.float32]]) -> Range:
     seen = np.concatenate(rows)
     mean = seen.mean(axis=0)
     return Range(mean, np.abs(seen - mean).max(axis=0))
 
 
-def _by_matrix(inputs: Mapping[str, str], ranges: Mapping[str, Range]) -> dict[str, Range]:
+def _index_by_matrix(inputs: Mapping[str, str], ranges: Mapping[str, Range]) -> dict[str, Range]:
     return {name: ranges[value] for name, value in inputs.items()}

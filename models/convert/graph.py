@@ -1,6 +1,6 @@
 """Write an ONNX graph node by node.
 
-`Graph` is the few lines between numpy and `onnx.helper`: it names things and keeps the constants. Contributed
+`Graph` is a thin layer over `onnx.helper`: it names the nodes and keeps the constants. Contributed
 operators of ONNX Runtime (domain com.microsoft) are used where they fuse several standard ones.
 """
 
@@ -29,7 +29,7 @@ class Graph:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, onnx.TensorProto] = {}
 
-    def constant(self, name: str, value: NDArray[Any] | np.generic) -> str:
+    def add_constant(self, name: str, value: NDArray[Any] | np.generic) -> str:
         """Add a constant (once per name)."""
         if name not in self._constants:
             self._constants[name] = numpy_helper.from_array(np.array(value, order="C"), name)

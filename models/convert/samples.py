@@ -1,6 +1,6 @@
 """Texts on which the converter looks at a model's activations.
 
-Any varied prose serves; what matters is that it is fixed, so that the same checkpoint always converts the same way.
+Any varied prose works; it is fixed so that the same checkpoint always converts the same way.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        start, header = _header(data)
-        return {name: _tensor(data, start, entry) for name, entry in header.items() if name != "__metadata__"}
+        start, header = _read_header(data)
+        return {name: _view_tensor(data, start, entry) for name, entry in header.items() if name != "__metadata__"}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelBroken(f"{path.name} is not a whole safetensors file ({error}); fetch it again.") from error
 
@@ -46,14 +46,14 @@ def write_tensors(path: Path, tensors: dict[str, NDArray[Any]]) -> None:
             file.write(np.ascontiguousarray(tensor).tobytes())
 
 
-def _header(data: mmap.mmap) -> tuple[int, dict[str, Any]]:
+def _read_header(data: mmap.mmap) -> tuple[int, dict[str, Any]]:
     size = int.from_bytes(data[:8], "little")
     if not 0 < size <= min(HEADER_LIMIT_BYTES, len(data) - 8):
         raise ValueError("its header is cut off")
     return 8 + size, json.loads(data[8 : 8 + size])
 
 
-def _tensor(data: mmap.mmap, start: int, entry: dict[str, Any]) -> NDArray[Any]:
+def _view_tensor(data: mmap.mmap, start: int, entry: dict[str, Any]) -> NDArray[Any]:
     kind, (begin, end) = np.dtype(TYPES[entry["dtype"]]), entry["data_offsets"]
     if start + end > len(data):
         raise ValueError("its data is cut off")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from memoryd.models.catalog import Floors, Kind, Pooling
 from memoryd.models.embedder import open_folder
 from memoryd.models.errors import ModelBroken
-from memoryd.models.folder import MANIFEST, Manifest, fingerprint, record, sha256_of
+from memoryd.models.folder import MANIFEST, Manifest, fingerprint, hash_file, record_file
 from memoryd.models.install.place import Progress
 
 TRIAL = "The quick brown fox jumps over the lazy dog."
@@ -22,7 +22,7 @@ STATIC_FORMAT = "float16"
 
 
 class Recipe(NamedTuple):
-    """What the files alone do not say."""
+    """What the published files do not say about a model."""
 
     name: str
     kind: Kind
@@ -41,19 +41,19 @@ def build(source: Path, target: Path, recipe: Recipe, progress: Progress) -> Man
     """
     progress("convert", 0, 1)
     shutil.copyfile(source / "tokenizer.json", target / "tokenizer.json")
-    weights, form = _weights(source, target, recipe)
+    weights, form = _write_weights(source, target, recipe)
     progress("check", 0, 1)
     manifest = Manifest(
         name=recipe.name,
         kind=recipe.kind,
         format=form,
-        weights_sha256=sha256_of(weights),
+        weights_sha256=hash_file(weights),
         dimensions=0,
         max_tokens=recipe.max_tokens,
         pooling=recipe.pooling,
         floors=recipe.floors,
         source=recipe.source,
-        files={path.name: record(path) for path in sorted(target.iterdir())},
+        files={path.name: record_file(path) for path in sorted(target.iterdir())},
         query_prefix=recipe.query_prefix,
         document_prefix=recipe.document_prefix,
     )
@@ -63,13 +63,13 @@ def build(source: Path, target: Path, recipe: Recipe, progress: Progress) -> Man
     return manifest
 
 
-def _weights(source: Path, target: Path, recipe: Recipe) -> tuple[Path, str]:
+def _write_weights(source: Path, target: Path, recipe: Recipe) -> tuple[Path, str]:
     """Write the model file; return the published file it came from and the format's name."""
     if recipe.kind == "static":
         weights = source / "table.safetensors"
-        np.save(target / "table.npy", _table(weights))
+        np.save(target / "table.npy", _read_table(weights))
         return weights, STATIC_FORMAT
-    if (ready := onnx_file(source)) is not None:
+    if (ready := find_onnx(source)) is not None:
         shutil.copyfile(ready, target / "model.onnx")
         return ready, ONNX_AS_IS
     from memoryd.models.convert.convert import best_format, convert
@@ -78,13 +78,13 @@ def _weights(source: Path, target: Path, recipe: Recipe) -> tuple[Path, str]:
     return source / "model.safetensors", form
 
 
-def onnx_file(source: Path) -> Path | None:
+def find_onnx(source: Path) -> Path | None:
     """Return the ONNX file of a published folder, if it has one."""
     places = (source / "model.onnx", source / "onnx" / "model.onnx")
     return next((path for path in places if path.is_file()), None)
 
 
-def _table(path: Path) -> NDArray[np.float16]:
+def _read_table(path: Path) -> NDArray[np.float16]:
     """Return the one two-dimensional tensor of a word-vector file."""
     from memoryd.models.convert.weights import read_tensors
 

@@ -13,17 +13,19 @@ from typing import Any
 from memoryd.models.catalog import Floors, Pooling
 from memoryd.models.errors import ModelBroken, ModelError
 from memoryd.models.folder import model_folder
-from memoryd.models.install.build import Recipe, build, onnx_file
-from memoryd.models.install.place import Progress, ignore, locked, new_folder
+from memoryd.models.install.build import Recipe, build, find_onnx
+from memoryd.models.install.place import Progress, ignore_progress, lock_folder, make_folder
 
-# A stranger's floors cannot be known. These suit contrastively trained English models of this size; searches work
+# The floors of a foreign model are unknown. These suit contrastively trained English models of this size; searches work
 # without them, and `duplicate` is followed by a guard that compares the texts themselves.
 ESTIMATE = Floors(duplicate=0.95, relevant=0.50, join=0.70, merge=0.95, calibrated=False)
 USUAL_MAX_TOKENS = 256
 MODULES = {"Transformer", "Pooling", "Normalize"}
 
 
-def import_directory(source: Path, models_dir: Path, name: str | None = None, progress: Progress = ignore) -> Path:
+def import_directory(
+    source: Path, models_dir: Path, name: str | None = None, progress: Progress = ignore_progress
+) -> Path:
     """Install the model in `source` under `name` (default: the folder's name) and return its new folder.
 
     An ONNX file is taken as it is, a BERT-like checkpoint is converted. Raises ModelBroken when the folder does not
@@ -33,25 +35,25 @@ def import_directory(source: Path, models_dir: Path, name: str | None = None, pr
         raise ModelError(f"{source} is not a folder.")
     chosen = name or source.resolve().name
     target = model_folder(chosen, models_dir)
-    recipe = _recipe(source, chosen)
-    with locked(models_dir, progress), new_folder(chosen, models_dir) as folder:
+    recipe = _read_recipe(source, chosen)
+    with lock_folder(models_dir, progress), make_folder(chosen, models_dir) as folder:
         build(source, folder, recipe, progress)
     progress("ready", 1, 1)
     return target
 
 
-def _recipe(source: Path, name: str) -> Recipe:
+def _read_recipe(source: Path, name: str) -> Recipe:
     if not (source / "tokenizer.json").is_file():
         raise ModelBroken(f"{source} has no tokenizer.json.")
-    if onnx_file(source) is None and not (source / "model.safetensors").is_file():
+    if find_onnx(source) is None and not (source / "model.safetensors").is_file():
         raise ModelBroken(f"{source} has neither model.onnx nor model.safetensors.")
     _check_modules(source)
-    prompts = _read(source / "config_sentence_transformers.json").get("prompts") or {}
+    prompts = _read_json(source / "config_sentence_transformers.json").get("prompts") or {}
     return Recipe(
         name=name,
         kind="onnx",
-        pooling=_pooling(source),
-        max_tokens=int(_read(source / "sentence_bert_config.json").get("max_seq_length") or USUAL_MAX_TOKENS),
+        pooling=_read_pooling(source),
+        max_tokens=int(_read_json(source / "sentence_bert_config.json").get("max_seq_length") or USUAL_MAX_TOKENS),
         floors=ESTIMATE,
         source=f"folder:{source.resolve()}",
         query_prefix=str(prompts.get("query") or ""),
@@ -59,8 +61,8 @@ def _recipe(source: Path, name: str) -> Recipe:
     )
 
 
-def _pooling(source: Path) -> Pooling:
-    config = _read(source / "1_Pooling" / "config.json")
+def _read_pooling(source: Path) -> Pooling:
+    config = _read_json(source / "1_Pooling" / "config.json")
     modes = {key.removeprefix("pooling_mode_") for key, on in config.items() if key.startswith("pooling_mode") and on}
     if config.get("pooling_mode"):
         modes = {str(config["pooling_mode"])}
@@ -80,7 +82,7 @@ def _check_modules(source: Path) -> None:
         raise ModelBroken(f"{source} has a {', '.join(sorted(kinds - MODULES))} layer, which cannot be run.")
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     """Return an optional JSON object, empty when the file is not there."""
     if not path.is_file():
         return {}

