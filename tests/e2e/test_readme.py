@@ -17,7 +17,8 @@ from memoryd.client.memctl.commands import COMMANDS
 
 CHECKOUT = Path(__file__).parents[2]
 README = (CHECKOUT / "README.md").read_text()
-MAX_LINES = 170
+GUIDES = "\n".join(path.read_text() for path in sorted((CHECKOUT / "docs").glob("*.md")))
+MAX_LINES = 150
 
 # Lines of shell blocks that are not run here, and why not. Whoever adds one says who runs it instead.
 NOT_RUN = {
@@ -27,7 +28,6 @@ NOT_RUN = {
     ".venv/bin/memctl demo --decay": "test_memctl_demo.py runs it",
     "pip install 'memoryd[daemon,mcp]'": "it needs the network",
     "memctl service install": "it changes the user's systemd; test_memctl_systemd.py runs it",
-    "memctl import --from mem0 PATH": "PATH stands for a file; test_memctl_import_from.py runs it",
 }
 NEAR = 0.05  # between the score in README and that of another processor's arithmetic
 
@@ -164,8 +164,8 @@ def test_each_line_that_is_not_run_is_still_there_and_names_what_there_is() -> N
 
 
 def calls() -> list[str]:
-    """Return every call of memctl that README writes: in blocks, and in a sentence where it is not one name alone."""
-    inline = re.findall(r"`(memctl [^`…]+)`", README.replace("\n", " "))
+    """Return every call of memctl that README and the guides write, in blocks and in sentences."""
+    inline = re.findall(r"`(memctl [^`…]+)`", f"{README} {GUIDES}".replace("\n", " "))
     return [*(call for call, _ in shown()), *commands(), *inline]
 
 
