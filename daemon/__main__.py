@@ -40,7 +40,7 @@ logger = logging.getLogger("memoryd.daemon")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the daemon until it is told to stop; return the exit code."""
+    """Run the daemon until it has to stop; return the exit code."""
     given = _parser().parse_args(arguments)
     log.set_up(given.log_level)
     faulthandler.enable()  # the watchdog's SIGABRT leaves in the log where each thread was
@@ -81,7 +81,7 @@ def _check_jobs(settings: config.Config) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="memoryd", description="One memory for every agent on this machine.")
-    parser.add_argument("--data-dir", metavar="DIR", help="where the database lies (MEMORYD_DATA_DIR)")
+    parser.add_argument("--data-dir", metavar="DIR", help="folder of the database (MEMORYD_DATA_DIR)")
     parser.add_argument("--socket", metavar="PATH", help="the socket to listen on (MEMORYD_SOCKET)")
     parser.add_argument("--config", metavar="FILE", help="the configuration file (MEMORYD_CONFIG)")
     parser.add_argument(
@@ -212,8 +212,8 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     log.keep_bounded(loop)
     every_s = watchdog.interval_s()
     beating = asyncio.create_task(watchdog.pulse(every_s, core.store.silent_s)) if every_s else None
-    # The socket answers from now on. Whoever started the daemon is told once the model is there too, so that its first
-    # search is not by words alone.
+    # The socket answers from now on. Whoever started the daemon gets word once the model is loaded too, so that its
+    # first search is not by words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
     notify.starter(ready_fd, "READY")
     watchers = Watchers(core)

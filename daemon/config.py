@@ -94,7 +94,7 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
         "MEMORYD_LLM_KEY"
     )
     key_file: Annotated[
-        str, Meta(description="file that holds the key, relative to this one; goes before the variable")
+        str, Meta(description="file that holds the key, relative to this one; takes precedence over the variable")
     ] = ""
     timeout_s: Annotated[Duration, Meta(description="longest wait for one answer")] = 60.0
     retries: Annotated[int, Meta(ge=0, le=10, description="further attempts where a failure may pass")] = 2
@@ -133,7 +133,7 @@ class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
         "OPENAI_API_KEY"
     )
     key_file: Annotated[
-        str, Meta(description="file that holds the key, relative to this one; goes before the variable")
+        str, Meta(description="file that holds the key, relative to this one; takes precedence over the variable")
     ] = ""
     dimensions: Annotated[
         int, Meta(ge=0, le=16384, description="numbers per vector to ask for and to expect; 0: as the server answers")
@@ -262,7 +262,7 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
         bool, Meta(description="`remember` names the day's file by the local date instead of that in UTC")
     ] = False
     scan_every_s: Annotated[
-        Duration, Meta(description="a folder whose changes the system does not tell is looked at so often")
+        Duration, Meta(description="a folder whose changes the system does not report is scanned so often")
     ] = 5.0
 
 
@@ -330,7 +330,7 @@ def _placed(config: Config, folder: Path) -> Config:
 
 
 def _checked(config: Config) -> Config:
-    """Return the configuration; raise `ValueError` for what types cannot tell."""
+    """Return the configuration; raise `ValueError` for what types cannot check."""
     for pattern in config.privacy.allow:
         try:
             re.compile(pattern)

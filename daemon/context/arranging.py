@@ -23,7 +23,7 @@ class Note(NamedTuple):
 
     id: str
     row: int  # 0 for a turn of L0
-    key: bytes  # SHA-256 of its content: what a session was told
+    key: bytes  # SHA-256 of its content: what a session was given
     group: str
     created_at: float
     score: float

@@ -63,19 +63,19 @@ def slices(text: str) -> Iterator[str]:
 def counter(core: Core) -> Counter:
     """Return how tokens are counted now."""
     encoding = core.config.context.encoding
-    if encoding and (found := _encoding(encoding)) is not None:
+    if encoding and (found := _load_encoding(encoding)) is not None:
         return Counter(encoding, found)
     if (generation := core.embedding.active) is not None and not is_api(generation.name):
         return Counter(generation.name, generation.embedder.count_tokens)
-    return Counter("bytes", _by_bytes)
+    return Counter("bytes", _count_bytes)
 
 
-def _by_bytes(text: str) -> int:
+def _count_bytes(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)
 
 
 @cache
-def _encoding(name: str) -> Callable[[str], int] | None:
+def _load_encoding(name: str) -> Callable[[str], int] | None:
     """Return the counter of an encoding of tiktoken, None where it cannot be had. It may be fetched."""
     if is_offline():
         log.warning("the encoding %s might be fetched and `offline` is set: the model's tokenizer counts", name)

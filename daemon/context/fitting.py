@@ -1,8 +1,8 @@
 """A context as text, strictly within its budget.
 
 What fits is chosen by adding up the tokens of each line; then the whole text is counted, and as long as it is too long
-the least line goes: tokens of a whole need not be the sum of those of its lines. Standing notes have `STANDING_SHARE`
-of the budget to themselves; what they leave is for the others.
+the last line is left out: tokens of a whole need not be the sum of those of its lines. Standing notes have
+`STANDING_SHARE` of the budget to themselves; what they leave is for the others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,13 +41,13 @@ def fitted(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, 
     chosen = _affordable(standing, int(max_tokens * STANDING_SHARE), by, set())
     spent = by.count(frame[0]) + by.count(frame[1]) + sum(_cost(note, by) for note in chosen)
     headings = {note.group for note in chosen}
-    spent += sum(_heading_cost(heading, by) for heading in headings)
+    spent += sum(_count_heading(heading, by) for heading in headings)
     chosen += _affordable(relevant, max_tokens - spent, by, headings)
     while chosen:
         text, stable = _text(chosen, frame, layout)
         tokens = by.count(text)
         if tokens <= max_tokens:
-            return Fitted(text, tokens, _in_order(chosen, layout), stable)
+            return Fitted(text, tokens, _order(chosen, layout), stable)
         chosen.pop()
     return Fitted("", 0, [], 0)
 
@@ -58,7 +58,7 @@ def _affordable(notes: Iterable[Note], budget: int, by: Counter, headings: set[s
     for note in notes:
         if _least(note) > budget:  # counting tokens takes longer than counting words
             continue
-        cost = _cost(note, by) + (0 if note.group in known else _heading_cost(note.group, by))
+        cost = _cost(note, by) + (0 if note.group in known else _count_heading(note.group, by))
         if cost <= budget:
             budget -= cost
             known.add(note.group)
@@ -75,8 +75,8 @@ def _least(note: Note) -> int:
     return sum(len(line.split()) for line in _lines(note))
 
 
-def _heading_cost(heading: str, by: Counter) -> int:
-    return by.count(_heading(heading))
+def _count_heading(heading: str, by: Counter) -> int:
+    return by.count(_write_heading(heading))
 
 
 def _text(notes: Sequence[Note], frame: tuple[str, str], layout: Layout) -> tuple[str, int]:
@@ -84,13 +84,13 @@ def _text(notes: Sequence[Note], frame: tuple[str, str], layout: Layout) -> tupl
     opening, closing = frame
     text, stable = opening, len(opening)
     for heading, part in _groups(notes, layout).items():
-        text += _heading(heading) + "".join(line for note in part for line in _lines(note))
+        text += _write_heading(heading) + "".join(line for note in part for line in _lines(note))
         if heading == ALWAYS:
             stable = len(text)
     return text + closing, stable
 
 
-def _in_order(notes: Sequence[Note], layout: Layout) -> list[Note]:
+def _order(notes: Sequence[Note], layout: Layout) -> list[Note]:
     return [one for part in _groups(notes, layout).values() for note in part for one in (note, *note.below)]
 
 
@@ -99,7 +99,7 @@ def _groups(notes: Sequence[Note], layout: Layout) -> dict[str, list[Note]]:
     return {heading: arranged(part, layout.vectors, layout.subject) for heading, part in found.items() if part}
 
 
-def _heading(heading: str) -> str:
+def _write_heading(heading: str) -> str:
     return f"{heading}:\n"
 
 

@@ -1,6 +1,6 @@
 """What may go into a context: the memories that a task needs, and those that every task does.
 
-*Standing* is what is pinned and what corrected an agent once: it goes into every context, in the order in which it came
+*Standing* is what is pinned and what corrected an agent once: it is in every context, in the order in which it came
 in, so that a context begins with the same bytes as long as none of these memories changes. The rest is what a search
 for the task finds, as far as it is relevant: by meaning above the model's floor, or by most of the task's rare words.
 """
@@ -37,7 +37,7 @@ class Found(NamedTuple):
 
 
 def standing(core: Core, call: GetContext) -> list[Row]:
-    """Return what goes into every context within reach, the latest first."""
+    """Return what every context within reach holds, the latest first."""
     where, values = compile_filter(call, core.store.namespaces).where(core.clock.passed())
     with core.store.reading() as connection:
         return rows.beginnings(

@@ -44,7 +44,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     own = "" if call.fresh else call.session
     relevant = _relevant(core, found, {row.id for row in always}, writer, own)
     if call.opening:
-        relevant += _opening(core, call, {row.id for row in always} | {note.id for note in relevant}, writer)
+        relevant += _find_opening(core, call, {row.id for row in always} | {note.id for note in relevant}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
     made = fitted(new[0], new[1], call.max_tokens, _layout(core, found.retrieval, relevant, call.compact), writer.by)
     if call.touch:
@@ -63,7 +63,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         took_ms=(time.perf_counter() - began) * 1000,
     )
     if call.session and (made.notes or call.fresh) and not core.store.is_full():
-        return _noted(core, call, made, result)
+        return _note(core, call, made, result)
     done: Future[ContextText] = Future()
     done.set_result(result)
     return done
@@ -126,7 +126,7 @@ def _relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines, 
     return sorted(heads, key=lambda note: (-note.score, -note.created_at, note.id))
 
 
-def _opening(core: Core, call: GetContext, known: set[str], lines: _Lines) -> list[Note]:
+def _find_opening(core: Core, call: GetContext, known: set[str], lines: _Lines) -> list[Note]:
     """Return what is worth knowing before there is a task as notes, after all that is relevant."""
     found = [row for row in chosen.latest(core, call) if row.id not in known]
     return [lines.note(row, group_of(row.type, row.tier), -float(place)) for place, row in enumerate(found, start=1)]
@@ -161,7 +161,7 @@ def reset(core: Core, call: ResetSession) -> "Future[Done]":
 
     def job(transaction: Transaction) -> Done:
         given.forget(transaction.connection, _key(call))
-        return Done(message="Contexts of this session begin anew.")
+        return Done(message="Contexts of this session start again.")
 
     return core.store.write(job, over_limit=True)
 
@@ -177,7 +177,7 @@ def _had(core: Core, call: GetContext) -> dict[str, bytes]:
         return given.to_session(connection, _key(call))
 
 
-def _noted(core: Core, call: GetContext, made: Fitted, result: ContextText) -> "Future[ContextText]":
+def _note(core: Core, call: GetContext, made: Fitted, result: ContextText) -> "Future[ContextText]":
     now = core.clock()
 
     def job(transaction: Transaction) -> ContextText:

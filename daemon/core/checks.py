@@ -100,7 +100,7 @@ def check_metadata(metadata: Metadata) -> None:
 def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", depth: int = MAX_METADATA_DEPTH) -> None:
     """Raise `Invalid` for metadata that is nested deeper than the limit: what is not may be walked by recursion."""
     if depth < 0:
-        raise _too_deep(where)
+        raise _refuse_depth(where)
     named = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in named:
         if isinstance(item, dict | list):
@@ -116,7 +116,7 @@ def metadata_text(metadata: Metadata) -> str:
 def _json_size(value: Any, where: str, depth: int) -> int:
     """Return about how many bytes a value has as JSON; raise `Invalid` for what JSON cannot hold."""
     if depth < 0:
-        raise _too_deep(where)
+        raise _refuse_depth(where)
     if isinstance(value, dict):
         return 2 + sum(_key_size(key, where) + _json_size(v, f"{where}.{key}", depth - 1) for key, v in value.items())
     if isinstance(value, list):
@@ -131,7 +131,7 @@ def _json_size(value: Any, where: str, depth: int) -> int:
     raise Invalid(f"{where[:80]} is a {type(value).__name__}, which JSON cannot hold.")
 
 
-def _too_deep(where: str) -> Invalid:
+def _refuse_depth(where: str) -> Invalid:
     return Invalid(f"The metadata is nested deeper than {MAX_METADATA_DEPTH} at {where[:80]}.")
 
 

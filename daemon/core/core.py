@@ -83,7 +83,7 @@ class Core:
             raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
 
     def rest(self, took_s: float) -> None:
-        """Give way after so much background work: as long again while clients are being served, else for a moment."""
+        """Rest after so much background work: as long again while clients are being served, else for a moment."""
         time.sleep(took_s * (1.0 if self.crowded() else _MOMENT))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What happens, told to one listener while there is one: changes of memories, runs of jobs, what the log warns of.
+"""Events, passed to one listener while there is one: changes of memories, runs of jobs, what the log warns of.
 
 Threads: `tell` is called by any, the writer among them; the listener must return at once.
 """
@@ -38,7 +38,7 @@ class Events:
             self._listener([event])
 
     def ran(self, run: JobRun) -> None:
-        """Tell that a run of a job ended."""
+        """Report that a run of a job ended."""
         if self._listener is None:
             return
         counts = ", ".join(f"{name} {number:,}" for name, number in run.counts.items() if number)
@@ -54,7 +54,7 @@ class Events:
         )
 
     def logged(self, record: logging.LogRecord) -> None:
-        """Tell what the log warns of."""
+        """Return what the log warns of."""
         part = record.name.removeprefix("memoryd.").removeprefix("daemon.")
         kind = "warning" if record.levelno >= logging.WARNING else "notice"
         self.tell(
@@ -68,7 +68,7 @@ class _Log(logging.Handler):
         self._events = events
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass on warnings, and what is marked to be told."""
+        """Pass on warnings, and records that are marked for events."""
         if record.levelno >= logging.WARNING or getattr(record, "told", False):
             try:
                 self._events.logged(record)

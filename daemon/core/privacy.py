@@ -1,7 +1,7 @@
 """Credentials are taken out of what calls give to be stored, before anything else sees it.
 
 `dispatch` hands every call through here, so there is no way in that leaves a credential: not in a row, its history, the
-journal, full text, the list of skipped turns, a trace or a file that a call writes. Which calls store text is told by
+journal, full text, the list of skipped turns, a trace or a file that a call writes. Which calls store text follows from
 their field `allow_secrets`; queries and tasks are kept in traces and redacted too, but never refused. Names by which
 things are found (ids, namespaces, paths of workspaces) stay as they are. Files of workspaces are their owner's: what is
 in them stays, and the index holds them redacted (`workspaces/documents/files.py`). What was taken out is kept nowhere.
@@ -43,10 +43,10 @@ class Privacy:
         kinds: Counter[str] = Counter()
         allows: bool | None = getattr(call, "allow_secrets", None)
         if allows is None:
-            return self._asked(call), {}
+            return self._clean_query(call), {}
         if allows:
             return call, {}
-        clean: C = self._cleaned(call, kinds)
+        clean: C = self._clean(call, kinds)
         if kinds and self.mode == "refuse":
             raise Invalid(
                 f"It holds what looks like {sentence(kinds)}, so nothing was stored. Take it out, or store it as it is"
@@ -55,7 +55,7 @@ class Privacy:
             )
         return clean, dict(kinds)
 
-    def _asked(self, call: C) -> C:
+    def _clean_query(self, call: C) -> C:
         """Return a call that stores nothing without the credentials in what it asks."""
         changed = {}
         for name in ASKING:
@@ -68,7 +68,7 @@ class Privacy:
         """Return the text of a file as the index has it: without credentials, with the same lines."""
         return text if self.mode == "allow" else redact(text, allowed=self.allowed, keep_lines=True)
 
-    def _cleaned(self, value: Any, kinds: Counter[str]) -> Any:
+    def _clean(self, value: Any, kinds: Counter[str]) -> Any:
         """Return a value without credentials; where there are none it is the very same."""
         if isinstance(value, str):
             return redact(value, kinds, self.allowed)
@@ -77,7 +77,7 @@ class Privacy:
             for name in value.__struct_fields__:
                 old = getattr(value, name)
                 if name not in NAMES and isinstance(old, str | list | dict | msgspec.Struct) and old:
-                    new = self._cleaned(old, kinds)
+                    new = self._clean(old, kinds)
                     if new is not old:
                         changed[name] = new
             return msgspec.structs.replace(value, **changed) if changed else value
@@ -93,7 +93,7 @@ class Privacy:
 
     def _entry(self, number: int, entry: Any, kinds: Counter[str]) -> Any:
         try:
-            return self._cleaned(entry, kinds)
+            return self._clean(entry, kinds)
         except Invalid as error:
             raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
 

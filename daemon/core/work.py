@@ -1,7 +1,7 @@
 """What a job's implementation is: a plan of steps, and a function that applies a slice of them.
 
-A run calls `plan` outside the writer and `apply` within it, slice by slice; between slices every other writer goes
-first. This module holds the types only; the table is in `jobs/table`.
+A run calls `plan` outside the writer and `apply` within it, slice by slice; between slices other writers have
+their turn. This module holds the types only; the table is in `jobs/table`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,8 @@ Plan = Callable[[Core, float], Iterable[Step]]
 Apply = Callable[[Core, Transaction, Sequence[Step], int], dict[str, int]]
 
 
-# To be called often by what takes long: raises when the run has to stop, and lets those who wait know that it goes on.
+# To be called often by what takes long: raises when the run has to stop, and lets those who wait know that it is still
+# running.
 Check = Callable[[], None]
 # One step outside the writer, on the job's own thread: for what cannot be done within a transaction.
 Alone = Callable[[Core, Step, Check], dict[str, int]]
@@ -42,7 +43,7 @@ class Work(NamedTuple):
     """A job's implementation. One whose `apply` changes only what is derived records no history.
 
     The keys of the counts are for people: "moved", "joined", "skipped" (for steps that held no more) … A job that
-    removes, or takes no room, goes on `at_limit` of the database's size, and may take the file over it.
+    removes, or takes no room, runs also `at_limit` of the database's size, and may take the file over it.
     """
 
     plan: Plan

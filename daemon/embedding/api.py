@@ -55,12 +55,12 @@ class Batching(Protocol):
 
 
 def is_api(name: str) -> bool:
-    """Tell whether a name is that of a model behind the API."""
+    """Return whether a name is that of a model behind the API."""
     return name.startswith(PREFIX)
 
 
 def is_trouble(error: object) -> bool:
-    """Tell whether an embedding failed for a reason that every text would fail for now."""
+    """Return whether an embedding failed for a reason that every text would fail for now."""
     return isinstance(error, RemoteFailed) and not (isinstance(error, Refused) and error.status in ABOUT_TEXT)
 
 

@@ -1,4 +1,4 @@
-"""Embedding many texts, so that a query's embedding goes before them on a full machine.
+"""Embedding many texts, so that a query's embedding precedes them on a busy machine.
 
 A local model embeds them side by side on threads of low priority; one that takes batches gets them one batch after the
 other.

@@ -62,7 +62,7 @@ class Embedding:
         self._warned = False  # that there is no model: once, not at each attempt
         self._settled = threading.Event()  # the first attempt to load has ended
         self._closing = threading.Event()
-        self._reread = False  # the index is to be built anew
+        self._reread = False  # the index is to be rebuilt
         self._pause_s = 0.0
         self._retry_at: float | None = None  # when the texts that failed are tried again, on the monotonic clock
         self._thread: threading.Thread | None = None
@@ -101,7 +101,7 @@ class Embedding:
             known = vectors.cached(connection, generation.model, vectors.text_hash(text))
         if known is not None:
             return generation, known
-        return _given(generation, attempt(generation.embedder, text))
+        return _vector_of(generation, attempt(generation.embedder, text))
 
     def text_vectors(self, texts: Sequence[str]) -> list[tuple[Generation, Vector] | None]:
         """Return what `text_vector` returns for each text; the unknown ones are embedded side by side."""
@@ -112,7 +112,7 @@ class Embedding:
             known = [vectors.cached(connection, generation.model, vectors.text_hash(text)) for text in texts]
         unknown = [text for text, vector in zip(texts, known, strict=True) if vector is None]
         made = iter(self._bulk.embed(generation.embedder, unknown))
-        return [_given(generation, next(made) if vector is None else vector) for vector in known]
+        return [_vector_of(generation, next(made) if vector is None else vector) for vector in known]
 
     # Rows ------------------------------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class Embedding:
         self._retry_now()
 
     def rebuild(self) -> None:
-        """Read the vectors anew from disk, for example after a repair; search goes on with the present ones."""
+        """Read the vectors again from disk, for example after a repair; search continues with the present ones."""
         self._reread = True
         self._retry_now()
 
@@ -189,12 +189,12 @@ class Embedding:
         """Work until nothing is left; a model that fails is tried again by itself, after longer pauses than others."""
         if self._retry_at is not None and time.monotonic() >= self._retry_at:
             self._retry_at = None
-            for generation in self._failing():
+            for generation in self._is_failing():
                 generation.retry()
         try:
             more = self._step()
         except Exception as error:
-            self._failed(error)
+            self._note_failure(error)
             self._settled.set()
             self._retry.wait(self._pause_s)
             self._retry.clear()
@@ -203,7 +203,7 @@ class Embedding:
         return 0.0 if more else self._rest_s()
 
     def _step(self) -> bool:
-        """Do one piece of work; tell whether there is more. What the active model lacks goes first."""
+        """Do one piece of work; say whether there is more. What the active model lacks is first."""
         if self.active is None or self._reread:
             self._activate_first()
         return (
@@ -212,7 +212,7 @@ class Embedding:
 
     def _rest_s(self) -> float | None:
         """Return how long to wait for work: until it is time to try again what failed."""
-        if not self._failing():
+        if not self._is_failing():
             self._pause_s, self._retry_at = 0.0, None
             return None
         if self._retry_at is None:
@@ -220,7 +220,7 @@ class Embedding:
             self._retry_at = time.monotonic() + self._pause_s
         return max(0.0, self._retry_at - time.monotonic())
 
-    def _failing(self) -> list[Generation]:
+    def _is_failing(self) -> list[Generation]:
         return [generation for generation in self._generations() if generation.failing]
 
     def _lengthen_pause(self) -> None:
@@ -241,7 +241,7 @@ class Embedding:
         """Keep the state for `status`; while there is an active model it is ready, whatever else fails."""
         generation, name = self.active, self._state.name
         if generation is None and state in ("missing", "failed") and not self._warned:
-            log.warning("the model %s is %s, search goes by words alone: %s", name, state, error)
+            log.warning("the model %s is %s, search uses words alone: %s", name, state, error)
         self._warned = generation is None and (self._warned or state in ("missing", "failed"))
         self._state = ModelState(
             name=name,
@@ -268,7 +268,7 @@ class Embedding:
         return generation
 
     def _switch(self) -> bool:
-        """Prepare the model that is wanted, or give up preparing one; tell whether there is more to do."""
+        """Prepare the model that is wanted, or give up preparing one; say whether there is more to do."""
         active, coming = self.active, self._next
         if active is None or self._wanted == active.name:
             if active is not None and coming is not None:
@@ -297,7 +297,7 @@ class Embedding:
         self._state = ModelState(name=generation.name, state="ready")
         self._note("ready")
 
-    def _failed(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         """Keep what went wrong for `status`, fetch a missing model, choose the pause before the next attempt."""
         attempts = self._state.attempts + 1
         missing = isinstance(error, ModelMissing)
@@ -316,7 +316,7 @@ class Embedding:
         self._lengthen_pause()
 
 
-def _given(generation: Generation, made: Vector | Exception) -> tuple[Generation, Vector] | None:
+def _vector_of(generation: Generation, made: Vector | Exception) -> tuple[Generation, Vector] | None:
     if isinstance(made, Exception):
         log.warning("embedding failed, the memory waits in the queue: %s", made)
         return None

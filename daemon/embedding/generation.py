@@ -64,7 +64,7 @@ class Generation:
         for row in rows:
             if row in found:
                 _, namespace, kind, blob = found[row]
-                self.written(row, namespace, kind, np.frombuffer(blob, np.float32) if self._fits(blob) else None)
+                self.written(row, namespace, kind, np.frombuffer(blob, np.float32) if self._has_size(blob) else None)
             else:
                 self.removed(row)
 
@@ -113,13 +113,13 @@ class Generation:
         self.pending.pop(row, None)
         self.failing.pop(row, None)
 
-    def _fits(self, blob: bytes | None) -> TypeGuard[bytes]:
+    def _has_size(self, blob: bytes | None) -> TypeGuard[bytes]:
         return blob is not None and len(blob) == 4 * self.index.dimensions
 
     def _take(self, chunk: list[tuple[int, int, str, bytes | None]]) -> None:
         touched = self._touched or set()
         fresh = [item for item in chunk if item[0] not in touched]
-        ready = [(row, place, kind, blob) for row, place, kind, blob in fresh if self._fits(blob)]
+        ready = [(row, place, kind, blob) for row, place, kind, blob in fresh if self._has_size(blob)]
         if ready:
             matrix = np.frombuffer(b"".join(item[3] for item in ready), np.float32)
             self.index.extend([item[:3] for item in ready], matrix.reshape(len(ready), -1))

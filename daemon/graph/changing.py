@@ -1,4 +1,4 @@
-"""Changing the graph by hand: the same plans as the job's, carried out at once or only shown."""
+"""Changing the graph by hand: the same plans as the job's, applied at once or only shown."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,38 +20,38 @@ _SLICE = 32  # steps in one transaction: a few ms
 @handles(GraphDedupe)
 def dedupe(core: Core, call: GraphDedupe) -> GraphChange:
     """Merge nodes that are alike."""
-    return _changed(core, clustering.dedupe(core, _reached(core, call), call.threshold), call.dry_run)
+    return _change(core, clustering.dedupe(core, _reach(core, call), call.threshold), call.dry_run)
 
 
 @handles(GraphAbstract)
 def abstract(core: Core, call: GraphAbstract) -> GraphChange:
     """Make concept nodes."""
-    return _changed(core, clustering.abstract(core, _reached(core, call), call.threshold), call.dry_run)
+    return _change(core, clustering.abstract(core, _reach(core, call), call.threshold), call.dry_run)
 
 
 @handles(GraphRegroup)
 def regroup(core: Core, call: GraphRegroup) -> GraphChange:
-    """Find the topics anew."""
-    return _changed(core, clustering.regroup(core, _reached(core, call)), call.dry_run)
+    """Find the topics again."""
+    return _change(core, clustering.regroup(core, _reach(core, call)), call.dry_run)
 
 
-def _reached(core: Core, call: Scoped[Any]) -> frozenset[int] | None:
+def _reach(core: Core, call: Scoped[Any]) -> frozenset[int] | None:
     if core.embedding.active is None:
         raise ModelUnavailable("The graph rests on vectors, and no embedding model is ready yet.")
     return core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
 
 
-def _changed(core: Core, planned: Iterable[Step], dry_run: bool) -> GraphChange:
+def _change(core: Core, planned: Iterable[Step], dry_run: bool) -> GraphChange:
     steps = list(planned)
     counts: Counter[str] = Counter()
     if dry_run:
         counts.update(DONE[step.action] for step in steps)
     else:
         for start in range(0, len(steps), _SLICE):
-            counts.update(_written(core, steps[start : start + _SLICE]))
+            counts.update(_write(core, steps[start : start + _SLICE]))
     shown = [PlannedStep(action=step.action, target=step.target, reason=step.reason) for step in steps[:SHOWN]]
     return GraphChange(dry_run=dry_run, counts=dict(counts), total=len(steps), steps=shown)
 
 
-def _written(core: Core, steps: list[Step]) -> dict[str, int]:
+def _write(core: Core, steps: list[Step]) -> dict[str, int]:
     return core.store.write(lambda transaction: apply(core, transaction, steps, 0)).result()

@@ -51,10 +51,10 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     numbers = _numbers(core)
     for state in states(core, generation):
         if state.waiting or state.unsettled or due(state.new, state.nodes):
-            yield from _maintained(core, generation, state, numbers)
+            yield from _maintain(core, generation, state, numbers)
 
 
-def _maintained(core: Core, generation: Generation, state: State, numbers: Numbers) -> Iterator[Step]:
+def _maintain(core: Core, generation: Generation, state: State, numbers: Numbers) -> Iterator[Step]:
     draft = _draft(core, generation, state.namespace, numbers)
     changes = len(state.waiting) + state.unsettled
     whole = changes > FEW or state.nodes <= _SMALL or due(state.new + changes, state.nodes)
@@ -82,20 +82,20 @@ def dedupe(core: Core, reached: frozenset[int] | None, floor: float | None) -> I
         draft.changed = merged
         yield from draft.name()
 
-    return _each(core, reached, steps, floor)
+    return _steps_of(core, reached, steps, floor)
 
 
 def abstract(core: Core, reached: frozenset[int] | None, floor: float | None) -> Iterator[Step]:
     """Plan the concept nodes of the reached namespaces."""
-    return _each(core, reached, lambda draft: concepts(draft, _or(floor, abstraction_floor, draft)))
+    return _steps_of(core, reached, lambda draft: concepts(draft, _or(floor, abstraction_floor, draft)))
 
 
 def regroup(core: Core, reached: frozenset[int] | None) -> Iterator[Step]:
     """Plan the topics of the reached namespaces."""
-    return _each(core, reached, lambda draft: topics(draft, draft.setting.generation.embedder.floors.relevant))
+    return _steps_of(core, reached, lambda draft: topics(draft, draft.setting.generation.embedder.floors.relevant))
 
 
-def _each(
+def _steps_of(
     core: Core,
     reached: frozenset[int] | None,
     steps: Callable[[Draft], Iterable[Step]],

@@ -18,7 +18,7 @@ from memoryd.daemon.store.vectors import Vector
 MAX_MEMBERS = 20
 ROOMY = 14  # members that a part of a split has at most, if possible: a full one is split again by the next that joins
 STEP = 0.05  # by which the threshold rises each time a cluster is too large
-_STRICTEST = 0.99  # above it rounding would tell equal vectors apart
+_STRICTEST = 0.99  # above it rounding would distinguish equal vectors
 _BLOCK = 256
 _NEVER = np.float32(-2.0)  # below every cosine
 
@@ -129,7 +129,7 @@ class Clusters:
 
 
 def mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[tuple[int, int]]:
-    """Return disjoint pairs (into, gone) at or above a cosine that fit into one node, the most similar first.
+    """Return disjoint pairs (into, merged) at or above a cosine that fit into one node, the most similar first.
 
     The larger takes in the smaller; of equals the one with the lower place.
     """
@@ -158,7 +158,7 @@ def grouped(vectors: Vector, threshold: float) -> list[list[int]]:
 def split(vectors: Vector, threshold: float) -> list[list[int]]:
     """Return the positions of the vectors of one node in parts of at most `MAX_MEMBERS`, if possible with some room.
 
-    They are clustered anew `STEP` above the threshold that brought them together, and what is still too large `STEP`
+    They are clustered again `STEP` above the threshold that brought them together, and what is still too large `STEP`
     above that. Small groups that are left over are put together again where they are at least as similar as the node's
     members had to be.
     """
@@ -169,7 +169,7 @@ def split(vectors: Vector, threshold: float) -> list[list[int]]:
 def fitting(cosines: Vector, threshold: float, most: int) -> list[list[int]]:
     """Return the positions of vectors, clustered stricter by `STEP` each time, until each group has at most `most`.
 
-    What no threshold can tell apart stays together up to `MAX_MEMBERS`; more is cut into equal parts in its order.
+    What no threshold can separate stays together up to `MAX_MEMBERS`; more is cut into equal parts in its order.
     """
     waiting = [(np.arange(len(cosines)), threshold)]
     done: list[list[int]] = []

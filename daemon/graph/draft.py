@@ -1,8 +1,8 @@
-"""A draft of one namespace's clusters: what they will be once the steps planned so far are carried out.
+"""A draft of one namespace's clusters: what they will be once the steps planned so far are applied.
 
 It starts from the nodes on disk, takes in the backlog, splits and merges, and turns each change into steps. Nothing is
-written here. Vectors and members are read as they are needed, each in a short read of its own: steps may be carried out
-while the plan goes on, so a node's members are those on disk together with those that the draft added.
+written here. Vectors and members are read as they are needed, each in a short read of its own: steps may be applied
+while the plan continues, so a node's members are those on disk together with those that the draft added.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -70,8 +70,8 @@ class Draft:
         self._added: dict[int, list[int]] = {}
         self._merged: dict[int, list[int]] = {}  # places that went into a place
         self._namer: Namer | None = None
-        self._steady: set[int] = set()  # places that have grown, but not by enough to be named anew
-        self.heirs: dict[int, int] = {}  # node that is gone → the one it went into
+        self._steady: set[int] = set()  # places that have grown, but not by enough to be named again
+        self.heirs: dict[int, int] = {}  # node that no longer exists → the one it went into
 
     # Nodes that are there ---------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class Draft:
             for number, mean in zip(numbers, means, strict=True):
                 self._append(part[number], mean)
             for number in unsettled:
-                yield from self._checked(part[number], members.get(number, []))
+                yield from self._check(part[number], members.get(number, []))
 
     def _append(self, node: Node, mean: Vector) -> int:
         place = self.clusters.add(mean * np.float32(node.size), node.size)
@@ -97,7 +97,7 @@ class Draft:
         self.topics.append(node.topic)
         return place
 
-    def _checked(self, node: Node, rows: list[int]) -> Iterator[Step]:
+    def _check(self, node: Node, rows: list[int]) -> Iterator[Step]:
         """Compare an unsettled node with its members: none, other ones than its centroid says, or as it should be."""
         place = self._places.get(node.id)
         if place is None:
@@ -114,7 +114,7 @@ class Draft:
             reason = f"its centroid was made of {node.size} memories, it has {len(rows)}"
             yield Step("recentre", target(node.id), reason, self._put(place, node.size, ()))
         if len(rows) > MAX_MEMBERS:
-            yield from self._divided([place], {place: len(rows)}, {})
+            yield from self._divide([place], {place: len(rows)}, {})
 
     # Joining and splitting --------------------------------------------------------------------------------------------
 
@@ -126,9 +126,9 @@ class Draft:
                     connection, self.setting.generation.model, rows[start : start + CHUNK]
                 )
             if waiting:
-                yield from self._joined({item.row: item.text_hash for item in waiting}, vectors)
+                yield from self._join({item.row: item.text_hash for item in waiting}, vectors)
 
-    def _joined(self, hashes: dict[int, bytes], vectors: Vector) -> Iterator[Step]:
+    def _join(self, hashes: dict[int, bytes], vectors: Vector) -> Iterator[Step]:
         before = self.clusters.sizes.copy()
         old = self.clusters.count
         touched: dict[int, None] = {}
@@ -138,7 +138,7 @@ class Draft:
             self._added.setdefault(place, []).append(row)
             touched[place] = None
         was = {place: int(before[place]) if place < old else 0 for place in touched}
-        yield from self._divided(touched, was, hashes)
+        yield from self._divide(touched, was, hashes)
 
     def _new(self, place: int) -> None:
         number = next(self.setting.numbers.nodes)
@@ -148,7 +148,7 @@ class Draft:
         self.topics.append(None)
         self._whole.add(place)
 
-    def _divided(self, touched: Iterable[int], was: dict[int, int], hashes: dict[int, bytes]) -> Iterator[Step]:
+    def _divide(self, touched: Iterable[int], was: dict[int, int], hashes: dict[int, bytes]) -> Iterator[Step]:
         """Split what is too large among the touched places; yield what each has become. New nodes come first."""
         kept: list[Step] = []
         for place in list(touched):
@@ -158,17 +158,17 @@ class Draft:
             self._label(place)
             rows = [row for row in self._added.get(place, []) if row in hashes]
             if was[place] == 0:
-                yield self._found(place, rows, hashes)
+                yield self._found_node(place, rows, hashes)
             elif rows or self.clusters.sizes[place] != was[place]:
                 coming = tuple(Coming(row, hashes[row], 0) for row in rows)
                 now = int(self.clusters.sizes[place])
-                if place not in self._whole and _still_fits(was[place], now):
+                if place not in self._whole and _keeps_name(was[place], now):
                     self._steady.add(place)
                 kept.append(Step("join", target(self.ids[place]), growth(was[place], now, len(rows)),
                                  self._put(place, was[place], coming)))  # fmt: skip
         yield from kept
 
-    def _found(self, place: int, rows: list[int], hashes: dict[int, bytes]) -> Step:
+    def _found_node(self, place: int, rows: list[int], hashes: dict[int, bytes]) -> Step:
         coming = tuple(Coming(row, hashes[row], 0) for row in rows)
         reason = f"{memories(len(rows))} found it: {short(self.labels[place])}"
         return Step("found", target(self.ids[place]), reason, self._put(place, 0, coming))
@@ -263,10 +263,10 @@ class Draft:
         rows = self.rows_of([place for place in places if place not in self._steady])
         texts = self.texts([row for members in rows.values() for row in members])
         groups = [[texts[row] for row in members if row in texts] for members in rows.values()]
-        made = dict(zip(rows, self._named(groups), strict=True))
+        made = dict(zip(rows, self._name(groups), strict=True))
         return [made.get(place, self.labels[place]) for place in places]
 
-    def _named(self, groups: Sequence[Sequence[str]]) -> list[str]:
+    def _name(self, groups: Sequence[Sequence[str]]) -> list[str]:
         with self.setting.store.reading() as connection:
             if self._namer is None:
                 self._namer = self.setting.names.namer(connection, self.setting.namespace)
@@ -281,7 +281,7 @@ class Draft:
     def label_of(self, rows: Sequence[int]) -> str:
         """Name some memories together."""
         texts = self.texts(rows)
-        return self._named([[texts[row] for row in rows if row in texts]])[0]
+        return self._name([[texts[row] for row in rows if row in texts]])[0]
 
     # Members ----------------------------------------------------------------------------------------------------------
 
@@ -316,6 +316,6 @@ class Draft:
         return [item.row for item in found], vectors
 
 
-def _still_fits(was: int, now: int) -> bool:
-    """Tell whether the name of a node of `was` members serves for `now`."""
+def _keeps_name(was: int, now: int) -> bool:
+    """Return whether the name of a node of `was` members serves for `now`."""
     return was > _RENAMED_EVERY and was // _RENAMED_EVERY == now // _RENAMED_EVERY

@@ -1,6 +1,6 @@
 """Nodes over nodes: concepts, which stand for clusters that are alike, and topics, communities for people to look at.
 
-Both are made anew as a whole for one namespace, from the clusters as they will be, and compared with what is there:
+Both are rebuilt as a whole for one namespace, from the clusters as they will be, and compared with what is there:
 what has not changed gives no step. A concept or topic keeps its number as long as it shares more clusters with its
 former self than any other has.
 """
@@ -20,7 +20,7 @@ from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import graph_reading
 from memoryd.daemon.store.vectors import Vector
 
-LEAST = 3  # clusters that a concept stands for
+LEAST = 3  # clusters that a concept represents
 _PER_NODE, _TEXTS = 3, 48  # texts that a group is named by
 
 Places = NDArray[np.int64]
@@ -58,7 +58,7 @@ def _concept(draft: Draft, number: int, group: list[int], new: bool) -> Step:
     nodes = tuple(sorted(draft.ids[place] for place in group))
     model, namespace = draft.setting.generation.model, draft.setting.namespace
     data = Concept(number, namespace, model, new, nodes, mean, label)
-    return Step("abstract", f"node {number}", f"stands for {len(nodes)} nodes: {label}", data)
+    return Step("abstract", f"node {number}", f"represents {len(nodes)} nodes: {label}", data)
 
 
 def _concepts(draft: Draft) -> dict[int, tuple[str, list[int]]]:
@@ -149,5 +149,5 @@ def _topics(draft: Draft) -> dict[int, str]:
 
 
 def due(new: int, total: int) -> bool:
-    """Tell whether concepts and topics are to be made anew: one cluster of fifty is newer than they are."""
+    """Return whether concepts and topics are to be rebuilt: one cluster of fifty is newer than they are."""
     return new > 0 and new * 50 >= total

@@ -2,7 +2,7 @@
 
 A term counts for a node by the number of its memories that hold it, times how rare it is in the namespace: the
 logarithm of one over its share of a sample of it (tf-idf, Spärck Jones 1972). Other namespaces have no say, so that a
-label tells nothing of them.
+label says nothing about them.
 Terms are compared by the stem that full text uses and shown as the whole word that is commonest in the node.
 """
 
@@ -64,7 +64,7 @@ class Terms:
         self._named = 0
 
     def worn(self) -> bool:
-        """Tell whether so many nodes were named that the namespace may be another one by now."""
+        """Return whether so many nodes were named that the namespace may be another one by now."""
         return 2 * self._named > self._sample_size
 
     def labels(self, connection: Connection, groups: Sequence[Sequence[str]]) -> list[str]:

@@ -1,11 +1,11 @@
 """Naming nodes of the graph by a language model, after the rules have named them: nobody waits for it.
 
 Each set of members is named once. What was named is kept by the hash of the members' texts (table `names`), so a node
-that is made anew from the same memories gets its label back without a question; the label of a deleted memory goes
+that is rebuilt from the same memories gets its label back without a question; the label of a deleted memory is deleted
 with it. A model that cannot be reached is asked again later; one that answers what cannot be used is not asked
 about the same members again. In both cases the rules' label stays.
 
-Threads: the thinker's. Labels are derived, so they are no operations.
+Threads: the extraction worker's. Labels are derived, so they are no operations.
 """
 
 import hashlib
@@ -48,16 +48,16 @@ class Naming:
         self._not_before = 0.0
 
     def step(self) -> bool:
-        """Name some nodes; tell whether there were any."""
+        """Name some nodes; say whether there were any."""
         core, provider = self._core, self._core.cognition.provider
         if provider is RULES or self.wait_s():
             return False
         with core.store.reading() as connection:
-            unnamed = [_described(connection, node) for node in stored.nodes(connection, _WAITING, (BATCH,))]
+            unnamed = [_describe(connection, node) for node in stored.nodes(connection, _WAITING, (BATCH,))]
             made = {one.members: known for one in unnamed if (known := graph_names.find(connection, one.members))}
         new = list({one.members: one for one in unnamed if one.members not in made}.values())
         if new:
-            made.update(self._asked(provider, new))
+            made.update(self._ask(provider, new))
         if not unnamed or not made:
             return False
         core.store.write(lambda transaction: _write(core, transaction, unnamed, made)).result()
@@ -68,22 +68,22 @@ class Naming:
         left = self._not_before - self._core.clock()
         return left if 0 < left <= _PAUSE_S else None  # more: the clock was set back
 
-    def _asked(self, provider: Provider, new: Sequence[Unnamed]) -> dict[bytes, Label]:
-        before = self._spent()
+    def _ask(self, provider: Provider, new: Sequence[Unnamed]) -> dict[bytes, Label]:
+        before = self._has_spent()
         try:
             labels = provider.label([one.texts for one in new], lambda groups: [one.label for one in new])
             return {one.members: Label(label, provider.name) for one, label in zip(new, labels, strict=True)}
         except Exception as error:
             log.warning("%s could not name nodes, the names of the rules stay: %s", provider.name, error)
         self._not_before = self._core.clock() + _PAUSE_S
-        return dict.fromkeys((one.members for one in new), Label("", "")) if self._spent() > before else {}
+        return dict.fromkeys((one.members for one in new), Label("", "")) if self._has_spent() > before else {}
 
-    def _spent(self) -> int:
+    def _has_spent(self) -> int:
         usage = self._core.cognition.usage()
         return usage.tokens_in + usage.tokens_out if usage else 0
 
 
-def _described(connection: Connection, node: stored.Node) -> Unnamed:
+def _describe(connection: Connection, node: stored.Node) -> Unnamed:
     """Return a node with its members: those of its clusters for a concept."""
     clusters = [node.id]
     if node.kind == stored.CONCEPT:
@@ -100,7 +100,7 @@ def _write(core: Core, transaction: Transaction, unnamed: Sequence[Unnamed], mad
     connection, now = transaction.connection, core.clock()
     for one in unnamed:
         there = stored.nodes(connection, "n.id = ? AND n.settled = 1", (one.node,))
-        if one.members not in made or not there or _described(connection, there[0]).members != one.members:
+        if one.members not in made or not there or _describe(connection, there[0]).members != one.members:
             continue
         label = made[one.members]
         text = label.text or there[0].label

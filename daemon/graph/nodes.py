@@ -72,7 +72,7 @@ class Centroids:
     ) -> list[tuple[int, float]]:
         """Return (cluster, exact cosine) of the `k` nearest to a unit vector among namespaces (None: all)."""
         index = self._ready(connection, model, len(vector))
-        allowed = None if namespaces is None else _among(self._places, namespaces)
+        allowed = None if namespaces is None else _select(self._places, namespaces)
         found = index.nearest(vector, k + _RESCORED, allowed).rows.tolist()
         exact = similarities(connection, found, vector) if found else {}
         return sorted(exact.items(), key=lambda item: (-item[1], item[0]))[:k]
@@ -98,7 +98,7 @@ class Centroids:
                 self._index.remove(node)
 
     def forget(self) -> None:
-        """Read everything anew at the next use."""
+        """Read everything again at the next use."""
         with self._lock:
             self._index = None
 
@@ -138,7 +138,7 @@ class Centroids:
         self._places[np.asarray(nodes, np.int64)] = namespaces
 
 
-def _among(places: NDArray[np.int32], namespaces: frozenset[int]) -> NDArray[np.bool_]:
+def _select(places: NDArray[np.int32], namespaces: frozenset[int]) -> NDArray[np.bool_]:
     if len(namespaces) == 1:  # upkeep asks so, and comparing is much faster
         return np.equal(places, next(iter(namespaces)))
     return np.isin(places, np.fromiter(namespaces, np.int32))

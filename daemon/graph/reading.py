@@ -47,7 +47,7 @@ def nodes(core: Core, call: GraphNodes) -> NodePage:
     with core.store.reading() as connection:
         found, total = graph_reading.find_nodes(connection, _within(core, call), call.query, exact, page)
         waiting = graph_reading.count_backlog(connection, visible(core, call))
-    return NodePage(nodes=[_shown(core, node) for node in found], total=total, waiting=waiting)
+    return NodePage(nodes=[_show(core, node) for node in found], total=total, waiting=waiting)
 
 
 @handles(GraphEdges)
@@ -71,7 +71,7 @@ def show(core: Core, call: GraphNode) -> NodeDetail:
             raise NotFound(f"There is no node {call.node}.", {"node": call.node})
         node = found[0]
         return NodeDetail(
-            node=_shown(core, node),
+            node=_show(core, node),
             topic=graph_reading.label_of_topic(connection, node.topic),
             members=_members(core, connection, node),
             neighbours=[*_neighbours(connection, node.id, within), *_similar(core, connection, node, SIMILAR)],
@@ -102,7 +102,7 @@ def export(core: Core, call: GraphExport) -> GraphPart:
         edges = _edges(graph_reading.edges_of(connection, within, [node.id for node in found]))
         exported = [
             ExportedNode(
-                node=_shown(core, node),
+                node=_show(core, node),
                 members=previews.get(node.id, []),
                 similar=[(n.node, n.weight) for n in _similar(core, connection, node, EXPORTED_SIMILAR)],
             )
@@ -120,7 +120,7 @@ def _within(core: Core, call: Scoped[Any]) -> str:
     return visible(core, call).replace("m.namespace", "n.namespace")
 
 
-def _shown(core: Core, node: stored.Node) -> Node:
+def _show(core: Core, node: stored.Node) -> Node:
     return Node(
         id=node.id,
         namespace=core.store.namespaces.name(node.namespace),

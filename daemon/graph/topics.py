@@ -53,7 +53,7 @@ def communities(edges: dict[Pair, float]) -> list[list[int]]:
         return []
     from graspologic_native import leiden
 
-    given = [(str(a), str(b), weight) for a, b, weight in _ordered(edges)]
+    given = [(str(a), str(b), weight) for a, b, weight in _order(edges)]
     _, found = leiden(
         edges=given,
         starting_communities=None,
@@ -70,7 +70,7 @@ def communities(edges: dict[Pair, float]) -> list[list[int]]:
     return sorted(sorted(group) for group in groups.values() if len(group) > 1)
 
 
-def _ordered(edges: dict[Pair, float]) -> Iterator[tuple[int, int, float]]:
+def _order(edges: dict[Pair, float]) -> Iterator[tuple[int, int, float]]:
     """Yield edges by rising places, since the outcome depends on the order; no long sort, which would hold the GIL."""
     by_first: dict[int, list[tuple[int, float]]] = {}
     for (a, b), weight in edges.items():

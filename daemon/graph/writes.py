@@ -1,9 +1,9 @@
 """What clustering writes, and how: each step carries one of these values, and is checked again before it is written.
 
 A step names the state it was planned for (sizes, where a memory was, its text); where that holds no more it is skipped,
-and the next run plans anew. A node whose `size` is not the number of its members, for whatever reason, is unsettled and
-gets a new centroid from the members that are there. Numbers of new nodes are part of the plan, so that a dry run shows
-what will be.
+and the next run plans again. A node whose `size` is not the number of its members, for whatever reason, is unsettled
+and gets a new centroid from the members that are there. Numbers of new nodes are part of the plan, so that a dry run
+shows what will be.
 """
 
 from collections import Counter
@@ -54,7 +54,7 @@ class Put(NamedTuple):
 
 
 class Merge(NamedTuple):
-    """Node `gone` becomes part of node `into`; their sizes before."""
+    """Node `gone` is merged into node `into`; their sizes before."""
 
     into: int
     gone: int
@@ -65,7 +65,7 @@ class Merge(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """A node has no members any more; or a concept stands for nothing."""
+    """A node has no members any more; or a concept represents nothing."""
 
     node: int
 
@@ -100,7 +100,7 @@ class Topic(NamedTuple):
 
 
 def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
-    """Write a slice of steps; the graph is derived, so nothing goes into the operation's history."""
+    """Write a slice of steps; the graph is derived, so the operation's history holds nothing of it."""
     del operation
     counts: Counter[str] = Counter()
     for step in steps:

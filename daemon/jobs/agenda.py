@@ -43,7 +43,7 @@ class Agenda:
         So is one whose times are from a clock that was ahead: else it would wait until the clock is there again.
         """
         every_s, now = self.every_s(name), self._core.clock()
-        if not every_s or state.paused or self._in_quarantine(state):
+        if not every_s or state.paused or self._is_quarantined(state):
             return None
         if state.not_before is not None:
             return now if state.not_before > now + LONGEST_BACKOFF_S else max(state.not_before, now)
@@ -82,7 +82,7 @@ class Agenda:
 
         def job(transaction: Transaction) -> JobRun:
             done = run if run.run is None else kept.end(transaction.connection, run)
-            return self._ended(transaction, done, run.started_at if not stopped else None)
+            return self._note_end(transaction, done, run.started_at if not stopped else None)
 
         return self._core.store.write(job, over_limit=True).result()
 
@@ -90,11 +90,11 @@ class Agenda:
         """Note the runs that a crash cut off. Each counts as a failure: a job that kills the daemon shall rest."""
 
         def job(transaction: Transaction) -> list[JobRun]:
-            return [self._ended(transaction, run, None) for run in kept.cut_off(transaction.connection)]
+            return [self._note_end(transaction, run, None) for run in kept.cut_off(transaction.connection)]
 
         return self._core.store.write(job, over_limit=True)
 
-    def _ended(self, transaction: Transaction, run: JobRun, began_at: float | None) -> JobRun:
+    def _note_end(self, transaction: Transaction, run: JobRun, began_at: float | None) -> JobRun:
         settings, connection = self._core.config.jobs, transaction.connection
         state = kept.state(connection, run.job)
         if began_at is not None:
@@ -112,13 +112,13 @@ class Agenda:
         with self._core.store.reading() as connection:
             return kept.state(connection, name)
 
-    def _in_quarantine(self, state: JobState) -> bool:
+    def _is_quarantined(self, state: JobState) -> bool:
         return state.failures >= self._core.config.jobs.failures
 
     def _job(self, name: str, state: JobState, latest: Sequence[JobRun], queued: Queued) -> Job:
         row, every_s = self.table[name], self.every_s(name)
         resting: Literal["quarantined", "waiting", "off"] = "waiting" if every_s else "off"
-        if self._in_quarantine(state):
+        if self._is_quarantined(state):
             resting = "quarantined"
         return Job(
             name=name,

@@ -58,5 +58,5 @@ def confirm_clock(core: Core, call: ConfirmClock) -> "Future[ClockState]":
 
 @handles(JobHistory)
 def job_history(jobs: Runner, call: JobHistory) -> JobRuns:
-    """Tell how runs went."""
+    """Report how runs went."""
     return jobs.history(call)

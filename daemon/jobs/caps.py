@@ -1,8 +1,8 @@
 """Caps: L1 over its limit passes its least recent memories on to L2; L2 over its limit loses its weakest.
 
-The limits are per namespace; extracted facts have one of their own, in whatever tier they are. L1 goes by (last use,
-importance); L2 by confidence x recency, where confidence is the metadata's number of that name, else the importance; so
-do facts, corrections last. Pinned memories count, but never go.
+The limits are per namespace; extracted facts have one of their own, in whatever tier they are. L1 is ordered by (last
+use, importance); L2 by confidence x recency, where confidence is the metadata's number of that name, else the
+importance; so do facts, corrections last. Pinned memories count, but are never moved or deleted.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ _MANY_FACTS = (
     f"SELECT m.namespace, count(*) FROM memories m WHERE m.source = '{SOURCE}' GROUP BY 1 HAVING count(*) > ?"
     " ORDER BY 1"
 )
-# What corrected an agent goes last.
+# What corrected an agent is deleted last.
 _WEAKEST_FACTS = (
     f"SELECT m.row, m.id, {_CONFIDENCE} * pow(0.5, max(0, ?2 - {_USED}) / ?3) AS worth FROM memories m"
     f" WHERE m.source = '{SOURCE}' AND m.namespace = ?1 AND NOT m.pinned"
@@ -51,22 +51,22 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan what brings every namespace below its limits."""
     settings = core.config.tiers
     with core.store.reading() as connection:
-        for namespace, count in _over(connection, L1, TIERS[L1].limit(settings)):
-            yield from _passed_on(core, connection, namespace, count, now)
+        for namespace, count in _namespaces_over(connection, L1, TIERS[L1].limit(settings)):
+            yield from _plan_moves(core, connection, namespace, count, now)
         if limit := TIERS[L2].limit(settings):
-            for namespace, count in _over(connection, L2, limit):
+            for namespace, count in _namespaces_over(connection, L2, limit):
                 yield from _weakest(core, connection, namespace, count, now)
         if limit := core.config.cognition.max_facts:
             for namespace, count in _facts(connection, limit):
                 yield from _least_facts(core, connection, namespace, count, now)
 
 
-def _over(connection: apsw.Connection, tier: str, limit: int) -> list[tuple[int, int]]:
+def _namespaces_over(connection: apsw.Connection, tier: str, limit: int) -> list[tuple[int, int]]:
     found: Any = connection.execute(_OVER.format(tier=tier), (limit,)).fetchall()
     return list(found)
 
 
-def _passed_on(core: Core, connection: apsw.Connection, namespace: int, count: int, now: float) -> Iterator[Step]:
+def _plan_moves(core: Core, connection: apsw.Connection, namespace: int, count: int, now: float) -> Iterator[Step]:
     limit = TIERS[L1].limit(core.config.tiers)
     why = f"{L1} of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {limit}"
     found: Any = connection.execute(_LEAST_RECENT, (now, namespace, count - limit))
@@ -98,7 +98,7 @@ def _least_facts(core: Core, connection: apsw.Connection, namespace: int, count:
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
-    """Carry out one slice."""
+    """Run one slice."""
     counts = sweeping.apply(core, transaction, [step for step in planned if step.action != "delete"], operation)
     weak = [step.data for step in planned if step.action == "delete"]
     present = rows.by_rows(transaction.connection, weak)

@@ -1,4 +1,4 @@
-"""Consolidation by hand: everything within reach goes its whole way now, whatever its age.
+"""Consolidation by hand: everything within reach moves through all tiers now, whatever its age.
 
 Judge what waits, empty L0, move all of L1 to the registry, pair questions with answers, cluster. The moves are one
 operation. What was said and not thought about yet is due then: it may take turns out again that hold nothing lasting.
@@ -28,14 +28,14 @@ Report = Callable[[Progress], None]
 
 
 class Tools(NamedTuple):
-    """What a consolidation asks of its caller: to be told how far it is, and to have the cluster job run."""
+    """What a consolidation needs of its caller: a function that reports progress, and one that runs the cluster job."""
 
     report: Report
     cluster: Callable[[], JobRun | None]
 
 
 def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
-    """Carry it out, or count what it would do."""
+    """Consolidate, or count what would be done."""
     began = time.perf_counter()
     reached = core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
     if call.dry_run:
@@ -43,7 +43,7 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
         return _result(True, counts, began)
     judged = _judge_all(core, tools.report)
     run = _Moves(core, call.namespace, tools.report)
-    run.carry_out("promote", promoting.steps(core, _with_turns(core, reached), "asked for"), promoting.apply)
+    run.carry_out("promote", promoting.steps(core, _find_with_turns(core, reached), "asked for"), promoting.apply)
     run.carry_out("move", sweeping.all_of(core, core.clock.passed(), reached), sweeping.apply)
     _embed_all(core, tools.report)
     tools.report(Progress(stage="cluster", done=0, total=1))
@@ -70,14 +70,14 @@ def _result(
 
 
 def _judge_all(core: Core, report: Report) -> int:
-    total = _unjudged(core)
+    total = _count_unjudged(core)
     portions = judging.portions(core)  # and no more: others may observe faster than is judged
     for portion in range(portions):
         report(Progress(stage="judge", done=portion, total=portions))
         if not judging.step_at_once(core):
             break
     report(Progress(stage="judge", done=portions, total=portions))
-    return max(0, total - _unjudged(core))  # without a model some must wait
+    return max(0, total - _count_unjudged(core))  # without a model some must wait
 
 
 def _embed_all(core: Core, report: Report) -> None:
@@ -96,13 +96,13 @@ def _embed_all(core: Core, report: Report) -> None:
         total, left = max(total, now), now
 
 
-def _unjudged(core: Core) -> int:
-    """Return how many judgements wait that decide where a turn goes; summaries are made of what there is at the end."""
+def _count_unjudged(core: Core) -> int:
+    """Return how many judgements wait that decide where a turn moves; summaries are made at the end."""
     waiting = judging.waiting(core)
     return waiting.get("rate", 0) + waiting.get("compare", 0)
 
 
-def _with_turns(core: Core, reached: frozenset[int] | None) -> list[int]:
+def _find_with_turns(core: Core, reached: frozenset[int] | None) -> list[int]:
     return [number for number in core.active.fill() if reached is None or number in reached]
 
 
@@ -115,7 +115,7 @@ class _Moves:
         self.operation: int | None = None
 
     def carry_out(self, stage: str, planned: Iterable[Step], apply: Apply) -> None:
-        """Apply all steps; between two slices every other writer goes first."""
+        """Apply all steps; between two slices the other writers have their turn."""
         steps = list(planned)
         for start in range(0, len(steps), SLICE):
             self._report(Progress(stage=stage, done=start, total=len(steps)))
@@ -136,7 +136,7 @@ class _Moves:
 
 def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     """Return what a consolidation would count."""
-    counts: Counter[str] = Counter(judged=_unjudged(core))
+    counts: Counter[str] = Counter(judged=_count_unjudged(core))
     leaving = [promoting.judged(core, turn) for turn in core.active.of(reached)]
     kept = [one.turn for one in leaving if one.dropped is None]
     counts.update(promoted=len(kept), dropped=len(leaving) - len(kept))

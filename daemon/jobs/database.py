@@ -32,7 +32,7 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
         begin("reading vectors")
         core.embedding.rebuild()
         core.centroids.forget()
-        repaired = ["full text rebuilt", "vectors read anew"]
+        repaired = ["full text rebuilt", "vectors read again"]
         begin("checking again")
         problems = core.store.problems().result()
     pending, memories = core.embedding.pending(), reading.count(core)
@@ -52,8 +52,8 @@ def backup(core: Core, report: Report, call: Backup) -> BackedUp:
     began = time.monotonic()
     if target.parent == usual:
         copies.go_past(core.store, usual)
-    made = _copied(core, target, report)
-    removed = [] if target.parent != usual else _rotated(core, usual)
+    made = _copy(core, target, report)
+    removed = [] if target.parent != usual else _rotate(core, usual)
     return BackedUp(
         path=str(target),
         size_bytes=made.size_bytes,
@@ -83,11 +83,11 @@ def _target(core: Core, path: str, usual: Path) -> Path:
     return target
 
 
-def _copied(core: Core, target: Path, report: Report) -> Copy:
-    return copies.copy(core.store, target, _going_on(core), _teller(report))
+def _copy(core: Core, target: Path, report: Report) -> Copy:
+    return copies.copy(core.store, target, _check_of(core), _teller(report))
 
 
-def _going_on(core: Core) -> Callable[[], None]:
+def _check_of(core: Core) -> Callable[[], None]:
     def check() -> None:
         if core.workspaces.stopping.is_set():
             raise Unavailable("The daemon is stopping; no copy was made.")
@@ -107,7 +107,7 @@ def _teller(report: Report) -> Callable[[int, int], None]:
     return tell
 
 
-def _rotated(core: Core, folder: Path) -> list[str]:
+def _rotate(core: Core, folder: Path) -> list[str]:
     """Delete the copies beyond those to keep, as the job does; return their paths."""
     keep = core.config.jobs.backups
     old = copies.present(folder)[:-keep] if keep and not core.clock.jumped() else []

@@ -1,4 +1,4 @@
-"""Plans that a dry run made, kept in RAM by id until they are carried out or newer ones take their room."""
+"""Plans that a dry run made, kept in RAM by id until they are applied or newer ones take their room."""
 
 import secrets
 import threading
@@ -32,7 +32,7 @@ class Plans:
         id = secrets.token_hex(4)
         with self._lock:
             self._plans[id] = plan
-            while len(self._plans) > 1 and self._too_many():
+            while len(self._plans) > 1 and self._has_too_many():
                 del self._plans[next(iter(self._plans))]
         return id
 
@@ -41,7 +41,7 @@ class Plans:
         with self._lock:
             plan = self._plans.get(id)
         if plan is None:
-            raise NotFound(f"There is no plan {id}: it was carried out, or newer plans took its place.", {"plan": id})
+            raise NotFound(f"There is no plan {id}: it was applied, or newer plans replaced it.", {"plan": id})
         if plan.job != job:
             raise Conflict(f"The plan {id} is one of the job {plan.job}, not of {job}.", {"job": plan.job})
         return plan
@@ -53,5 +53,5 @@ class Plans:
             if plan and steps < len(plan.steps):
                 self._plans[id] = plan._replace(steps=plan.steps[steps:])
 
-    def _too_many(self) -> bool:
+    def _has_too_many(self) -> bool:
         return len(self._plans) > MAX_PLANS or sum(len(plan.steps) for plan in self._plans.values()) > MAX_STEPS

@@ -1,4 +1,4 @@
-"""The job that gives memory back: what was freed stays with the C library's allocator until it is told to return it."""
+"""The job that gives memory back: what was freed stays with the C library's allocator until it has to return it."""
 
 from collections.abc import Iterator
 

@@ -22,7 +22,7 @@ from memoryd.daemon.store.writer import Transaction, patiently
 ROUND = 10_000  # steps that are planned before they are applied
 FIRST_SLICE, LARGEST_SLICE = 4, 2000
 MAX_FAILED = 10  # steps that may fail before a run gives up
-MAX_SKIPPED = 1000  # told one by one
+MAX_SKIPPED = 1000  # reported one by one
 _NOT_DONE = ("skipped", "failed")
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Stopped(Exception):
 
 
 class Terms(NamedTuple):
-    """Under which a run goes on."""
+    """Under which a run continues."""
 
     by: RunBy
     give_up_at: float  # by `ticks`
@@ -80,7 +80,7 @@ class Run:
         outcome: Outcome = "done"
         error = ""
         try:
-            self._number = self._written(lambda transaction: self._begun(transaction, started_at), True)
+            self._number = self._write(lambda transaction: self._begin(transaction, started_at), True)
             self._go(plan)
             if self._failed:
                 outcome, error = "failed", self._failure()
@@ -103,7 +103,7 @@ class Run:
             skipped=self.skipped,
         )
 
-    def _begun(self, transaction: Transaction, at: float) -> int:
+    def _begin(self, transaction: Transaction, at: float) -> int:
         """Note that the run begins, and how the clock is."""
         self.core.clock.keep(transaction.connection)
         return jobs.begin(transaction.connection, self.name, at, self.terms.by)
@@ -140,14 +140,14 @@ class Run:
             self.terms.tell("apply", done, len(steps))
             part = steps[done : done + (1 if self.work.alone else self._size)]
             if self.work.alone:
-                self._count(self.work.alone(self.core, part[0], self._checked(done, len(steps))))
+                self._count(self.work.alone(self.core, part[0], self._check_of(done, len(steps))))
             else:
                 self._slices(part, plan)
             done += len(part)
             self.applied += len(part)
         self.terms.tell("apply", done, len(steps))
 
-    def _checked(self, done: int, total: int) -> Callable[[], None]:
+    def _check_of(self, done: int, total: int) -> Callable[[], None]:
         def check() -> None:
             self.check()
             self.terms.tell("apply", done, total)
@@ -186,7 +186,7 @@ class Run:
             operation = self._operation
             if operation is None:
                 operation = history.begin(connection, history.JOB + self.name, "", self.core.clock())
-            skipped = _changed_since(transaction, steps, plan) if plan else {}
+            skipped = _find_changed(transaction, steps, plan) if plan else {}
             sound = [step for step in steps if step.target not in skipped]
             counts = self.work.apply(self.core, transaction, sound, operation) if sound else {}
             if skipped:
@@ -200,12 +200,12 @@ class Run:
             ]
             return operation, counts, told, time.perf_counter() - began
 
-        self._operation, counts, told, took_s = self._written(job, self.work.at_limit)
+        self._operation, counts, told, took_s = self._write(job, self.work.at_limit)
         self._count(counts)
         self.skipped += told[: MAX_SKIPPED - len(self.skipped)]
         return took_s
 
-    def _written(self, job: Callable[[Transaction], T], over_limit: bool) -> T:
+    def _write(self, job: Callable[[Transaction], T], over_limit: bool) -> T:
         return patiently(lambda: self.core.store.write(job, over_limit=over_limit), self.check)
 
     def _count(self, counts: dict[str, int]) -> None:
@@ -239,14 +239,14 @@ def resized(size: int, took_s: float, aim_s: float) -> int:
     return max(1, min(fitting, 2 * size, LARGEST_SLICE))
 
 
-def _changed_since(transaction: Transaction, steps: Sequence[Step], plan: Plan) -> dict[str, str]:
+def _find_changed(transaction: Transaction, steps: Sequence[Step], plan: Plan) -> dict[str, str]:
     """Return the targets whose state is not what it was when the plan was made, with the reason to leave them out."""
     now = targets.states(transaction.connection, [step.target for step in steps])
     reasons = {}
     for step in steps:
         before, after = plan.states.get(step.target), now.get(step.target)
         if before != after:
-            reasons[step.target] = "it is gone" if after is None else "it changed since the plan was made"
+            reasons[step.target] = "it no longer exists" if after is None else "it changed since the plan was made"
     return reasons
 
 

@@ -1,7 +1,7 @@
 """Runs jobs, one at a time on one low-priority thread.
 
-Whoever asks by hand goes before the scheduler and need not care whether the job is paused. The scheduler is refused
-while a job is paused, in quarantine, backing off or not due; the refusal says when to ask again.
+Runs that somebody asks for precede those of the scheduler and need not care whether the job is paused. The scheduler is
+refused while a job is paused, in quarantine, backing off or not due; the refusal says when to ask again.
 
 Threads: one of its own, which starts with the first run; everything else is called by any.
 """
@@ -41,7 +41,7 @@ class _Order(NamedTuple):
 
 
 class Runner:
-    """Carries out jobs. `changed` hears of a job's new next time."""
+    """Runs jobs. `changed` is called when a job is due at another time."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Runner:
         with self._lock:
             if self._closing.is_set():
                 raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
-            if self._queued(call.name):
+            if self._state(call.name):
                 raise Conflict(f"The job {call.name} is under way already.", {"job": call.name})
             if self._thread is None:
                 self._thread = self._core.supervisor.start("jobs", self._serve, self._closing, self._wake, nice=True)
@@ -111,18 +111,18 @@ class Runner:
         with self._lock:
             if self._current and self._current.call.name == name and not self._current.call.dry_run:
                 self._stop = self._stop or _PAUSED
-        return self._agenda.change(name, True, self._queued)
+        return self._agenda.change(name, True, self._state)
 
     def resume(self, name: str) -> "Future[Job]":
         """End a pause, a quarantine or a back-off."""
         self._agenda.known(name)
-        resumed = self._agenda.change(name, False, self._queued)
+        resumed = self._agenda.change(name, False, self._state)
         resumed.add_done_callback(lambda _: self.changed(name))
         return resumed
 
     def list(self) -> JobList:
         """Return all jobs."""
-        return self._agenda.jobs(self._queued)
+        return self._agenda.jobs(self._state)
 
     def history(self, call: JobHistory) -> JobRuns:
         """Return the latest runs."""
@@ -131,7 +131,7 @@ class Runner:
         with self._core.store.reading() as connection:
             return JobRuns(runs=jobs.latest(connection, call.name, call.limit))
 
-    def _queued(self, name: str) -> Literal["running", "queued"] | None:
+    def _state(self, name: str) -> Literal["running", "queued"] | None:
         current = self._current
         if current and current.call.name == name:
             return "running"
@@ -140,7 +140,7 @@ class Runner:
     # The thread ------------------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Carry out what is queued. An order waits while the database cannot be opened."""
+        """Run what is queued. An order waits while the database cannot be opened."""
         if self._reader is None:
             with self._core.store.reading() as connection:
                 self._reader = connection
@@ -148,10 +148,10 @@ class Runner:
             try:
                 result = self._carry_out(order)
             except BaseException as error:
-                self._done()
-                order.future.set_exception(Conflict(str(self._stop or error)) if self._stopped(error) else error)
+                self._finish()
+                order.future.set_exception(Conflict(str(self._stop or error)) if self._was_stopped(error) else error)
             else:
-                self._done()
+                self._finish()
                 order.future.set_result(result)
 
     def _next(self) -> _Order | None:
@@ -161,20 +161,20 @@ class Runner:
             self._current, self._stop = self._orders.popleft(), ""
             return self._current
 
-    def _done(self) -> None:
-        """Let the next run of the job be asked for, before anybody is told that this one ended."""
+    def _finish(self) -> None:
+        """Let the next run of the job be asked for, before anybody learns that this one ended."""
         with self._lock:
             self._current = None
 
-    def _stopped(self, error: BaseException) -> bool:
-        """Tell whether a plan was given up; a statement that `close` interrupted fails with an error of its own."""
+    def _was_stopped(self, error: BaseException) -> bool:
+        """Return whether a plan was given up; a statement that `close` interrupted fails with an error of its own."""
         return isinstance(error, Stopped) or bool(self._stop)
 
     def _carry_out(self, order: _Order) -> JobRun:
         call = order.call
         run = Run(self._core, call.name, self._agenda.table[call.name].work, self._terms(order))
         if call.dry_run:
-            return self._planned(run, call)
+            return self._plan(run, call)
         plan = None if call.plan is None else self._plans.get(call.plan, call.name)
         ended = run.carry_out(plan)
         if call.plan is not None:
@@ -204,7 +204,7 @@ class Runner:
         )
 
     def _tell(self, stage: str, done: int, total: int) -> None:
-        """Report progress to who asked for the run, and that it goes on to those who wait for it to end."""
+        """Report progress to who asked for the run, and that it continues to those who wait for it to end."""
         now = time.monotonic()
         current = self._current
         if current is None or (now - self._told_at < _TELL_EVERY_S and done < total):
@@ -216,7 +216,7 @@ class Runner:
 
     # Plans -----------------------------------------------------------------------------------------------------------
 
-    def _planned(self, run: Run, call: RunJob) -> JobRun:
+    def _plan(self, run: Run, call: RunJob) -> JobRun:
         """Make a plan and keep it, or show one that is kept; return the part that was asked for."""
         started_at, began = self._core.clock(), time.perf_counter()
         if call.plan is None:

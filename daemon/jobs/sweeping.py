@@ -94,7 +94,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         return f"not used for {(now - leaf.used_at) / DAY_S:.1f} days, recency {value:.2f}"
 
     with core.store.reading() as connection:
-        cold = _leaves(connection, f"{_LIVING} AND {_USED} < ?2 AND m.created_at < ?3", (now, line, born))
+        cold = _read_leaves(connection, f"{_LIVING} AND {_USED} < ?2 AND m.created_at < ?3", (now, line, born))
         yield from steps(connection, now, cold, is_cold, reason)
 
 
@@ -102,11 +102,11 @@ def all_of(core: Core, now: float, reached: frozenset[int] | None) -> Iterator[S
     """Plan to move everything of L1 in some namespaces, whatever its age."""
     where = f"{_LIVING} AND {namespaces.condition(reached)}"
     with core.store.reading() as connection:
-        leaves = _leaves(connection, where, (now,))
+        leaves = _read_leaves(connection, where, (now,))
         yield from steps(connection, now, leaves, lambda leaf: True, lambda leaf: "asked for")
 
 
-def _leaves(connection: apsw.Connection, where: str, values: Sequence[float]) -> Iterator[Leaf]:
+def _read_leaves(connection: apsw.Connection, where: str, values: Sequence[float]) -> Iterator[Leaf]:
     found: Any = connection.execute(f"{RECENT} AND {where}", values)
     return (Leaf(*values) for values in found)
 
@@ -117,7 +117,7 @@ def steps(
     """Plan the moves of memories, questions together with their answers."""
     for leaf in leaving:
         if _question(connection, now, leaf) is not None:
-            continue  # it goes with its question, now or when that is cold too
+            continue  # it moves with its question, now or when that is cold too
         answer = _answer(connection, now, leaf)
         if answer is None:
             yield Step("move", leaf.id, reason(leaf), Move(leaf.row, leaf.used_at))
@@ -152,17 +152,17 @@ def _leaf(connection: apsw.Connection, sql: str, now: float, id: str) -> Leaf | 
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
-    """Carry out one slice; what was used, pinned or moved since is skipped."""
+    """Run one slice; what was used, pinned or moved since is skipped."""
     counts: Counter[str] = Counter()
     moves: list[Move] = [step.data for step in planned]
     numbers = [number for move in moves for number in (move.row, move.answer) if number is not None]
     present = rows.by_rows(transaction.connection, numbers)
     for move in moves:
-        row = _unused(present, move.row, move.used_at)
-        answer = None if move.answer is None else _unused(present, move.answer, move.answer_used_at)
+        row = _is_unused(present, move.row, move.used_at)
+        answer = None if move.answer is None else _is_unused(present, move.answer, move.answer_used_at)
         if row is None or (move.answer is not None and answer is None):
             counts["skipped"] += 1
-        elif answer is not None and _fits(row, answer, core.clock.passed()):
+        elif answer is not None and _can_pair(row, answer, core.clock.passed()):
             _pair(core, transaction, row, answer, operation)
             counts["paired"] += 1
         else:
@@ -172,7 +172,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     return counts
 
 
-def _unused(present: dict[int, Row], number: int, used_at: float) -> Row | None:
+def _is_unused(present: dict[int, Row], number: int, used_at: float) -> Row | None:
     row = present.get(number)
     if row is None or row.tier != L1 or row.pinned:
         return None
@@ -185,8 +185,8 @@ def _move(core: Core, transaction: Transaction, row: Row, operation: int) -> Non
     rows.change(transaction.connection, row.row, {"tier": TIERS[L1].to})
 
 
-def _fits(question: Row, answer: Row, now: float) -> bool:
-    """Tell whether two turns can be one memory."""
+def _can_pair(question: Row, answer: Row, now: float) -> bool:
+    """Return whether two turns can be one memory."""
     size = len(question.content.encode()) + len(answer.content.encode())
     together = question.namespace == answer.namespace and size + 32 < MAX_CONTENT_BYTES
     return together and all(

@@ -82,7 +82,7 @@ def skipped(core: Core, call: Skipped) -> SkippedTurns:
 
 @handles(Tiers)
 def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
-    """Return the state of all tiers within reach. What searches brought up is not told to a bound caller."""
+    """Return the state of all tiers within reach. A bound caller does not see what searches returned."""
     reached = core.store.namespaces.reached(check(call.namespace), call.reach)
     condition = visible(core, call)
     stored = core.store.facts.standing(reached)
@@ -100,7 +100,7 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
     return TierReport(
         tiers=_states(core, stored, active, hot),
         namespaces=_namespaces(core, stored, active, account),
-        flows=_summed(account),
+        flows=_sum(account),
         waiting=waiting,
         heard=heard,
         nodes=nodes,
@@ -165,7 +165,7 @@ def _namespaces(
     return sorted(found, key=lambda one: (-sum(one.tiers.values()), one.namespace))
 
 
-def _summed(account: dict[int, dict[str, int]]) -> dict[str, int]:
+def _sum(account: dict[int, dict[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for flows in account.values():
         for kind, count in flows.items():

@@ -46,7 +46,7 @@ def plan_optimize(core: Core, now: float) -> Iterator[Step]:
 
 
 def merge(core: Core, step: Step, check: Check) -> dict[str, int]:
-    """Merge what FTS5 wants to merge, in small portions."""
+    """Merge what FTS5 wants to merge, in small batches."""
     portions = 0
     while core.store.write(lambda transaction: upkeep.merge(transaction.connection), over_limit=True).result():
         portions += 1

@@ -1,9 +1,10 @@
 """A language model behind the OpenAI-compatible chat API (OpenAI, Ollama, llama.cpp …): typed questions.
 
-A question names the Struct that answers it; its JSON schema goes with the request where the server takes one. Near-JSON
-is repaired. What fails for a passing reason (no connection, time-out, 408, 429, 5xx) is tried again with growing pauses
-and jitter; a server that failed several times in a row is left alone for a while, so that a dead one costs nothing.
-Tokens are counted by what the server says, and no question is asked beyond a day's limit. All of it is in `usage`.
+A question names the Struct that answers it; its JSON schema is sent with the request where the server takes one.
+Near-JSON is repaired. What fails for a passing reason (no connection, time-out, 408, 429, 5xx) is tried again with
+growing pauses and jitter; a server that failed several times in a row is left alone for a while, so that a dead one
+costs nothing. Tokens are counted by what the server says, and no question is asked beyond a day's limit. All of it is
+in `usage`.
 
 Threads: any; at most `concurrency` questions are under way. Whoever asks waits, so nobody does whom a client waits for.
 """
@@ -127,7 +128,7 @@ class Chat:
         except _NoSchema:
             self._takes_schema = False  # from now on the system prompt says what is wanted
             text = self._text(self._request(self._body(system, question, answer)))
-        return self._decoded(text, answer)
+        return self._decode(text, answer)
 
     def _body(self, system: str, question: str, answer: type[T]) -> bytes:
         schema = msgspec.json.schema(answer)
@@ -164,7 +165,7 @@ class Chat:
             raise Passing("The model answered nothing.")
         return text
 
-    def _decoded(self, text: str, answer: type[T]) -> T:
+    def _decode(self, text: str, answer: type[T]) -> T:
         try:
             return msgspec.json.decode(text, type=answer)
         except (msgspec.DecodeError, RecursionError):

@@ -89,7 +89,7 @@ class Digest(Struct):
 
 
 class Judged(Struct):
-    """What becomes of one note: keep, repeats, outdated, passing; `by` is the note that is kept for it."""
+    """The outcome of one note: keep, repeats, outdated, passing; `by` is the note that is kept for it."""
 
     number: int
     fate: Judgement
@@ -97,7 +97,7 @@ class Judged(Struct):
 
 
 class Dreamt(Struct):
-    """What becomes of each note."""
+    """The outcome of each note."""
 
     notes: list[Judged]
 
@@ -116,7 +116,7 @@ class Llm:
 
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
         """Rate turns, all in one question."""
-        found = self.chat.ask(_RATE, _listed(turns), Ratings).importances
+        found = self.chat.ask(_RATE, _list(turns), Ratings).importances
         if len(found) != len(turns):
             raise self.chat.reject(f"The model rated {len(found)} turns of {len(turns)}.")
         return found
@@ -129,7 +129,7 @@ class Llm:
     def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Ask for facts; an answer without a single usable one among several is rejected."""
         del embed
-        found = self.chat.ask(_EXTRACT, _listed(turns), Facts).facts
+        found = self.chat.ask(_EXTRACT, _list(turns), Facts).facts
         made = [
             Fact(" ".join(one.text.split()), _type(one, at, turns), min(1.0, max(0.0, one.confidence)), at)
             for one in found
@@ -144,12 +144,12 @@ class Llm:
         """Ask for what was done, learned and failed."""
         del embed
         before = f"Before these turns:{_block(previous)}\n" if previous else ""
-        made = self.chat.ask(_DIGEST.format(max_tokens), before + _listed(turns), Digest)
+        made = self.chat.ask(_DIGEST.format(max_tokens), before + _list(turns), Digest)
         points = [*made.done, *(f"Learned: {one}" for one in made.learned), *(f"Failed: {one}" for one in made.failed)]
         return "\n".join(line for point in points if (line := " ".join(point.split())))
 
     def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
-        """Ask what becomes of notes: which of them stay, never for other words."""
+        """Ask the outcome of notes: which of them stay, never for other words."""
         del likeness
         listed = "\n".join(
             f"{number}.{' *' if note.stands else ''} {note.date or 'undated'}: {_block(note.text)}"
@@ -181,7 +181,7 @@ class Llm:
 
 
 def _type(fact: Extracted, at: Sequence[int], turns: Sequence[Spoken]) -> str:
-    """Return the type of a fact; what corrects goes into every context, so only a user's word does."""
+    """Return the type of a fact; what corrects is in every context, so only a user's word does."""
     kind = fact.type.strip().casefold()
     spoken = {turns[index][0] for index in at}
     allowed = kind in TYPES and (kind != CORRECTION or USER in spoken)
@@ -200,7 +200,7 @@ def _short(label: str) -> str:
     return line if any(character.isalnum() for character in line) else ""
 
 
-def _listed(turns: Sequence[Spoken]) -> str:
+def _list(turns: Sequence[Spoken]) -> str:
     return "\n".join(f"{number}. {role}: {_block(content)}" for number, (role, content) in enumerate(turns, 1))
 
 

@@ -51,7 +51,7 @@ class Provider(Protocol):
         """Return what a session came to, a line for each point; `previous` is what it came to before these turns."""
 
     def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
-        """Return what becomes of notes about like things, the oldest of which comes first."""
+        """Return the outcome of notes about like things, the oldest of which comes first."""
 
     def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
         """Return a label for each group of texts; `terms` gives those of the rules."""
@@ -87,22 +87,22 @@ class Rules:
 
     def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
-        found = _stated(turns)
-        weighed = self._weighed(found, embed)
+        found = _find_statements(turns)
+        weighed = self._weigh(found, embed)
         return extracting.merged(extracting.by_marks(found) if weighed is None else weighed)
 
     def fading(self, turns: Sequence[Spoken], facts: Sequence[Fact], embed: Embed) -> set[int]:
         """Return which turns say nothing lasting beyond these facts; without a model none is known to."""
-        found = _stated(turns)
-        weighed = self._weighed(found, embed)
+        found = _find_statements(turns)
+        weighed = self._weigh(found, embed)
         if weighed is None:
             return set()
         return fading.fading(turns, zip(found, (one.confidence for one in weighed), strict=True), facts)
 
-    def _weighed(self, found: Sequence[Statement], embed: Embed) -> list[Fact] | None:
+    def _weigh(self, found: Sequence[Statement], embed: Embed) -> list[Fact] | None:
         """Return statements as facts with their confidence by marks and meaning, None without a model."""
         examples = self._examples(embed)
-        vectors = (_in_portions([one.text for one in found], embed) if found else _NOTHING) if examples else None
+        vectors = (_embed_batches([one.text for one in found], embed) if found else _NOTHING) if examples else None
         return None if examples is None or vectors is None else extracting.by_meaning(found, vectors, examples)
 
     def _examples(self, embed: Embed) -> Examples | None:
@@ -112,7 +112,7 @@ class Rules:
             return None
         key = probe.tobytes()
         if self._known is None or self._known[0] != key:
-            lasting, passing = _in_portions(LASTING, embed), _in_portions(PASSING, embed)
+            lasting, passing = _embed_batches(LASTING, embed), _embed_batches(PASSING, embed)
             if lasting is None or passing is None or lasting.shape[1] != passing.shape[1]:
                 return None
             self._known = key, Examples(lasting, passing)
@@ -135,7 +135,7 @@ class Rules:
         """Have nothing to end."""
 
 
-def _stated(turns: Sequence[Spoken]) -> list[Statement]:
+def _find_statements(turns: Sequence[Spoken]) -> list[Statement]:
     found: list[Statement] = []
     for index, (role, content) in enumerate(turns):
         time.sleep(_BREATH_S)
@@ -143,7 +143,7 @@ def _stated(turns: Sequence[Spoken]) -> list[Statement]:
     return found
 
 
-def _in_portions(texts: Sequence[str], embed: Embed) -> NDArray[np.float32] | None:
+def _embed_batches(texts: Sequence[str], embed: Embed) -> NDArray[np.float32] | None:
     """Embed texts a few at a time, so that nobody waits for long."""
     parts = []
     for start in range(0, len(texts), _PORTION):
@@ -169,7 +169,7 @@ class Cognition:
         self.comparing = threading.Lock()  # held while turns are compared with what is there
 
     def heard(self) -> None:
-        """Tell that a conversation will be due, where that is not known."""
+        """Note that a conversation will be due, where that is not known."""
         if not self.expecting:
             self.thoughts.set()
 

@@ -1,7 +1,7 @@
 """The socket's side: connections, access, lanes, dispatch, events, and how the daemon starts and ends.
 
-**Stopping without a failed call.** A daemon that stops refuses calls with a hint to retry, and tells each
-connection that waits for nothing that it will carry out no more calls (an error with id 0); clients then repeat the
+**Stopping without a failed call.** A daemon that stops refuses calls with a hint to retry, and informs each
+connection that waits for nothing that it will run no more calls (an error with id 0); clients then repeat the
 call, writes too. For a restart (`succession`) the listening socket stays open and its queue holds who connects
 meanwhile: systemd holds the socket and the daemon exits with 75, or the process execs its successor and passes the
 socket on. Where `Hello` shows that a newer version was installed, the daemon restarts, once per version.

@@ -27,16 +27,16 @@ def admit(call: C, caller: Caller, tokens: Tokens) -> C:
     if caller is USER or rule == "anyone":
         return call
     if caller.role == "nobody" or not tokens.holds(caller):
-        raise _no_token(tokens)
+        raise _refuse_token(tokens)
     if caller.role == "owner":
         return call
     if rule == "owner" or not isinstance(call, Scoped):
         raise Forbidden(f"{method_name(type(call))} is for the machine's user; this token's role is {caller.role}.")
-    placed: C = _placed(call, caller, outward=rule == "outward")
+    placed: C = _place(call, caller, outward=rule == "outward")
     return placed
 
 
-def _placed(call: Any, caller: Caller, outward: bool) -> Any:
+def _place(call: Any, caller: Caller, outward: bool) -> Any:
     namespace = call.namespace or caller.namespace
     own = caller.owns(namespace)
     if not own and not (outward and namespace in enclosing(caller.namespace)):
@@ -46,7 +46,7 @@ def _placed(call: Any, caller: Caller, outward: bool) -> Any:
     return call if call.namespace else msgspec.structs.replace(call, namespace=namespace)
 
 
-def _no_token(tokens: Tokens) -> Unauthenticated:
+def _refuse_token(tokens: Tokens) -> Unauthenticated:
     if tokens.required:
         advice = "Make one with `memctl token add`, present it with Client(token=…) or MEMORYD_TOKEN."
         return tokens.refusal(f"This daemon wants a token. {advice}")

@@ -25,7 +25,7 @@ from memoryd.daemon.system.process import rss_bytes
 
 @handles(GetStatus)
 def status(context: Context, call: GetStatus) -> Status:
-    """Tell the daemon's health; a bound caller is told nothing that depends on what it does not see."""
+    """Return the daemon's health; a bound caller sees nothing that depends on others' memories."""
     core, server = context.core, context.server
     if context.caller.bound:
         return _bare_status(context)

@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
         if self._slow:
             self._slow.cancel()
         for subscription in list(self._subscriptions):
-            subscription.fail(Unavailable("The client has gone."))
+            subscription.fail(Unavailable("The client has left."))
 
     def data_received(self, data: bytes) -> None:
         """Take the whole frames, as many as may be under way at once."""
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
         )
 
     def part(self) -> None:
-        """Close after what is written has gone out; say farewell unless a call is under way, whose end is not known."""
+        """Close after what is written is sent; say farewell unless a call is under way, whose end is not known."""
         if self._transport:
             if not self.in_flight:
                 self._write(FAREWELL)
@@ -143,30 +143,30 @@ class Connection(asyncio.Protocol):
             log.warning("dropped a client that did not read its replies")
             self._transport.abort()
 
-    def _takes_more(self) -> bool:
-        """Tell whether the client may have more calls under way and reads its replies."""
+    def _can_take_more(self) -> bool:
+        """Return whether the client may have more calls under way and reads its replies."""
         if self._transport is None or self._transport.is_closing() or self in self._server.leaving:
             return False
         return self._slow is None and self.in_flight < self._server.config.max_in_flight
 
     def _regulate(self) -> None:
         """Take frames that were held back; read from the client only while it may have more calls under way."""
-        if self._takes_more():
+        if self._can_take_more():
             self._take_frames(self._frames.feed())
         if self._transport is None or self._transport.is_closing():
             return
-        wanted = self._takes_more() or self in self._server.leaving
+        wanted = self._can_take_more() or self in self._server.leaving
         if wanted != self._reading:
             self._reading = wanted
             (self._transport.resume_reading if wanted else self._transport.pause_reading)()
 
     def _take_frames(self, payloads: Iterator[bytes]) -> None:
         """Begin calls while more may be under way. A frame over the limit ends the stream: what follows it is lost."""
-        if self._taking:  # a call that was answered inline: the loop below goes on
+        if self._taking:  # a call that was answered inline: the loop below continues
             return
         self._taking = True
         try:
-            while self._takes_more() and (payload := next(payloads, None)) is not None:
+            while self._can_take_more() and (payload := next(payloads, None)) is not None:
                 self._receive(payload)
         except BadFrame as error:
             self._dismiss(error)
@@ -200,13 +200,13 @@ class Connection(asyncio.Protocol):
         context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs, follow)
         lane = DECLARED[type(call)].lane
         if lane == "inline":
-            self._finished(call, began, request_id, envelope.answer(request_id, partial(carry_out, context, call)))
+            self._finish(call, began, request_id, envelope.answer(request_id, partial(carry_out, context, call)))
             return
         work = partial(self._work, request_id, call, context, began)
         try:
             self._server.submit(lane, work, self)
         except MemorydError as error:
-            self._finished(call, began, request_id, (envelope.refusal(request_id, error), True))
+            self._finish(call, began, request_id, (envelope.refusal(request_id, error), True))
         self._regulate()
 
     def _follow(self, request_id: int, view: View, limit: int | None) -> "Future[Subscribed]":
@@ -250,7 +250,7 @@ class Connection(asyncio.Protocol):
             next(parts)
             if self._transport is not None:
                 return partial(self._go_on, request_id, call, began, parts)
-            answer = envelope.failure(request_id, Unavailable("The client has gone."))
+            answer = envelope.failure(request_id, Unavailable("The client has left."))
         except StopIteration as end:
             result = end.value
             answer = envelope.answer(request_id, lambda: result)
@@ -262,11 +262,11 @@ class Connection(asyncio.Protocol):
     def _hand_over(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
         """Give an answer made on another thread to the loop."""
         try:
-            self._server.loop.call_soon_threadsafe(self._finished, call, began, request_id, answer)
+            self._server.loop.call_soon_threadsafe(self._finish, call, began, request_id, answer)
         except RuntimeError:
             log.info("an answer came after the loop had ended")
 
-    def _finished(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
+    def _finish(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
         data, failed = answer
         self.in_flight -= 1
         now = time.perf_counter()
@@ -288,7 +288,7 @@ class Connection(asyncio.Protocol):
 
 
 def stopping() -> Unavailable:
-    """Return what calls and connections are told from the beginning of a stop on; nothing was done for them."""
+    """Return the error of calls and connections from the beginning of a stop on; nothing was done for them."""
     return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
 
 

@@ -1,7 +1,7 @@
 """What a call passes before its handler (`registry.HANDLERS`), and what that gets beside it.
 
 A method declares its lane (`@rpc`): `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on
-worker threads, `bulk` on one thread of its own, so that an import never stands before a search, `control` on another
+worker threads, `bulk` on one thread of its own, so that an import never delays a search, `control` on another
 one, so that a daemon whose workers are all busy still answers `status`.
 
 A handler whose work is long yields after each part of it: the worker then serves other clients first, and never comes
@@ -64,7 +64,7 @@ class Context(NamedTuple):
 
 
 class ServerFacts(NamedTuple):
-    """What status and stats tell of the server, how to end it, how it greets a client of a version."""
+    """What status and stats report of the server, how to end it, how it greets a client of a version."""
 
     started_at: float
     socket: str
@@ -78,24 +78,24 @@ class ServerFacts(NamedTuple):
 
 
 def carry_out(context: Context, call: Call[R]) -> Answer[R]:
-    """Hand a call to its handler without the credentials that it holds; the result tells which were taken out."""
+    """Hand a call to its handler without the credentials that it holds; the result names what was removed."""
     clean, redacted = context.core.privacy.cleaned(call)
     if isinstance(clean, Filtered):
         check_metadata(clean.metadata)
     handler = HANDLERS[type(call)]
-    needs = {name: getattr(context, name) for name in _needs(handler)}
+    needs = {name: getattr(context, name) for name in _read_needs(handler)}
     result: Answer[R] = privacy.tell(handler(call=clean, **needs), redacted)
     return result
 
 
 @functools.cache
-def _needs(handler: Callable[..., Any]) -> tuple[str, ...]:
+def _read_needs(handler: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of what a handler takes beside its call."""
     return tuple(name for name in inspect.signature(handler).parameters if name != "call")
 
 
 def perform(context: Context, call: Call[R]) -> R:
-    """Carry out a call of this process itself and wait for its result."""
+    """Run a call of this process itself and wait for its result."""
     result = carry_out(context, call)
     if isinstance(result, Generator):
         result = whole(result)
@@ -108,5 +108,5 @@ def check() -> None:
     if missing:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
     for method, handler in HANDLERS.items():
-        if unknown := [name for name in _needs(handler) if not hasattr(Context, name)]:
+        if unknown := [name for name in _read_needs(handler) if not hasattr(Context, name)]:
             raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which no Context has")

@@ -80,19 +80,19 @@ def progress(request_id: int, event: Progress | Event) -> bytes:
 def answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
     """Return the reply frame of a result, or of the error it raises, and whether it is an error."""
     try:
-        return frame(_fitting(request_id, result())), False
+        return frame(_encode_within_limit(request_id, result())), False
     except BaseException as error:
         return failure(request_id, error)
 
 
-def _fitting(request_id: int, result: Any) -> bytes:
+def _encode_within_limit(request_id: int, result: Any) -> bytes:
     """Return an encoded reply; where it would exceed the limit of a frame its longest texts are shortened."""
     data = _encode((RESULT, request_id, result))
     return data if len(data) <= MAX_FRAME_BYTES else _encode((RESULT, request_id, shorten(result, len(data))))
 
 
 def failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:
-    """Return the reply frame of whatever a handler raised, and True; what is not ours goes to the log."""
+    """Return the reply frame of whatever a handler raised, and True; what is not ours is logged."""
     if not isinstance(error, MemorydError):
         log.error("a call failed", exc_info=error)
         error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
@@ -121,7 +121,7 @@ def _misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> MemorydError:
 def _deep_request(payload: bytes) -> Request:
     """Return the request in a frame that is nested too deeply to be decoded; its call cannot be decoded either.
 
-    So it is refused with its id. Its head is what becomes a request when nil stands for the call: no number of bytes
+    So it is refused with its id. Its head is what becomes a request when nil represents the call: no number of bytes
     below or above does.
     """
     for size in range(3, _MAX_HEAD_BYTES + 1):

@@ -54,10 +54,10 @@ class Meters:
     def read(self, now: float | None = None) -> dict[str, MethodStats]:
         """Return the statistics of each method that was called."""
         now = perf_counter() if now is None else now
-        return {name: _told(meter, now) for name, meter in sorted(self._meters.copy().items())}
+        return {name: _report(meter, now) for name, meter in sorted(self._meters.copy().items())}
 
 
-def _told(meter: _Meter, now: float) -> MethodStats:
+def _report(meter: _Meter, now: float) -> MethodStats:
     calls, total_s, since, turned_at = meter.calls, meter.total_s, meter.since, meter.turned_at
     latest, before = list(meter.latest), list(meter.before)
     everything = [sum(counts) for counts in zip(meter.former, before, latest, strict=True)]

@@ -1,4 +1,4 @@
-"""The socket's side: connections, the lanes that carry out their calls, how all of it begins and ends.
+"""The socket's side: connections, the lanes that run their calls, how all of it begins and ends.
 
 One asyncio loop; what one connection does is in `connection.py`.
 """
@@ -39,7 +39,7 @@ class Server:
     ) -> None:
         self.core, self.config, self.jobs = core, config, jobs
         self.served_at = 0.0  # when the latest call began
-        core.crowded = self._crowded
+        core.crowded = self._is_crowded
         self.meters = Meters()
         self.subscriptions = Subscriptions(core)
         self.connections: set[Connection] = set()
@@ -58,7 +58,7 @@ class Server:
             socket=str(listener.getsockname()),
             connections=lambda: len(self.connections),
             clients=lambda: [connection.told() for connection in self.connections.copy()],
-            queued=self._queued,
+            queued=self._count_queued,
             methods=self.meters.read,
             stop=self._end,
             restart=self._restart,
@@ -76,9 +76,9 @@ class Server:
     async def stop(self) -> None:
         """Take no more connections, let the calls under way finish within `drain_s`, close.
 
-        One that goes on in parts ends then after the present part, and its reply says how much is stored.
-        Each client is told before its stream ends, once it waits for nothing: so one that sends a call at this very
-        moment knows that it was not carried out, and sends it again to the successor.
+        One that continues in parts ends then after the present part, and its reply says how much is stored. Each client
+        gets a farewell before its stream ends, once it waits for nothing: so one that sends a call at this very moment
+        knows that it was not run, and sends it again to the successor.
         """
         self.draining = True
         if self._asyncio_server:
@@ -105,12 +105,12 @@ class Server:
             await asyncio.sleep(_POLL_S)
 
     def _end(self) -> None:
-        """Take no call from the next one on: whoever was told that the daemon stops meets another one after that."""
+        """Take no call from the next one on: a client that knows that the daemon stops meets another one after that."""
         self.draining = True
         self._stop()
 
     def _restart(self) -> None:
-        """Give way to a successor."""
+        """Hand over to a successor."""
         self.restarting = True
         self._end()
 
@@ -121,12 +121,12 @@ class Server:
         return found
 
     def perform(self, call: Call[R]) -> R:
-        """Carry out a call of the daemon's own, on the calling thread; wait for its result."""
+        """Run a call of the daemon's own, on the calling thread; wait for its result."""
         own = Context(self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _nobody)
         return perform(own, call)
 
-    def _crowded(self) -> bool:
-        """Tell whether clients are being served, so that background work had better hold back."""
+    def _is_crowded(self) -> bool:
+        """Return whether clients are being served, so that background work had better hold back."""
         lately = time.monotonic() - self.served_at < _CROWDED_S
         return lately or any(lane.pending() for lane in self._lanes.values())
 
@@ -139,7 +139,7 @@ class Server:
         for lane in self._lanes.values():
             lane.drop(client)
 
-    def _queued(self) -> dict[str, int]:
+    def _count_queued(self) -> dict[str, int]:
         waiting = {name: lane.pending() for name, lane in self._lanes.items()}
         return {**waiting, "writes": self.core.store.waiting_writes()}
 

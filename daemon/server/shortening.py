@@ -51,7 +51,7 @@ def _limit(sizes: list[int], room: int) -> int:
 
 def _cut(value: Any, limit: int) -> Any:
     if isinstance(value, str):
-        return _shortened(value, limit)
+        return _shorten(value, limit)
     if isinstance(value, list | tuple):
         return [_cut(inner, limit) for inner in value]
     if not isinstance(value, dict):
@@ -62,7 +62,7 @@ def _cut(value: Any, limit: int) -> Any:
     return cut
 
 
-def _shortened(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     data = text.encode("utf-8", "surrogatepass")
     if len(data) <= limit:
         return text

@@ -1,4 +1,4 @@
-"""Handler of the call that tells what is stored and how the daemon is."""
+"""Handler of the call that reports what is stored and the state of the daemon."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from memoryd.daemon.system.process import rss_bytes
 
 @handles(GetStats)
 def stats(context: Context, call: GetStats) -> Stats:
-    """Count what is stored; a bound caller is told nothing of the daemon, whose figures depend on others."""
+    """Count what is stored; a bound caller sees no figures of the daemon, which depend on others."""
     result = reading.stats(context.core, call, context.caller)
     if not context.caller.bound:
         result.methods = context.server.methods()

@@ -1,8 +1,8 @@
 """Events on their way to subscribers. Whoever makes something happen leaves it here; the event loop passes it on.
 
-What comes within a hundredth of a second goes out together. To a subscriber that does not read, nothing more is
-written; a bounded number of events waits for it, what comes after these is counted and told as `missed`. It is dropped
-only as any client is that does not read its replies.
+What comes within a hundredth of a second is sent together. To a subscriber that does not read, nothing more is written;
+a bounded number of events waits for it, what comes after these is counted and reported as `missed`. It is dropped only
+as any client is that does not read its replies.
 
 Threads: `happened` is called by any, everything else on the event loop.
 """
@@ -106,7 +106,7 @@ class Subscriptions:
         """Begin to send events."""
         self._loop = asyncio.get_running_loop()
         if not self._all:
-            self._core.events.listen(self._happened)
+            self._core.events.listen(self._receive)
         else:
             self._deliver()  # what happened before is not for this one
         self._all.add(subscription)
@@ -124,7 +124,7 @@ class Subscriptions:
         for subscription in list(self._all):
             subscription.fail(reason)
 
-    def _happened(self, happenings: Sequence[Happening]) -> None:
+    def _receive(self, happenings: Sequence[Happening]) -> None:
         with self._lock:
             self._pending += happenings
             if self._scheduled or self._loop is None:

@@ -1,4 +1,4 @@
-"""How the daemon gives way to its successor: when an upgrade calls for one, and how it takes over the socket.
+"""How the daemon hands over to its successor: when an upgrade calls for one, and how it takes over the socket.
 
 The listening socket outlives the daemon, so whoever connects meanwhile waits in its queue and is not refused. Where a
 service manager holds it (systemd), the daemon ends with `RESTART` and is started again. Else the process becomes the
@@ -54,14 +54,14 @@ def installed() -> str:
     """Return the version that a daemon started now would have: what is on disk where this one was loaded from."""
     try:
         text = Path(memoryd.__file__).read_text("utf-8")
-    except (OSError, UnicodeDecodeError):  # being replaced at this moment, or gone
+    except (OSError, UnicodeDecodeError):  # being replaced at this moment, or deleted
         return memoryd.__version__
     found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
     return found.group(1) if found else memoryd.__version__
 
 
 def newer(one: str, other: str) -> bool:
-    """Tell whether one release is newer than another; what follows the numbers (rc1, dev3) does not count."""
+    """Return whether one release is newer than another; what follows the numbers (rc1, dev3) does not count."""
     return _release(one) > _release(other)
 
 

@@ -1,4 +1,4 @@
-"""The file for node_exporter's textfile collector: the daemon's figures, written anew every some seconds.
+"""The file for node_exporter's textfile collector: the daemon's figures, written again every some seconds.
 
 It appears in one step, so a collector never reads half of it, and everybody may read it: it holds counts alone. It is
 removed when the daemon stops, so that old figures are not taken for present ones.

@@ -1,4 +1,4 @@
-"""The timer of background jobs: a thread that starts the scheduler, and tells it when the clock was set."""
+"""The timer of background jobs: a thread that starts the scheduler and has it follow the clock."""
 
 import threading
 from typing import TYPE_CHECKING
@@ -37,10 +37,10 @@ class Timer:
         if self._scheduler:
             self._scheduler.follow_clock()
         else:
-            self._scheduler = self._started()
+            self._scheduler = self._start()
         return _LOOK_EVERY_S
 
-    def _started(self) -> "Scheduler":
+    def _start(self) -> "Scheduler":
         from memoryd.scheduler.runner import Scheduler  # nobody's first call waits for it to be imported
 
         scheduler = Scheduler(self._server.perform, self._server.core.clock)

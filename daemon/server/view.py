@@ -21,22 +21,22 @@ class View:
         self._tokens, self.caller = core.tokens, caller
 
     def lasts(self) -> bool:
-        """Tell whether the caller may still see what it saw: its token may be revoked meanwhile."""
+        """Return whether the caller may still see what it saw: its token may be revoked meanwhile."""
         return not self.caller.key or self._tokens.holds(self.caller)
 
     def shown(self, happening: Happening) -> Event | None:
-        """Return what this follower is told of something that happened, None for nothing."""
+        """Return the event that this follower gets of a change, None for nothing."""
         if isinstance(happening, Event):
-            return happening if self._hears(happening.kind) else None
+            return happening if self._may_hear(happening.kind) else None
         return self._event(happening)
 
-    def _hears(self, kind: EventKind) -> bool:
-        """Tell whether what concerns the daemon as a whole is for this follower."""
+    def _may_hear(self, kind: EventKind) -> bool:
+        """Return whether what concerns the daemon as a whole is for this follower."""
         if self.caller.bound:
             return False
         return kind in self._kinds if self._kinds else self._reach == "all"
 
-    def _sees(self, side: Side | None) -> bool:
+    def _can_see(self, side: Side | None) -> bool:
         if side is None:
             return False
         if self._reach == "all":
@@ -48,8 +48,8 @@ class View:
         return name == self._place or (self._reach == "subtree" and inner)
 
     def _event(self, change: Change) -> Event | None:
-        before = change.before if self._sees(change.before) else None
-        after = change.after if self._sees(change.after) else None
+        before = change.before if self._can_see(change.before) else None
+        after = change.after if self._can_see(change.after) else None
         kind = "indexed" if after and change.path else kind_of(before, after)
         here = after or before
         if kind is None or here is None or (self._kinds and kind not in self._kinds):

@@ -27,7 +27,7 @@ def interval_s() -> float | None:
 
 
 async def pulse(every_s: float, writer_silent_s: Callable[[], float], limit_s: float = WRITER_LIMIT_S) -> None:
-    """Tell systemd again and again that the daemon is alive, as long as the writer is."""
+    """Notify systemd at intervals that the daemon is alive, as long as the writer is."""
     told = False
     while True:
         silent_s = writer_silent_s()

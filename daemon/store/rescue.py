@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.store.rescue", description=__doc__)
     parser.add_argument("command", choices=tuple(_COMMANDS))
     parser.add_argument("file", nargs="?", type=Path, help="the copy to restore")
-    parser.add_argument("--data-dir", metavar="DIR", help="where the database lies (MEMORYD_DATA_DIR)")
+    parser.add_argument("--data-dir", metavar="DIR", help="folder of the database (MEMORYD_DATA_DIR)")
     parser.add_argument("--discard", action="store_true", help="do not keep the former database")
     parser.add_argument("--wait-s", type=float, default=0.0, help="time to wait for the lock of the directory")
     return parser

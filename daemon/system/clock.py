@@ -49,10 +49,10 @@ class SystemClock:
     def written(self) -> list[float]:
         """Return how the kernel dated what was written since the boot; neither `touch` nor `cp -p` changes that."""
         root = os.stat(_ROOT).st_dev
-        return [at for folder in _IN_RAM if folder for at in _changed_in(folder, root)]
+        return [at for folder in _IN_RAM if folder for at in _change_time(folder, root)]
 
 
-def _changed_in(folder: str, root: int) -> list[float]:
+def _change_time(folder: str, root: int) -> list[float]:
     """Return when the files of a folder changed; of one on the disk none, since they may be of another boot."""
     try:
         device = os.stat(folder).st_dev

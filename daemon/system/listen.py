@@ -24,7 +24,7 @@ _LOCK_PAUSE_S = 0.02
 def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
     """Take an exclusive lock for the life of the process; raise `Conflict` when another daemon holds it for `wait_s`.
 
-    A daemon that was told to stop closes its socket first and its database last: its successor waits for that.
+    A daemon that stops closes its socket first and its database last: its successor waits for that.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -43,7 +43,7 @@ def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
 
 
 def is_passed() -> bool:
-    """Tell whether systemd passed a socket to this process (LISTEN_FDS)."""
+    """Return whether systemd passed a socket to this process (LISTEN_FDS)."""
     return os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1"
 
 
@@ -83,7 +83,7 @@ def listening_socket(path: Path) -> socket.socket:
 
 
 class Listener(NamedTuple):
-    """A listening socket. One that a service manager holds is its to remove; of our own, `inode` tells the file."""
+    """A listening socket. A service manager removes its own; `inode` identifies the file of ours."""
 
     socket: socket.socket
     path: Path
@@ -100,7 +100,7 @@ def listener_at(path: Path, inherited: int | None) -> Listener:
 
 
 def retire(listener: Listener, farewell: bytes) -> None:
-    """Give the socket up. Of our own, the file goes first, then whoever waits in the queue is told."""
+    """Give the socket up. The file of our own is removed first, then whoever waits in its queue is refused."""
     with listener.socket:
         if listener.held:
             return
@@ -123,7 +123,7 @@ def _inode(path: Path) -> int:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove the socket that a killed daemon left; whatever else lies there is not ours to remove."""
+    """Remove the socket that a killed daemon left; whatever else is there is not ours to remove."""
     try:
         status = path.lstat()
         if stat.S_ISSOCK(status.st_mode):

@@ -1,6 +1,6 @@
 """Structured logs on stderr: one line per event, `key=value`, with systemd's priority prefix when it collects them.
 
-An exception is told in the same line, in short: what it is and its outermost and innermost calls. At level debug the
+An exception is in the same line, in short: what it is and its outermost and innermost calls. At level debug the
 whole traceback is added, still in that line.
 """
 
@@ -62,14 +62,14 @@ class _Line(logging.Formatter):
         self._under_systemd, self._traces = under_systemd, traces
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line; what is told of an exception are escaped fields, so that a line stays one event."""
+        """Return one line; an exception is in escaped fields, so that a line stays one event."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         part = record.name.removeprefix("memoryd.daemon.")
-        fields = f"level={record.levelname.lower()} part={part} msg={_quoted(record.getMessage())}"
+        fields = f"level={record.levelname.lower()} part={part} msg={_quote(record.getMessage())}"
         if record.exc_info and record.exc_info[1]:
-            fields += f" error={_quoted(_error(record.exc_info[1]))} at={_quoted(_calls(record.exc_info[2]))}"
+            fields += f" error={_quote(_error(record.exc_info[1]))} at={_quote(_calls(record.exc_info[2]))}"
             if self._traces:
-                fields += f" trace={_quoted(self.formatException(record.exc_info))}"
+                fields += f" trace={_quote(self.formatException(record.exc_info))}"
         if self._under_systemd:
             return f"<{_PRIORITIES.get(record.levelno, 6)}>{fields}"
         return f"time={at}.{int(record.msecs):03d}Z {fields}"
@@ -92,15 +92,15 @@ def _calls(trace: TracebackType | None) -> str:
     return " > ".join(found)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     if not escaped.isprintable():  # control characters could end the line or steer a terminal
         escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped)
     return f'"{escaped}"'
 
 
-def _collected_by_systemd() -> bool:
-    """Tell whether stderr itself goes to the journal; the variable alone may be inherited from anywhere."""
+def _is_journal() -> bool:
+    """Return whether stderr itself is the journal; the variable alone may be inherited from anywhere."""
     try:
         status = os.fstat(sys.stderr.fileno())
     except (OSError, ValueError, AttributeError):
@@ -111,7 +111,7 @@ def _collected_by_systemd() -> bool:
 def set_up(level: str) -> None:
     """Send the logs of the process to stderr, and what ends a thread to the logs."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Line(_collected_by_systemd(), traces=level == "debug"))
+    handler.setFormatter(_Line(_is_journal(), traces=level == "debug"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     threading.excepthook = _log_end_of_thread
 

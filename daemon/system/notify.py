@@ -1,4 +1,4 @@
-"""Tell whoever started the daemon how it is: systemd by its datagram socket, a client by the pipe it gave."""
+"""Notify whoever started the daemon of its state: systemd by its datagram socket, a client by the pipe it gave."""
 
 import logging
 import os
@@ -19,14 +19,14 @@ def systemd(state: str) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
             notify.sendto(state.encode(), address)
     except OSError as error:  # nobody listens: no reason to stop serving
-        log.warning("%s could not be told at %r: %s", state, address, error.strerror)
+        log.warning("%s could not be notified at %r: %s", state, address, error.strerror)
 
 
 def starter(ready_fd: int | None, word: str) -> None:
     """Write READY or the reason of a failure to the pipe of the client that started the daemon, and close it."""
     if ready_fd is None:
         return
-    with suppress(OSError):  # the client is gone
+    with suppress(OSError):  # the client no longer exists
         os.write(ready_fd, word.encode()[:4096])
     with suppress(OSError):
         os.close(ready_fd)

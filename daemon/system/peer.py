@@ -25,7 +25,7 @@ def peer_of(connection: socket.socket) -> Peer:
 
 
 def process_name(pid: int) -> str:
-    """Return what a process is called: its program, or the script that an interpreter runs; empty when it is gone."""
+    """Return what a process is called: its program, or the script of an interpreter; empty when it has ended."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:

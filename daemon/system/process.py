@@ -1,4 +1,4 @@
-"""What the operating system tells about this process, and what it is asked for."""
+"""What the operating system reports about this process, and what it is asked for."""
 
 import ctypes
 import os
@@ -94,7 +94,7 @@ def be_nice(by: int = _NICE) -> None:
 
 
 def kept_bytes() -> int:
-    """Return how much of its memory the allocator has free, given back or not; 0 where the C library does not tell."""
+    """Return how much of its memory the allocator has free, given back or not; 0 where the C library does not say."""
     if not hasattr(_libc, "mallinfo2"):  # another C library, or glibc before 2.33
         return 0
     _libc.mallinfo2.restype = _Mallinfo2

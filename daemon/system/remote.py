@@ -1,7 +1,7 @@
 """A server that speaks an OpenAI-compatible API: one POST of JSON at a time, over HTTP or HTTPS.
 
-What may be over soon (no connection, time-out, 408, 429, 5xx) is told apart from what will not. A time limit holds for
-a request as a whole. The key is read anew for each request. Threads: any, each on a connection of its own.
+What may be over soon (no connection, time-out, 408, 429, 5xx) is distinguished from what will not. A time limit holds
+for a request as a whole. The key is read again for each request. Threads: any, each on a connection of its own.
 """
 
 import http.client
@@ -75,7 +75,7 @@ class Remote:
         if is_offline() and not is_here(host):
             raise RemoteFailed(f"{name} is not asked: {host} is another machine, and `offline` is set.")
         try:
-            with self._connected(timeout_s) as (connection, base):
+            with self._connect(timeout_s) as (connection, base):
                 connection.connect()
                 self._limit(connection, give_up_at)
                 connection.request("POST", base + path, body, self._headers())
@@ -117,7 +117,7 @@ class Remote:
             connection.sock.settimeout(remaining_s)
 
     @contextmanager
-    def _connected(self, timeout_s: float) -> Iterator[tuple[http.client.HTTPConnection, str]]:
+    def _connect(self, timeout_s: float) -> Iterator[tuple[http.client.HTTPConnection, str]]:
         """Give a connection to the server, through the proxy of the environment if there is one, and the base path."""
         url = urlsplit(self.address.url)
         host, timeout_s = url.hostname or "", min(timeout_s, _CONNECT_S)
@@ -164,7 +164,7 @@ class Breaker:
         self.failed = 0  # in a row
 
     def open(self) -> bool:
-        """Tell whether the server is left alone now."""
+        """Return whether the server is left alone now."""
         return self._ticks() < self._again_at
 
     def note(self, worked: bool) -> None:

@@ -1,7 +1,7 @@
 """Keeping the daemon's threads at work: what fails is logged, counted and tried again after a pause.
 
 A thread's work is a function that does what there is to do and returns how long to wait for more. Where it raises,
-whatever it raises, the thread goes on after a pause, which doubles with each failure in a row.
+whatever it raises, the thread continues after a pause, which doubles with each failure in a row.
 
 Threads: any.
 """
@@ -74,7 +74,7 @@ class Supervisor:
             )
         pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10))
         trace = error if failures == 1 else None  # the others are alike
-        log.warning("the thread %s failed and goes on in %g s: %s", name, pause_s, sentence, exc_info=trace)
+        log.warning("the thread %s failed and is started again in %g s: %s", name, pause_s, sentence, exc_info=trace)
         return pause_s
 
     def worked(self, name: str) -> None:

@@ -1,15 +1,15 @@
 """The daemon's time: what the clock says, and how much of it has surely passed.
 
 Everybody may set a clock, nobody the time since the boot. Where the two no longer agree the clock has jumped. The
-daemon goes by the clock for what it dates, and by the time that has surely passed for what it forgets: so a jump makes
+daemon uses the clock for what it dates, and by the time that has surely passed for what it forgets: so a jump makes
 nothing expire. A step is one of three:
 
 - While the machine runs it is a jump. It counts as passed once as much time has passed, when a person confirms it, or
   never when the clock comes back.
 - At a boot, and in the first minutes of one when the network sets the clock, it is the time for which the machine was
   off. It counts at once for what is found, and after an hour for what is deleted: a wrong clock is set right by then.
-- A boot behind what was known lost the time (a dead battery). Until the clock has caught up, time goes on from where it
-  was.
+- A boot behind what was known lost the time (a dead battery). Until the clock has caught up, time continues from where
+  it was.
 
 Across boots nothing counts but the clock itself. Whether it was set forward in this boot before the daemon came, the
 dates of files show that began with the boot.
@@ -71,16 +71,16 @@ def follow(known: Known, read: Reading, written: Sequence[float] = ()) -> Known:
     if read.boot == known.boot:
         step = read.now - read.up_s - known.offset_s
         if abs(step) <= TOLERANCE_S:
-            return _counted(replace(known, now=read.now))
-        after = _stepped(known, step, read.up_s < EARLY_S or known.lost)
+            return _count(replace(known, now=read.now))
+        after = _step(known, step, read.up_s < EARLY_S or known.lost)
     else:
         step = read.now - known.now
         jump = min(max(0.0, step), set_since_boot(read, [at for at in written if at >= known.counted()]))
-        after = _stepped(_stepped(known, step - jump, True), jump, False)
+        after = _step(_step(known, step - jump, True), jump, False)
         if after.ahead_s > 0 and step < 0:  # it was set right while the machine was off, which is the rest
             after = replace(after, ahead_s=0.0, settling_s=after.settling_s + after.ahead_s)
         after = replace(after, lost=after.ahead_s < 0 and (known.lost or step < -TOLERANCE_S))
-    return _counted(_dated(known, replace(after, boot=read.boot, offset_s=read.now - read.up_s, now=read.now)))
+    return _count(_date_jump(known, replace(after, boot=read.boot, offset_s=read.now - read.up_s, now=read.now)))
 
 
 def set_since_boot(read: Reading, written: Sequence[float]) -> float:
@@ -95,7 +95,7 @@ def set_since_boot(read: Reading, written: Sequence[float]) -> float:
     return read.now - read.up_s - min(before)
 
 
-def _stepped(known: Known, step: float, was_off: bool) -> Known:
+def _step(known: Known, step: float, was_off: bool) -> Known:
     """Return what is known after the clock was set: back over what was not believed, or forward."""
     if step < 0:
         back = min(known.settling_s, -step)
@@ -108,7 +108,7 @@ def _stepped(known: Known, step: float, was_off: bool) -> Known:
     return replace(known, ahead_s=ahead_s + rest, settling_s=settling_s)
 
 
-def _dated(before: Known, after: Known) -> Known:
+def _date_jump(before: Known, after: Known) -> Known:
     """Say when the clock jumped and until when that is doubted."""
     if abs(after.ahead_s) <= TOLERANCE_S:
         after = replace(after, ahead_s=0.0, lost=False, since=None)
@@ -124,7 +124,7 @@ def _dated(before: Known, after: Known) -> Known:
     return after
 
 
-def _counted(known: Known) -> Known:
+def _count(known: Known) -> Known:
     """Take for passed what was doubted long enough."""
     if known.settling_s and known.counted() >= known.settled_at:
         known = replace(known, settling_s=0.0)
@@ -140,7 +140,7 @@ class Timekeeper:
         self._read, self._lock = reader_of(clock), threading.Lock()
         read = self._read()
         self._known = begun(read)
-        if known := _decoded(kept):
+        if known := _decode(kept):
             self._set(follow(known, read, dated_by(clock)))
 
     def __call__(self) -> float:
@@ -150,15 +150,15 @@ class Timekeeper:
 
     def passed(self) -> float:
         """Return the time that has passed, for what expires: no jump makes it later."""
-        return _passed(*self._look())
+        return _time_passed(*self._look())
 
     def settled(self) -> float:
         """Return the time that has surely passed, for what is deleted, moved and forgotten."""
         known, now = self._look()
-        return _passed(known, now) - known.settling_s
+        return _time_passed(known, now) - known.settling_s
 
     def jumped(self) -> bool:
-        """Tell whether the clock is ahead by a jump that nobody confirmed."""
+        """Return whether the clock is ahead by a jump that nobody confirmed."""
         known, _ = self._look()
         return known.ahead_s > 0
 
@@ -187,7 +187,7 @@ class Timekeeper:
         return ClockState(
             state=state,  # type: ignore[arg-type]
             now=now,
-            passed=_passed(known, now),
+            passed=_time_passed(known, now),
             off_s=abs(off_s),
             since=known.since,
             counts_in_s=None if until is None else max(0.0, until - counted),
@@ -208,13 +208,13 @@ class Timekeeper:
             log.warning("the system clock is %s; if it is right, run: memctl jobs confirm-clock", _off(known))
 
 
-def _decoded(kept: str | None) -> Known | None:
+def _decode(kept: str | None) -> Known | None:
     with suppress(msgspec.MsgspecError):  # then the clock is taken for right
         return None if kept is None else msgspec.json.decode(kept, type=Known)
     return None
 
 
-def _passed(known: Known, now: float) -> float:
+def _time_passed(known: Known, now: float) -> float:
     return now - known.ahead_s if known.lost or known.ahead_s > 0 else now
 
 

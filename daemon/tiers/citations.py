@@ -1,4 +1,4 @@
-"""What agents have said in sessions that were told something, until the judge looks whether they cite it.
+"""What agents said in sessions that were given memories, until the judge checks whether they cite them.
 
 Bounded in RAM, lost at a crash: these are habits, not memories. Threads: `note` by any, `take` by the judge.
 """

@@ -1,4 +1,4 @@
-"""The recall-loop guard: what searches told each session lately, so that hearing it again is not taken for news.
+"""The recall-loop guard: what searches returned to each session lately, so that its repetition is not stored as new.
 
 An agent puts what it recalled into its prompt and soon repeats it; stored again, each round would make the memory look
 more important. Bounded in RAM, lost at a restart: then a repetition is at worst a duplicate. Threads: a lock, a leaf.
@@ -35,7 +35,7 @@ class Recalled(Protocol):
 
 
 class Recalls:
-    """Sentences told, by (namespace, session); the sessions that were quiet longest are forgotten first."""
+    """Sentences returned, by (namespace, session); the sessions that were quiet longest are evicted first."""
 
     def __init__(self) -> None:
         self._told: OrderedDict[tuple[str, str], OrderedDict[str, frozenset[str]]] = OrderedDict()
@@ -58,7 +58,7 @@ class Recalls:
                 self._told.popitem(last=False)
 
     def repeated(self, namespace: str, session: str, text: str) -> list[str]:
-        """Return the ids of the memories that a text merely repeats: each of its sentences was told.
+        """Return the ids of the memories that a text merely repeats: each of its sentences was returned.
 
         Without a session, every session of the namespace counts.
         """
@@ -75,11 +75,11 @@ class Recalls:
         return origins if parts <= known else []
 
     def told(self, namespace: str, session: str) -> bool:
-        """Tell whether a session was told anything."""
+        """Return whether a session was given anything."""
         return (namespace, session) in self._told
 
     def cited(self, namespace: str, session: str, text: str) -> list[str]:
-        """Return the ids of the memories told to a session that a text names by 8 or more digits, or says in full."""
+        """Return the ids of the memories given to a session that a text names by 8 or more digits, or says in full."""
         with self._lock:
             told = dict(self._told.get((namespace, session), ()))
         if not told:

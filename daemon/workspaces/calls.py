@@ -1,4 +1,4 @@
-"""Handlers of the calls about workspaces. Indexing goes on on threads of its own."""
+"""Handlers of the calls about workspaces. Indexing continues on threads of its own."""
 
 from concurrent.futures import Future
 
@@ -45,7 +45,7 @@ def workspaces(core: Core, call: Workspaces) -> WorkspaceList:
 
 @handles(GetWorkspace)
 def get_workspace(core: Core, call: GetWorkspace) -> WorkspaceStatus:
-    """Tell how a workspace is."""
+    """Report how a workspace is."""
     return reporting.status(core, registry.find(core, call.workspace))
 
 

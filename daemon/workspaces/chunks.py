@@ -1,7 +1,7 @@
 """What the index holds of one file: its chunks as rows of `memories`, put in place of those that are there.
 
 A row that is the same as a chunk stays, with its id and its vector, and gets new lines; so an edit embeds only what it
-changed. Everything about a row comes from its file, so an index built anew is the same, ids included.
+changed. Everything about a row comes from its file, so an index rebuilt is the same, ids included.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class File(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What putting a file into the index did: rows that are new, gone, and how many stayed."""
+    """What putting a file into the index did: rows that are new or deleted, and how many stayed."""
 
     new: list[int]
     gone: list[int]
@@ -99,7 +99,7 @@ def file_of(workspace: Workspace, relative: str, document: Document) -> File:
 
 
 def _id(path: str, text_hash: bytes, number: int) -> str:
-    """Return an id that the same text of the same file has again in an index built anew."""
+    """Return an id that the same text of the same file has again in an index rebuilt."""
     return hashlib.sha256(b"%s\0%s\0%d" % (path.encode("utf-8", "surrogateescape"), text_hash, number)).hexdigest()[:32]
 
 
@@ -179,7 +179,7 @@ def _add(connection: apsw.Connection, new: Iterable[Wanted], taken: set[str]) ->
 
 
 def touched(connection: apsw.Connection, path: str, mtime_ns: int) -> None:
-    """Bring the times of the chunks of a file up to date that was written anew with what it held before."""
+    """Bring the times of the chunks of a file up to date that was written again with what it held before."""
     at = mtime_ns / 1e9
     created = "created_at" if dated(path) is not None else "?2"
     connection.execute(

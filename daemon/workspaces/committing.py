@@ -27,7 +27,7 @@ Tell = Callable[[int, int], None]
 
 
 class Counts(msgspec.Struct):
-    """What an update of the index did: files looked at, read, of these changed or not, gone; chunks new and kept."""
+    """What an update of the index did: files checked, read, of these changed or not, deleted; chunks new and kept."""
 
     scanned: int = 0
     read: int = 0
@@ -44,7 +44,7 @@ class Counts(msgspec.Struct):
 
 
 class Change(NamedTuple):
-    """What is to be written of one file: that it is gone (no `stat`), its stat alone (no `file`), or what it holds."""
+    """What is to be written of one file: its deletion (no `stat`), its stat alone (no `file`), or what it holds."""
 
     relative: str
     known: Stat | None  # what the index knew of it when it was read
@@ -52,7 +52,7 @@ class Change(NamedTuple):
     file: File | None = None
 
     def grows(self) -> bool:
-        """Tell whether the index will take more room: the file is new there, or longer than it was."""
+        """Return whether the index will take more room: the file is new there, or longer than it was."""
         if self.file is None or self.stat is None:
             return False
         return self.known is None or self.stat.size > self.known.size
@@ -108,7 +108,7 @@ def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Cou
 
 
 def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: Change, done: Counts) -> list[int]:
-    """Write one change; return the rows whose vectors are to be looked up, or that are gone."""
+    """Write one change; return the rows whose vectors are to be looked up, or that no longer exist."""
     connection = transaction.connection
     path = chunks.absolute(workspace, change.relative)
     if change.stat is None:

@@ -82,7 +82,7 @@ def _difference(core: Core, workspace: Workspace, name: str, document: Document 
 
 
 def _key(row: Row) -> tuple[object, ...]:
-    """Return what a chunk is: its text and what is said of it, and where it stands."""
+    """Return what a chunk is: its text, its attributes, and its place."""
     return (
         *(row.namespace, row.type, row.text_hash, row.content_hash, row.metadata),
         *(row.start_line, row.end_line, row.pinned, row.expires_at),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 _ITEM = re.compile(r"( {0,3})(?:([-*+])|(\d{1,9})([.)]))([ \t]{1,4}(?=\S)|(?=\s*$))")
 _ANY_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _INTERRUPTS = re.compile(r" {0,3}(?:>|(?:[*_] *){3,}$)")
-# HTML blocks that a blank line ends: kind 6 by these names, kind 7 a tag that stands alone.
+# HTML blocks that a blank line ends: kind 6 by these names, kind 7 a tag that is alone.
 _NAMES = (
     "address article aside base basefont blockquote body caption center col colgroup dd details dialog dir div dl dt"
     " fieldset figcaption figure footer form frame frameset h[1-6] head header hr html iframe legend li link main menu"
@@ -108,7 +108,7 @@ def _front_lines(lines: Sequence[str]) -> int:
 
 
 def _place(lines: Sequence[str], body: int, blocks: list[_Block]) -> tuple[int, list[_Block], bool]:
-    """Return where a note goes, the blocks before it, and whether nothing but blank lines follows."""
+    """Return where a note is put, the blocks before it, and whether nothing but blank lines follows."""
     is_end = True
     end = len(lines)
     if blocks and blocks[-1].kind == "open":
@@ -120,7 +120,7 @@ def _place(lines: Sequence[str], body: int, blocks: list[_Block]) -> tuple[int, 
 
 
 def _apart(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block], note: str) -> bool:
-    """Tell whether a blank line is to stand between these lines and a note: unless it goes on with a tight list."""
+    """Return whether a blank line is to stand between these lines and a note: unless it continues with a tight list."""
     if not lines:
         return is_headed
     last = blocks[-1] if blocks else None
@@ -142,7 +142,7 @@ def _styled(lines: list[str], blocks: Sequence[_Block]) -> list[str]:
 
 
 def _is_plain(note: str) -> bool:
-    """Tell whether a note begins as plain text, not as a block of its own (list, heading, code, table, quote)."""
+    """Return whether a note begins as plain text, not as a block of its own (list, heading, code, table, quote)."""
     is_block = _begins_block(note) or _ITEM.match(note) or _OTHER.match(note) or _LONE_TAG.match(note)
     return not is_block and note[:4] != "    "
 
@@ -221,7 +221,7 @@ def _until(lines: Sequence[str], start: int, first: int, closing: re.Pattern[str
 
 
 def _item_end(lines: Sequence[str], start: int, width: int) -> int:
-    """Return where an item ends: what is indented belongs to it, and text that goes on without a blank line."""
+    """Return where an item ends: what is indented belongs to it, and text that continues without a blank line."""
     end, blank, code = start + 1, False, ""
     goes_on = _is_text(_innermost(lines[start].expandtabs(4)[width:]))
     for at in range(start + 1, len(lines)):
@@ -243,14 +243,14 @@ def _item_end(lines: Sequence[str], start: int, width: int) -> int:
 
 
 def _innermost(line: str) -> str:
-    """Return what stands in a line after the markers of the items that it begins."""
+    """Return what is in a line after the markers of the items that it begins."""
     while (item := _ANY_ITEM.match(line)) and item.end() < len(line) and not _DASHES.match(line):
         line = line[item.end() :]
     return line
 
 
 def _is_text(line: str) -> bool:
-    """Tell whether a line is one of a paragraph, which the next line may go on with whatever its indent."""
+    """Return whether a line is one of a paragraph, which the next line may go on with whatever its indent."""
     return not (_is_blank(line) or _begins_block(line) or _DASHES.match(line))
 
 
@@ -271,7 +271,7 @@ def _run_end(lines: Sequence[str], start: int) -> int:
 
 
 def _begins_block(line: str) -> bool:
-    """Tell whether a line begins a block even right after a paragraph."""
+    """Return whether a line begins a block even right after a paragraph."""
     item = _ITEM.match(line)
     return bool(
         (item and item[5] and item[3] in (None, "1"))

@@ -18,7 +18,7 @@ WRITER_LIMIT_S = 3.0  # until a program that has a file open for writing is give
 STEP_S = 0.005
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_SET_SIGNAL = 10  # F_SETSIG: which signal tells that somebody waits for a lease; the usual one would end the process
+_SET_SIGNAL = 10  # F_SETSIG: which signal says that somebody waits for a lease; the usual one would end the process
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -54,7 +54,7 @@ def _copy(folder: int, origin: str, target: str) -> None:
 
 
 def is_unwritten(descriptor: int) -> bool:
-    """Wait until no program has a file open for writing; tell whether that is so, or cannot be known."""
+    """Wait until no program has a file open for writing; say whether that is so, or cannot be known."""
     give_up_at = time.monotonic() + WRITER_LIMIT_S
     while True:
         try:

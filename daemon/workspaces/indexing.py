@@ -92,7 +92,7 @@ def _ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str
 
 
 def _wait_for(core: Core, live: Live, tell: Tell) -> None:
-    """Wait for the pass that is under way, and tell how far it is."""
+    """Wait for the pass that is under way, and report its progress."""
     while not live.passing.acquire(timeout=0.1):
         core.workspaces.check_open()
         if live.progress:

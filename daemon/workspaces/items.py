@@ -33,7 +33,7 @@ class Item(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What becomes of a text: items that go, and new ones: text to be put after line `place` (None: at the end)."""
+    """The outcome of a text: items that go, and new ones: text to be put after line `place` (None: at the end)."""
 
     gone: Sequence[Item]
     added: Sequence[tuple[int | None, str, str]]  # place, marker, text
@@ -80,7 +80,7 @@ def without_time(text: str) -> str:
 
 
 def changed(text: str, change: Change, heading: str) -> str:
-    """Return a text with items taken out and others put in; what has no place goes below a heading at the end."""
+    """Return a text with items taken out and others put in; what has no place is put below a heading at the end."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     written = split(text[len(mark) :])
     ending = "\r\n" if written and written[0].endswith("\r\n") else "\n"

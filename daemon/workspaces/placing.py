@@ -1,4 +1,4 @@
-"""Which file of a workspace a note goes to: a name or `today` to a path that its patterns name."""
+"""Which file of a workspace a note is written to: a name or `today` to a path that its patterns name."""
 
 import os
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def _within(workspace: Workspace, file: str) -> str:
     root = f"{str(workspace.root).rstrip('/')}/"
     if file.startswith("/"):
         if not os.path.normpath(file).startswith(root):
-            raise Invalid(f"{file[:200]} lies outside of the workspace {workspace.root}.")
+            raise Invalid(f"{file[:200]} is outside the workspace {workspace.root}.")
         file = os.path.normpath(file)[len(root) :]
     parts = file.split("/")
     if "\0" in file or not {"", ".", ".."}.isdisjoint(parts):
@@ -52,12 +52,12 @@ def _within(workspace: Workspace, file: str) -> str:
 
 
 def _meant(given: str, is_short: bool) -> Sequence[str]:
-    """Return the paths that a name may stand for; one with .md stands for itself."""
+    """Return the paths that a name may stand for; one with .md represents itself."""
     return (given, f"{_FOLDER}{given}") if is_short else (given,)
 
 
 def _named(workspace: Workspace, path: str) -> bool:
-    """Tell whether the patterns of a workspace name a path."""
+    """Return whether the patterns of a workspace name a path."""
     *folders, name = path.split("/")
     here = level(frozenset(check_globs(workspace.globs)))
     for folder in folders:
@@ -69,7 +69,7 @@ def _named(workspace: Workspace, path: str) -> bool:
 
 
 def _is_left_out(workspace: Workspace, path: str) -> bool:
-    """Tell whether a .gitignore leaves a file, or a folder that it is in, out."""
+    """Return whether a .gitignore leaves a file, or a folder that it is in, out."""
     chain = ignore.enclosing(workspace.root)
     below = ""
     for part in path.split("/"):

@@ -26,7 +26,7 @@ def everyone(core: Core) -> list[Workspace]:
 
 
 def find(core: Core, name_or_path: str) -> Workspace:
-    """Return the workspace of a namespace, or the one that an absolute path lies in; raise `NotFound`."""
+    """Return the workspace of a namespace, or the one that an absolute path is in; raise `NotFound`."""
     known = everyone(core)
     found = _at(known, name_or_path) if name_or_path.startswith("/") else _named(known, name_or_path.strip("/"))
     if found is None:
@@ -100,7 +100,7 @@ def _check_apart(root: Path, name: str, other: Workspace) -> None:
     if root == other.root:
         raise Conflict(f"{root} is a workspace already: {other.namespace}.", about)
     if root.is_relative_to(other.root):
-        raise Conflict(f"{root} lies inside the workspace {other.namespace} ({other.root}).", about)
+        raise Conflict(f"{root} is inside the workspace {other.namespace} ({other.root}).", about)
     if other.root.is_relative_to(root):
         raise Conflict(f"{root} holds the workspace {other.namespace} ({other.root}).", about)
     if name == other.namespace:

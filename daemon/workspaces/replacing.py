@@ -2,7 +2,7 @@
 
 The new content is written into a hidden file beside the old one, synced, and exchanged with it in one step
 (renameat2 RENAMEEXCHANGE). What comes out of the exchange is looked at before it is deleted: if somebody saved after
-it was read, the change is made again on what was saved. A lease (fcntl F_SETLEASE) tells whether a program still has
+it was read, the change is made again on what was saved. A lease (fcntl F_SETLEASE) says whether a program still has
 the old file open for writing; it is waited for. A moment passes before that, for a program that had found the old file
 and not yet opened it. What is left is one that is inside open() for longer than that (50 ms), and file systems without
 leases or exchange (network, FAT), where a save within about a millisecond of ours may be lost.
@@ -157,7 +157,7 @@ class _Replacing:
         return self._settled(draft, old.data, new)
 
     def _settled(self, draft: str, expected: bytes, mine: bytes) -> bytes:
-        """Delete what came out of an exchange if it is as expected; else it is somebody's save, and goes back in."""
+        """Delete what came out of an exchange if it is as expected; else it is somebody's save, which is put back."""
         for _ in range(_ATTEMPTS):
             out, is_final = self._came_out(draft)
             if is_final and out.data == expected:
@@ -306,7 +306,7 @@ def _sentence(shown: str, error: OSError) -> Exception:
     """Return what a failure of the system means, in a sentence."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
         return Invalid(
-            f"{shown} lies behind a symbolic link, or what should be a folder is none; links are not followed."
+            f"{shown} is behind a symbolic link, or what should be a folder is none; links are not followed."
         )
     if error.errno == errno.ENAMETOOLONG:
         return Invalid(f"The name of {shown:.200} is too long.")

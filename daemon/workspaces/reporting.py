@@ -34,7 +34,7 @@ def shown(core: Core, workspace: Workspace) -> Shown:
 
 
 def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
-    """Tell how a workspace is."""
+    """Report how a workspace is."""
     live, generation = core.workspaces.live(workspace.id), core.embedding.active
     with core.store.reading() as connection:
         found = {**workspaces.problems(connection, workspace.id), **live.problems}

@@ -1,6 +1,6 @@
 """Watching workspaces: one low-priority thread each, so that one that fails or hangs holds up no other.
 
-Each folder that a pass looks into is watched by itself (inotify, through watchfiles), not whatever lies below it: what
+Each folder that a pass looks into is watched by itself (inotify, through watchfiles), not whatever is below it: what
 the patterns do not name costs no watch. Names of known files lead to reading just these; anything else that may matter
 (a new file, a folder, a .gitignore, more than `_MANY` names) leads to a pass, which reads what differs.
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class Notify(Protocol):
-    """What tells of changes in folders."""
+    """A source of changes in folders."""
 
     def watch(
         self, debounce_ms: int, step_ms: int, timeout_ms: int, stop_event: threading.Event
@@ -49,7 +49,7 @@ class Notify(Protocol):
 
 
 def inotify(folders: Sequence[str]) -> Notify:
-    """Watch folders, not what lies below them; raise `OSError` when the system gives no watch."""
+    """Watch folders, not what is below them; raise `OSError` when the system gives no watch."""
     try:
         # The last argument stays False: watchfiles takes a used up limit for a lack of permission, and would be silent.
         return RustNotify(list(folders), False, False, 0, False, False)
@@ -69,7 +69,7 @@ def _advice(error: str) -> str:
 
 
 class Watchers:
-    """The threads of all workspaces. `notify` makes what tells of changes."""
+    """The threads of all workspaces. `notify` makes the source of changes."""
 
     def __init__(self, core: Core, notify: Callable[[Sequence[str]], Notify] = inotify) -> None:
         self._core, self._notify = core, notify
@@ -153,7 +153,7 @@ class _Watcher:
         self._wake.set()
 
     def _work(self) -> float:
-        """Watch for as long as that goes well; return how long to wait."""
+        """Watch until that fails; return how long to wait."""
         try:
             if not self._ended():
                 self._watch()
@@ -184,7 +184,7 @@ class _Watcher:
         self.stop.wait(seconds)
 
     def _say(self, watching: Watching, reason: str, watches: int = 0) -> None:
-        """Keep for `status`, and tell the log, how the workspace is watched."""
+        """Keep for `status`, and log, how the workspace is watched."""
         live = self.live
         if (live.watching, live.reason) != (watching, reason):
             live.since = self.core.clock()
@@ -195,7 +195,7 @@ class _Watcher:
     # With inotify ----------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Watch until the folders are others, or the folder is gone."""
+        """Watch until the folders are others, or the folder no longer exists."""
         identity = _identity(self.workspace.root)
         folders = frozenset(indexing.scan(self.core, self.workspace).folders)
         try:
@@ -230,7 +230,7 @@ class _Watcher:
         return path[len(root) :] if path.startswith(root) else None
 
     def _concerns(self, name: str, folders: frozenset[str]) -> bool:
-        """Tell whether a name may be one of a file to index, a folder to look into or what decides about these."""
+        """Return whether a name may be one of a file to index, a folder to look into or what decides about these."""
         last = name.rsplit("/", 1)[-1]
         if last.startswith("."):
             return last == ".gitignore"
@@ -239,7 +239,7 @@ class _Watcher:
         return os.path.isdir(os.path.join(self.workspace.root, name))
 
     def _known(self, names: Sequence[str]) -> bool:
-        """Tell whether all names are those of files in the index, so that nothing else has to be asked about them."""
+        """Return whether all names are those of files in the index, so that nothing else has to be asked about them."""
         with self.core.store.reading() as connection:
             return all(workspaces.stat(connection, self.workspace.id, name) is not None for name in names)
 

@@ -31,13 +31,13 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @handles(Remember)
 def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
-    """Write a note into a file; return where it stands and the memory that holds it."""
+    """Write a note into a file; return its place and the memory that holds it."""
     checks.check_content(call.text)
     workspace = _workspace(core, call.workspace, caller)
     relative = relative_of(workspace, call.file, core.clock(), core.config.workspaces.local_dates)
     namespace = chunks.namespace_of(workspace, relative)
     if not caller.may_change(namespace):
-        raise Forbidden(f"{namespace} is shared; with this token only what lies in {caller.namespace} may be written.")
+        raise Forbidden(f"{namespace} is shared; with this token only what is in {caller.namespace} may be written.")
     indexing.check_not_gone(core, workspace)
     lines = (1, 1)
 
@@ -64,7 +64,7 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
 
 
 def _workspace(core: Core, name: str, caller: Caller) -> Workspace:
-    """Return the workspace that is meant; a bound caller is told of those alone whose memories it sees."""
+    """Return the workspace that is meant; a bound caller sees only those whose memories it sees."""
     if not caller.bound:
         return registry.find(core, name)
     for workspace in registry.everyone(core):
@@ -273,7 +273,7 @@ def _line_with(wanted: str, target: _Target, text: str, start: int, end: int) ->
     first_words = wanted.strip().splitlines()[0].strip()
     found = [number for number in range(start, end + 1) if first_words in lines[number - 1]]
     if len(found) != 1:
-        where = f"stands in lines {', '.join(map(str, found))}" if found else "does not stand"
+        where = f"is in lines {', '.join(map(str, found))}" if found else "does not stand"
         raise Conflict(
             f"{first_words[:60]!r} {where} of memory {target.row.id[:8]}; give more of it, or the lines.",
             {"id": target.row.id, "lines": found},

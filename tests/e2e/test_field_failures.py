@@ -16,7 +16,7 @@ import pytest
 import workbench
 from memoryd.client import AsyncClient, Busy
 from memoryd.client.protocol import Consolidate, GraphExport, GraphNodes, JobHistory, Jobs, RunJob, Verify
-from memoryd.scheduler.jobs import JOBS
+from memoryd.daemon.jobs.table import JOBS
 from waiting import wait_until
 from wire import Wire, request
 from workbench import CountingEmbedder, add, found, running

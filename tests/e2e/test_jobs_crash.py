@@ -12,7 +12,7 @@ import pytest
 
 from memoryd.client import Client, MemorydError
 from memoryd.client.protocol import JobHistory, Jobs, NewMemory, RunJob, Verify
-from memoryd.scheduler.jobs import JOBS
+from memoryd.daemon.jobs.table import JOBS
 from workbench import Process, wait_until
 
 LIVES = 12

@@ -1,4 +1,4 @@
-"""Markdown files: which there are, and what stands in them as chunks.
+"""Markdown files: which there are, and what is in them as chunks.
 
 Knows files and Markdown, nothing of the store. Parsing is heavy work in Python, so `reader.Reader` does it in a child.
 """

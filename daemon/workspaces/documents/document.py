@@ -35,7 +35,7 @@ class Document(Struct):
     mtime_ns: int
     front: Front
     chunks: list[Chunk]  # by line
-    problem: str | None = None  # why nothing, or not all of it, stands in `chunks`
+    problem: str | None = None  # why nothing, or not all of it, is in `chunks`
 
 
 class Found(NamedTuple):

@@ -1,6 +1,6 @@
 """The patterns of a workspace: which files they name, and which folders can hold such files.
 
-Paths are relative to the root. `*`, `?` and `[…]` stay within a name, `**` stands for any number of folders. Names that
+Paths are relative to the root. `*`, `?` and `[…]` stay within a name, `**` represents any number of folders. Names that
 begin with a dot are matched only by a pattern that spells the dot, as in a shell.
 """
 
@@ -45,7 +45,7 @@ class Level:
         self._files = re.compile("|".join(sorted(names)) or r"(?!)")
 
     def names(self, file: str) -> bool:
-        """Tell whether a file of this folder is meant."""
+        """Return whether a file of this folder is meant."""
         return self._files.match(file) is not None
 
     def into(self, folder: str) -> "Level | None":

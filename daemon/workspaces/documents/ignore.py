@@ -12,19 +12,19 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 NAME = ".gitignore"
 MAX_BYTES = 1024 * 1024
 
-_FOLDER_MARK = "ps_d"  # the group by which pathspec tells that a pattern matched a folder above
+_FOLDER_MARK = "ps_d"  # the group by which pathspec shows that a pattern matched a folder above
 
 
 class Rules(NamedTuple):
     """The patterns of one .gitignore, the last one first."""
 
-    below: str  # the folder that it stands in, relative to the root, with a `/` at its end
+    below: str  # the folder that it is in, relative to the root, with a `/` at its end
     above: str  # or, when that encloses the root: the root's path in it
     patterns: list[RegexPattern]
 
 
 def ignored(path: str, chain: Sequence[Rules]) -> bool:
-    """Tell whether a path relative to the root, a folder's with `/`, is left out by rules, the outermost first.
+    """Return whether a path relative to the root, a folder's with `/`, is left out by rules, the outermost first.
 
     The folders above it are taken to be not left out: a walk did not come here otherwise.
     """

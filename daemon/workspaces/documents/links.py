@@ -19,7 +19,7 @@ _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 
 
 class Link(NamedTuple):
-    """A reference to a file, and where it stands in the text."""
+    """A reference to a file, and where it is in the text."""
 
     at: int
     name: str

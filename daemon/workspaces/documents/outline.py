@@ -1,4 +1,4 @@
-"""What stands where in a Markdown text: its sections and blocks by lines, from markdown-it's block parser.
+"""What is where in a Markdown text: its sections and blocks by lines, from markdown-it's block parser.
 
 The outline only says where a text is cut best. Nothing is lost where it is wrong: chunks are made of lines, so whatever
 the parser leaves out (definitions of references) or cannot follow is still there. Lines count from 0 here.
@@ -96,7 +96,7 @@ def _plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:
 
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable("table")
-    parser.core.ruler.enableOnly(["normalize", "block"])  # what stands inside a paragraph is not needed
+    parser.core.ruler.enableOnly(["normalize", "block"])  # what is inside a paragraph is not needed
     return parser
 
 

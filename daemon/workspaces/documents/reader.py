@@ -174,7 +174,7 @@ class _Child:
 
     @property
     def free(self) -> bool:
-        """Tell whether it waits for a request."""
+        """Return whether it waits for a request."""
         return not self._awaited and self._process.poll() is None
 
     def send(self, request: Read | Walk) -> None:

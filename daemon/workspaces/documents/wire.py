@@ -27,7 +27,7 @@ class Walk(Struct, tag="walk"):
 
 
 class Reply(Struct, omit_defaults=True):
-    """A document, none (the file is gone), what a scan found, or the code of an error and its sentence."""
+    """A document, none (the file no longer exists), what a scan found, or the code of an error and its sentence."""
 
     document: Document | None = None
     scan: Scan | None = None

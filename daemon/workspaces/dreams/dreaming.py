@@ -1,8 +1,8 @@
 """A dream of a workspace: MEMORY.md is put in order with what the daily files `memory/YYYY-MM-DD.md` say.
 
-Notes that no dream has seen are compared with the items of MEMORY.md (`language/dreaming.py`); what becomes of them
+Notes that no dream has seen are compared with the items of MEMORY.md (`language/dreaming.py`); their outcome
 is a draft, which `keeping` writes. Daily files are only read. Those in sub-folders of `memory/` belong to namespaces of
-their own and are left alone. What is dreamt of is noted by hash, so no restart makes a dream come twice. An item of
+their own and are left alone. What is processed is noted by hash, so no restart makes a dream come twice. An item of
 MEMORY.md without a date of its own is older than all notes in the first dream, and from then on as old as it was when a
 dream first saw it.
 """
@@ -32,7 +32,7 @@ from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, changed, it
 from memoryd.daemon.workspaces.replacing import read_file
 
 MEMORY = "MEMORY.md"
-HEADING = "## Learned"  # what is taken over stands here when MEMORY.md has nothing like it
+HEADING = "## Learned"  # what is taken over is here when MEMORY.md has nothing like it
 DAILY = re.compile(r"memory/(\d{4}-\d\d-\d\d)\.md")
 MAX_FILES = 90  # the latest daily files
 MAX_NOTES = 3000  # of daily files, the latest
@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 class Terms(NamedTuple):
-    """How to dream: again what was dreamt of, daily files before which date, what hears of steps and may stop it."""
+    """How to dream: again what was processed, daily files before which date, what hears of steps and may stop it."""
 
     force: bool = False
     before: str = _NEVER
@@ -114,7 +114,7 @@ def _read(workspace: Workspace, path: str) -> bytes | None:
 
 
 def is_dreamt(core: Core, workspace: Workspace, reading: Reading) -> bool:
-    """Tell whether a dream was about exactly this, or left it so."""
+    """Return whether a dream was about exactly this, or left it so."""
     with core.store.reading() as connection:
         return dreams.is_known(connection, subject_of(workspace), reading.digest(reading.memory))
 
@@ -133,7 +133,7 @@ def day_of(core: Core, now: float) -> datetime:
 
 
 def drafted(core: Core, workspace: Workspace, reading: Reading, terms: Terms) -> Draft:
-    """Return what is to become of MEMORY.md; raise `ModelUnavailable` while nothing can be compared."""
+    """Return the new state of MEMORY.md; raise `ModelUnavailable` while nothing can be compared."""
     text = _text(reading.memory or b"")
     with core.store.reading() as connection:
         seen = dreams.seen(connection, workspace.id)
@@ -166,7 +166,7 @@ def _sources(text: str, daily: Sequence[Source], seen: dict[bytes, str], today: 
         Source(Note(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
         for item in items(text)
     ]
-    # Of one day what stands already comes first. The sort is stable.
+    # Of one day what is already comes first. The sort is stable.
     return sorted([*found, *daily], key=lambda source: source.note.date)
 
 
@@ -196,7 +196,7 @@ def _key(text: str) -> bytes:
 
 
 def judged(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], Likeness, str]:
-    """Ask the provider what becomes of notes, oldest first: those about like things together, no text twice."""
+    """Ask the provider the outcome of notes, oldest first: those about like things together, no text twice."""
     chosen = distinct(notes)
     standing = {plain(note.text) for note in notes if note.stands}
     asked = [note._replace(stands=plain(note.text) in standing) for note in notes]
@@ -283,7 +283,7 @@ def _written(text: str, found: Sequence[Source], fates: Sequence[Fate], likeness
 def _place(
     number: int, standing: Sequence[int], found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness
 ) -> Item | None:
-    """Return the item beside which a note goes: the first one that it replaces, else the nearest of its subject."""
+    """Return the item beside which a note is put: the first one that it replaces, else the nearest of its subject."""
     replaced = next((at for at in standing if fates[at].by == number), None)
     if replaced is not None:
         return found[replaced].item

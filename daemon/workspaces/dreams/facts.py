@@ -31,7 +31,7 @@ _WHERE = (
 
 
 def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> DreamReport:
-    """Put the memories of one namespace in order, or tell what that would do."""
+    """Put the memories of one namespace in order, or report what that would do."""
     report = DreamReport(place=namespace, outcome="unchanged")
     number = core.store.namespaces.number(namespace)
     found = [] if number is None else _memories(core, number)

@@ -1,6 +1,6 @@
-"""Writing what was dreamt: the old MEMORY.md as a copy, then the new one, then the diary. And taking that back.
+"""Writing what was processed: the old MEMORY.md as a copy, then the new one, then the diary. And taking that back.
 
-All goes through `workspaces.replacing`: MEMORY.md is the old or the new one at any moment, and one that somebody
+All passes `workspaces.replacing`: MEMORY.md is the old or the new one at any moment, and one that somebody
 changed since it was read is left alone. What undoes a dream is noted before MEMORY.md is written, so a crash between
 the two leaves nothing that cannot be undone; such a dream comes again, and finds its work done.
 """
@@ -44,7 +44,7 @@ class _Names(NamedTuple):
 
 
 def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False) -> DreamReport:
-    """Dream of a workspace, or tell what that would do; raise a sentence for whatever is in the way."""
+    """Run the dream of a workspace, or report what it would do; raise an error that names what prevents it."""
     indexing.check_not_gone(core, workspace)
     reading = read(core, workspace, terms.before)
     report = DreamReport(place=workspace.namespace, outcome="unchanged", path=f"{workspace.root}/{MEMORY}")
@@ -84,7 +84,7 @@ def _write(core: Core, workspace: Workspace, reading: Reading, draft: Draft, rep
 
     def change(data: bytes | None) -> bytes:
         if data != reading.memory:
-            raise Conflict(f"{MEMORY} was changed while it was dreamt of, and is left as it is; dream again.")
+            raise Conflict(f"{MEMORY} was changed during the dream and is left as it is; run it again.")
         return draft.new
 
     change_file(workspace.root, MEMORY, change, create=reading.memory is None)
@@ -142,7 +142,7 @@ def _entry(moment: datetime, report: DreamReport, names: _Names) -> str:
 
 
 def _lines(steps: Sequence[DreamStep]) -> str:
-    """Return a line for each statement, with all places where it stands."""
+    """Return a line for each statement, with all places where it is."""
     alike: dict[tuple[str, str], list[DreamStep]] = {}
     for step in steps:
         alike.setdefault((step.text, step.kept), []).append(step)
@@ -201,7 +201,7 @@ def _former(workspace: Workspace, found: dreams.Dream) -> bytes:
     try:
         former = read_file(workspace.root, found.backup)
     except NotFound:
-        raise NotFound(f"{found.backup} is gone, so the dream cannot be undone.") from None
+        raise NotFound(f"{found.backup} no longer exists, so the dream cannot be undone.") from None
     if hashlib.sha256(former).digest() != found.before:
         raise Conflict(f"{found.backup} was changed, so the dream cannot be undone by it.")
     return former

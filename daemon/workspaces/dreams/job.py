@@ -34,7 +34,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
             if not days or is_dreamt(core, workspace, read(core, workspace, today)):
                 continue
         except MemorydError as error:
-            log.warning("workspace %s cannot be dreamt of: %s", workspace.namespace, error)
+            log.warning("the dream of workspace %s failed: %s", workspace.namespace, error)
             continue
         yield Step("dream", workspace.namespace, f"{len(days)} daily files up to {days[-1][1]}", workspace)
 
@@ -47,7 +47,7 @@ def carry_out(core: Core, step: Step, check: Check) -> dict[str, int]:
     except Unavailable:
         raise
     except MemorydError as error:
-        log.warning("workspace %s was not dreamt of: %s", step.target, error)
+        log.warning("the dream of workspace %s was not run: %s", step.target, error)
         return {"refused": 1}
     if report.outcome == "refused":
         log.warning("workspace %s: %s", step.target, report.problem)

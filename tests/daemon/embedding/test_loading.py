@@ -51,7 +51,7 @@ def test_a_load_that_fails_is_shown_and_tried_again_until_it_succeeds(
         state = core.embedding.state()
         assert (state.error, state.attempts >= 3, state.dimensions) == ("", True, 64)
         assert search(core, "anything").degraded == []
-    assert len([record for record in caplog.records if "by words alone" in record.message]) == 1
+    assert len([record for record in caplog.records if "uses words alone" in record.message]) == 1
 
 
 def test_a_missing_model_is_fetched_again_and_again_and_then_loaded(folder: Path) -> None:

@@ -60,7 +60,7 @@ def test_steps_whose_memory_changed_since_are_left_out_with_the_reason(core: Cor
     assert (done.counts["moved"], done.counts["skipped"]) == (2, 2)
     assert [(s.target, s.reason) for s in done.skipped] == [
         (ids[0], "it changed since the plan was made"),
-        (ids[1], "it is gone"),
+        (ids[1], "it no longer exists"),
     ]
     assert tiers(core)[ids[0]] == "L1"
 
@@ -69,7 +69,7 @@ def test_a_plan_is_carried_out_once(core: Core, jobs: Runner) -> None:
     fill(core, 2)
     planned = run(jobs, dry_run=True)
     run(jobs, plan=planned.plan)
-    with pytest.raises(NotFound, match=f"no plan {planned.plan}: it was carried out, or newer"):
+    with pytest.raises(NotFound, match=f"no plan {planned.plan}: it was applied, or newer"):
         run(jobs, plan=planned.plan)
 
 

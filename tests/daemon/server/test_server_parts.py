@@ -232,9 +232,9 @@ def test_the_journals_format_is_for_a_stderr_that_is_the_journal(
         found = os.fstat(stderr.fileno())
         for value, collected in ((f"{found.st_dev}:{found.st_ino}", True), ("1:1", False)):
             monkeypatch.setenv("JOURNAL_STREAM", value)
-            assert log._collected_by_systemd() is collected
+            assert log._is_journal() is collected
         monkeypatch.delenv("JOURNAL_STREAM")
-        assert log._collected_by_systemd() is False
+        assert log._is_journal() is False
 
 
 # Notices -------------------------------------------------------------------------------------------------------------

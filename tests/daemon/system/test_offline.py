@@ -109,10 +109,10 @@ def test_no_model_is_fetched(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_way_out")
 def test_no_encoding_is_fetched(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    counting._encoding.cache_clear()
-    assert counting._encoding("cl100k_base") is None
+    counting._load_encoding.cache_clear()
+    assert counting._load_encoding("cl100k_base") is None
     assert "`offline` is set" in caplog.text
-    counting._encoding.cache_clear()
+    counting._load_encoding.cache_clear()
 
 
 def test_nothing_is_forbidden_by_default() -> None:

@@ -106,7 +106,7 @@ def test_an_existing_file_is_meant_before_a_new_one(watched: Watched, root: Path
     [
         ("README.md", "no file that notes indexes"),
         ("../outside.md", "not a path below"),
-        ("/etc/passwd", "outside of the workspace"),
+        ("/etc/passwd", "outside the workspace"),
         ("memory/../../x.md", "not a path below"),
         ("", "not a path below"),
         ("memory/", "not a path below"),
@@ -270,7 +270,7 @@ def test_lines_may_be_named_and_items_go_with_what_belongs_to_them(watched: Watc
     ("options", "reason"),
     [
         ({"text": "ten"}, "does not stand"),
-        ({"text": "t"}, "stands in lines 2, 3"),
+        ({"text": "t"}, "is in lines 2, 3"),
         ({"text": " "}, "not empty"),
         ({"text": "one", "start_line": 1}, "either"),
         ({"start_line": 3, "end_line": 2}, "cannot be the last"),

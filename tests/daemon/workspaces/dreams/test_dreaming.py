@@ -252,7 +252,7 @@ def test_a_file_that_is_saved_meanwhile_is_not_overwritten(core: Core, root: Pat
     write(root, "# Memory\n", d05="- The API listens on port 8443\n")
     added(core, root)
     core.cognition.provider = Saving(root / "MEMORY.md")
-    with pytest.raises(Conflict, match="changed while"):
+    with pytest.raises(Conflict, match="changed during the dream"):
         dream(core)
     assert memory(root) == "saved meanwhile\n"
     core.cognition.provider = RULES
