@@ -1,4 +1,7 @@
-"""Stage 7: read the rows; the same content once; of two that contradict each other the newer first; then the limit."""
+"""Stage: read the rows; the same content once; then the limit. The hits stay in the order of their scores.
+
+Memories that disagree are marked, not moved: the newer one may be about something else.
+"""
 
 import math
 
@@ -9,7 +12,6 @@ from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.present import contradictions
 from memoryd.daemon.store.tiers import DOCUMENTS
 
-_LEAST_LIMIT = 5  # hits, below which the graph has no right to one of them
 _SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of float32, and decay makes scores small
 
 
@@ -23,12 +25,10 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
         del waiting[: len(part)]
         read(retrieval, part, sources)
         kept += [candidate for candidate in _by_place(part) if _is_new(candidate, seen)]
-    retrieval.contradictions = _contradictions(kept, sources, retrieval.chosen.reached)
-    _newer_first(kept, retrieval.contradictions)
-    _place_sure(retrieval, sources, kept, waiting, seen)
     for candidate in [*kept[retrieval.call.limit :], *waiting]:
         candidate.lost = f"ranked below the limit of {retrieval.call.limit}"
     retrieval.ranked = kept[: retrieval.call.limit]
+    retrieval.contradictions = _contradictions(retrieval.ranked, sources, retrieval.chosen.reached)
 
 
 def _whole(ranked: list[Candidate], count: int) -> int:
@@ -50,7 +50,11 @@ def _by_place(part: list[Candidate]) -> list[Candidate]:
             runs[-1].append(candidate)
         else:
             runs.append([candidate])
-    return [candidate for run in runs for candidate in (sorted(run, key=_place) if len(run) > 1 else run)]
+    for run in runs:
+        for candidate in run:
+            candidate.score = run[0].score
+        run.sort(key=_place)
+    return [candidate for run in runs for candidate in run]
 
 
 def _place(candidate: Candidate) -> tuple[str, int]:
@@ -84,40 +88,3 @@ def _contradictions(kept: list[Candidate], sources: Sources, reached: frozenset[
     with sources.store.reading() as connection:
         ids = [candidate.record.id for candidate in kept if candidate.record]
         return contradictions(connection, ids, condition(reached))
-
-
-def _place_sure(
-    retrieval: Retrieval, sources: Sources, kept: list[Candidate], waiting: list[Candidate], seen: set[bytes]
-) -> None:
-    """Give what the graph is sure of the last place, if it has none; of a short list it gets none."""
-    limit = retrieval.call.limit
-    sure = next((candidate for candidate in retrieval.ranked if candidate.sure and not candidate.lost), None)
-    if sure is None or sure in kept[:limit] or limit < _LEAST_LIMIT:
-        return
-    if sure in kept:
-        kept.remove(sure)
-    else:
-        read(retrieval, [sure], sources)
-        waiting.remove(sure)
-        if not _is_new(sure, seen):
-            return
-    kept.insert(limit - 1, sure)
-
-
-def _newer_first(kept: list[Candidate], links: dict[str, list[str]]) -> None:
-    """Move each memory that contradicts an older one ranked above it to just before that one."""
-    ids = {candidate.record.id: candidate for candidate in kept if candidate.record}
-    for here, others in links.items():
-        for there in others:
-            if there in ids:
-                _put_before(kept, newer=ids[here], older=ids[there])
-
-
-def _put_before(kept: list[Candidate], newer: Candidate, older: Candidate) -> None:
-    if _created(newer) > _created(older) and kept.index(newer) > kept.index(older):
-        kept.remove(newer)
-        kept.insert(kept.index(older), newer)
-
-
-def _created(candidate: Candidate) -> tuple[float, int]:
-    return candidate.record.created_at if candidate.record else 0.0, candidate.row

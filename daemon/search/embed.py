@@ -16,5 +16,5 @@ def embed(retrieval: Retrieval, sources: Sources) -> None:
         retrieval.notes["model"] = "not ready"
         return
     retrieval.generation, retrieval.vector = begun
-    if retrieval.within is None:  # who does not reach everything must not learn what others have asked
+    if not sources.caller.bound:  # who does not reach everything must not learn what others have asked
         retrieval.notes["cached"] = not isinstance(begun[1], Future)

@@ -35,6 +35,7 @@ from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources
 from memoryd.daemon.search.traces import Kept, whole
+from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
 
@@ -131,17 +132,25 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
     multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
     least = max(LEAST_DEPTH, multiplier * call.limit)
     chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock.passed()
+    allowed = sources.store.allowed(chosen, passed)
     return Retrieval(
         call=call,
         chosen=chosen,
         now=sources.clock(),
         passed=passed,
-        allowed=sources.store.allowed(chosen, passed),
+        allowed=allowed,
         depth=least if profile.candidates is None else profile.candidates * call.limit,
         profile=profile,
-        within=sources.store.allowed(Filter(chosen.reached), passed) if sources.caller.bound else None,
+        within=_within(sources, chosen, allowed, passed),
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )
+
+
+def _within(sources: Sources, chosen: Filter, allowed: Mask, passed: float) -> Mask | None:
+    """Return the memories among which words are weighed: those within reach, None for all that there are."""
+    if chosen.reached is None and not sources.caller.bound:
+        return None
+    return sources.store.allowed(Filter(chosen.reached), passed) if chosen.condition else allowed
 
 
 def _timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> StageTrace:

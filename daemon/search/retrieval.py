@@ -65,7 +65,7 @@ class Retrieval:
     deadline: float | None  # on the monotonic clock
     allowed: Mask  # by row number: what the filters leave
     profile: Profile
-    within: Mask | None = None  # by row number: all that there is, for a caller who does not reach everything
+    within: Mask | None = None  # by row number: all that is within reach, None where that is everything
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
     vector: "Vector | Future[Vector] | None" = None

@@ -30,7 +30,6 @@ class Candidate:
     score: float = 0.0
     usefulness: float = 1.0  # what feedback made of the score
     origins: list[Origin] = field(default_factory=list)
-    sure: bool = False  # of a place among the hits
     record: Row | None = None
     lost: str = ""
     lost_in: str = ""

@@ -190,28 +190,28 @@ def test_clean_leaves_out_what_was_deleted_meanwhile_and_fills_up_to_the_limit(c
     assert [state.candidates[row].lost for row in present[3:]] == ["ranked below the limit of 3"] * 2
 
 
-def test_of_two_that_contradict_each_other_the_newer_comes_first_and_the_rest_keeps_its_order(core: Core) -> None:
+def test_what_disagrees_is_marked_and_stays_in_the_order_of_the_scores(core: Core) -> None:
     old, new = contradicting(core, 10.0, 20.0)
-    other, last = (row_of(core, add(core, text).id) for text in ("Storks nest", "Herons fish"))
-    assert cleaned(core, other, old, last, new)[0] == [other, new, old, last]
-    assert cleaned(core, new, other, old)[0] == [new, other, old]
-    assert cleaned(core, other, old)[0] == [other, old]
+    other = row_of(core, add(core, "Storks nest").id)
+    ranked, state = cleaned(core, other, old, new)
+    assert ranked == [other, old, new]
+    assert sorted(map(len, state.contradictions.values())) == [1, 1]
 
 
-def test_the_newer_one_comes_first_also_from_just_below_the_limit(core: Core) -> None:
-    old, new = contradicting(core, 10.0, 20.0)
-    assert cleaned(core, old, new, limit=1)[0] == [new]
+def test_files_of_one_score_are_in_the_order_of_their_paths(core: Core) -> None:
+    """A difference that is no more than the rounding of float32 is none, and the scores say so."""
+    made = [row_of(core, add(core, f"Note {name}").id) for name in ("b", "a")]
+    for row, path in zip(made, ("b.md", "a.md"), strict=True):
+        core.store.write(lambda t, row=row, path=path: _as_file(t, row, path)).result(5)
+    near = [Candidate(row, score=0.5 - n * 1e-7) for n, row in enumerate(made)]
+    state = retrieval(core, *near)
+    clean(state, core.sources)
+    assert [candidate.row for candidate in state.ranked] == made[::-1]
+    assert [candidate.score for candidate in state.ranked] == [0.5, 0.5]
 
 
-def test_of_many_that_contradict_each_other_the_newest_is_first(core: Core) -> None:
-    one, two, three = contradicting(core, 10.0, 20.0, 30.0)
-    assert cleaned(core, one, two, three)[0] == [three, two, one]
-    assert cleaned(core, two, one, three)[0] == [three, two, one]
-
-
-def test_of_contradicting_ones_of_the_same_time_the_one_added_later_is_first(core: Core) -> None:
-    first, second = contradicting(core, 10.0, 10.0)
-    assert cleaned(core, first, second)[0] == [second, first]
+def _as_file(transaction: Any, row: int, path: str) -> None:
+    rows.change(transaction.connection, row, {"tier": "documents", "path": path})
 
 
 # Embed --------------------------------------------------------------------------------------------------------------
