@@ -14,16 +14,14 @@ from memoryd.client.protocol.base import Filtered
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import queries
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import DOCUMENTS
 
 CORRECTION = "correction"
 CONSIDERED = 40  # hits of the search
 _STANDING = 64  # memories, the latest
 SUMMARY = "session_summary"
-_LONGEST = 65_536  # characters of a memory that are read: more than any budget holds of one
 _LATEST, _OPENING = 200, 12  # memories that are considered before there is a task, and that are given
 _FADES_S = 14 * 86400.0  # what is important counts half as much after two weeks
 
@@ -38,24 +36,18 @@ class Found(NamedTuple):
 
 def standing(core: Core, call: GetContext) -> list[Row]:
     """Return what every context within reach holds, the latest first."""
-    where, values = compile_filter(call, core.store.namespaces).where(core.clock.passed())
+    chosen = compile_filter(call, core.store.namespaces)
     with core.store.reading() as connection:
-        return rows.beginnings(
-            connection,
-            f"{where} AND (m.pinned OR m.type = '{CORRECTION}') ORDER BY m.created_at DESC, m.id LIMIT {_STANDING}",
-            values,
-            _LONGEST,
-        )
+        return queries.find_standing(connection, chosen, core.clock.passed(), CORRECTION, _STANDING)
 
 
 def latest(core: Core, call: GetContext) -> list[Row]:
     """Return what is worth knowing before there is a task, best first: the last session's summary, then the important
     of late. Parts of files are left out: agents read those that matter to them anyway."""
     now = core.clock()
-    where, values = compile_filter(call, core.store.namespaces).where(core.clock.passed())
+    chosen = compile_filter(call, core.store.namespaces)
     with core.store.reading() as connection:
-        newest = f"{where} AND m.tier <> {DOCUMENTS!r} ORDER BY m.created_at DESC, m.id LIMIT {_LATEST}"
-        recent = rows.beginnings(connection, newest, values, _LONGEST)
+        recent = queries.find_latest(connection, chosen, core.clock.passed(), _LATEST)
     summary = next((row for row in recent if row.source == SUMMARY), None)
     own = call.session or None
     others = [row for row in recent if row.source != SUMMARY and (own is None or session_of(row) != own)]

@@ -27,12 +27,12 @@ from memoryd.daemon.language.marks import CORRECTION
 from memoryd.daemon.llm.provider import RULES, Embed, Provider
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
-from memoryd.daemon.store import history, rows, turns
+from memoryd.daemon.store import history, queries, rows, turns
 from memoryd.daemon.store.caller import USER
-from memoryd.daemon.store.filters import ALIVE, Filter, alive_at, living
+from memoryd.daemon.store.filters import Filter, living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.thoughts import KEPT_CHARS, Heard, Key
-from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2
+from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.writer import Transaction
 
 KIND = "extract"
@@ -167,12 +167,10 @@ class _Run:
 
     def _is_known(self, news: News) -> bool:
         connection, passed = self._transaction.connection, self._core.clock.passed()
-        equal = rows.select(
-            connection,
-            f"m.content_hash = ? AND m.namespace = ? AND +m.tier <> {DOCUMENTS!r} AND +m.type <> '{_TURN}' AND {ALIVE}",
-            (content_hash(news.fact.text), self._key.namespace, *alive_at(passed)),
+        equal = queries.find_equal(connection, self._key.namespace, content_hash(news.fact.text), passed)
+        same = [row for row in equal if row.type != _TURN] or living(
+            connection, rows.by_ids(connection, news.same).values(), passed
         )
-        same = equal or living(connection, rows.by_ids(connection, news.same).values(), passed)
         rows.accessed(connection, [(row.row, 1, self._core.clock()) for row in same])
         return bool(same) or any(_says_it(one, news) for one in self._kept)
 

@@ -13,9 +13,9 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES, Provider
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Place, Verdict
-from memoryd.daemon.store import history, rows
+from memoryd.daemon.store import history, queries, rows
 from memoryd.daemon.store.caller import USER
-from memoryd.daemon.store.filters import ALIVE, alive_at
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.thoughts import Heard, Key
 from memoryd.daemon.store.writer import Transaction
@@ -25,10 +25,6 @@ SOURCE, TYPE = "session_summary", "note"
 IMPORTANCE = 0.6
 MIN_TURNS = 3  # a session of fewer needs no summary
 _CHARS_PER_TOKEN = 6  # more than that is cut
-_LATEST = (
-    f"m.namespace = ? AND m.type = '{TYPE}' AND m.source = '{SOURCE}' AND m.metadata ->> '$.session' = ? AND {ALIVE}"
-    " ORDER BY m.created_at DESC, m.row DESC LIMIT 1"
-)
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +32,10 @@ log = logging.getLogger(__name__)
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Sum up turns with what the session came to before; return what writes the note."""
     with core.store.reading() as connection:
-        before = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(core.clock.passed())))
+        before = _latest(core, connection, key)
     if not before and len(heard) < MIN_TURNS:
         return lambda transaction, there: None
-    by, text = _digest(core, provider, heard, "\n".join(before[0].content.splitlines()[1:]) if before else "")
+    by, text = _digest(core, provider, heard, "\n".join(before.content.splitlines()[1:]) if before else "")
 
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
         if text and len(there) == len(heard):
@@ -48,6 +44,11 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
             raise Conflict("Turns of the session were deleted meanwhile.")
 
     return finish
+
+
+def _latest(core: Core, connection: Connection, key: Key) -> Row | None:
+    """Return the note on a session."""
+    return queries.find_latest_of_session(connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock.passed())
 
 
 def _digest(core: Core, provider: Provider, heard: Sequence[Heard], previous: str) -> tuple[str, str]:
@@ -84,9 +85,9 @@ def _write(core: Core, transaction: Transaction, key: Key, memory: NewMemory) ->
     connection, now = transaction.connection, core.clock()
     place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
     operation = history.begin(connection, f"{history.JOB}{KIND}", place.name, now)
-    former: list[Row] = rows.select(connection, _LATEST, (key.namespace, key.session, *alive_at(core.clock.passed())))
+    former = _latest(core, connection, key)
     row = adding.new_row(core, place, memory, content_hash(memory.content))
     adding.insert(core, transaction, place, row, Verdict(None, None, []), None, operation)
-    for old in former:
-        history.record(connection, operation, old.id, place.name, old)
-        rows.change(connection, old.row, {"superseded_by": row.id, "updated_at": now})
+    if former is not None:
+        history.record(connection, operation, former.id, place.name, former)
+        rows.change(connection, former.row, {"superseded_by": row.id, "updated_at": now})

@@ -21,8 +21,10 @@ from memoryd.daemon.llm.provider import Cognition
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import Traces
+from memoryd.daemon.store import settings
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import Tokens
+from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system.clock import Clock
 from memoryd.daemon.system.timekeeper import SETTING, Timekeeper
 from memoryd.daemon.tiers.active import Active
@@ -92,8 +94,11 @@ class Core:
         self.effects.close()
         self.embedding.close()
         with suppress(MemorydError):  # the next start makes do with what an earlier look found
-            self.store.write(lambda transaction: self.clock.keep(transaction.connection), over_limit=True).result()
+            self.store.write(self._write_clock, over_limit=True).result()
         self.store.close()
+
+    def _write_clock(self, transaction: Transaction) -> None:
+        settings.put(transaction.connection, SETTING, self.clock.update())
 
 
 def make_private(folder: Path) -> None:

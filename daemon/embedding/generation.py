@@ -11,8 +11,8 @@ from typing import TypeGuard
 import numpy as np
 
 from memoryd.daemon.store import vectors
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.index import VectorIndex
-from memoryd.daemon.store.store import Connection
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 

@@ -24,8 +24,6 @@ FEW = 64  # changes up to which only the nodes near them are looked at
 _SMALL = 256  # nodes up to which all are looked at in any case
 _NEAR = 8  # nodes looked at for each change
 
-CLUSTERS = "n.namespace = ? AND n.model = ? AND n.kind = 'cluster'"
-
 
 class State(NamedTuple):
     """What one namespace has: memories that wait, how many clusters changed, are newer than the topics, are in all."""
@@ -154,16 +152,14 @@ def _draft(core: Core, generation: Generation, namespace: int, numbers: Numbers,
 def _nodes(core: Core, draft: Draft) -> list[stored.Node]:
     """Return all clusters of a draft's namespace."""
     with core.store.reading() as connection:
-        return stored.nodes(
-            connection, f"{CLUSTERS} ORDER BY n.id", (draft.setting.namespace, draft.setting.generation.model)
-        )
+        return stored.of_kind(connection, draft.setting.generation.model, stored.CLUSTER, draft.setting.namespace)
 
 
 def _near(core: Core, draft: Draft, rows: list[int]) -> list[stored.Node]:
     """Return the clusters near some memories, and those that changed since they were compared with the others."""
     model, namespace = draft.setting.generation.model, draft.setting.namespace
     with core.store.reading() as connection:
-        unsettled = stored.nodes(connection, f"{CLUSTERS} AND n.settled = 0 ORDER BY n.id", (namespace, model))
+        unsettled = stored.of_kind(connection, model, stored.CLUSTER, namespace, unsettled=True)
         _, matrix = vectors.of_rows(connection, model, rows) if rows else ([], [])
         return [*unsettled, *_nearest(core, connection, draft, matrix)]
 
@@ -183,8 +179,7 @@ def _nearest(core: Core, connection: Connection, draft: Draft, matrix: Any) -> l
             connection, setting.generation.model, vector, _NEAR, frozenset([setting.namespace])
         )
     }
-    listed = ", ".join(map(str, sorted(found)))
-    return stored.nodes(connection, f"n.id IN ({listed}) ORDER BY n.id")
+    return stored.by_numbers(connection, found)
 
 
 CLUSTER = Work(plan, apply)

@@ -64,11 +64,8 @@ def _concept(draft: Draft, number: int, group: list[int], new: bool) -> Step:
 def _concepts(draft: Draft) -> dict[int, tuple[str, list[int]]]:
     """Return label and clusters of the concepts that are there."""
     with draft.setting.store.reading() as connection:
-        nodes = stored.nodes(
-            connection,
-            "n.namespace = ? AND n.kind = 'concept' AND n.model = ?",
-            (draft.setting.namespace, draft.setting.generation.model),
-        )
+        model, namespace = draft.setting.generation.model, draft.setting.namespace
+        nodes = stored.of_kind(connection, model, stored.CONCEPT, namespace)
         clusters = stored.targets(connection, [node.id for node in nodes], stored.ABSTRACTED_FROM)
     return {node.id: (node.label, clusters.get(node.id, [])) for node in nodes}
 

@@ -26,8 +26,6 @@ _PAUSE_S = 600.0  # after a failure
 _TEXTS, _CHARS = 8, 400  # of each node that are sent
 _DAY_S, _KEPT_DAYS = 86_400.0, 90
 
-_WAITING = "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?"
-
 log = logging.getLogger(__name__)
 
 
@@ -53,7 +51,7 @@ class Naming:
         if provider is RULES or self.wait_s():
             return False
         with core.store.reading() as connection:
-            unnamed = [_describe(connection, node) for node in stored.nodes(connection, _WAITING, (BATCH,))]
+            unnamed = [_describe(connection, node) for node in stored.unnamed(connection, BATCH)]
             made = {one.members: known for one in unnamed if (known := graph_names.find(connection, one.members))}
         new = list({one.members: one for one in unnamed if one.members not in made}.values())
         if new:
@@ -99,11 +97,13 @@ def _describe(connection: Connection, node: stored.Node) -> Unnamed:
 def _write(core: Core, transaction: Transaction, unnamed: Sequence[Unnamed], made: dict[bytes, Label]) -> None:
     connection, now = transaction.connection, core.clock()
     for one in unnamed:
-        there = stored.nodes(connection, "n.id = ? AND n.settled = 1", (one.node,))
-        if one.members not in made or not there or _describe(connection, there[0]).members != one.members:
+        there = stored.find_node(connection, one.node)
+        if one.members not in made or there is None or not there.settled:
+            continue
+        if _describe(connection, there).members != one.members:
             continue
         label = made[one.members]
-        text = label.text or there[0].label
+        text = label.text or there.label
         graph_names.label_node(connection, one.node, one.members, text, label.by)
         graph_names.forget_old(connection, one.node, one.members, now - _KEPT_DAYS * _DAY_S)
         graph_names.keep(connection, one.node, one.members, label, now)

@@ -66,10 +66,9 @@ def show(core: Core, call: GraphNode) -> NodeDetail:
     """Return one node with its members and neighbours; raise `NotFound` for one that is not within reach."""
     within = _within(core, call)
     with core.store.reading() as connection:
-        found = stored.nodes(connection, f"n.id = ? AND {within}", (call.node,))
-        if not found:
+        node = stored.find_node(connection, call.node, within)
+        if node is None:
             raise NotFound(f"There is no node {call.node}.", {"node": call.node})
-        node = found[0]
         return NodeDetail(
             node=_show(core, node),
             topic=graph_reading.label_of_topic(connection, node.topic),
@@ -97,7 +96,7 @@ def export(core: Core, call: GraphExport) -> GraphPart:
     """Return the next part of the graph."""
     within = _within(core, call)
     with core.store.reading() as connection:
-        found = stored.nodes(connection, f"n.id > ? AND {within} ORDER BY n.id LIMIT ?", (call.after, call.limit))
+        found = stored.after(connection, call.after, within, call.limit)
         previews = _previews(connection, [node.id for node in found], call.preview)
         edges = _edges(graph_reading.edges_of(connection, within, [node.id for node in found]))
         exported = [

@@ -18,7 +18,9 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Report, handles
+from memoryd.daemon.store import settings
 from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.system.timekeeper import SETTING
 
 
 @handles(Jobs)
@@ -50,7 +52,7 @@ def confirm_clock(core: Core, call: ConfirmClock) -> "Future[ClockState]":
     """Take the system's clock for right."""
 
     def job(transaction: Transaction) -> ClockState:
-        core.clock.confirm(transaction.connection)
+        settings.put(transaction.connection, SETTING, core.clock.confirm())
         return core.clock.state()
 
     return core.store.write(job, over_limit=True)

@@ -16,8 +16,9 @@ from memoryd.client.protocol import JobRun, Outcome, RunBy, SkippedStep
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs.plans import Plan
-from memoryd.daemon.store import history, jobs, targets
+from memoryd.daemon.store import history, jobs, settings, targets
 from memoryd.daemon.store.writer import Transaction, patiently
+from memoryd.daemon.system.timekeeper import SETTING
 
 ROUND = 10_000  # steps that are planned before they are applied
 FIRST_SLICE, LARGEST_SLICE = 4, 2000
@@ -105,7 +106,7 @@ class Run:
 
     def _begin(self, transaction: Transaction, at: float) -> int:
         """Note that the run begins, and how the clock is."""
-        self.core.clock.keep(transaction.connection)
+        settings.put(transaction.connection, SETTING, self.core.clock.update())
         return jobs.begin(transaction.connection, self.name, at, self.terms.by)
 
     def check(self) -> None:

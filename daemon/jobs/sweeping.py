@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import apsw
 import msgspec
 
 from memoryd.client.protocol import MAX_CONTENT_BYTES
@@ -23,36 +22,14 @@ from memoryd.daemon.conversations.promoting import CONDENSE_CHARS
 from memoryd.daemon.core.checks import content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.store import feedback, history, namespaces, rows, successors, turns, vectors
+from memoryd.daemon.store import aging, feedback, history, links, rows, successors, turns, vectors
+from memoryd.daemon.store.aging import Leaf
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L1, TIERS, half_life_days
 from memoryd.daemon.store.writer import Transaction
 
 DAY_S = 86400.0
-_USED = "max(m.updated_at, coalesce(m.last_accessed_at, 0))"  # when a memory was last used
-_UNEXPIRED = "(m.expires_at IS NULL OR m.expires_at > ?1)"
-_LIVING = f"NOT m.pinned AND {_UNEXPIRED}"
-# Even where what superseded it was deleted: that can be undone, the pair would be hidden then.
-_PAIRS = f"m.turns = 1 AND m.superseded_by IS NULL AND {_LIVING}"
-# Leaves at the time ?1. The literal tier lets the index of L1 alone be used.
-RECENT = (
-    f"SELECT m.row, m.id, m.namespace, json_extract(m.metadata, '$.answers'), {_USED}, m.created_at, {_PAIRS}"
-    f" FROM memories m WHERE m.tier = {L1!r}"
-)
-_QUESTION = f"{RECENT} AND {_PAIRS} AND m.id = ?2"
-_ANSWER = f"{RECENT} AND {_PAIRS} AND json_extract(m.metadata, '$.answers') = ?2 ORDER BY m.row LIMIT 1"
-
-
-class Leaf(NamedTuple):
-    """A memory of L1, as far as the sweep asks."""
-
-    row: int
-    id: str
-    namespace: int
-    answers: str | None
-    used_at: float
-    created_at: float
-    pairs: int  # whether it can be a question or an answer
 
 
 class Move(NamedTuple):
@@ -94,58 +71,29 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         return f"not used for {(now - leaf.used_at) / DAY_S:.1f} days, recency {value:.2f}"
 
     with core.store.reading() as connection:
-        cold = _read_leaves(connection, f"{_LIVING} AND {_USED} < ?2 AND m.created_at < ?3", (now, line, born))
-        yield from steps(connection, now, cold, is_cold, reason)
+        yield from steps(connection, now, aging.find_unused(connection, now, line, born), is_cold, reason)
 
 
 def all_of(core: Core, now: float, reached: frozenset[int] | None) -> Iterator[Step]:
     """Plan to move everything of L1 in some namespaces, whatever its age."""
-    where = f"{_LIVING} AND {namespaces.condition(reached)}"
     with core.store.reading() as connection:
-        leaves = _read_leaves(connection, where, (now,))
+        leaves = aging.find_recent(connection, now, reached)
         yield from steps(connection, now, leaves, lambda leaf: True, lambda leaf: "asked for")
 
 
-def _read_leaves(connection: apsw.Connection, where: str, values: Sequence[float]) -> Iterator[Leaf]:
-    found: Any = connection.execute(f"{RECENT} AND {where}", values)
-    return (Leaf(*values) for values in found)
-
-
 def steps(
-    connection: apsw.Connection, now: float, leaving: Iterator[Leaf], is_cold: IsCold, reason: Callable[[Leaf], str]
+    connection: Connection, now: float, leaving: Iterator[Leaf], is_cold: IsCold, reason: Callable[[Leaf], str]
 ) -> Iterator[Step]:
     """Plan the moves of memories, questions together with their answers."""
     for leaf in leaving:
-        if _question(connection, now, leaf) is not None:
+        if aging.find_question(connection, now, leaf) is not None:
             continue  # it moves with its question, now or when that is cold too
-        answer = _answer(connection, now, leaf)
+        answer = aging.find_answer(connection, now, leaf)
         if answer is None:
             yield Step("move", leaf.id, reason(leaf), Move(leaf.row, leaf.used_at))
         elif is_cold(answer):
             data = Move(leaf.row, leaf.used_at, answer.row, answer.used_at)
             yield Step("pair", leaf.id, f"{reason(leaf)}; answered by {answer.id[:8]}", data)
-
-
-def _question(connection: apsw.Connection, now: float, answer: Leaf) -> Leaf | None:
-    """Return the question with which an answer becomes one memory."""
-    if not answer.pairs or not answer.answers:
-        return None
-    question = _leaf(connection, _QUESTION, now, answer.answers)
-    first = None if question is None else _answer(connection, now, question)
-    return question if first is not None and first.row == answer.row else None
-
-
-def _answer(connection: apsw.Connection, now: float, question: Leaf) -> Leaf | None:
-    """Return the answer with which a question becomes one memory: the first one in its namespace."""
-    if not question.pairs or question.answers:
-        return None
-    answer = _leaf(connection, _ANSWER, now, question.id)
-    return answer if answer is not None and answer.namespace == question.namespace else None
-
-
-def _leaf(connection: apsw.Connection, sql: str, now: float, id: str) -> Leaf | None:
-    found: Any = connection.execute(sql, (now, id)).fetchone()
-    return Leaf(*found) if found else None
 
 
 # Applying ------------------------------------------------------------------------------------------------------------
@@ -201,7 +149,7 @@ def _pair(core: Core, transaction: Transaction, question: Row, answer: Row, oper
     history.record(connection, operation, question.id, place, question)
     rows.change(connection, question.row, pair_fields(question, answer))
     history.record(connection, operation, answer.id, place, answer)
-    _take_over_links(connection, answer.id, question.id)
+    links.take_over(connection, answer.id, question.id)
     rows.delete(connection, [answer.row])
     successors.take_over(connection, answer.id, question.id)
     if len(question.content) + len(answer.content) > CONDENSE_CHARS:
@@ -236,17 +184,6 @@ def pair_fields(question: Row, answer: Row) -> dict[str, Any]:
         "last_accessed_at": max(accessed, default=None),
         "expires_at": None if None in expiries else max(at for at in expiries if at is not None),
     }
-
-
-def _take_over_links(connection: apsw.Connection, old: str, new: str) -> None:
-    connection.execute(
-        "INSERT OR IGNORE INTO links SELECT ?2, target, kind, created_at FROM links WHERE origin = ?1 AND target <> ?2",
-        (old, new),
-    )
-    connection.execute(
-        "INSERT OR IGNORE INTO links SELECT origin, ?2, kind, created_at FROM links WHERE target = ?1 AND origin <> ?2",
-        (old, new),
-    )
 
 
 SWEEP = Work(plan, apply)

@@ -9,7 +9,6 @@ import secrets
 from concurrent.futures import Future
 from typing import Any
 
-import apsw
 import msgspec
 import numpy as np
 
@@ -20,9 +19,9 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates
 from memoryd.daemon.memories.duplicates import Batch, Embedded, New, Place, Verdict
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import history, namespaces, rows, turns, vectors
+from memoryd.daemon.store import history, links, namespaces, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.filters import ALIVE, alive_at
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
 from memoryd.daemon.store.writer import Transaction
@@ -59,9 +58,7 @@ def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMem
     told = core.recalls.repeated(place.name, "", memory.content)
     if not told or duplicates.equal(core, connection, place, memory):
         return None  # an equal memory is merged
-    marks = ", ".join("?" * len(told))
-    where = f"m.id IN ({marks}) AND {place.visible} AND {ALIVE} ORDER BY m.row"
-    alive = rows.select(connection, where, (*told, *alive_at(core.clock.passed())))
+    alive = queries.find_alive(connection, list(told), place.visible, core.clock.passed())
     rows.accessed(connection, [(row.row, 1, core.clock()) for row in alive])
     turns.count(connection, place.number, "evidence", len(alive))
     return alive[0].id if alive else None
@@ -153,11 +150,11 @@ def insert(
     row.row = rows.insert(connection, row)
     history.record(connection, operation, row.id, place.name, None)
     for other in verdict.contradicted:
-        link(connection, row.id, other.id, "contradicts", core.clock())
+        links.add(connection, row.id, other.id, "contradicts", core.clock())
     _keep_vector(core, transaction, row, embedded)
 
 
-def with_id(connection: apsw.Connection, namespace: int | None, memory: NewMemory) -> Row | None:
+def with_id(connection: Connection, namespace: int | None, memory: NewMemory) -> Row | None:
     """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
     if memory.id is None:
         return None
@@ -277,11 +274,6 @@ def check_replaceable(old: Row, namespace: str, caller: Caller) -> None:
     caller.check_change(old.id, namespace)
     if old.tier == DOCUMENTS:
         raise Conflict(f"{old.id[:8]} is a part of the file {old.path}; change the file instead.", {"id": old.id})
-
-
-def link(connection: apsw.Connection, origin: str, target: str, kind: str, now: float) -> None:
-    """Link two memories."""
-    connection.execute("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?)", (origin, target, kind, now))
 
 
 def _keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embedded) -> None:

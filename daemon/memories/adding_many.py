@@ -7,8 +7,6 @@ those that are there. Where a later part cannot be written, the error says how m
 
 from collections.abc import Callable, Sequence
 
-import apsw
-
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Added, AddedMany, AddMany, NewMemory, Progress
 from memoryd.daemon.core.checks import check_memory, content_hash
@@ -18,6 +16,7 @@ from memoryd.daemon.memories.duplicates import Batch, Embedded
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.writer import Transaction, patiently
 
 _PER_REPORT = 32  # memories embedded between two progress events
@@ -73,7 +72,7 @@ def _written(core: Core, call: AddMany, batch: Batch, operations: Sequence[int],
     return patiently(lambda: core.store.write(job), core.check_going_on)
 
 
-def _check_in_effect(connection: apsw.Connection, operation: int) -> None:
+def _check_in_effect(connection: Connection, operation: int) -> None:
     undone_by = history.undone_by(connection, operation)
     if undone_by is not None:
         raise Conflict(
@@ -101,7 +100,7 @@ def check(core: Core, call: AddMany, caller: Caller) -> None:
             _check_others(core, connection, call, caller)
 
 
-def _check_others(core: Core, connection: apsw.Connection, call: AddMany, caller: Caller) -> None:
+def _check_others(core: Core, connection: Connection, call: AddMany, caller: Caller) -> None:
     """Check the memories that others refer to: those of a given id, those to be superseded."""
     visible = namespaces.condition(core.store.namespaces.reached(call.namespace, call.reach))
     number = core.store.namespaces.number(call.namespace)
@@ -116,7 +115,7 @@ def _check_others(core: Core, connection: apsw.Connection, call: AddMany, caller
 
 
 def _check_superseded(
-    core: Core, connection: apsw.Connection, visible: str, prefix: str, by: tuple[dict[str, bytes], Caller]
+    core: Core, connection: Connection, visible: str, prefix: str, by: tuple[dict[str, bytes], Caller]
 ) -> None:
     given, caller = by
     try:

@@ -3,7 +3,6 @@
 from concurrent.futures import Future
 from typing import Any
 
-import apsw
 import msgspec
 from msgspec import UNSET
 
@@ -26,6 +25,7 @@ from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, present, rows, thoughts, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.vectors import Vector
@@ -103,7 +103,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
     return core.store.write(job, over_limit=True)
 
 
-def resolve(connection: apsw.Connection, prefix: str, condition: str) -> Row:
+def resolve(connection: Connection, prefix: str, condition: str) -> Row:
     """Return the memory, or the turn in L0 as the memory that it would be, whose id begins with `prefix`."""
     try:
         return rows.resolve(connection, prefix, condition)

@@ -10,7 +10,6 @@ what the index has taken in since.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import apsw
 import numpy as np
 
 from memoryd.client.protocol import Add, AddMany, NewMemory
@@ -18,8 +17,9 @@ from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.language.agreement import disagreement
-from memoryd.daemon.store import rows, vectors
+from memoryd.daemon.store import queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_at
 from memoryd.daemon.store.index import Wanted
 from memoryd.daemon.store.rows import Row
@@ -134,7 +134,7 @@ def _pair(place: Place, batch: Batch) -> None:
         del twins[NEIGHBOURS:]
 
 
-def _compare(core: Core, connection: apsw.Connection, place: Place, batch: Batch, at: int) -> None:
+def _compare(core: Core, connection: Connection, place: Place, batch: Batch, at: int) -> None:
     """Compare the text of one memory with those that it will meet, as far as can be seen now."""
     memory = batch.memories[at]
     near = _above(core, connection, place, New(memory, batch.embedded[at], batch.near[at]))
@@ -154,7 +154,7 @@ def newer(place: Place, batch: Batch) -> dict[int, list[int]]:
     return dict(_scan(place, batch, wanted, batch.stamp))
 
 
-def judge(core: Core, connection: apsw.Connection, place: Place, new: New, known: Known) -> Verdict:
+def judge(core: Core, connection: Connection, place: Place, new: New, known: Known) -> Verdict:
     """Compare a memory with those of its place: equal text, then near texts that agree."""
     if not place.dedup:
         return Verdict(None, None, [])
@@ -167,18 +167,13 @@ def judge(core: Core, connection: apsw.Connection, place: Place, new: New, known
     return Verdict(None, near[0].similarity if near else None, [one.row for one in near])
 
 
-def equal(core: Core, connection: apsw.Connection, place: Place, memory: NewMemory) -> Row | None:
+def equal(core: Core, connection: Connection, place: Place, memory: NewMemory) -> Row | None:
     """Return the memory of the place that has the same normalised text and type."""
-    found = rows.select(
-        connection,
-        # By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
-        f"m.content_hash = ? AND m.namespace = ? AND +m.type = ? AND +m.tier <> {DOCUMENTS!r} AND {ALIVE} LIMIT 1",
-        (content_hash(memory.content), place.number, memory.type, *alive_at(core.clock.passed())),
-    )
-    return found[0] if found else None
+    key, passed = content_hash(memory.content), core.clock.passed()
+    return next(iter(queries.find_equal(connection, place.number, key, passed, memory.type)), None)
 
 
-def _above(core: Core, connection: apsw.Connection, place: Place, new: New) -> list[Near]:
+def _above(core: Core, connection: Connection, place: Place, new: New) -> list[Near]:
     """Return the memories of the place above the threshold, nearest first."""
     if new.embedded is None:
         return []

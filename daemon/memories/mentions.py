@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import apsw
-
 from memoryd.client.protocol import Memory
 from memoryd.daemon.store import workspaces
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.links import name_of
@@ -13,7 +12,7 @@ from memoryd.daemon.workspaces.documents.links import name_of
 SHOWN = 100  # links of one memory, each way
 
 
-def show(connection: apsw.Connection, row: Row, memory: Memory, reached: str) -> None:
+def show(connection: Connection, row: Row, memory: Memory, reached: str) -> None:
     """Set what a chunk of a file links to and what links to its file, as far as it lies in the `reached` namespaces."""
     workspace = workspaces.holding(connection, row.path) if row.tier == workspaces.TIER and row.path else None
     if workspace is None or row.path is None:
@@ -24,7 +23,7 @@ def show(connection: apsw.Connection, row: Row, memory: Memory, reached: str) ->
     memory.linked_from = workspaces.mentioning(connection, workspace, name_of(row.path), reached, SHOWN)
 
 
-def _resolved(connection: apsw.Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
+def _resolved(connection: Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
     """Return the paths of the files with these names; a name without one, or with one out of reach, says so."""
     files: dict[str, list[str]] = {name: [] for name in names}
     for path in workspaces.paths(connection, workspace):

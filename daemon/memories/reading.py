@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-import apsw
-
 from memoryd.client.protocol import (
     Action,
     Change,
@@ -24,18 +22,12 @@ from memoryd.daemon.memories import mentions
 from memoryd.daemon.memories.changing import resolve, visible
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
-from memoryd.daemon.store import feedback, history, namespaces, present, rows
+from memoryd.daemon.store import feedback, history, namespaces, present, queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
 
-_ORDER = {
-    "created": "m.created_at",
-    "updated": "m.updated_at",
-    "accessed": "m.last_accessed_at",
-    "count": "m.access_count",
-    "importance": "m.importance",
-}
 _HIDDEN = ("updated_at",)  # changes with every change
 
 
@@ -67,12 +59,9 @@ def _found(core: Core, call: Get) -> tuple[Row, Memory]:
 def list_(core: Core, call: List) -> Page:
     """Return one page of the memories that a filter leaves."""
     chosen, passed = compile_filter(call, core.store.namespaces), core.clock.passed()
-    where, values = chosen.where(passed, call.all_states)
-    direction = "ASC" if call.ascending else "DESC"
-    order = f"ORDER BY {_ORDER[call.sort]} {direction}, m.row {direction} LIMIT ? OFFSET ?"
+    order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
     with core.store.reading() as connection:
-        total: Any = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).get
-        found = rows.select(connection, f"{where} {order}", (*values, call.limit, call.offset))
+        found, total = queries.find_page(connection, chosen.where(passed, call.all_states), order)
         reached = namespaces.condition(chosen.reached)
         listed = present.memories(connection, core.store.namespaces, found, reached, passed)
         return Page(memories=listed, total=total)
@@ -139,11 +128,9 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
     standing = facts.standing(reached)
     total = sum(part.memories for part in standing)
     with core.store.reading() as connection:
-        (cached,) = _row(connection, "SELECT count(*) FROM vec_embeddings")
-        (logged,) = _row(connection, "SELECT count(*) FROM operations")
-        if caller.bound:
-            waiting = pending_within(core, connection, condition)
-            logged = history.count(connection, condition)
+        cached = vectors.count(connection)
+        logged = history.count(connection, condition if caller.bound else None)
+        waiting = pending_within(core, connection, condition) if caller.bound else 0
     pending = core.embedding.pending()
     generation = core.embedding.active
     found = Stats(
@@ -167,32 +154,23 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
     return found
 
 
-def pending_within(core: Core, connection: apsw.Connection, condition: str) -> int:
+def pending_within(core: Core, connection: Connection, condition: str) -> int:
     """Return how many memories in some namespaces wait for a vector."""
     generation = core.embedding.active
-    vector = "SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash"
-    sql = f"SELECT count(*) FROM memories m WHERE {condition} AND NOT EXISTS ({vector})"
-    found: Any = connection.execute(sql, (generation.model if generation else 0,)).get
-    return int(found)
+    return queries.count_without_vector(connection, condition, generation.model if generation else 0)
 
 
 def count(core: Core) -> int:
     """Return the number of memories."""
     with core.store.reading() as connection:
-        total: int = _row(connection, "SELECT count(*) FROM memories")[0]
-    return total
+        return queries.count(connection)
 
 
 def counts_within(core: Core, caller: Caller) -> tuple[int, int]:
     """Return how many memories a bound caller sees, and how many of them wait for a vector."""
     condition = namespaces.condition(core.store.namespaces.reached(caller.namespace, "visible"))
     with core.store.reading() as connection:
-        total: int = _row(connection, f"SELECT count(*) FROM memories m WHERE {condition}")[0]
-        return total, pending_within(core, connection, condition)
-
-
-def _row(connection: apsw.Connection, sql: str) -> Any:
-    return connection.execute(sql).fetchone()
+        return queries.count(connection, condition), pending_within(core, connection, condition)
 
 
 def _summed(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:

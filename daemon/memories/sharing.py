@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import NamedTuple
 
-import apsw
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
@@ -20,8 +19,9 @@ from memoryd.daemon.memories import adding, duplicates
 from memoryd.daemon.memories.changing import visible
 from memoryd.daemon.memories.duplicates import Embedded, Known, New, Place
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import feedback, history, namespaces, rows, successors, vectors
+from memoryd.daemon.store import feedback, graph_writing, history, links, namespaces, rows, successors, vectors
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L1
 from memoryd.daemon.store.workspaces import TIER
@@ -87,7 +87,7 @@ class _Searched:
         """Find what the index has taken in since, within the transaction."""
         self._newer = duplicates.newer(place, self._batch)
 
-    def going(self, connection: apsw.Connection, row: Row, done: Mapping[str, SharedMemory]) -> _Going:
+    def going(self, connection: Connection, row: Row, done: Mapping[str, SharedMemory]) -> _Going:
         """Return a memory as it is now, with what the ones before it became; changed since, it is looked for anew."""
         batch, at = self._batch, self._at.get(row.id)
         if at is None or _text(row) != _text(self._rows[at]) or (near := batch.near[at]) is None:
@@ -140,7 +140,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
         access_count=0,
     )
     adding.insert(core, transaction, place, copy, verdict, embedded, operation)
-    adding.link(connection, copy.id, source.id, "shared_from", core.clock())
+    links.add(connection, copy.id, source.id, "shared_from", core.clock())
     return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
 
 
@@ -156,9 +156,9 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
         rows.change(connection, verdict.same.row, {"feedback": both})
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
     for other in verdict.contradicted:
-        adding.link(connection, source.id, other.id, "contradicts", core.clock())
+        links.add(connection, source.id, other.id, "contradicts", core.clock())
     rows.change(connection, source.row, {"namespace": place.number, "updated_at": core.clock()})
-    connection.execute("DELETE FROM members WHERE memory = ?", (source.row,))  # its node belongs to the old namespace
+    graph_writing.leave_nodes(connection, [source.row])  # its node belongs to the old namespace
     transaction.after_commit(lambda: core.embedding.refresh([source.row]))
     return SharedMemory(id=source.id, origin=source.id, outcome="moved")
 
@@ -177,7 +177,7 @@ def _new_memory(row: Row) -> NewMemory:
     )
 
 
-def _embedded(core: Core, connection: apsw.Connection, row: Row) -> Embedded:
+def _embedded(core: Core, connection: Connection, row: Row) -> Embedded:
     generation = core.embedding.active
     vector = vectors.cached(connection, generation.model, row.text_hash) if generation else None
     return (generation, vector) if generation and vector is not None else None

@@ -6,9 +6,8 @@ that check once. Vectors are not carried: a text that was embedded here before h
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import apsw
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
@@ -18,7 +17,6 @@ from memoryd.client.protocol import (
     ExportMemories,
     Imported,
     ImportMemories,
-    Link,
     NewMemory,
     Record,
 )
@@ -27,9 +25,10 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import parts
 from memoryd.daemon.memories.feedback import voter
 from memoryd.daemon.registry import Parts, handles
-from memoryd.daemon.store import feedback, history, namespaces, present, rows, turns, vectors
+from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L0
 from memoryd.daemon.store.writer import Transaction, patiently
@@ -50,33 +49,22 @@ What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
 def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
     """Return the next portion of the memories that a filter leaves, in the order of their ids."""
     chosen = compile_filter(call, core.store.namespaces)
-    where, values = chosen.where(core.clock(), all_states=True)
     reached = namespaces.condition(chosen.reached)
     with core.store.reading() as connection:
-        keys, more = _portion(connection, f"{where} AND m.tier <> '{DOCUMENTS}'", values, call)
+        keys, more = _portion(connection, chosen, call)
         found = rows.by_ids(connection, keys)
         records = _records(core, connection, [found[key] for key in keys], reached)
         _leave_votes(caller, call.namespace, records, found)
-        total = _count(connection, f"memories m WHERE {where} AND m.tier <> '{DOCUMENTS}'", values)
-        left_out = {
-            DOCUMENTS: _count(connection, f"memories m WHERE {where} AND m.tier = {DOCUMENTS!r}", values),
-            L0: _count(connection, f"turns m WHERE {reached}", ()),
-        }
+        total, chunks = queries.count_exported(connection, chosen)
+        left_out = {DOCUMENTS: chunks, L0: turns.count_within(connection, reached)}
     return Exported(records=records, next=keys[-1] if more else None, total=total, left_out=left_out)
 
 
-def _portion(
-    connection: apsw.Connection, where: str, values: tuple[Any, ...], call: ExportMemories
-) -> tuple[list[str], bool]:
+def _portion(connection: Connection, chosen: Filter, call: ExportMemories) -> tuple[list[str], bool]:
     """Return the ids of the next portion, and whether there are more."""
-    found: Any = connection.execute(
-        "SELECT m.id, octet_length(m.content) + octet_length(m.summary) + octet_length(m.metadata)"
-        f" FROM memories m WHERE m.id > ? AND {rows.near_id(where)} ORDER BY m.id LIMIT ?",
-        (call.after_id, *values, call.limit + 1),
-    )
     keys: list[str] = []
     size = 0
-    for key, size_bytes in found:
+    for key, size_bytes in queries.find_sizes(connection, chosen, call.after_id, call.limit + 1):
         size += size_bytes
         if len(keys) == call.limit or (keys and size > PORTION_BYTES):
             return keys, True
@@ -84,15 +72,15 @@ def _portion(
     return keys, False
 
 
-def _records(core: Core, connection: apsw.Connection, found: list[Row], reached: str) -> list[Record]:
+def _records(core: Core, connection: Connection, found: list[Row], reached: str) -> list[Record]:
     contradicts = present.contradictions(connection, [row.id for row in found], reached)
-    links = _links(connection, [row.id for row in found], reached)
+    relations = links.within(connection, [row.id for row in found], reached)
     return [
         Record(
             **present.fields_of(row, core.store.namespaces, contradicts.get(row.id, [])),
             neighbours=row.neighbours,
             turns=row.turns,
-            relations=links.get(row.id, []),
+            relations=relations.get(row.id, []),
         )
         for row in found
     ]
@@ -104,26 +92,6 @@ def _leave_votes(caller: Caller, namespace: str, records: list[Record], found: d
         given = feedback.votes(found[record.id].feedback)
         mine = voter(caller, namespace)
         record.votes = [vote for vote in given if vote.by == mine] if caller.bound else given
-
-
-def _links(connection: apsw.Connection, ids: list[str], reached: str) -> dict[str, list[Link]]:
-    """Return the links from or to each id whose other end lies in the `reached` namespaces."""
-    seen = "" if reached == "TRUE" else f" CROSS JOIN memories m ON m.id = {{}} AND {reached}"
-    columns, wanted = "l.origin, l.target, l.kind, l.created_at", "(SELECT value FROM json_each(?1))"
-    found: Any = connection.execute(
-        f"SELECT l.origin, {columns} FROM links l{seen.format('l.target')} WHERE l.origin IN {wanted}"
-        f" UNION SELECT l.target, {columns} FROM links l{seen.format('l.origin')} WHERE l.target IN {wanted}",
-        (msgspec.json.encode(ids).decode(),),
-    )
-    links: dict[str, list[Link]] = {}
-    for key, origin, target, kind, created_at in found:
-        links.setdefault(key, []).append(Link(origin=origin, target=target, kind=kind, created_at=created_at))
-    return links
-
-
-def _count(connection: apsw.Connection, source: str, values: tuple[Any, ...]) -> int:
-    number: Any = connection.execute(f"SELECT count(*) FROM {source}", values).get
-    return int(number)
 
 
 # Import --------------------------------------------------------------------------------------------------------------
@@ -210,9 +178,7 @@ def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> 
     )
 
 
-def _steps(
-    core: Core, connection: apsw.Connection, call: ImportMemories, made: list[tuple[Record, Row]]
-) -> list[_Step]:
+def _steps(core: Core, connection: Connection, call: ImportMemories, made: list[tuple[Record, Row]]) -> list[_Step]:
     ids = [record.id for record, _ in made]
     stored, active = rows.by_ids(connection, ids), turns.by_keys(connection, ids)
     for record, row in made:
@@ -278,27 +244,22 @@ def _carry_out(core: Core, transaction: Transaction, step: _Step, operation: int
         transaction.after_commit(lambda: core.embedding.refresh([old.row]))
 
 
-def _restore_links(connection: apsw.Connection, record: Record) -> None:
+def _restore_links(connection: Connection, record: Record) -> None:
     """Link a memory as it was, as far as the other ends exist; whichever end comes later finds the other one."""
-    links = [(link.origin, link.target, link.kind, link.created_at) for link in record.relations]
+    relations = [(link.origin, link.target, link.kind, link.created_at) for link in record.relations]
     known = {link.origin for link in record.relations} | {link.target for link in record.relations}
-    links += [
+    relations += [
         (record.id, other, "contradicts", record.updated_at) for other in record.contradicts if other not in known
     ]
-    connection.executemany(
-        "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"
-        " WHERE (SELECT count(*) FROM memories WHERE id IN (?1, ?2)) = 2",
-        links,
-    )
+    links.restore(connection, relations)
 
 
-def _check_operation(connection: apsw.Connection, number: int) -> None:
-    found: Any = connection.execute("SELECT kind, undone_by FROM operations WHERE id = ?", (number,)).fetchone()
-    if found is None or found[0] != KIND:
+def _check_operation(connection: Connection, number: int) -> None:
+    if history.kind_of(connection, number) != KIND:
         raise Invalid(f"Operation {number} is no import that could be gone on with.")
-    if found[1] is not None:
+    if (undone_by := history.undone_by(connection, number)) is not None:
         raise Conflict(
-            f"The import, operation {number}, was undone meanwhile by operation {found[1]}.",
+            f"The import, operation {number}, was undone meanwhile by operation {undone_by}.",
             {"stored": 0, "operations": [number]},
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import fulltext, vectors
-from memoryd.daemon.store.store import Connection
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stems_of
 from memoryd.daemon.store.turns import Turn, as_row

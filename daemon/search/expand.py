@@ -11,8 +11,8 @@ from memoryd.daemon.graph import nodes as graph
 from memoryd.daemon.search.fuse import order, score_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.facts import passing
-from memoryd.daemon.store.store import Connection
 from memoryd.daemon.store.vectors import Vector
 
 ANCHORS = 5  # hits whose nodes are looked at

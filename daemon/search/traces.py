@@ -5,12 +5,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-import apsw
 import msgspec
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CandidateTrace, Trace
 from memoryd.daemon.store import rows
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 
 _PREVIEW = 80
@@ -74,7 +74,7 @@ class Traces:
         raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
 
 
-def whole(connection: apsw.Connection, kept: Kept, seen: frozenset[int] | None = None) -> Trace:
+def whole(connection: Connection, kept: Kept, seen: frozenset[int] | None = None) -> Trace:
     """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
     stored = rows.by_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
     found = {number: row for number, row in {**stored, **kept.recent}.items() if seen is None or row.namespace in seen}

@@ -63,6 +63,36 @@ def nodes(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -
     return [Node._make(found) for found in connection.execute(f"{_NODE} WHERE {where}", values)]
 
 
+def find_node(connection: apsw.Connection, node: int, within: str = "TRUE") -> Node | None:
+    """Return a node if it exists within reach (a condition on `n`)."""
+    return next(iter(nodes(connection, f"n.id = ? AND {within}", (node,))), None)
+
+
+def by_numbers(connection: apsw.Connection, numbers: Iterable[int]) -> list[Node]:
+    """Return those nodes that exist, by rising number."""
+    return nodes(connection, f"n.id IN ({_list(numbers)}) ORDER BY n.id")
+
+
+def of_kind(
+    connection: apsw.Connection, model: int, kind: str, namespace: int | None = None, unsettled: bool = False
+) -> list[Node]:
+    """Return the nodes of a kind and model, of a namespace or all, by rising number; or only the `unsettled` ones."""
+    where = f"n.model = ? AND n.kind = {kind!r}"  # the literal lets the index of unsettled clusters be used
+    where += " AND n.namespace = ?" * (namespace is not None) + " AND n.settled = 0" * unsettled
+    values = (model,) if namespace is None else (model, namespace)
+    return nodes(connection, f"{where} ORDER BY n.id", values)
+
+
+def unnamed(connection: apsw.Connection, limit: int) -> list[Node]:
+    """Return settled nodes that a language model has not named."""
+    return nodes(connection, "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?", (limit,))
+
+
+def after(connection: apsw.Connection, number: int, within: str, limit: int) -> list[Node]:
+    """Return the next nodes after a number within reach (a condition on `n`), by rising number."""
+    return nodes(connection, f"n.id > ? AND {within} ORDER BY n.id LIMIT ?", (number, limit))
+
+
 def nodes_of(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, int]:
     """Return the node of each memory that has one."""
     found: Any = connection.execute(f"SELECT memory, node FROM members WHERE memory IN ({_list(rows)})")

@@ -71,6 +71,11 @@ def join_from_backlog(connection: apsw.Connection, node: int, namespace: int, ne
     )
 
 
+def leave_nodes(connection: apsw.Connection, memories: Iterable[int]) -> None:
+    """Take memories out of their nodes."""
+    connection.executemany("DELETE FROM members WHERE memory = ?", ((row,) for row in memories))
+
+
 def move_members(connection: apsw.Connection, node: int, moved: Iterable[tuple[int, int]]) -> None:
     """Move memories (row, its node now) into a node."""
     connection.executemany(

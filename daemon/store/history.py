@@ -13,7 +13,8 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, NotFound
 from memoryd.client.protocol import Operation
-from memoryd.daemon.store import rows, turns, vectors
+from memoryd.daemon.store import links, rows, turns, vectors
+from memoryd.daemon.store.links import Stored
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import Turn
 
@@ -24,7 +25,7 @@ class Image(msgspec.Struct):
     """A memory's row and its links (origin, target, kind, created_at) as they were, or a turn of L0."""
 
     row: Row | None
-    links: list[tuple[str, str, str, float]] = []
+    links: list[Stored] = []
     turn: Turn | None = None
 
 
@@ -62,10 +63,7 @@ def record(connection: apsw.Connection, operation: int, memory: str, namespace: 
     """Keep a memory's state before the operation touches it; the first state within an operation counts."""
     image = None
     if before is not None:
-        links: list[Any] = connection.execute(
-            "SELECT origin, target, kind, created_at FROM links WHERE origin = ? OR target = ?", (memory, memory)
-        ).fetchall()
-        image = Image(before, links)
+        image = Image(before, links.of_memory(connection, memory))
     _keep(connection, operation, memory, namespace, before.text_hash if before else None, image)
 
 
@@ -106,9 +104,17 @@ def latest(connection: apsw.Connection, condition: str, limit: int) -> list[Oper
     ]
 
 
-def count(connection: apsw.Connection, condition: str) -> int:
-    """Return how many operations touched a memory in the namespaces of `condition`."""
-    seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {_on(condition, 'h.namespace')}"
+def kind_of(connection: apsw.Connection, operation: int) -> str | None:
+    """Return the kind of an operation, None when there is none of this number."""
+    found: Any = connection.execute("SELECT kind FROM operations WHERE id = ?", (operation,)).get
+    return None if found is None else str(found)
+
+
+def count(connection: apsw.Connection, condition: str | None = None) -> int:
+    """Return how many operations touched a memory in the namespaces of `condition`; None: how many there are."""
+    seen = "SELECT count(*) FROM operations"
+    if condition is not None:
+        seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {_on(condition, 'h.namespace')}"
     found: Any = connection.execute(seen).get
     return int(found)
 
@@ -216,16 +222,10 @@ def _restore_links(connection: apsw.Connection, former: dict[str, Image]) -> Non
 
     Of a link between two of these the image recorded first decides: the operation itself may have made it since then.
     """
-    ends = [(id,) for id in former]
-    connection.executemany("DELETE FROM links WHERE origin = ?", ends)
-    connection.executemany("DELETE FROM links WHERE target = ?", ends)
+    links.remove(connection, former)
     before: set[str] = set()
     for id, image in former.items():
-        connection.executemany(
-            "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"
-            " WHERE (SELECT count(*) FROM memories WHERE id IN (?1, ?2)) = 2",
-            [link for link in image.links if before.isdisjoint(link[:2])],
-        )
+        links.restore(connection, [link for link in image.links if before.isdisjoint(link[:2])])
         before.add(id)
 
 

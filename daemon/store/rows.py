@@ -157,8 +157,13 @@ def insert(connection: apsw.Connection, row: Row) -> int:
 
 def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> None:
     """Set columns of a row."""
-    assignments = ", ".join(f"{name} = ?" for name in fields)
-    connection.execute(f"UPDATE memories SET {assignments} WHERE row = ?", (*fields.values(), number))
+    change_many(connection, list(fields), [(*fields.values(), number)])
+
+
+def change_many(connection: apsw.Connection, names: Sequence[str], values: Iterable[Sequence[Any]]) -> None:
+    """Set the same columns of rows; each of `values` ends with the row number."""
+    assignments = ", ".join(f"{name} = ?" for name in names)
+    connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", values)
 
 
 def rate_promoted(connection: apsw.Connection, id: str, importance: float) -> None:
@@ -241,8 +246,7 @@ def replace(connection: apsw.Connection, present: Sequence[Row], former: Sequenc
         changes.setdefault(different, []).append((*(getattr(row, name) for name in different), row.row))
     for names, values in changes.items():
         if names:
-            assignments = ", ".join(f"{name} = ?" for name in names)
-            connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", values)
+            change_many(connection, names, values)
         if _MOVES.intersection(names):
             connection.executemany("DELETE FROM members WHERE memory = ?", ((given[-1],) for given in values))
 

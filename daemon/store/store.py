@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import fulltext, graph_faults, hashes, limit, turns, vectors
+from memoryd.daemon.store import fulltext, graph_faults, hashes, limit, settings, turns, vectors
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer, page_size
 from memoryd.daemon.store.facts import Facts, Mask, only
 from memoryd.daemon.store.filters import Filter
@@ -38,7 +38,6 @@ _BREATH_S = 0.001  # between two of them
 FILE_NAME = "memoryd.sqlite"
 
 # Raised by SQLite where the caller has its own answer: the deadline passed, the full-text index is damaged.
-Connection = apsw.Connection
 Interrupted = apsw.InterruptError
 Damaged = (apsw.CorruptError, apsw.SQLError)
 
@@ -139,19 +138,11 @@ class Store:
     def setting(self, name: str) -> str | None:
         """Return a setting of this database."""
         with self.reading() as connection:
-            value = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).get
-        return None if value is None else str(value)
+            return settings.read(connection, name)
 
     def set_setting(self, name: str, value: str) -> "Future[None]":
         """Write a setting of this database."""
-
-        def job(transaction: Transaction) -> None:
-            transaction.connection.execute(
-                "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
-                (name, value),
-            )
-
-        return self.write(job)
+        return self.write(lambda transaction: settings.put(transaction.connection, name, value))
 
     def allowed(self, chosen: Filter, now: float) -> Mask:
         """Return for each row number whether a filter leaves it, among what is alive."""

@@ -92,6 +92,12 @@ def quiet_since(connection: apsw.Connection, at: float) -> list[int]:
     return [int(number) for (number,) in connection.execute(sql, (at,))]
 
 
+def count_within(connection: apsw.Connection, condition: str) -> int:
+    """Return how many turns are in L0 of the namespaces of `condition` (on the alias `m`)."""
+    found: Any = connection.execute(f"SELECT count(*) FROM turns m WHERE {condition}").get
+    return int(found)
+
+
 def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Turn]:
     """Return the turns that exist among these keys."""
     sql = f"{_SELECT} WHERE key IN (SELECT value FROM json_each(?))"

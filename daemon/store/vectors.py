@@ -13,6 +13,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.daemon.store import settings
 from memoryd.daemon.store.tiers import DOCUMENTS
 
 Vector = NDArray[np.float32]
@@ -48,6 +49,12 @@ def cached(connection: apsw.Connection, model: int, key: bytes) -> Vector | None
     """Return the vector of a text that was embedded before."""
     blob = connection.execute("SELECT vector FROM vec_embeddings WHERE model = ? AND text_hash = ?", (model, key)).get
     return np.frombuffer(blob, np.float32) if isinstance(blob, bytes) else None
+
+
+def count(connection: apsw.Connection) -> int:
+    """Return how many vectors are kept."""
+    found: Any = connection.execute("SELECT count(*) FROM vec_embeddings").get
+    return int(found)
 
 
 def of_rows(
@@ -129,8 +136,6 @@ def drop_wrong(connection: apsw.Connection) -> None:
 
 def adopt(connection: apsw.Connection, model: int, name: str) -> None:
     """Make a model the one that a restart loads; delete every other, and with it its vectors."""
-    connection.execute(
-        "INSERT INTO settings (name, value) VALUES ('model', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1", (name,)
-    )
+    settings.put(connection, "model", name)
     connection.execute("DELETE FROM settings WHERE name = 'next_model'")
     connection.execute("DELETE FROM models WHERE id <> ?", (model,))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from memoryd.daemon.store import queries
 from memoryd.daemon.store.tiers import DOCUMENTS
 
 TIER = DOCUMENTS
@@ -143,6 +144,14 @@ def rows_of(connection: apsw.Connection, path: str) -> list[int]:
     return [row for (row,) in connection.execute(sql, (path,))]
 
 
+def set_times(connection: apsw.Connection, path: str, at: float, created: bool) -> None:
+    """Set when the chunks of a file were changed and, where that is what dates them, `created`."""
+    also = ", created_at = ?2" if created else ""
+    connection.execute(
+        f"UPDATE memories SET updated_at = ?2{also} WHERE path = ?1 AND tier = {DOCUMENTS!r}", (path, at)
+    )
+
+
 def below(root: Path) -> tuple[str, str]:
     """Return the bounds (from, below) of the paths inside a folder."""
     start = str(root).rstrip("/")
@@ -162,12 +171,8 @@ def sums(connection: apsw.Connection, workspace: Workspace) -> Sums:
 
 def without_vector(connection: apsw.Connection, workspace: Workspace, model: int) -> int:
     """Return how many chunks of a workspace have no vector of a model."""
-    found: Any = connection.execute(
-        f"SELECT count(*) FROM memories m WHERE m.path >= ? AND m.path < ? AND m.tier = {DOCUMENTS!r} AND NOT EXISTS"
-        " (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)",
-        (*below(workspace.root), model),
-    ).get
-    return int(found)
+    chunks = f"m.path >= ? AND m.path < ? AND m.tier = {DOCUMENTS!r}"
+    return queries.count_without_vector(connection, chunks, model, below(workspace.root))
 
 
 def orphans(connection: apsw.Connection, among: Iterable[int] | None = None) -> list[int]:

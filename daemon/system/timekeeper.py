@@ -22,7 +22,6 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
-import apsw
 import msgspec
 from msgspec.structs import replace
 
@@ -34,7 +33,6 @@ EARLY_S = 600.0  # of a boot: the network sets the clock
 SETTLE_S = 3600.0  # after which the time that a machine was off counts for what is deleted
 SETTING = "clock"
 
-_KEEP = "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2"
 _DAY_S, _HOUR_S = 86400.0, 3600.0
 
 log = logging.getLogger(__name__)
@@ -162,20 +160,17 @@ class Timekeeper:
         known, _ = self._look()
         return known.ahead_s > 0
 
-    def keep(self, connection: apsw.Connection) -> None:
-        """Look at the clock and write down what is known of it."""
+    def update(self) -> str:
+        """Look at the clock and return what is known of it, for the setting `clock`."""
         with self._lock:
             self._set(follow(self._known, self._read()))
-        self._write(connection)
+        return msgspec.json.encode(self._known).decode()
 
-    def confirm(self, connection: apsw.Connection) -> None:
-        """Take the clock for right from now on."""
+    def confirm(self) -> str:
+        """Take the clock for right from now on; return what is known of it, for the setting `clock`."""
         with self._lock:
             self._known = begun(self._read())
-        self._write(connection)
-
-    def _write(self, connection: apsw.Connection) -> None:
-        connection.execute(_KEEP, (SETTING, msgspec.json.encode(self._known).decode()))
+        return msgspec.json.encode(self._known).decode()
 
     def state(self) -> ClockState:
         """Return how the clock is."""

@@ -10,9 +10,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import apsw
-
 from memoryd.daemon.store import turns
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.store.writer import Transaction
 
@@ -29,7 +28,7 @@ class Text(NamedTuple):
 class Active:
     """The rings of a database, by namespace number."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         rings: dict[int, list[Turn]] = {}
         for turn in turns.everything(connection):
             rings.setdefault(turn.namespace, []).append(turn)

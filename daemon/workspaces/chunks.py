@@ -8,14 +8,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import apsw
-
 from memoryd.daemon.core.checks import check_word, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search.profiles import dated
 from memoryd.daemon.store import namespaces, rows, vectors, workspaces
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces.documents.document import Chunk, Document
@@ -148,15 +146,14 @@ def remove(transaction: Transaction, path: str) -> list[int]:
     return gone
 
 
-def _follow(connection: apsw.Connection, kept: Sequence[tuple[Row, Wanted]]) -> None:
+def _follow(connection: Connection, kept: Sequence[tuple[Row, Wanted]]) -> None:
     """Bring the rows that stay up to date: where they are now, and what else may have changed around them."""
-    assignments = ", ".join(f"{name} = ?" for name in _FOLLOWS)
     changed = [
         (*(getattr(wanted.row, name) for name in _FOLLOWS), row.row)
         for row, wanted in kept
         if any(getattr(row, name) != getattr(wanted.row, name) for name in _FOLLOWS)
     ]
-    connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", changed)
+    rows.change_many(connection, _FOLLOWS, changed)
     known = workspaces.mentioned(connection, (row.row for row, _ in kept))
     for row, wanted in kept:
         if known.get(row.row, set()) != wanted.links:
@@ -164,7 +161,7 @@ def _follow(connection: apsw.Connection, kept: Sequence[tuple[Row, Wanted]]) -> 
             workspaces.mention(connection, row.row, wanted.links)
 
 
-def _add(connection: apsw.Connection, new: Iterable[Wanted], taken: set[str]) -> list[int]:
+def _add(connection: Connection, new: Iterable[Wanted], taken: set[str]) -> list[int]:
     added = []
     for wanted in new:
         row, again = wanted.row, 0
@@ -178,11 +175,6 @@ def _add(connection: apsw.Connection, new: Iterable[Wanted], taken: set[str]) ->
     return added
 
 
-def touched(connection: apsw.Connection, path: str, mtime_ns: int) -> None:
+def touched(connection: Connection, path: str, mtime_ns: int) -> None:
     """Bring the times of the chunks of a file up to date that was written again with what it held before."""
-    at = mtime_ns / 1e9
-    created = "created_at" if dated(path) is not None else "?2"
-    connection.execute(
-        f"UPDATE memories SET updated_at = ?2, created_at = {created} WHERE path = ?1 AND tier = {DOCUMENTS!r}",
-        (path, at),
-    )
+    workspaces.set_times(connection, path, mtime_ns / 1e9, created=dated(path) is None)

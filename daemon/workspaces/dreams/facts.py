@@ -16,18 +16,13 @@ from memoryd.client.protocol import DreamReport, DreamStep
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.dreaming import Fate, Note
-from memoryd.daemon.store import dreams, history, rows
-from memoryd.daemon.store.filters import ALIVE, alive_at, living
+from memoryd.daemon.store import dreams, history, queries, rows
+from memoryd.daemon.store.filters import living
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces.dreams.dreaming import MAX_NOTES, Terms, judged
 
 KIND = "dream"
-_WHERE = (
-    f"m.namespace = ? AND m.tier IN ({L1!r}, {L2!r}) AND m.pinned = 0 AND {ALIVE}"
-    f" ORDER BY m.created_at DESC, m.row DESC LIMIT {MAX_NOTES}"
-)
 
 
 def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> DreamReport:
@@ -64,7 +59,7 @@ def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> Dr
 def _memories(core: Core, namespace: int) -> list[Row]:
     """Return what a dream is about, the oldest first."""
     with core.store.reading() as connection:
-        return rows.select(connection, _WHERE, (namespace, *alive_at(core.clock.passed())))[::-1]
+        return queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock.passed())[::-1]
 
 
 def _digest(found: Sequence[Row]) -> bytes:

@@ -118,7 +118,7 @@ def test_what_a_person_confirms_expires_and_is_forgotten(core: Core, jobs: Runne
     fill(core)
     clock.jump(400 * DAY_S)
     round_of(jobs)
-    core.store.write(lambda transaction: core.clock.confirm(transaction.connection)).result()
+    core.store.set_setting("clock", core.clock.confirm()).result()
     assert "Done: the nests were counted" not in found(core, "the nests were counted")
     assert run(jobs, "expire").counts == {"deleted": 1}
     assert run(jobs, "trim").counts["operations"] > 5

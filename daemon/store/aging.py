@@ -1,0 +1,119 @@
+"""Which memories leave L1, L2 or the database: what the sweep, the caps and expiry plan by."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import apsw
+
+from memoryd.daemon.store import namespaces
+from memoryd.daemon.store.tiers import DOCUMENTS, L1
+
+_USED = "max(m.updated_at, coalesce(m.last_accessed_at, 0))"  # when a memory was last used
+_LIVING = "NOT m.pinned AND (m.expires_at IS NULL OR m.expires_at > ?1)"
+# Even where what superseded it was deleted: that can be undone, the pair would be hidden then.
+_PAIRS = f"m.turns = 1 AND m.superseded_by IS NULL AND {_LIVING}"
+# Leaves at the time ?1. The literal tier lets the index of L1 alone be used.
+_RECENT = (
+    f"SELECT m.row, m.id, m.namespace, json_extract(m.metadata, '$.answers'), {_USED}, m.created_at, {_PAIRS}"
+    f" FROM memories m WHERE m.tier = {L1!r}"
+)
+_UNUSED = f"{_RECENT} AND {_LIVING} AND {_USED} < ?2 AND m.created_at < ?3"
+_LEAST_RECENT = f"{_RECENT} AND m.namespace = ?2 AND NOT m.pinned ORDER BY {_USED}, m.importance, m.row LIMIT ?3"
+_QUESTION = f"{_RECENT} AND {_PAIRS} AND m.id = ?2"
+_ANSWER = f"{_RECENT} AND {_PAIRS} AND json_extract(m.metadata, '$.answers') = ?2 ORDER BY m.row LIMIT 1"
+_CONFIDENCE = (
+    "CASE WHEN json_type(m.metadata, '$.confidence') IN ('integer', 'real')"
+    " THEN min(max(json_extract(m.metadata, '$.confidence'), 0), 1) ELSE m.importance END"
+)
+_CROWDED = "SELECT m.namespace, count(*) FROM memories m WHERE {among} GROUP BY 1 HAVING count(*) > ? ORDER BY 1"
+_WEAKEST = (
+    f"SELECT m.row, m.id, {_CONFIDENCE} * pow(0.5, max(0, ?2 - {_USED}) / ?3) AS worth FROM memories m"
+    f" WHERE {{among}} AND m.namespace = ?1 AND NOT m.pinned ORDER BY m.type = ?5, worth, {_USED}, m.row LIMIT ?4"
+)
+_EXPIRED = (
+    "SELECT m.row, m.id, m.expires_at FROM memories m WHERE m.expires_at IS NOT NULL AND m.expires_at <= ?"
+    f" AND NOT m.pinned AND m.tier <> {DOCUMENTS!r} ORDER BY m.expires_at, m.row"
+)
+
+
+class Leaf(NamedTuple):
+    """A memory of L1, as far as the sweep asks."""
+
+    row: int
+    id: str
+    namespace: int
+    answers: str | None
+    used_at: float
+    created_at: float
+    pairs: int  # whether it can be a question or an answer
+
+
+class Group(NamedTuple):
+    """The memories of a tier or a source, which have a limit in each namespace; one type is deleted last."""
+
+    column: Literal["tier", "source"]
+    value: str
+    last_type: str = ""
+
+    def condition(self) -> str:
+        """Return the condition on the alias `m`. The literal lets the index of one tier be used."""
+        return f"m.{self.column} = '{self.value}'"
+
+
+def find_unused(connection: apsw.Connection, now: float, used_before: float, created_before: float) -> Iterator[Leaf]:
+    """Yield the memories of L1 that were last used and created before some times; pinned and expired ones stay."""
+    return _leaves(connection, _UNUSED, (now, used_before, created_before))
+
+
+def find_recent(connection: apsw.Connection, now: float, reached: frozenset[int] | None) -> Iterator[Leaf]:
+    """Yield the memories of L1 in the reached namespaces; pinned and expired ones stay."""
+    return _leaves(connection, f"{_RECENT} AND {_LIVING} AND {namespaces.condition(reached)}", (now,))
+
+
+def find_least_recent(connection: apsw.Connection, now: float, namespace: int, count: int) -> Iterator[Leaf]:
+    """Yield so many memories of a namespace's L1, the one unused for longest first."""
+    return _leaves(connection, _LEAST_RECENT, (now, namespace, count))
+
+
+def find_question(connection: apsw.Connection, now: float, answer: Leaf) -> Leaf | None:
+    """Return the question with which an answer becomes one memory."""
+    if not answer.pairs or not answer.answers:
+        return None
+    question = next(_leaves(connection, _QUESTION, (now, answer.answers)), None)
+    first = None if question is None else find_answer(connection, now, question)
+    return question if first is not None and first.row == answer.row else None
+
+
+def find_answer(connection: apsw.Connection, now: float, question: Leaf) -> Leaf | None:
+    """Return the answer with which a question becomes one memory: the first one in its namespace."""
+    if not question.pairs or question.answers:
+        return None
+    answer = next(_leaves(connection, _ANSWER, (now, question.id)), None)
+    return answer if answer is not None and answer.namespace == question.namespace else None
+
+
+def _leaves(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Leaf]:
+    found: Any = connection.execute(sql, values)
+    return (Leaf(*columns) for columns in found)
+
+
+def count_over(connection: apsw.Connection, group: Group, limit: int) -> list[tuple[int, int]]:
+    """Return (namespace, number of memories) where a group has more than its limit."""
+    found: Any = connection.execute(_CROWDED.format(among=group.condition()), (limit,)).fetchall()
+    return list(found)
+
+
+def find_weakest(
+    connection: apsw.Connection, group: Group, namespace: int, count: int, decay: tuple[float, float]
+) -> list[tuple[int, str, float]]:
+    """Return (row, id, confidence x recency) of the weakest; `decay` is the time and the half-life in seconds."""
+    now, half_life_s = decay
+    sql = _WEAKEST.format(among=group.condition())
+    found: Any = connection.execute(sql, (namespace, now, half_life_s, count, group.last_type))
+    return list(found)
+
+
+def find_expired(connection: apsw.Connection, before: float) -> Iterator[tuple[int, str, float]]:
+    """Yield (row, id, time) of what expired before a time. A part of a file stays as long as its file."""
+    found: Any = connection.execute(_EXPIRED, (before,))
+    return iter(found)

@@ -1,0 +1,66 @@
+"""Links between memories: origin, target, kind and when they were made. They are deleted with either end."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from memoryd.client.protocol import Link
+
+Stored = tuple[str, str, str, float]  # origin, target, kind, created_at
+_COLUMNS = "l.origin, l.target, l.kind, l.created_at"
+
+
+def add(connection: apsw.Connection, origin: str, target: str, kind: str, now: float) -> None:
+    """Link two memories."""
+    connection.execute("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?)", (origin, target, kind, now))
+
+
+def restore(connection: apsw.Connection, links: Iterable[Stored]) -> None:
+    """Put links back as they were, as far as both ends exist."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"
+        " WHERE (SELECT count(*) FROM memories WHERE id IN (?1, ?2)) = 2",
+        links,
+    )
+
+
+def of_memory(connection: apsw.Connection, memory: str) -> list[Stored]:
+    """Return the links from or to a memory."""
+    found: Any = connection.execute(f"SELECT {_COLUMNS} FROM links l WHERE l.origin = ?1 OR l.target = ?1", (memory,))
+    return list(found)
+
+
+def within(connection: apsw.Connection, ids: Sequence[str], reached: str) -> dict[str, list[Link]]:
+    """Return the links from or to each id whose other end is in the `reached` namespaces (a condition on `m`)."""
+    seen = "" if reached == "TRUE" else f" CROSS JOIN memories m ON m.id = {{}} AND {reached}"
+    wanted = "(SELECT value FROM json_each(?1))"
+    found: Any = connection.execute(
+        f"SELECT l.origin, {_COLUMNS} FROM links l{seen.format('l.target')} WHERE l.origin IN {wanted}"
+        f" UNION SELECT l.target, {_COLUMNS} FROM links l{seen.format('l.origin')} WHERE l.target IN {wanted}",
+        (msgspec.json.encode(ids).decode(),),
+    )
+    links: dict[str, list[Link]] = {}
+    for key, origin, target, kind, created_at in found:
+        links.setdefault(key, []).append(Link(origin=origin, target=target, kind=kind, created_at=created_at))
+    return links
+
+
+def take_over(connection: apsw.Connection, old: str, new: str) -> None:
+    """Give a memory the links of another, those between the two excepted."""
+    connection.execute(
+        "INSERT OR IGNORE INTO links SELECT ?2, target, kind, created_at FROM links WHERE origin = ?1 AND target <> ?2",
+        (old, new),
+    )
+    connection.execute(
+        "INSERT OR IGNORE INTO links SELECT origin, ?2, kind, created_at FROM links WHERE target = ?1 AND origin <> ?2",
+        (old, new),
+    )
+
+
+def remove(connection: apsw.Connection, memories: Iterable[str]) -> None:
+    """Delete the links from and to memories."""
+    ends = [(memory,) for memory in memories]
+    connection.executemany("DELETE FROM links WHERE origin = ?", ends)
+    connection.executemany("DELETE FROM links WHERE target = ?", ends)

@@ -1,0 +1,123 @@
+"""Memories found by what they hold, what they are and when they came. A `condition` is SQL on the alias `m`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import apsw
+import msgspec
+
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.filters import ALIVE, Filter, alive_at
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2
+
+_MAX_CHARS = 65_536  # of a memory that goes into a context: more than any budget holds of one
+_SORTED_BY = {
+    "created": "m.created_at",
+    "updated": "m.updated_at",
+    "accessed": "m.last_accessed_at",
+    "count": "m.access_count",
+    "importance": "m.importance",
+}
+# By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
+_EQUAL = (
+    "m.content_hash = ? AND m.namespace = ? AND +m.type = coalesce(?, m.type)"
+    f" AND +m.tier <> {DOCUMENTS!r} AND {ALIVE} LIMIT ?"
+)
+_LATEST_OF_SESSION = (
+    f"m.namespace = ? AND m.type = ? AND m.source = ? AND m.metadata ->> '$.session' = ? AND {ALIVE}"
+    " ORDER BY m.created_at DESC, m.row DESC LIMIT 1"
+)
+_UNPINNED = (
+    f"m.namespace = ? AND m.tier IN ({L1!r}, {L2!r}) AND m.pinned = 0 AND {ALIVE}"
+    " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
+)
+
+
+class Order(NamedTuple):
+    """The order of a list, and which page of it."""
+
+    sort: Literal["created", "updated", "accessed", "count", "importance"]
+    ascending: bool
+    limit: int
+    offset: int
+
+
+def find_page(connection: apsw.Connection, where: tuple[str, tuple[Any, ...]], order: Order) -> tuple[list[Row], int]:
+    """Return one page of the memories of a condition with its values, and how many there are."""
+    condition, values = where
+    direction = "ASC" if order.ascending else "DESC"
+    by = f"ORDER BY {_SORTED_BY[order.sort]} {direction}, m.row {direction} LIMIT ? OFFSET ?"
+    total = count(connection, condition, values)
+    return rows.select(connection, f"{condition} {by}", (*values, order.limit, order.offset)), total
+
+
+def find_equal(
+    connection: apsw.Connection, namespace: int, key: bytes, now: float, type: str | None = None, limit: int = -1
+) -> list[Row]:
+    """Return the living memories of a namespace with a content hash, of one type or any; parts of files excepted."""
+    return rows.select(connection, _EQUAL, (key, namespace, type, *alive_at(now), limit))
+
+
+def find_alive(connection: apsw.Connection, ids: Sequence[str], condition: str, now: float) -> list[Row]:
+    """Return the living memories with these ids that meet a condition, oldest first."""
+    where = f"m.id IN (SELECT value FROM json_each(?)) AND {condition} AND {ALIVE} ORDER BY m.row"
+    return rows.select(connection, where, (msgspec.json.encode(ids).decode(), *alive_at(now)))
+
+
+def find_unpinned(connection: apsw.Connection, namespace: int, limit: int, now: float) -> list[Row]:
+    """Return the latest living memories of a namespace, latest first, without what is pinned or a part of a file."""
+    return rows.select(connection, _UNPINNED, (namespace, *alive_at(now), limit))
+
+
+def find_latest_of_session(
+    connection: apsw.Connection, conversation: tuple[int, str], of: tuple[str, str], now: float
+) -> Row | None:
+    """Return the latest living memory of a namespace and session `of` a type and a source."""
+    (namespace, session), (type, source) = conversation, of
+    found = rows.select(connection, _LATEST_OF_SESSION, (namespace, type, source, session, *alive_at(now)))
+    return found[0] if found else None
+
+
+def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type: str, limit: int) -> list[Row]:
+    """Return the latest living memories that are pinned or of a type."""
+    where, values = chosen.where(now)
+    latest = f"{where} AND (m.pinned OR m.type = ?) ORDER BY m.created_at DESC, m.id LIMIT ?"
+    return rows.beginnings(connection, latest, (*values, type, limit), _MAX_CHARS)
+
+
+def find_latest(connection: apsw.Connection, chosen: Filter, now: float, limit: int) -> list[Row]:
+    """Return the latest living memories, parts of files excepted."""
+    where, values = chosen.where(now)
+    latest = f"{where} AND m.tier <> {DOCUMENTS!r} ORDER BY m.created_at DESC, m.id LIMIT ?"
+    return rows.beginnings(connection, latest, (*values, limit), _MAX_CHARS)
+
+
+def find_sizes(connection: apsw.Connection, chosen: Filter, after_id: str, limit: int) -> Iterator[tuple[str, int]]:
+    """Yield (id, bytes of text) of the memories that a filter leaves, expired ones too, parts of files excepted."""
+    where, values = chosen.where(0.0, all_states=True)
+    found: Any = connection.execute(
+        "SELECT m.id, octet_length(m.content) + octet_length(m.summary) + octet_length(m.metadata) FROM memories m"
+        f" WHERE m.id > ? AND {rows.near_id(where)} AND m.tier <> {DOCUMENTS!r} ORDER BY m.id LIMIT ?",
+        (after_id, *values, limit),
+    )
+    return iter(found)
+
+
+def count_exported(connection: apsw.Connection, chosen: Filter) -> tuple[int, int]:
+    """Return how many memories a filter leaves, expired ones too, and how many parts of files."""
+    where, values = chosen.where(0.0, all_states=True)
+    chunks = count(connection, f"{where} AND m.tier = {DOCUMENTS!r}", values)
+    return count(connection, f"{where} AND m.tier <> {DOCUMENTS!r}", values), chunks
+
+
+def count(connection: apsw.Connection, condition: str = "TRUE", values: Sequence[Any] = ()) -> int:
+    """Return how many memories meet a condition."""
+    found: Any = connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).get
+    return int(found)
+
+
+def count_without_vector(connection: apsw.Connection, condition: str, model: int, values: Sequence[Any] = ()) -> int:
+    """Return how many memories that meet a condition have no vector of a model."""
+    vector = "SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash"
+    return count(connection, f"{condition} AND NOT EXISTS ({vector})", (*values, model))

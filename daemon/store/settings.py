@@ -1,0 +1,16 @@
+"""Settings of a database: a name and a text."""
+
+import apsw
+
+
+def read(connection: apsw.Connection, name: str) -> str | None:
+    """Return a setting."""
+    value = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).get
+    return None if value is None else str(value)
+
+
+def put(connection: apsw.Connection, name: str, value: str) -> None:
+    """Write a setting."""
+    connection.execute(
+        "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2", (name, value)
+    )
