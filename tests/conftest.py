@@ -30,7 +30,7 @@ from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.system import supervisor
 from memoryd.daemon.system.clock import Reading
-from memoryd.daemon.system.listen import listening_socket
+from memoryd.daemon.system.listen import listen
 from memoryd.daemon.workspaces.watching import Watchers
 from memoryd.models import Floors, ModelError, pull
 from waiting import wait_until
@@ -163,7 +163,7 @@ class Daemon:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        with listening_socket(self.socket) as listener:
+        with listen(self.socket) as listener:
             self.jobs = Runner(self.core)  # by hand only: no scheduler
             self.server = Server(self.core, self._config.server, listener, self._stop.set, self.jobs)
             judge = Judge(self.core)

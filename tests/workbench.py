@@ -26,7 +26,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, adding_many, changing
-from memoryd.daemon.registry import whole
+from memoryd.daemon.registry import finish
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.hashes import content_hash
@@ -103,7 +103,7 @@ def add_many(core: Core, memories: Sequence[str | NewMemory], namespace: str = "
     given = [memory if isinstance(memory, NewMemory) else NewMemory(content=memory) for memory in memories]
     if not given:
         return AddedMany(results=[], created=0, merged=0, operations=[])
-    return whole(adding_many.add_many(core, AddMany(memories=given, namespace=namespace, **options)))
+    return finish(adding_many.add_many(core, AddMany(memories=given, namespace=namespace, **options)))
 
 
 def update(core: Core, id: str, **fields: Any) -> Any:

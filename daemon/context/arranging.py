@@ -38,7 +38,7 @@ def group_of(kind: str, tier: str) -> str:
     return next((heading for heading, kinds in GROUPS.items() if kind in kinds), "Facts")
 
 
-def arranged(notes: list[Note], vectors: dict[int, Vector], floor: float) -> list[Note]:
+def arrange(notes: list[Note], vectors: dict[int, Vector], floor: float) -> list[Note]:
     """Return the notes of one group in order; those of one subject have a cosine of at least `floor`."""
     if notes and notes[0].group in (ALWAYS, RECENT):
         return sorted(notes, key=lambda note: (note.created_at, note.id))

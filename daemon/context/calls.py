@@ -10,5 +10,5 @@ from memoryd.daemon.registry import Parts, handles
 def count_tokens(core: Core, call: CountTokens) -> "Parts[TokenCounts]":
     """Count tokens."""
     by = counting.counter(core)
-    counts = yield from by.in_parts(call.texts)
+    counts = yield from by.count_in_parts(call.texts)
     return TokenCounts(counts=counts, tokenizer=by.name)

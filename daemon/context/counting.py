@@ -33,7 +33,7 @@ class Counter(NamedTuple):
         """Return how many tokens a text has."""
         return sum(map(self.of_slice, slices(text)))
 
-    def in_parts(self, texts: Sequence[str]) -> Generator[None, None, list[int]]:
+    def count_in_parts(self, texts: Sequence[str]) -> Generator[None, None, list[int]]:
         """Return how many tokens each text has; yield from time to time."""
         counts: list[int] = []
         since = 0  # characters

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from memoryd.client.inert import FRAME
-from memoryd.daemon.context.arranging import ALWAYS, GROUPS, Note, arranged
+from memoryd.daemon.context.arranging import ALWAYS, GROUPS, Note, arrange
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.store.vectors import Vector
 
@@ -35,7 +35,7 @@ class Layout(NamedTuple):
     compact: bool
 
 
-def fitted(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, layout: Layout, by: Counter) -> Fitted:
+def fit(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, layout: Layout, by: Counter) -> Fitted:
     """Return the text of the notes that fit, of both kinds the first ones first."""
     frame = _BARE if layout.compact or max_tokens < _FRAMED_FROM else FRAME
     chosen = _affordable(standing, int(max_tokens * STANDING_SHARE), by, set())
@@ -96,7 +96,7 @@ def _order(notes: Sequence[Note], layout: Layout) -> list[Note]:
 
 def _groups(notes: Sequence[Note], layout: Layout) -> dict[str, list[Note]]:
     found = {heading: [note for note in notes if note.group == heading] for heading in GROUPS}
-    return {heading: arranged(part, layout.vectors, layout.subject) for heading, part in found.items() if part}
+    return {heading: arrange(part, layout.vectors, layout.subject) for heading, part in found.items() if part}
 
 
 def _write_heading(heading: str) -> str:

@@ -34,7 +34,7 @@ class Found(NamedTuple):
     trace: str
 
 
-def standing(core: Core, call: GetContext) -> list[Row]:
+def find_standing(core: Core, call: GetContext) -> list[Row]:
     """Return what every context within reach holds, the latest first."""
     chosen = compile_filter(call, core.store.namespaces)
     with core.store.reading() as connection:
@@ -63,7 +63,7 @@ def session_of(row: Row) -> str | None:
     return str(about.get("session", ""))
 
 
-def found(sources: Sources, call: GetContext) -> Found:
+def find(sources: Sources, call: GetContext) -> Found:
     """Return what a search for the task finds that is relevant."""
     filters = {name: getattr(call, name) for name in Filtered.__struct_fields__}
     search = Search(query=call.task, limit=CONSIDERED, deadline_ms=call.deadline_ms, **filters)

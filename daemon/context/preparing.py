@@ -11,7 +11,7 @@ from memoryd.client.protocol import ContextText, Done, GetContext, ResetSession
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
 from memoryd.daemon.context.counting import Counter, counter
-from memoryd.daemon.context.fitting import Fitted, Layout, fitted
+from memoryd.daemon.context.fitting import Fitted, Layout, fit
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
@@ -39,14 +39,14 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     check_text("session", call.session)
     had = {} if call.fresh else _had(core, call)
     writer = _Lines(counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
-    found, always = chosen.found(sources, call), chosen.standing(core, call)
+    found, always = chosen.find(sources, call), chosen.find_standing(core, call)
     standing = [writer.note(row, ALWAYS) for row in always]
     own = "" if call.fresh else call.session
     relevant = _relevant(core, found, {row.id for row in always}, writer, own)
     if call.opening:
         relevant += _find_opening(core, call, {row.id for row in always} | {note.id for note in relevant}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
-    made = fitted(new[0], new[1], call.max_tokens, _layout(core, found.retrieval, relevant, call.compact), writer.by)
+    made = fit(new[0], new[1], call.max_tokens, _layout(core, found.retrieval, relevant, call.compact), writer.by)
     if call.touch:
         core.effects.note(_mark(call, found, made))
     shown = {note.id for note in made.notes}

@@ -22,7 +22,7 @@ _SPEAKER = "assistant"
 
 def note(core: Core, call: Observe, caller: Caller) -> None:
     """Have the turns of an agent looked at later, if its session was told anything."""
-    if not call.session or not core.recalls.told(call.namespace, call.session):
+    if not call.session or not core.recalls.knows(call.namespace, call.session):
         return
     by = voter(caller, call.namespace)
     for turn in call.turns:
@@ -33,7 +33,7 @@ def note(core: Core, call: Observe, caller: Caller) -> None:
 def step(core: Core) -> bool:
     """Look at some turns; tell whether there were any."""
     said = core.citations.take(_PORTION)
-    found = [(one, core.recalls.cited(one.namespace, one.session, one.text)) for one in said]
+    found = [(one, core.recalls.find_cited(one.namespace, one.session, one.text)) for one in said]
     if any(ids for _, ids in found):
         core.store.write(lambda transaction: _count(core, transaction, found)).result()
     return bool(said)

@@ -67,7 +67,7 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
     by, found = facts(provider, heard, embed)
     place = core.store.namespaces.name(key.namespace)
     worth = [fact for fact in found if _worth(core, fact)]
-    told = {fact.text: core.recalls.repeated(place, key.session, fact.text) for fact in worth}
+    told = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
     made = core.embedding.text_vectors([fact.text for fact in worth])
     news = [_compared(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
     # By the rules whatever the provider: a model that names no facts has not said that there are none.

@@ -125,7 +125,7 @@ def _one(place: Place, taken: Taken) -> ObservedTurn:
     key = checks.content_hash(turn.content)
     if turn.id is not None and _known(place, turn.id, key):
         return _skipped(place, turn, KNOWN, [turn.id])
-    if origins := _alive(place, place.core.recalls.repeated(place.name, place.session, turn.content)):
+    if origins := _alive(place, place.core.recalls.find_repeated(place.name, place.session, turn.content)):
         turns.count(place.connection, place.number, "evidence", len(origins))
         return _skipped(place, turn, REPEATED, origins)
     if same := _equal(place, key):

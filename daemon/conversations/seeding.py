@@ -14,7 +14,7 @@ from memoryd.daemon.core.checks import check_memory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import adding_many, parts
-from memoryd.daemon.registry import Parts, handles, whole
+from memoryd.daemon.registry import Parts, finish, handles
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.caller import USER, Caller
 
@@ -63,7 +63,7 @@ def _memories(core: Core, call: Seed, done: Seeded, caller: Caller) -> Iterator[
 
     def take(batch: list[NewMemory]) -> None:
         many = AddMany(memories=batch, namespace=call.namespace, reach=call.reach)
-        added = whole(adding_many.add_many(core, many, caller=caller))
+        added = finish(adding_many.add_many(core, many, caller=caller))
         done.created += added.created
         done.merged += added.merged
 

@@ -12,7 +12,7 @@ from memoryd.daemon.registry import handles
 def summarize(core: Core, call: Summarize) -> "Future[Summarized]":
     """Sum up the older part of a conversation."""
     if call.wait:
-        return core.workspaces.apart("summarize", lambda: running_summary.summarize(core, call))
+        return core.workspaces.run_apart("summarize", lambda: running_summary.summarize(core, call))
     done: Future[Summarized] = Future()
     done.set_result(running_summary.summarize(core, call))
     return done

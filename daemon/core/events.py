@@ -53,7 +53,7 @@ class Events:
             )
         )
 
-    def logged(self, record: logging.LogRecord) -> None:
+    def report_warning(self, record: logging.LogRecord) -> None:
         """Return what the log warns of."""
         part = record.name.removeprefix("memoryd.").removeprefix("daemon.")
         kind = "warning" if record.levelno >= logging.WARNING else "notice"
@@ -71,6 +71,6 @@ class _Log(logging.Handler):
         """Pass on warnings, and records that are marked for events."""
         if record.levelno >= logging.WARNING or getattr(record, "told", False):
             try:
-                self._events.logged(record)
+                self._events.report_warning(record)
             except Exception:
                 self.handleError(record)

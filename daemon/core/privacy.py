@@ -36,7 +36,7 @@ class Privacy:
         self.mode = config.secrets
         self.allowed = allow_list(config.allow)
 
-    def cleaned(self, call: C) -> tuple[C, Redacted]:
+    def clean(self, call: C) -> tuple[C, Redacted]:
         """Return a call without credentials and what was taken out of it; raise `Invalid` where they are refused."""
         if self.mode == "allow":
             return call, {}

@@ -34,7 +34,7 @@ Check = Callable[[], None]
 Alone = Callable[[Core, Step, Check], dict[str, int]]
 
 
-def nothing_to_write(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
+def refuse_to_write(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
     """Be the `apply` of a job that works outside the writer."""
     raise AssertionError("this job works outside the writer")
 
@@ -47,6 +47,6 @@ class Work(NamedTuple):
     """
 
     plan: Plan
-    apply: Apply = nothing_to_write
+    apply: Apply = refuse_to_write
     alone: Alone | None = None
     at_limit: bool = False

@@ -81,7 +81,7 @@ class Workspaces:
         if self.stopping.is_set():
             raise Unavailable("The daemon is stopping; the rest is indexed after its next start.")
 
-    def apart(self, name: str, work: Callable[[], T]) -> "Future[T]":
+    def run_apart(self, name: str, work: Callable[[], T]) -> "Future[T]":
         """Run work on a low-priority thread of its own."""
         self.check_open()
         future: Future[T] = Future()

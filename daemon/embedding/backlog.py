@@ -38,7 +38,7 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
                 vectors.put(transaction.connection, generation.model, key, vector)
         # Read what is there now: a row may have been changed or deleted since.
         now = list(vectors.places(transaction.connection, generation.model, rows))
-        transaction.after_commit(lambda: generation.refreshed(rows, now))
+        transaction.after_commit(lambda: generation.refresh(rows, now))
 
     store.write(job).result()
     if failed:

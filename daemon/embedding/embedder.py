@@ -133,7 +133,7 @@ class Embedding:
         numbers = list(rows)
         for generation in self._generations():
             with self._store.reading() as connection:
-                generation.refreshed(numbers, vectors.places(connection, generation.model, numbers))
+                generation.refresh(numbers, vectors.places(connection, generation.model, numbers))
         self._wake.set()
 
     def _generations(self) -> list[Generation]:
@@ -149,14 +149,14 @@ class Embedding:
             state = msgspec.structs.replace(state, error=trouble)
         if generation is None:
             return state
-        total = len(generation.index) + generation.waiting()
+        total = len(generation.index) + generation.count_waiting()
         progress = Progress(stage=generation.name, done=len(generation.index), total=total)
         return msgspec.structs.replace(state, reembedding=progress)
 
     def pending(self) -> int | None:
         """Return how many memories wait for a vector, None while that is not known (no model yet)."""
         generation = self.active
-        return generation.waiting() if generation else None
+        return generation.count_waiting() if generation else None
 
     def use(self, name: str) -> None:
         """Switch to another model in the background; raise `ModelUnavailable` when it is not installed."""

@@ -58,7 +58,7 @@ class Generation:
             self._forget(row)
             self.index.remove(row)
 
-    def refreshed(self, rows: Iterable[int], stored: Iterable[tuple[int, int, str, bytes | None]]) -> None:
+    def refresh(self, rows: Iterable[int], stored: Iterable[tuple[int, int, str, bytes | None]]) -> None:
         """Take in what is on disk for some rows; those that are not are forgotten."""
         found = {item[0]: item for item in stored}
         for row in rows:
@@ -79,7 +79,7 @@ class Generation:
             found.update((row, blob) for row, _, blob in looked_up)
         return list(found), vectors.matrix_of(list(found.values())).reshape(len(found), self.index.dimensions)
 
-    def waiting(self) -> int:
+    def count_waiting(self) -> int:
         """Return how many memories have no vector yet."""
         return len(self.pending) + len(self.failing)
 

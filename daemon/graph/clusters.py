@@ -143,7 +143,7 @@ def mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[
     return found
 
 
-def grouped(vectors: Vector, threshold: float) -> list[list[int]]:
+def group_vectors(vectors: Vector, threshold: float) -> list[list[int]]:
     """Return the positions of vectors in the clusters that they form by themselves, in order."""
     clusters = Clusters(vectors[:0], [], vectors.shape[1])
     groups: dict[int, list[int]] = {}
@@ -163,10 +163,10 @@ def split(vectors: Vector, threshold: float) -> list[list[int]]:
     members had to be.
     """
     cosines = vectors @ vectors.T
-    return gathered(cosines, sorted(fitting(cosines, threshold, ROOMY)), threshold, ROOMY)
+    return gather(cosines, sorted(group_to_size(cosines, threshold, ROOMY)), threshold, ROOMY)
 
 
-def fitting(cosines: Vector, threshold: float, most: int) -> list[list[int]]:
+def group_to_size(cosines: Vector, threshold: float, most: int) -> list[list[int]]:
     """Return the positions of vectors, clustered stricter by `STEP` each time, until each group has at most `most`.
 
     What no threshold can separate stays together up to `MAX_MEMBERS`; more is cut into equal parts in its order.
@@ -181,11 +181,11 @@ def fitting(cosines: Vector, threshold: float, most: int) -> list[list[int]]:
             done += equal_parts(part.tolist(), MAX_MEMBERS)
         else:
             own = cosines[np.ix_(part, part)]
-            waiting += [(part[group], strictness + STEP) for group in led(own, strictness + STEP)]
+            waiting += [(part[group], strictness + STEP) for group in group_by_cosines(own, strictness + STEP)]
     return done
 
 
-def led(cosines: Vector, threshold: float) -> list[list[int]]:
+def group_by_cosines(cosines: Vector, threshold: float) -> list[list[int]]:
     """Return what `grouped` does for vectors of which only the cosines with each other are given.
 
     The cosine of a vector v with the centroid of C is the sum of v·c over C, divided by the length of the sum of C;
@@ -209,7 +209,7 @@ def led(cosines: Vector, threshold: float) -> list[list[int]]:
     return groups
 
 
-def gathered(cosines: Vector, groups: list[list[int]], floor: float, most: int) -> list[list[int]]:
+def gather(cosines: Vector, groups: list[list[int]], floor: float, most: int) -> list[list[int]]:
     """Put groups together while two of them are each other's nearest, at or above a cosine, and fit into one."""
     belongs = np.zeros((len(groups), len(cosines)), np.float32)
     for place, group in enumerate(groups):

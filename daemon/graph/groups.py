@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.graph import topics as graph_topics
-from memoryd.daemon.graph.clusters import MAX_MEMBERS, grouped, split
+from memoryd.daemon.graph.clusters import MAX_MEMBERS, group_vectors, split
 from memoryd.daemon.graph.draft import Draft
-from memoryd.daemon.graph.topics import renumbered
+from memoryd.daemon.graph.topics import renumber
 from memoryd.daemon.graph.writes import Concept, Drop, Topic
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import graph_reading
@@ -34,7 +34,7 @@ def concepts(draft: Draft, floor: float) -> Iterator[Step]:
     there = _concepts(draft)
     former = [(cluster, node) for node, (_, clusters) in there.items() for cluster in clusters]
     numbered = [[draft.ids[place] for place in group] for group in groups]
-    numbers = renumbered(numbered, former, draft.setting.numbers.nodes)
+    numbers = renumber(numbered, former, draft.setting.numbers.nodes)
     for number, group, nodes in zip(numbers, groups, numbered, strict=True):
         if number not in there or there[number][1] != sorted(nodes):
             yield _concept(draft, number, group, number not in there)
@@ -44,7 +44,7 @@ def concepts(draft: Draft, floor: float) -> Iterator[Step]:
 
 def _alike(units: Vector, floor: float) -> list[list[int]]:
     """Return the positions of centroids in groups of those that are alike, none larger than a node may be."""
-    found = grouped(units, floor)
+    found = group_vectors(units, floor)
     parts = [
         [[group[i] for i in part] for part in split(units[group], floor)] if len(group) > MAX_MEMBERS else [group]
         for group in found
@@ -79,7 +79,7 @@ def topics(draft: Draft, floor: float) -> Iterator[Step]:
     groups = [[int(living[i]) for i in group] for group in graph_topics.communities(edges)]
     former = [(draft.ids[p], draft.topics[p] or 0) for p in living.tolist() if draft.topics[p]]
     labels = _topics(draft)
-    numbers = renumbered([[draft.ids[p] for p in group] for group in groups], former, draft.setting.numbers.topics)
+    numbers = renumber([[draft.ids[p] for p in group] for group in groups], former, draft.setting.numbers.topics)
     belongs = {place: number for number, group in zip(numbers, groups, strict=True) for place in group}
     for number, group in zip(numbers, groups, strict=True):
         moved = [place for place in group if draft.topics[place] != number]

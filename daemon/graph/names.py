@@ -47,7 +47,7 @@ class Names:
     def namer(self, connection: Connection, namespace: int) -> Namer:
         """Return a function that names nodes of a namespace."""
         terms = self._known.get(namespace)
-        if terms is None or terms.worn():
+        if terms is None or terms.is_stale():
             terms = self._known[namespace] = Terms(connection, namespace)
         return terms.labels
 
@@ -63,7 +63,7 @@ class Terms:
         self._sample_size = len(sample)
         self._named = 0
 
-    def worn(self) -> bool:
+    def is_stale(self) -> bool:
         """Return whether so many nodes were named that the namespace may be another one by now."""
         return 2 * self._named > self._sample_size
 

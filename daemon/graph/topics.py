@@ -80,7 +80,7 @@ def _order(edges: dict[Pair, float]) -> Iterator[tuple[int, int, float]]:
             yield a, b, weight
 
 
-def renumbered(groups: Sequence[Sequence[int]], former: Iterable[tuple[int, int]], new: Iterable[int]) -> list[int]:
+def renumber(groups: Sequence[Sequence[int]], former: Iterable[tuple[int, int]], new: Iterable[int]) -> list[int]:
     """Return a number for each group of nodes: that of the former group it shares most with, else a new one.
 
     `former` are (node, number) pairs; each former number is given at most once, the largest overlap first.

@@ -27,12 +27,12 @@ class Agenda:
     def __init__(self, core: Core, table: Mapping[str, Row]) -> None:
         self._core, self.table = core, table
 
-    def known(self, name: str) -> None:
+    def check_known(self, name: str) -> None:
         """Raise `NotFound` for a job that is not in the table."""
         if name not in self.table:
             raise NotFound(f"There is no job {name!r}; there are {', '.join(self.table)}.", {"jobs": list(self.table)})
 
-    def every_s(self, name: str) -> float:
+    def interval_s(self, name: str) -> float:
         """Return the seconds between runs of a job, 0 when it runs only by hand."""
         settings = self._core.config.jobs
         return settings.every_s.get(name, self.table[name].every_s) if settings.enabled else 0.0
@@ -42,7 +42,7 @@ class Agenda:
 
         So is one whose times are from a clock that was ahead: else it would wait until the clock is there again.
         """
-        every_s, now = self.every_s(name), self._core.clock()
+        every_s, now = self.interval_s(name), self._core.clock()
         if not every_s or state.paused or self._is_quarantined(state):
             return None
         if state.not_before is not None:
@@ -77,7 +77,7 @@ class Agenda:
 
         return self._core.store.write(job, over_limit=True)
 
-    def ended(self, run: JobRun, stopped: bool) -> JobRun:
+    def note_end(self, run: JobRun, stopped: bool) -> JobRun:
         """Keep how a run ended; return it with the time of the next. One that the daemon's end cut short stays due."""
 
         def job(transaction: Transaction) -> JobRun:
@@ -116,7 +116,7 @@ class Agenda:
         return state.failures >= self._core.config.jobs.failures
 
     def _job(self, name: str, state: JobState, latest: Sequence[JobRun], queued: Queued) -> Job:
-        row, every_s = self.table[name], self.every_s(name)
+        row, every_s = self.table[name], self.interval_s(name)
         resting: Literal["quarantined", "waiting", "off"] = "waiting" if every_s else "off"
         if self._is_quarantined(state):
             resting = "quarantined"

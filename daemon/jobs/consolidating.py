@@ -44,7 +44,7 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     judged = _judge_all(core, tools.report)
     run = _Moves(core, call.namespace, tools.report)
     run.carry_out("promote", promoting.steps(core, _find_with_turns(core, reached), "asked for"), promoting.apply)
-    run.carry_out("move", sweeping.all_of(core, core.clock.passed(), reached), sweeping.apply)
+    run.carry_out("move", sweeping.plan_all(core, core.clock.passed(), reached), sweeping.apply)
     _embed_all(core, tools.report)
     tools.report(Progress(stage="cluster", done=0, total=1))
     clustered = tools.cluster()

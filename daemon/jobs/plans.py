@@ -46,7 +46,7 @@ class Plans:
             raise Conflict(f"The plan {id} is one of the job {plan.job}, not of {job}.", {"job": plan.job})
         return plan
 
-    def carried_out(self, id: str, steps: int) -> None:
+    def forget_applied(self, id: str, steps: int) -> None:
         """Forget the first steps of a plan, and the plan when that is all of it."""
         with self._lock:
             plan = self._plans.pop(id, None)

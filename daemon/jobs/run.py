@@ -62,7 +62,7 @@ class Run:
 
     # The two ways --------------------------------------------------------------------------------------------------
 
-    def planned(self, limit: int) -> tuple[list[Step], bool]:
+    def make_plan(self, limit: int) -> tuple[list[Step], bool]:
         """Return at most `limit` steps of what there is to do, and whether there is more."""
         steps: list[Step] = []
         found = iter(self.work.plan(self.core, self.core.clock.settled()))
@@ -75,7 +75,7 @@ class Run:
             if close := getattr(found, "close", None):
                 close()  # it may hold a snapshot of the database
 
-    def carry_out(self, plan: Plan | None = None) -> JobRun:
+    def execute(self, plan: Plan | None = None) -> JobRun:
         """Do all there is to do, or what a plan holds; return how that went."""
         started_at, began = self.core.clock(), time.perf_counter()
         outcome: Outcome = "done"
@@ -124,7 +124,7 @@ class Run:
             return
         more = True
         while more:
-            steps, more = self.planned(ROUND)
+            steps, more = self.make_plan(ROUND)
             before = self._did()
             self._apply(steps)
             more = more and self._did() > before  # else the next plan would be the same
@@ -173,7 +173,7 @@ class Run:
             if len(self._failed) >= MAX_FAILED:
                 raise
             return
-        self._size = resized(len(steps), took_s, self._settings.slice_ms / 1000)
+        self._size = resize(len(steps), took_s, self._settings.slice_ms / 1000)
         if took_s > self._settings.slice_limit_s:
             raise Stopped(f"A slice of {len(steps)} steps took {took_s:.1f} s.")
         self.core.rest(took_s)
@@ -234,7 +234,7 @@ class Run:
         return error.message if isinstance(error, MemorydError) else f"{type(error).__name__}: {error}"
 
 
-def resized(size: int, took_s: float, aim_s: float) -> int:
+def resize(size: int, took_s: float, aim_s: float) -> int:
     """Return the size of the next slice after one of `size` steps took `took_s`: at most doubled."""
     fitting = int(size * aim_s / max(took_s, 1e-6))
     return max(1, min(fitting, 2 * size, LARGEST_SLICE))

@@ -87,7 +87,7 @@ class Runner:
 
     def run(self, call: RunJob, report: Report) -> "Future[JobRun]":
         """Queue a run; its future holds how it went. Raise `Conflict` when it cannot be now."""
-        self._agenda.known(call.name)
+        self._agenda.check_known(call.name)
         if call.plan is not None:
             self._plans.get(call.plan, call.name)
         if call.by == "scheduler":
@@ -107,7 +107,7 @@ class Runner:
 
     def pause(self, name: str) -> "Future[Job]":
         """Keep a job from running by itself; interrupt its run."""
-        self._agenda.known(name)
+        self._agenda.check_known(name)
         with self._lock:
             if self._current and self._current.call.name == name and not self._current.call.dry_run:
                 self._stop = self._stop or _PAUSED
@@ -115,7 +115,7 @@ class Runner:
 
     def resume(self, name: str) -> "Future[Job]":
         """End a pause, a quarantine or a back-off."""
-        self._agenda.known(name)
+        self._agenda.check_known(name)
         resumed = self._agenda.change(name, False, self._state)
         resumed.add_done_callback(lambda _: self.changed(name))
         return resumed
@@ -127,7 +127,7 @@ class Runner:
     def history(self, call: JobHistory) -> JobRuns:
         """Return the latest runs."""
         if call.name is not None:
-            self._agenda.known(call.name)
+            self._agenda.check_known(call.name)
         with self._core.store.reading() as connection:
             return JobRuns(runs=jobs.latest(connection, call.name, call.limit))
 
@@ -176,10 +176,10 @@ class Runner:
         if call.dry_run:
             return self._plan(run, call)
         plan = None if call.plan is None else self._plans.get(call.plan, call.name)
-        ended = run.carry_out(plan)
+        ended = run.execute(plan)
         if call.plan is not None:
-            self._plans.carried_out(call.plan, run.applied)
-        kept = self._agenda.ended(ended, self._closing.is_set() and ended.outcome == "interrupted")
+            self._plans.forget_applied(call.plan, run.applied)
+        kept = self._agenda.note_end(ended, self._closing.is_set() and ended.outcome == "interrupted")
         log.log(
             logging.WARNING if kept.outcome == "failed" else logging.DEBUG,
             "job %s %s in %.0f ms: %s %s",
@@ -220,7 +220,7 @@ class Runner:
         """Make a plan and keep it, or show one that is kept; return the part that was asked for."""
         started_at, began = self._core.clock(), time.perf_counter()
         if call.plan is None:
-            steps, more = run.planned(MAX_STEPS)
+            steps, more = run.make_plan(MAX_STEPS)
             with self._core.store.reading() as connection:
                 states = targets.states(connection, [step.target for step in steps])
             plan = Plan(call.name, steps, states, more)

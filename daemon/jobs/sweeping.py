@@ -74,7 +74,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         yield from steps(connection, now, aging.find_unused(connection, now, line, born), is_cold, reason)
 
 
-def all_of(core: Core, now: float, reached: frozenset[int] | None) -> Iterator[Step]:
+def plan_all(core: Core, now: float, reached: frozenset[int] | None) -> Iterator[Step]:
     """Plan to move everything of L1 in some namespaces, whatever its age."""
     with core.store.reading() as connection:
         leaves = aging.find_recent(connection, now, reached)

@@ -29,7 +29,7 @@ _ROW_BYTES = 37  # of the columns that filters read, per memory
 
 
 @handles(Turns)
-def listed(core: Core, call: Turns) -> ActiveTurns:
+def list_turns(core: Core, call: Turns) -> ActiveTurns:
     """Return the turns in L0, newest first."""
     found = core.active.of(core.store.namespaces.reached(check(call.namespace), call.reach))
     if call.session is not None:
@@ -59,7 +59,7 @@ def _turn(core: Core, turn: turns.Turn, judged: bool) -> Turn:
 
 
 @handles(Skipped)
-def skipped(core: Core, call: Skipped) -> SkippedTurns:
+def list_skipped(core: Core, call: Skipped) -> SkippedTurns:
     """Return turns that were not kept, newest first."""
     condition = visible(core, call)
     with core.store.reading() as connection:

@@ -55,7 +55,7 @@ def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMem
     if not place.dedup or memory.id or memory.supersedes:
         return None
     connection = transaction.connection
-    told = core.recalls.repeated(place.name, "", memory.content)
+    told = core.recalls.find_repeated(place.name, "", memory.content)
     if not told or duplicates.equal(core, connection, place, memory):
         return None  # an equal memory is merged
     alive = queries.find_alive(connection, list(told), place.visible, core.clock.passed())

@@ -34,7 +34,7 @@ def handles(method: type[Call[Any]]) -> Callable[[F], F]:
     return register
 
 
-def whole(parts: Parts[R]) -> R:
+def finish(parts: Parts[R]) -> R:
     """Do all parts at once; return the result."""
     while True:
         try:

@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
             subscription.flush(self._server.core.clock())
         self._regulate()
 
-    def told(self) -> Connected:
+    def describe(self) -> Connected:
         """Return who is connected and what it calls. Threads: any."""
         return Connected(
             pid=self._peer.pid,
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
             request = envelope.request_of(payload)
             request_id = request.id
             if self._server.draining:  # before all else: the successor may know what this daemon does not
-                raise stopping()
+                raise stopping_error()
             call = access.admit(envelope.call_of(request), self._caller, self._server.core.tokens)
             room.check(call, self._server.core.store)
         except MemorydError as error:
@@ -217,7 +217,7 @@ class Connection(asyncio.Protocol):
 
     def _begin_to_follow(self, subscription: Subscription) -> None:
         if self._transport is None or self._server.draining:
-            subscription.fail(stopping())
+            subscription.fail(stopping_error())
             return
         self._subscriptions.add(subscription)
         subscription.ended.add_done_callback(lambda _: self._subscriptions.discard(subscription))
@@ -287,9 +287,9 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
 
 
-def stopping() -> Unavailable:
+def stopping_error() -> Unavailable:
     """Return the error of calls and connections from the beginning of a stop on; nothing was done for them."""
     return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
 
 
-FAREWELL = envelope.refusal(0, stopping())
+FAREWELL = envelope.refusal(0, stopping_error())

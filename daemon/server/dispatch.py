@@ -28,7 +28,7 @@ from memoryd.daemon.core import privacy
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.registry import HANDLERS, Answer, Report, whole
+from memoryd.daemon.registry import HANDLERS, Answer, Report, finish
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.server.view import View
 from memoryd.daemon.store.caller import Caller
@@ -79,7 +79,7 @@ class ServerFacts(NamedTuple):
 
 def carry_out(context: Context, call: Call[R]) -> Answer[R]:
     """Hand a call to its handler without the credentials that it holds; the result names what was removed."""
-    clean, redacted = context.core.privacy.cleaned(call)
+    clean, redacted = context.core.privacy.clean(call)
     if isinstance(clean, Filtered):
         check_metadata(clean.metadata)
     handler = HANDLERS[type(call)]
@@ -98,7 +98,7 @@ def perform(context: Context, call: Call[R]) -> R:
     """Run a call of this process itself and wait for its result."""
     result = carry_out(context, call)
     if isinstance(result, Generator):
-        result = whole(result)
+        result = finish(result)
     return result.result() if isinstance(result, Future) else result
 
 

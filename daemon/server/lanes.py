@@ -50,7 +50,7 @@ class Lane:
         with self._lock:
             self._pending -= len(self._waiting.pop(client, ()))
 
-    def pending(self) -> int:
+    def count(self) -> int:
         """Return how many calls wait or run."""
         return self._pending
 

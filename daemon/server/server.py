@@ -15,7 +15,7 @@ from memoryd.client.protocol import Call, Subscribed, Welcome
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.server.connection import Connection, stopping
+from memoryd.daemon.server.connection import Connection, stopping_error
 from memoryd.daemon.server.dispatch import Context, ServerFacts, perform
 from memoryd.daemon.server.lanes import Lane, Work
 from memoryd.daemon.server.meters import Meters
@@ -57,7 +57,7 @@ class Server:
             started_at=self._started_at,
             socket=str(listener.getsockname()),
             connections=lambda: len(self.connections),
-            clients=lambda: [connection.told() for connection in self.connections.copy()],
+            clients=lambda: [connection.describe() for connection in self.connections.copy()],
             queued=self._count_queued,
             methods=self.meters.read,
             stop=self._end,
@@ -83,7 +83,7 @@ class Server:
         self.draining = True
         if self._asyncio_server:
             self._asyncio_server.close()
-        self.subscriptions.close(stopping())
+        self.subscriptions.close(stopping_error())
         await asyncio.to_thread(self.jobs.close)
         give_up_at = time.monotonic() + self.config.drain_s
         await self._quiet(give_up_at)
@@ -128,7 +128,7 @@ class Server:
     def _is_crowded(self) -> bool:
         """Return whether clients are being served, so that background work had better hold back."""
         lately = time.monotonic() - self.served_at < _CROWDED_S
-        return lately or any(lane.pending() for lane in self._lanes.values())
+        return lately or any(lane.count() for lane in self._lanes.values())
 
     def submit(self, lane: str, work: Work, client: Connection) -> None:
         """Run a client's work on a lane, which may refuse with `Busy`."""
@@ -140,7 +140,7 @@ class Server:
             lane.drop(client)
 
     def _count_queued(self) -> dict[str, int]:
-        waiting = {name: lane.pending() for name, lane in self._lanes.items()}
+        waiting = {name: lane.count() for name, lane in self._lanes.items()}
         return {**waiting, "writes": self.core.store.waiting_writes()}
 
 

@@ -40,11 +40,11 @@ class Subscription:
 
     def take(self, happenings: Sequence[Happening], now: float) -> None:
         """Send what the subscriber sees of these, as far as it reads."""
-        if not self._view.lasts():
+        if not self._view.is_valid():
             self.fail(Unauthenticated("The token of this subscription is not in force any more."))
             return
         for happening in happenings:
-            event = self._view.shown(happening)
+            event = self._view.event_of(happening)
             if event is not None:
                 self._offer(event)
         self.flush(now)

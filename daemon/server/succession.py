@@ -40,7 +40,7 @@ class Succession:
 
         A version is tried once: if the restart did not bring it, another one would not either.
         """
-        found = installed()
+        found = read_installed_version()
         due = newer(found, memoryd.__version__) and not newer(found, client) and found != self._tried
         restarting = due and self._config.restart_for_upgrade and uptime_s >= self._config.restart_after_s
         if restarting:
@@ -50,7 +50,7 @@ class Succession:
         return Welcome(version=memoryd.__version__, protocol=PROTOCOL_VERSION, installed=found, restarting=restarting)
 
 
-def installed() -> str:
+def read_installed_version() -> str:
     """Return the version that a daemon started now would have: what is on disk where this one was loaded from."""
     try:
         text = Path(memoryd.__file__).read_text("utf-8")

@@ -20,11 +20,11 @@ class View:
         self._name, self._clock = core.store.namespaces.name, core.clock
         self._tokens, self.caller = core.tokens, caller
 
-    def lasts(self) -> bool:
+    def is_valid(self) -> bool:
         """Return whether the caller may still see what it saw: its token may be revoked meanwhile."""
         return not self.caller.key or self._tokens.holds(self.caller)
 
-    def shown(self, happening: Happening) -> Event | None:
+    def event_of(self, happening: Happening) -> Event | None:
         """Return the event that this follower gets of a change, None for nothing."""
         if isinstance(happening, Event):
             return happening if self._may_hear(happening.kind) else None

@@ -164,7 +164,7 @@ class Writer:
 
     def _give_up(self, batch: "list[_Order]", error: BaseException) -> None:
         """Tell those who wait that their jobs failed in a way that was not foreseen."""
-        self._supervisor.failed("writer", error)
+        self._supervisor.note_failure("writer", error)
         for order in batch:
             if not order.future.done():
                 order.future.set_exception(StorageFailed(f"Writing failed: {type(error).__name__}: {error}."))

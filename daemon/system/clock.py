@@ -46,7 +46,7 @@ class SystemClock:
         """Return what the clock says beside the time since the boot."""
         return Reading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), self._boot)
 
-    def written(self) -> list[float]:
+    def read_dates(self) -> list[float]:
         """Return how the kernel dated what was written since the boot; neither `touch` nor `cp -p` changes that."""
         root = os.stat(_ROOT).st_dev
         return [at for folder in _IN_RAM if folder for at in _change_time(folder, root)]
@@ -94,7 +94,7 @@ def reader_of(clock: Clock) -> Callable[[], Reading]:
     return getattr(clock, "read", read)
 
 
-def dated_by(clock: Clock) -> Sequence[float]:
+def reader_of_dates(clock: Clock) -> Sequence[float]:
     """Return how files were dated since the boot, nothing for a clock that does not date files."""
     written: Callable[[], list[float]] = getattr(clock, "written", list)
     return written()

@@ -47,16 +47,16 @@ def is_passed() -> bool:
     return os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1"
 
 
-def passed_socket() -> socket.socket | None:
+def take_passed_socket() -> socket.socket | None:
     """Return the socket that systemd passed, None when there is none."""
     if not is_passed():
         return None
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
         os.environ.pop(name, None)
-    return inherited_socket(_FIRST_PASSED_FD)
+    return take_inherited_socket(_FIRST_PASSED_FD)
 
 
-def inherited_socket(descriptor: int) -> socket.socket:
+def take_inherited_socket(descriptor: int) -> socket.socket:
     """Return the listening socket that this process was started with."""
     os.set_inheritable(descriptor, False)
     listener = socket.socket(fileno=descriptor)
@@ -65,7 +65,7 @@ def inherited_socket(descriptor: int) -> socket.socket:
     return listener
 
 
-def listening_socket(path: Path) -> socket.socket:
+def listen(path: Path) -> socket.socket:
     """Make the socket at `path`, mode 0600, its folder private; replace a stale one. The caller holds its lock."""
     trust.make_private(path.parent)
     _remove_stale(path)
@@ -93,8 +93,8 @@ class Listener(NamedTuple):
 
 def listener_at(path: Path, inherited: int | None) -> Listener:
     """Return the socket to serve: a service manager's, a predecessor's (its number is `inherited`) or a new one."""
-    passed = passed_socket()
-    found = passed or (inherited_socket(inherited) if inherited is not None else listening_socket(path))
+    passed = take_passed_socket()
+    found = passed or (take_inherited_socket(inherited) if inherited is not None else listen(path))
     place = Path(found.getsockname())
     return Listener(found, place, passed is not None, _inode(place))
 

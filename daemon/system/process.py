@@ -93,7 +93,7 @@ def be_nice(by: int = _NICE) -> None:
     os.setpriority(os.PRIO_PROCESS, thread, max(by, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
-def kept_bytes() -> int:
+def free_bytes() -> int:
     """Return how much of its memory the allocator has free, given back or not; 0 where the C library does not say."""
     if not hasattr(_libc, "mallinfo2"):  # another C library, or glibc before 2.33
         return 0

@@ -56,13 +56,13 @@ class Supervisor:
             try:
                 limit_s = work()
             except BaseException as error:  # also the panic of a library, which is no `Exception`
-                stopping.wait(self.failed(name, error))
+                stopping.wait(self.note_failure(name, error))
                 continue
-            self.worked(name)
+            self.note_work(name)
             if not stopping.is_set():
                 wake.wait(limit_s)
 
-    def failed(self, name: str, error: BaseException) -> float:
+    def note_failure(self, name: str, error: BaseException) -> float:
         """Count and log that a thread failed; return the seconds after which it is to go on."""
         said = " ".join(str(error).split())
         sentence = f"{type(error).__name__}: {said}" if said else type(error).__name__
@@ -77,7 +77,7 @@ class Supervisor:
         log.warning("the thread %s failed and is started again in %g s: %s", name, pause_s, sentence, exc_info=trace)
         return pause_s
 
-    def worked(self, name: str) -> None:
+    def note_work(self, name: str) -> None:
         """Note that a thread works."""
         if self._failures.get(name):
             with self._lock:

@@ -26,7 +26,7 @@ import msgspec
 from msgspec.structs import replace
 
 from memoryd.client.protocol import ClockState
-from memoryd.daemon.system.clock import Clock, Reading, dated_by, reader_of
+from memoryd.daemon.system.clock import Clock, Reading, reader_of, reader_of_dates
 
 TOLERANCE_S = 3600.0  # what ages by days does not mind less
 EARLY_S = 600.0  # of a boot: the network sets the clock
@@ -54,12 +54,12 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     lost: bool = False  # a boot lost the time
     since: float | None = None  # when the clock jumped, by the clock
 
-    def counted(self) -> float:
+    def counted_time(self) -> float:
         """Return the time that surely has passed, the machine's being off left out while that settles."""
         return self.now - self.ahead_s - self.settling_s
 
 
-def begun(read: Reading) -> Known:
+def start_state(read: Reading) -> Known:
     """Return what is known of a clock that is right."""
     return Known(boot=read.boot, offset_s=read.now - read.up_s, now=read.now)
 
@@ -73,7 +73,7 @@ def follow(known: Known, read: Reading, written: Sequence[float] = ()) -> Known:
         after = _step(known, step, read.up_s < EARLY_S or known.lost)
     else:
         step = read.now - known.now
-        jump = min(max(0.0, step), set_since_boot(read, [at for at in written if at >= known.counted()]))
+        jump = min(max(0.0, step), set_since_boot(read, [at for at in written if at >= known.counted_time()]))
         after = _step(_step(known, step - jump, True), jump, False)
         if after.ahead_s > 0 and step < 0:  # it was set right while the machine was off, which is the rest
             after = replace(after, ahead_s=0.0, settling_s=after.settling_s + after.ahead_s)
@@ -112,7 +112,7 @@ def _date_jump(before: Known, after: Known) -> Known:
         after = replace(after, ahead_s=0.0, lost=False, since=None)
     if after.settling_s <= TOLERANCE_S:
         after = replace(after, settling_s=0.0)
-    counted = after.counted()
+    counted = after.counted_time()
     if after.ahead_s and not before.ahead_s:
         after = replace(after, since=after.now)
     if after.ahead_s > max(0.0, before.ahead_s):
@@ -124,9 +124,9 @@ def _date_jump(before: Known, after: Known) -> Known:
 
 def _count(known: Known) -> Known:
     """Take for passed what was doubted long enough."""
-    if known.settling_s and known.counted() >= known.settled_at:
+    if known.settling_s and known.counted_time() >= known.settled_at:
         known = replace(known, settling_s=0.0)
-    if known.ahead_s > 0 and known.counted() >= known.until:
+    if known.ahead_s > 0 and known.counted_time() >= known.until:
         known = replace(known, ahead_s=0.0, since=None)
     return known
 
@@ -137,9 +137,9 @@ class Timekeeper:
     def __init__(self, clock: Clock, kept: str | None) -> None:
         self._read, self._lock = reader_of(clock), threading.Lock()
         read = self._read()
-        self._known = begun(read)
+        self._known = start_state(read)
         if known := _decode(kept):
-            self._set(follow(known, read, dated_by(clock)))
+            self._set(follow(known, read, reader_of_dates(clock)))
 
     def __call__(self) -> float:
         """Return now, for what is dated; it does not go back where a boot lost the time."""
@@ -169,7 +169,7 @@ class Timekeeper:
     def confirm(self) -> str:
         """Take the clock for right from now on; return what is known of it, for the setting `clock`."""
         with self._lock:
-            self._known = begun(self._read())
+            self._known = start_state(self._read())
         return msgspec.json.encode(self._known).decode()
 
     def state(self) -> ClockState:

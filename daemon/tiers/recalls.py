@@ -57,7 +57,7 @@ class Recalls:
             while len(self._told) > SESSIONS:
                 self._told.popitem(last=False)
 
-    def repeated(self, namespace: str, session: str, text: str) -> list[str]:
+    def find_repeated(self, namespace: str, session: str, text: str) -> list[str]:
         """Return the ids of the memories that a text merely repeats: each of its sentences was returned.
 
         Without a session, every session of the namespace counts.
@@ -74,11 +74,11 @@ class Recalls:
         known = frozenset().union(*(told[id] for id in origins))
         return origins if parts <= known else []
 
-    def told(self, namespace: str, session: str) -> bool:
+    def knows(self, namespace: str, session: str) -> bool:
         """Return whether a session was given anything."""
         return (namespace, session) in self._told
 
-    def cited(self, namespace: str, session: str, text: str) -> list[str]:
+    def find_cited(self, namespace: str, session: str, text: str) -> list[str]:
         """Return the ids of the memories given to a session that a text names by 8 or more digits, or says in full."""
         with self._lock:
             told = dict(self._told.get((namespace, session), ()))

@@ -16,4 +16,4 @@ def diff_workspaces(core: Core, report: Report, call: DiffWorkspaces) -> "Future
     def tell(done: int, total: int) -> None:
         report(Progress(stage="compare", done=done, total=total))
 
-    return core.workspaces.apart("diff", lambda: comparing.compare(core, chosen, tell))
+    return core.workspaces.run_apart("diff", lambda: comparing.compare(core, chosen, tell))

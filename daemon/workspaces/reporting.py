@@ -60,7 +60,7 @@ def index(core: Core, chosen: Sequence[Workspace], force: bool, tell: Any) -> "F
     def work() -> Indexed:
         return Indexed(workspaces=[_indexed(core, workspace, force, tell) for workspace in chosen])
 
-    return core.workspaces.apart("index", work)
+    return core.workspaces.run_apart("index", work)
 
 
 def _indexed(core: Core, workspace: Workspace, force: bool, tell: Any) -> IndexedWorkspace:

@@ -109,7 +109,7 @@ def test_a_socket_of_another_user_in_a_folder_of_all_is_refused(shared: Path, mo
         with pytest.raises(Untrusted, match=f"The socket {shared / 's'} {WHOSE}"):
             _blocking()
         with pytest.raises(Untrusted, match=WHOSE):
-            listen.listening_socket(shared / "s")  # root could remove it
+            listen.listen(shared / "s")  # root could remove it
         assert (shared / "s").is_socket()
         assert another.heard() == b""
 
@@ -151,7 +151,7 @@ def test_a_link_instead_of_the_folder_is_not_followed(folder: Path, usual: Path)
 
 
 def test_a_link_instead_of_the_socket_is_not_followed(folder: Path, usual: Path) -> None:
-    with listen.listening_socket(folder / "run" / "s"):
+    with listen.listen(folder / "run" / "s"):
         usual.parent.mkdir(mode=0o700)
         usual.symlink_to(folder / "run" / "s")
         with pytest.raises(Untrusted, match=f"{usual} is a symbolic link"):
@@ -161,12 +161,12 @@ def test_a_link_instead_of_the_socket_is_not_followed(folder: Path, usual: Path)
 def test_a_folder_that_others_may_write_in_is_refused_with_the_command_that_helps(folder: Path) -> None:
     run = folder / "run"
     run.mkdir()
-    with listen.listening_socket(run / "s"):
+    with listen.listen(run / "s"):
         run.chmod(0o770)
         with pytest.raises(Untrusted, match=f"Other users may write in the folder {run}; run `chmod go-w {run}`"):
             Client(socket=run / "s").status()
     with pytest.raises(Untrusted, match="chmod go-w"):
-        listen.listening_socket(run / "s")
+        listen.listen(run / "s")
 
 
 def test_a_folder_of_ours_that_is_open_is_narrowed(folder: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_lock_is_not_taken_through_a_link(folder: Path) -> None:
 
 
 def test_a_socket_that_a_daemon_removes_at_this_moment_is_no_mistake(folder: Path) -> None:
-    with listen.listening_socket(folder / "s"), socket.socket(socket.AF_UNIX) as connection:
+    with listen.listen(folder / "s"), socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(folder / "s"))
         (folder / "s").unlink()
         trust.check_connection(connection, str(folder / "s"))

@@ -142,7 +142,7 @@ def test_an_upgrade_that_a_restart_does_not_bring_is_tried_once(site: Installati
     process = start()
     # As if what lies on disk were not what is loaded: the successor runs the same old version.
     succession = site.folder / "memoryd" / "daemon" / "server" / "succession.py"
-    succession.write_text(succession.read_text() + f'\n\ndef installed() -> str:\n    return "{NEW}"\n')
+    succession.write_text(succession.read_text() + f'\n\ndef read_installed_version() -> str:\n    return "{NEW}"\n')
     with process.client() as client:
         client.call(Restart())
     wait_until(lambda: ready(process) == 2)

@@ -18,4 +18,4 @@ def dream(core: Core, report: Report, call: Dream) -> "Future[Dreamt]":
         core.workspaces.check_open()
         report(Progress(stage=stage, done=done, total=total))
 
-    return core.workspaces.apart("dream", lambda: dream_job.dream(core, call, Terms(force=call.force, tell=tell)))
+    return core.workspaces.run_apart("dream", lambda: dream_job.dream(core, call, Terms(force=call.force, tell=tell)))

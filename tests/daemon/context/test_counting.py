@@ -50,7 +50,7 @@ def test_texts_are_counted_in_parts_of_one_slice_each() -> None:
         return len(text.split())
 
     texts = ["word " * 10, "word " * 20_000, "", "word " * 6_000, "word"]
-    work, counts, parts = Counter("", words).in_parts(texts), None, 0
+    work, counts, parts = Counter("", words).count_in_parts(texts), None, 0
     while counts is None:
         before = sum(seen)
         try:

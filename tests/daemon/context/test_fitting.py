@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.client.inert import inert
-from memoryd.daemon.context.arranging import ALWAYS, GROUPS, Note, arranged, group_of
+from memoryd.daemon.context.arranging import ALWAYS, GROUPS, Note, arrange, group_of
 from memoryd.daemon.context.counting import Counter
-from memoryd.daemon.context.fitting import STANDING_SHARE, Fitted, Layout, fitted
+from memoryd.daemon.context.fitting import STANDING_SHARE, Fitted, Layout, fit
 from memoryd.models import load
 
 LAYOUT = Layout({}, 2.0, False)
@@ -51,9 +51,9 @@ def stores(draw: st.DrawFn) -> Store:
 @given(stores(), st.integers(16, 4000), st.booleans(), st.sampled_from([STICKY, WORDS]))
 def test_no_budget_is_ever_exceeded(store: Store, budget: int, compact: bool, by: Counter) -> None:
     layout = Layout({}, 2.0, compact)
-    made = fitted(store.standing, store.relevant, budget, layout, by)
+    made = fit(store.standing, store.relevant, budget, layout, by)
     assert made.tokens == by.count(made.text) <= budget
-    assert made == fitted(store.standing, store.relevant, budget, layout, by)
+    assert made == fit(store.standing, store.relevant, budget, layout, by)
     assert len({one.id for one in made.notes}) == len(made.notes)
 
 
@@ -66,7 +66,7 @@ def real(model_dir) -> Counter:
 @settings(max_examples=100, deadline=None)
 @given(store=stores(), budget=st.integers(16, 4000))
 def test_no_budget_is_exceeded_by_the_models_own_tokenizer(real: Counter, store: Store, budget: int) -> None:
-    made = fitted(store.standing, store.relevant, budget, LAYOUT, real)
+    made = fit(store.standing, store.relevant, budget, LAYOUT, real)
     assert made.tokens == real.count(made.text) <= budget
 
 
@@ -101,39 +101,39 @@ def test_a_thousand_stores_keep_every_budget_and_come_out_alike(real: Counter, p
         store = random_store(dice)
         for budget in (16, 100, 400, dice.randrange(16, 4001), 4000):
             layout = Layout({}, 2.0, dice.random() < 0.5)
-            made = fitted(store.standing, store.relevant, budget, layout, real)
+            made = fit(store.standing, store.relevant, budget, layout, real)
             assert made.tokens == real.count(made.text) <= budget
-            assert made == fitted(store.standing, store.relevant, budget, layout, real)
+            assert made == fit(store.standing, store.relevant, budget, layout, real)
 
 
 def test_a_smaller_note_fits_where_a_larger_one_does_not() -> None:
     notes = [note(1, "Facts", "one two"), note(2, "Facts", "word " * 50), note(3, "Facts", "three four")]
-    made = fitted([], notes, 20, Layout({}, 2.0, True), WORDS)
+    made = fit([], notes, 20, Layout({}, 2.0, True), WORDS)
     assert [one.id for one in made.notes] == ["1", "3"]
 
 
 def test_standing_notes_have_a_share_to_themselves_and_no_more() -> None:
     standing = [note(n, ALWAYS, "a rule of five words") for n in range(100)]
     relevant = [note(n, "Facts", "a fact of five words") for n in range(100, 200)]
-    made = fitted(standing, relevant, 600, Layout({}, 2.0, True), WORDS)
+    made = fit(standing, relevant, 600, Layout({}, 2.0, True), WORDS)
     kept = [one for one in made.notes if one.group == ALWAYS]
     assert 6 * len(kept) <= 600 * STANDING_SHARE < 6 * (len(kept) + 2)
     assert made.tokens > 590
 
 
 def test_without_standing_notes_the_others_have_all() -> None:
-    made = fitted([], [note(n, "Facts", "a fact of five words") for n in range(100)], 600, LAYOUT, WORDS)
+    made = fit([], [note(n, "Facts", "a fact of five words") for n in range(100)], 600, LAYOUT, WORDS)
     assert made.tokens > 590
 
 
 @pytest.mark.parametrize("budget", [16, 20, 99])
 def test_a_small_budget_is_not_spent_on_the_frame(budget: int) -> None:
-    assert not fitted([], [note(1, "Facts", "a b c")], budget, LAYOUT, WORDS).text.startswith("<")
+    assert not fit([], [note(1, "Facts", "a b c")], budget, LAYOUT, WORDS).text.startswith("<")
 
 
 def test_nothing_gives_an_empty_text() -> None:
-    assert fitted([], [], 100, LAYOUT, WORDS) == Fitted("", 0, [], 0)
-    assert fitted([], [note(1, "Facts", "word " * 200)], 100, LAYOUT, WORDS).text == ""
+    assert fit([], [], 100, LAYOUT, WORDS) == Fitted("", 0, [], 0)
+    assert fit([], [note(1, "Facts", "word " * 200)], 100, LAYOUT, WORDS).text == ""
 
 
 def test_subjects_stand_by_their_best_note_and_within_by_date() -> None:
@@ -143,9 +143,9 @@ def test_subjects_stand_by_their_best_note_and_within_by_date() -> None:
         Note("b", 2, b"", "Facts", 99.0, 0.8, "b"),
         Note("c", 3, b"", "Facts", 20.0, 0.1, "c"),
     ]
-    order = arranged(notes, {1: east, 2: north, 3: east}, 0.5)
+    order = arrange(notes, {1: east, 2: north, 3: east}, 0.5)
     assert [one.id for one in order] == ["c", "a", "b"]
-    assert [one.id for one in arranged(notes, {}, 0.5)] == ["a", "b", "c"]
+    assert [one.id for one in arrange(notes, {}, 0.5)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

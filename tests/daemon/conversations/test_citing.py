@@ -42,13 +42,13 @@ def test_an_id_of_eight_digits_or_the_whole_text_is_a_citation() -> None:
     told.note(
         "", "s", [recalled(id, text) for id, text in (("ab" * 16, PORT), ("cd" * 16, CACHE), ("ef" * 16, "Yes."))]
     )
-    assert told.cited("", "s", "As abababab says, it is open.") == ["ab" * 16]
-    assert told.cited("", "s", f"[{'CD' * 16}] holds") == ["cd" * 16]
-    assert told.cited("", "s", f"I see. {CACHE} So I take it.") == ["cd" * 16]
-    assert told.cited("", "s", "- the gateway  listens on port 8080\n- more") == ["ab" * 16]
+    assert told.find_cited("", "s", "As abababab says, it is open.") == ["ab" * 16]
+    assert told.find_cited("", "s", f"[{'CD' * 16}] holds") == ["cd" * 16]
+    assert told.find_cited("", "s", f"I see. {CACHE} So I take it.") == ["cd" * 16]
+    assert told.find_cited("", "s", "- the gateway  listens on port 8080\n- more") == ["ab" * 16]
     for nothing in ("", "Yes.", "abab", "abababac", "xabababab", "We use Valkey as the cache.", PORT.replace("8", "9")):
-        assert told.cited("", "s", nothing) == [], nothing
-    assert told.cited("", "t", "abababab") == told.cited("acme", "s", "abababab") == []
+        assert told.find_cited("", "s", nothing) == [], nothing
+    assert told.find_cited("", "t", "abababab") == told.find_cited("acme", "s", "abababab") == []
 
 
 def recalled(id: str, content: str) -> Memory:

@@ -126,20 +126,20 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
     assert sorted(generation.index._position) == [1, 4]
     assert generation.index.nearest(other, 1).rows.tolist() == [1]
     assert sorted(generation.pending) == [3, 5, 6]
-    assert generation.waiting() == 3
+    assert generation.count_waiting() == 3
 
 
 def test_rows_set_aside_wait_until_they_are_tried_again_or_written_anew() -> None:
     generation = Generation(1, "words", CountingEmbedder())
     generation.fill([(row, 0, "fact", None) for row in (1, 2, 3)])
     generation.set_aside([1, 3, 9])
-    assert (generation.next_pending(9), generation.waiting()) == ([2], 3)
+    assert (generation.next_pending(9), generation.count_waiting()) == ([2], 3)
     generation.written(3, 0, "fact", None)
     assert generation.next_pending(9) == [2, 3]
     generation.retry()
     assert generation.next_pending(9) == [2, 3, 1]
     generation.removed(1)
-    assert generation.waiting() == 2
+    assert generation.count_waiting() == 2
 
 
 @pytest.mark.parametrize("threads", [1, 4])

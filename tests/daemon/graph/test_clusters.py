@@ -10,10 +10,10 @@ from memoryd.daemon.graph.clusters import (
     MAX_MEMBERS,
     Clusters,
     equal_parts,
-    fitting,
-    gathered,
-    grouped,
-    led,
+    gather,
+    group_by_cosines,
+    group_to_size,
+    group_vectors,
     mergeable,
     split,
     unit,
@@ -133,21 +133,21 @@ def test_what_a_split_leaves_over_is_put_together_again() -> None:
     parts = split(np.stack([*tight, *loose]), 0.7)
     assert sorted(map(len, parts)) == [5, 20]
     vectors = np.stack([*tight, *loose])
-    assert sorted(map(len, fitting(vectors @ vectors.T, 0.85, 20))) == [1] * 5 + [20]
+    assert sorted(map(len, group_to_size(vectors @ vectors.T, 0.85, 20))) == [1] * 5 + [20]
 
 
 def test_gathering_stops_at_the_floor() -> None:
     vectors = np.stack([near(0), near(0, 0.9, 1), near(5)])
     cosines = vectors @ vectors.T
-    assert gathered(cosines, [[0], [1], [2]], 0.8, 20) == [[0, 1], [2]]
-    assert gathered(cosines, [[0], [1], [2]], 0.95, 20) == [[0], [1], [2]]
-    assert gathered(cosines, [[0], [1], [2]], 0.8, 1) == [[0], [1], [2]]
+    assert gather(cosines, [[0], [1], [2]], 0.8, 20) == [[0, 1], [2]]
+    assert gather(cosines, [[0], [1], [2]], 0.95, 20) == [[0], [1], [2]]
+    assert gather(cosines, [[0], [1], [2]], 0.8, 1) == [[0], [1], [2]]
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.6, 0.9])
 def test_clustering_by_cosines_alone_gives_what_clustering_by_vectors_does(threshold: float) -> None:
     vectors = random_vectors(5, 300, 12, 0.6)
-    assert led(vectors @ vectors.T, threshold) == grouped(vectors, threshold)
+    assert group_by_cosines(vectors @ vectors.T, threshold) == group_vectors(vectors, threshold)
 
 
 @settings(max_examples=40, deadline=None)

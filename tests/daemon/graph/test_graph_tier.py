@@ -7,7 +7,7 @@ from graphs import ask, maintain, near, remember
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.graph import nodes as graph
 from memoryd.daemon.graph.names import Names, first_words
-from memoryd.daemon.graph.topics import communities, renumbered, similar, weights
+from memoryd.daemon.graph.topics import communities, renumber, similar, weights
 
 
 def nodes_by_row(core: Core, rows: list[int]) -> list[int]:
@@ -152,6 +152,6 @@ def test_communities_are_found_alike_every_time_and_single_nodes_are_none() -> N
 
 def test_groups_keep_the_number_of_the_group_they_share_most_with() -> None:
     former = [(1, 7), (2, 7), (3, 7), (4, 9)]
-    assert renumbered([[1, 2], [3, 4, 5], [8]], former, iter([20, 21])) == [7, 9, 20]
-    assert renumbered([[4], [1, 2, 3]], former, iter([20])) == [9, 7]
-    assert renumbered([], former, iter([])) == []
+    assert renumber([[1, 2], [3, 4, 5], [8]], former, iter([20, 21])) == [7, 9, 20]
+    assert renumber([[4], [1, 2, 3]], former, iter([20])) == [9, 7]
+    assert renumber([], former, iter([])) == []

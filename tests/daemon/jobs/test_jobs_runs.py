@@ -10,7 +10,7 @@ from memoryd.client.protocol import JobHistory, NewMemory, Progress, RunJob
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.jobs.run import LARGEST_SLICE, MAX_FAILED, resized
+from memoryd.daemon.jobs.run import LARGEST_SLICE, MAX_FAILED, resize
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.store import history
 from moving import Mover, everything, run, runner, table, tiers
@@ -69,11 +69,11 @@ def test_a_run_that_touches_no_memory_leaves_no_operation(core: Core, jobs: Runn
 
 
 def test_slices_grow_until_they_take_the_time_they_may_and_shrink_again() -> None:
-    assert resized(4, 0.001, 0.005) == 8  # at most doubled
-    assert resized(100, 0.004, 0.005) == 125
-    assert resized(100, 0.050, 0.005) == 10
-    assert resized(1, 10.0, 0.005) == 1
-    assert resized(LARGEST_SLICE, 0.0, 0.005) == LARGEST_SLICE
+    assert resize(4, 0.001, 0.005) == 8  # at most doubled
+    assert resize(100, 0.004, 0.005) == 125
+    assert resize(100, 0.050, 0.005) == 10
+    assert resize(1, 10.0, 0.005) == 1
+    assert resize(LARGEST_SLICE, 0.0, 0.005) == LARGEST_SLICE
 
 
 def test_writes_and_searches_of_others_go_between_the_slices(core: Core, jobs: Runner, mover: Mover) -> None:

@@ -12,7 +12,7 @@ from memoryd.client.errors import Busy, Conflict, Internal, Invalid, MemorydErro
 from memoryd.client.protocol import AddedMany, AddMany, Get, History, List, NewMemory, Operations, Progress, Share
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding_many, duplicates, parts, reading, sharing
-from memoryd.daemon.registry import whole
+from memoryd.daemon.registry import finish
 from memoryd.daemon.store import index, writer
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.index import Wanted
@@ -35,7 +35,7 @@ def many(core: Core, memories: list[NewMemory], at: int, action: Callable[[], An
         if event.done == at:
             action()
 
-    return whole(adding_many.add_many(core, AddMany(memories=memories, **options), report))
+    return finish(adding_many.add_many(core, AddMany(memories=memories, **options), report))
 
 
 def contents(core: Core, namespace: str = "") -> list[str]:
@@ -349,5 +349,5 @@ def test_a_token_may_not_choose_ids_and_not_supersede_what_is_shared(core: Core)
     for bad in (NewMemory(content="x", id="ab" * 16), NewMemory(content="x", supersedes=shared.id)):
         call = AddMany(memories=[*notes(150), bad], namespace="team/me")
         with pytest.raises(MemorydError, match=r"may choose the id|is shared"):
-            whole(adding_many.add_many(core, call, caller=agent))
+            finish(adding_many.add_many(core, call, caller=agent))
     assert contents(core, "team/me") == []

@@ -23,7 +23,7 @@ from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.sweeping import pair_fields
 from memoryd.daemon.memories import changing, feedback, reading, sharing, transfer
-from memoryd.daemon.registry import whole
+from memoryd.daemon.registry import finish
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import feedback as columns
 from memoryd.daemon.store.caller import Caller
@@ -212,11 +212,11 @@ def test_an_export_carries_every_vote_and_an_import_puts_them_back(core: Core) -
     assert [vote.by for vote in mine.votes] == ["token alpha"]
     before = factors(core).copy()
     delete(core, one)
-    whole(transfer.import_(core, ImportMemories(records=[record])))
+    finish(transfer.import_(core, ImportMemories(records=[record])))
     assert list(factors(core).values()) == list(before.values())
     [again] = transfer.export(core, ExportMemories()).records
     assert again.votes == record.votes
-    assert whole(transfer.import_(core, ImportMemories(records=[record]))).unchanged == 1
+    assert finish(transfer.import_(core, ImportMemories(records=[record]))).unchanged == 1
 
 
 def test_votes_that_cannot_be_are_refused(core: Core) -> None:
@@ -225,7 +225,7 @@ def test_votes_that_cannot_be_are_refused(core: Core) -> None:
     [record] = transfer.export(core, ExportMemories()).records
     record.votes *= 2
     with pytest.raises(Invalid, match="two by one caller"):
-        whole(transfer.import_(core, ImportMemories(records=[record])))
+        finish(transfer.import_(core, ImportMemories(records=[record])))
 
 
 def test_a_shared_copy_starts_without_feedback_and_a_moved_memory_keeps_it(core: Core) -> None:

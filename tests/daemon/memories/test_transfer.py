@@ -11,7 +11,7 @@ from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading, transfer
 from memoryd.daemon.memories.parts import PART
-from memoryd.daemon.registry import whole
+from memoryd.daemon.registry import finish
 from workbench import add, delete, found, running, search, undo, update, wait_until
 
 LIMIT_S = 30
@@ -30,7 +30,7 @@ def exported(core: Core, **options: Any) -> list[Record]:
 
 
 def put(core: Core, records: list[Record], **options: Any) -> Imported:
-    return whole(transfer.import_(core, ImportMemories(records=records, **options)))
+    return finish(transfer.import_(core, ImportMemories(records=records, **options)))
 
 
 def record(number: int, content: str = "A text", **fields: Any) -> Record:
@@ -73,7 +73,7 @@ def test_an_import_is_written_in_parts_as_one_operation(core: Core) -> None:
     for stored in range(PART, 250, PART):
         next(importing)
         assert len(exported(core)) == stored
-    imported = whole(importing)
+    imported = finish(importing)
     assert (imported.created, imported.operation) == (250, 1)
     assert [one.relations for one in exported(core) if one.relations] == [[link], [link]]
     assert len(undo(core).ids) == 250

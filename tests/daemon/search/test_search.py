@@ -163,5 +163,5 @@ def test_exact_vectors_are_found_again_after_they_were_changed_and_made_anew(cor
         assert (exact("grey heron") or 0.0) < 0.9
     core.store.write(lambda transaction: transaction.connection.execute("DELETE FROM vec_embeddings")).result(LIMIT_S)
     core.embedding.refresh(range(1, 4))
-    wait_until(lambda: generation.waiting() == 0)
+    wait_until(lambda: generation.count_waiting() == 0)
     assert exact("white egret") == pytest.approx(1.0)

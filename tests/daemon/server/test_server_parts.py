@@ -31,7 +31,7 @@ def test_a_lane_takes_what_runs_and_what_may_wait_and_refuses_the_next() -> None
         lane.submit(lambda: None)
     assert refused.value.data == {"retry_after_ms": 100}
     gate.set()
-    wait_until(lambda: lane.pending() == 0)
+    wait_until(lambda: lane.count() == 0)
     lane.submit(lambda: None)
     lane.close()
 
@@ -42,7 +42,7 @@ def test_work_that_raises_ends_no_lane(caplog: pytest.LogCaptureFixture) -> None
     lane.submit(ran.set)
     assert ran.wait(20)
     lane.close()
-    assert lane.pending() == 0
+    assert lane.count() == 0
     assert "a call broke its worker's rule" in caplog.text
 
 
@@ -67,7 +67,7 @@ def test_clients_take_turns_however_much_one_of_them_sends() -> None:
     for name in ("a1", "a2", "a3", "b1", "c1", "c2"):
         lane.submit(lambda name=name: order.append(name), name[0])  # type: ignore[misc]
     gate.set()
-    wait_until(lambda: lane.pending() == 0)
+    wait_until(lambda: lane.count() == 0)
     lane.close()
     assert order == ["a1", "b1", "c1", "a2", "c2", "a3"]
 
@@ -87,7 +87,7 @@ def test_one_client_has_half_of_the_workers_at_most() -> None:
     assert held.acquire(timeout=20)
     assert held.acquire(timeout=20)
     assert not held.acquire(timeout=0.05)
-    wait_until(lambda: lane.pending() == 8)
+    wait_until(lambda: lane.count() == 8)
     gate.set()
     lane.close()
 
@@ -105,7 +105,7 @@ def test_what_is_left_of_long_work_waits_for_its_clients_next_turn() -> None:
     for number in range(2):
         lane.submit(lambda number=number: order.append(f"other {number}"), "b")  # type: ignore[misc]
     gate.set()
-    wait_until(lambda: lane.pending() == 0)
+    wait_until(lambda: lane.count() == 0)
     lane.close()
     assert order == ["long 1", "other 0", "long 2", "other 1", "long 3", "after it"]
 
@@ -117,9 +117,9 @@ def test_what_a_client_has_waiting_can_be_forgotten() -> None:
     for name in ("a1", "a2", "b1"):
         lane.submit(lambda name=name: order.append(name), name[0])  # type: ignore[misc]
     lane.drop("a")
-    assert lane.pending() == 2
+    assert lane.count() == 2
     gate.set()
-    wait_until(lambda: lane.pending() == 0)
+    wait_until(lambda: lane.count() == 0)
     lane.close()
     assert order == ["b1"]
 
@@ -285,7 +285,7 @@ def test_a_lock_that_cannot_be_made_says_so(folder: Path) -> None:
 def test_a_socket_is_made_private_whatever_the_umask(folder: Path) -> None:
     before = os.umask(0)
     try:
-        listen.listening_socket(folder / "run" / "s").close()
+        listen.listen(folder / "run" / "s").close()
         assert os.umask(0) == 0
     finally:
         os.umask(before)
@@ -296,7 +296,7 @@ def test_a_socket_is_made_private_whatever_the_umask(folder: Path) -> None:
 def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(folder, 12345, 12345) if os.getuid() == 0 else monkeypatch.setattr(os, "getuid", lambda: 12345)
     with pytest.raises(Untrusted, match=f"The folder {folder} belongs to "):
-        listen.listening_socket(folder / "s")
+        listen.listen(folder / "s")
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_sockets_that_were_not_passed_to_this_process_are_not_taken(
             monkeypatch.delenv(name, raising=False)
         else:
             monkeypatch.setenv(name, value)
-    assert listen.passed_socket() is None
+    assert listen.take_passed_socket() is None
 
 
 # Configuration -------------------------------------------------------------------------------------------------------

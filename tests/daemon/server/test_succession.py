@@ -12,7 +12,7 @@ import memoryd
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.server import succession
 from memoryd.daemon.server.connection import FAREWELL
-from memoryd.daemon.server.succession import Succession, installed, newer
+from memoryd.daemon.server.succession import Succession, newer, read_installed_version
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.system.listen import Listener, listener_at, retire
 from waiting import wait_until
@@ -44,13 +44,13 @@ def test_newer_is_an_order_so_no_two_versions_replace_each_other_in_turn(a: str,
 
 
 def test_what_is_installed_is_read_anew(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    assert installed() == memoryd.__version__
+    assert read_installed_version() == memoryd.__version__
     monkeypatch.setattr(memoryd, "__file__", str(folder / "init"))
-    assert installed() == memoryd.__version__  # being replaced
+    assert read_installed_version() == memoryd.__version__  # being replaced
     (folder / "init").write_text('"""memoryd."""\n\n__version__ = "7.1"\n')
-    assert installed() == "7.1"
+    assert read_installed_version() == "7.1"
     (folder / "init").write_bytes(b"\xff\xfe")
-    assert installed() == memoryd.__version__
+    assert read_installed_version() == memoryd.__version__
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_only_a_client_of_what_was_installed_makes_a_settled_older_daemon_restar
     uptime_s: float,
     restarting: bool,
 ) -> None:
-    monkeypatch.setattr(succession, "installed", lambda: on_disk)
+    monkeypatch.setattr(succession, "read_installed_version", lambda: on_disk)
     assert Succession(store, config).welcome(client, uptime_s).restarting is restarting
 
 
 def test_a_version_is_tried_once_also_by_the_next_daemon(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(succession, "installed", lambda: "9.0")
+    monkeypatch.setattr(succession, "read_installed_version", lambda: "9.0")
     first = Succession(store, AT_ONCE)
     assert [first.welcome("9.0", 1.0).restarting for _ in range(2)] == [True, False]
     wait_until(lambda: store.setting("restarted_for") == "9.0")

@@ -16,7 +16,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.memories import reading, sharing, transfer
 from memoryd.daemon.memories.removing import remove
-from memoryd.daemon.registry import whole
+from memoryd.daemon.registry import finish
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store import history, rows, successors
@@ -144,7 +144,7 @@ def test_the_undo_of_an_import_of_the_successor_brings_the_memory_back(core: Cor
     put(core, A)
 
     def import_(*records: Record) -> Any:
-        return whole(transfer.import_(core, ImportMemories(records=list(records))))
+        return finish(transfer.import_(core, ImportMemories(records=list(records))))
 
     first = Record(
         id=A, namespace="", type="fact", content=TEXTS[A], superseded_by=B, created_at=1.0, updated_at=clock.now + 1
@@ -234,7 +234,7 @@ def test_circles_that_an_import_brings_are_broken(core: Core) -> None:
         return Record(id=id, namespace="", superseded_by=superseded_by, **fields)  # type: ignore[arg-type]
 
     records = [record(A, B), record(B, C), record(C, A), record(D, D)]
-    whole(transfer.import_(core, ImportMemories(records=records)))
+    finish(transfer.import_(core, ImportMemories(records=records)))
     assert shown(core) == "ad"
 
 

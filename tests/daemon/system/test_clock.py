@@ -9,7 +9,7 @@ import pytest
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.private import private_daemon
 from memoryd.daemon.system import clock as clocks
-from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, dated_by, reader_of
+from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, reader_of, reader_of_dates
 
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 DAY_S = 86_400.0
@@ -39,7 +39,7 @@ def test_the_file_says_how_much_time_passed_and_in_which_boot(folder: Path) -> N
 
 def test_a_clock_that_is_only_a_function_is_always_right() -> None:
     assert reader_of(lambda: NOW)() == Reading(NOW, NOW, "")
-    assert dated_by(lambda: NOW) == []
+    assert reader_of_dates(lambda: NOW) == []
 
 
 def test_the_systems_clock_counts_the_time_since_the_boot() -> None:
@@ -63,10 +63,10 @@ def test_only_files_that_do_not_outlive_a_boot_tell_how_it_was_dated(
     monkeypatch.setattr(clocks, "_IN_RAM", (str(folder), str(folder / "none"), ""))
     root = os.stat(folder).st_dev
     monkeypatch.setattr(clocks, "_ROOT", folder)
-    assert SystemClock().written() == []
+    assert SystemClock().read_dates() == []
     monkeypatch.setattr(clocks, "_ROOT", Path("/proc"))
     assert os.stat("/proc").st_dev != root
-    assert SystemClock().written() == [os.stat(folder / "file").st_ctime]
+    assert SystemClock().read_dates() == [os.stat(folder / "file").st_ctime]
 
 
 def test_a_daemon_lives_in_the_time_of_its_clock() -> None:

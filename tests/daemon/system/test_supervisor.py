@@ -80,11 +80,11 @@ def test_a_thread_goes_on_after_whatever_it_raises(
 
 def test_the_pause_doubles_up_to_a_minute_and_begins_anew_once_it_worked() -> None:
     supervisor = Supervisor()
-    pauses = [supervisor.failed("worker", OSError()) for _ in range(9)]
+    pauses = [supervisor.note_failure("worker", OSError()) for _ in range(9)]
     assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
     assert state(supervisor, "worker").is_failing()
-    supervisor.worked("worker")
-    assert supervisor.failed("worker", OSError()) == 1.0
+    supervisor.note_work("worker")
+    assert supervisor.note_failure("worker", OSError()) == 1.0
     supervisor.forget("worker")
     assert supervisor.states() == []
 
@@ -143,7 +143,7 @@ def test_effects_are_written_once_the_database_opens_again(core: Core, descripto
             return connection.execute("SELECT access_count FROM memories WHERE id = ?", (id,)).get
 
     wait_until(lambda: accesses() == 1)
-    assert core.recalls.repeated("", "s", "Herons fish at dawn") == [id]
+    assert core.recalls.find_repeated("", "s", "Herons fish at dawn") == [id]
     wait_until(lambda: works_again(core.supervisor, "effects"))
 
 

@@ -13,9 +13,9 @@ from memoryd.daemon.system.timekeeper import (
     TOLERANCE_S,
     Known,
     Timekeeper,
-    begun,
     follow,
     set_since_boot,
+    start_state,
 )
 from workbench import Clock
 
@@ -225,7 +225,7 @@ def test_the_dates_of_files_say_nothing_of_a_clock_that_was_set_at_the_boot() ->
     assert set_since_boot(read, [NOW - 3600.0, NOW]) == 0.0
     assert set_since_boot(read, [at_boot, at_boot + 30.0, NOW]) == 0.0
     assert set_since_boot(read, [at_boot, at_boot + EARLY_S, NOW]) == 86_400.0 - 3600.0
-    known = follow(begun(Reading(NOW - DAY_S, 5.0, "first")), read, [0.0, 5000.0])
+    known = follow(start_state(Reading(NOW - DAY_S, 5.0, "first")), read, [0.0, 5000.0])
     assert known.ahead_s == 0.0, "files of 1970 are from before the clock was set"
 
 
@@ -244,7 +244,7 @@ steps = st.one_of(
 @given(st.lists(steps, max_size=12))
 def test_within_a_boot_no_more_time_is_taken_for_passed_than_has(moves: list[tuple[str, float]]) -> None:
     clock = Clock()
-    known, really = begun(clock.read()), 0.0
+    known, really = start_state(clock.read()), 0.0
     for kind, seconds in moves:
         if kind == "advance":
             clock.advance(seconds)
@@ -253,7 +253,7 @@ def test_within_a_boot_no_more_time_is_taken_for_passed_than_has(moves: list[tup
             clock.jump(seconds)
         else:
             known = follow(known, clock.read())
-            believed = known.counted() - NOW
+            believed = known.counted_time() - NOW
             doubted = [abs(step) for name, step in moves if name == "jump"]
             # A jump counts only after as much time has passed, and steps within the tolerance count at once.
             assert believed <= 2 * really + (1 + len(doubted)) * TOLERANCE_S

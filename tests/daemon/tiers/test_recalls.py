@@ -19,54 +19,54 @@ def told(id: str, content: str) -> Memory:
 def test_a_text_that_equals_a_recalled_memory_or_a_part_of_it_repeats_it() -> None:
     guard = Recalls()
     guard.note("acme", "s", [told("a", CACHE), told("b", LEDGER)])
-    assert guard.repeated("acme", "s", CACHE) == ["a"]
-    assert guard.repeated("acme", "s", "we use  VALKEY as the cache!") == ["a"]
-    assert guard.repeated("acme", "s", f"- {LEDGER}\n- It runs on port 6379 in the office") == ["a", "b"]
-    assert guard.repeated("acme", "s", f"{CACHE} Since Monday it has a replica.") == []
-    assert guard.repeated("acme", "s", "We use Redis as the cache.") == []
-    assert guard.repeated("acme", "s", "") == []
+    assert guard.find_repeated("acme", "s", CACHE) == ["a"]
+    assert guard.find_repeated("acme", "s", "we use  VALKEY as the cache!") == ["a"]
+    assert guard.find_repeated("acme", "s", f"- {LEDGER}\n- It runs on port 6379 in the office") == ["a", "b"]
+    assert guard.find_repeated("acme", "s", f"{CACHE} Since Monday it has a replica.") == []
+    assert guard.find_repeated("acme", "s", "We use Redis as the cache.") == []
+    assert guard.find_repeated("acme", "s", "") == []
 
 
 def test_a_line_of_a_context_or_all_of_it_repeats_what_it_shows() -> None:
     guard = Recalls()
     guard.note("acme", "s", [told("a", CACHE), told("b", LEDGER)])
     line = f"- 2026-03-01 [ab12cd34, manual] {CACHE}\n"
-    assert guard.repeated("acme", "s", line) == ["a"]
+    assert guard.find_repeated("acme", "s", line) == ["a"]
     whole = f"{FRAME[0]}Decisions:\n{line}  - disagrees with 2026-02-01 [cd34ab12] {LEDGER}\n{FRAME[1]}"
-    assert guard.repeated("acme", "s", whole) == ["a", "b"]
-    assert guard.repeated("acme", "s", f"{whole}We moved to Redis.") == []
-    assert guard.repeated("acme", "s", "".join(FRAME)) == []
+    assert guard.find_repeated("acme", "s", whole) == ["a", "b"]
+    assert guard.find_repeated("acme", "s", f"{whole}We moved to Redis.") == []
+    assert guard.find_repeated("acme", "s", "".join(FRAME)) == []
 
 
 def test_another_session_or_namespace_was_not_told() -> None:
     guard = Recalls()
     guard.note("acme", "s", [told("a", CACHE)])
-    assert guard.repeated("acme", "t", CACHE) == []
-    assert guard.repeated("other", "s", CACHE) == []
-    assert guard.repeated("acme", "", CACHE) == ["a"], "who names no session may be any"
+    assert guard.find_repeated("acme", "t", CACHE) == []
+    assert guard.find_repeated("other", "s", CACHE) == []
+    assert guard.find_repeated("acme", "", CACHE) == ["a"], "who names no session may be any"
 
 
 def test_a_search_without_a_session_tells_nobody() -> None:
     guard = Recalls()
     guard.note("acme", "", [told("a", CACHE)])
-    assert guard.repeated("acme", "", CACHE) == []
+    assert guard.find_repeated("acme", "", CACHE) == []
 
 
 def test_a_pair_is_repeated_by_one_of_its_sides() -> None:
     guard = Recalls()
     guard.note("", "s", [told("a", f"User: Which cache do we use?\nAssistant: {CACHE}")])
-    assert guard.repeated("", "s", CACHE) == ["a"]
+    assert guard.find_repeated("", "s", CACHE) == ["a"]
 
 
 def test_memories_and_sessions_are_bounded_and_the_oldest_are_forgotten() -> None:
     guard = Recalls()
     for number in range(recalls.MEMORIES + 1):
         guard.note("", "s", [told(str(number), f"Rule number {number} holds.")])
-    assert guard.repeated("", "s", "Rule number 0 holds.") == []
-    assert guard.repeated("", "s", f"Rule number {recalls.MEMORIES} holds.") == [str(recalls.MEMORIES)]
+    assert guard.find_repeated("", "s", "Rule number 0 holds.") == []
+    assert guard.find_repeated("", "s", f"Rule number {recalls.MEMORIES} holds.") == [str(recalls.MEMORIES)]
     for number in range(recalls.SESSIONS):
         guard.note("", f"later {number}", [told("x", LEDGER)])
-    assert guard.repeated("", "s", f"Rule number {recalls.MEMORIES} holds.") == []
+    assert guard.find_repeated("", "s", f"Rule number {recalls.MEMORIES} holds.") == []
 
 
 def test_an_observed_repetition_is_evidence_on_the_original(core: Core) -> None:
