@@ -157,12 +157,9 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         listener = listen.listener_at(socket_path, given.listener_fd)
         stack.callback(listener.socket.close)
         core.start()
-        judge = Judge(core)
-        stack.callback(judge.close)
-        judge.start()
-        thinker = Thinker(core)
-        stack.callback(thinker.close)
-        thinker.start()
+        for worker in (Judge(core), Thinker(core)):
+            stack.callback(worker.close)
+            worker.start()
         restarting = asyncio.run(_run(core, settings, listener, given.ready_fd))
         heir = listener.socket.dup() if restarting and not listener.held else None
     logger.info("stopped")
@@ -188,6 +185,14 @@ def _locks(given: argparse.Namespace, folder: Path, socket_path: Path) -> Iterat
     yield listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s)
 
 
+def _stop_on_signals() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set."""
+    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    return stopping
+
+
 async def _run(core: "Core", settings: config.Config, listener: listen.Listener, ready_fd: int | None) -> bool:
     """Serve until a signal or a call says to stop, then drain; return whether a successor is to follow."""
     from memoryd.client import exposition
@@ -199,17 +204,14 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     from memoryd.daemon.server.timer import Timer
     from memoryd.daemon.workspaces.watching import Watchers
 
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    stopping = _stop_on_signals()
     runner = Runner(core)
     runner.start()
     server = Server(core, settings.server, listener.socket, stopping.set, runner)
     await server.start()
     logger.info("ready: socket %s, data %s, pid %d", listener.path, core.folder, os.getpid())
     notify.systemd("READY=1")
-    log.keep_bounded(loop)
+    log.keep_bounded(asyncio.get_running_loop())
     every_s = watchdog.interval_s()
     beating = asyncio.create_task(watchdog.pulse(every_s, core.store.silent_s)) if every_s else None
     # The socket answers from now on. Whoever started the daemon gets word once the model is loaded too, so that its

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
@@ -14,22 +14,13 @@ import msgspec
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, placed
+from memoryd.client.memctl.graph_data import Graph, all_edges, fetch
+from memoryd.client.memctl.graph_layout import layout
 from memoryd.client.memctl.output import note, say_json
 from memoryd.client.memctl.table import count
-from memoryd.client.protocol import Edge, ExportedNode, GraphExport, GraphTopics, Topic
 
 SHOWN_NODES = 5000  # in a page, unless --limit says otherwise
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-class Graph(NamedTuple):
-    """What is exported: nodes by falling size, the edges between them, the topics, how many nodes there are in all."""
-
-    nodes: list[ExportedNode]
-    edges: list[Edge]
-    topics: list[Topic]
-    total: int
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -58,23 +49,6 @@ def _export(args: Namespace) -> None:
     return note(f"{args.output}: {count(len(graph.nodes), 'node')}{shown}, {count(len(graph.edges), 'edge')}.")
 
 
-def fetch(args: Namespace, limit: int | None) -> Graph:
-    """Return the graph, part by part."""
-    nodes: list[ExportedNode] = []
-    edges: list[Edge] = []
-    with client_for(args) as client:
-        topics = client.call(placed(args, GraphTopics())).topics
-        after: int | None = 0
-        while after is not None:
-            part = client.call(placed(args, GraphExport(after=after, preview=args.preview)))
-            nodes += part.nodes
-            edges += part.edges
-            after = part.next
-    chosen = sorted(nodes, key=lambda n: (n.node.kind == "concept", -n.node.size, n.node.id))[:limit]
-    kept = {item.node.id for item in chosen}
-    return Graph(chosen, [e for e in edges if e.origin in kept and e.target in kept], topics, len(nodes))
-
-
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner may read, as it holds memories; replace one that is there."""
     part = path.with_name(path.name + ".part")
@@ -84,26 +58,6 @@ def write_private(path: Path, text: str) -> None:
         part.replace(path)
     except OSError as error:
         raise MemorydError(f"{path} cannot be written: {error.strerror}.") from None
-
-
-def similar_pairs(graph: Graph) -> Iterator[tuple[int, int, float]]:
-    """Yield each pair of exported nodes of which one is among the most similar to the other, once."""
-    kept = {item.node.id for item in graph.nodes}
-    seen: set[tuple[int, int]] = set()
-    for item in graph.nodes:
-        for other, cosine in item.similar:
-            pair = (min(item.node.id, other), max(item.node.id, other))
-            if other in kept and pair not in seen:
-                seen.add(pair)
-                yield *pair, cosine
-
-
-def all_edges(graph: Graph) -> Iterator[tuple[int, int, str, float]]:
-    """Yield every edge: those of the graph and those of similarity."""
-    for edge in graph.edges:
-        yield edge.origin, edge.target, edge.kind, edge.weight
-    for origin, target, cosine in similar_pairs(graph):
-        yield origin, target, "similar", cosine
 
 
 # GraphML -------------------------------------------------------------------------------------------------------------
@@ -155,8 +109,6 @@ def _data(values: dict[str, Any]) -> str:
 
 def html(graph: Graph) -> Iterator[str]:
     """Yield the page: the template with the graph and its layout as JSON in it."""
-    from memoryd.client.memctl.graph_layout import layout
-
     before, after = Path(__file__).with_name("graph.html").read_text(encoding="utf-8").split("/*DATA*/null")
     yield before
     # `</` would end the script; it cannot stand in JSON but within a text.

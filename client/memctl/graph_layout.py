@@ -6,10 +6,9 @@ covers another. Discs lie beside those they are most related to, the largest fir
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from memoryd.client.memctl.graph_export import Graph
+from memoryd.client.memctl.graph_data import Graph, all_edges
 
 _GOLDEN = math.pi * (3 - math.sqrt(5))
 _GAP = 30.0  # between discs
@@ -24,10 +23,8 @@ class Disc(NamedTuple):
     radius: float
 
 
-def layout(graph: "Graph") -> dict[str, Any]:
+def layout(graph: Graph) -> dict[str, Any]:
     """Return what the page shows, as plain values."""
-    from memoryd.client.memctl.graph_export import all_edges
-
     edges = [edge for edge in all_edges(graph) if edge[2] != "derived_from"]
     topic_of = _topics(graph, edges)
     groups: dict[int, list[int]] = {}
@@ -56,7 +53,7 @@ def radius(size: int, kind: str) -> float:
     return 7.0 if kind == "concept" else 3.0 + 1.7 * math.sqrt(size)
 
 
-def _node(graph: "Graph", place: int, spot: tuple[float, float], size: float, topics: dict[int, int]) -> dict[str, Any]:
+def _node(graph: Graph, place: int, spot: tuple[float, float], size: float, topics: dict[int, int]) -> dict[str, Any]:
     node, members = graph.nodes[place].node, graph.nodes[place].members
     return {
         "id": node.id,
@@ -76,7 +73,7 @@ def _circle(disc: Disc) -> dict[str, float]:
     return {"x": round(disc.x, 1), "y": round(disc.y, 1), "r": round(disc.radius, 1)}
 
 
-def _topics(graph: "Graph", edges: list[tuple[int, int, str, float]]) -> dict[int, int]:
+def _topics(graph: Graph, edges: list[tuple[int, int, str, float]]) -> dict[int, int]:
     """Return the topic of each node; a concept lies with most of the clusters it stands for."""
     found = {item.node.id: item.node.topic or _ALONE for item in graph.nodes}
     below: dict[int, Counter[int]] = {}

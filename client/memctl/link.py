@@ -10,8 +10,8 @@ from memoryd.client.errors import Unauthenticated
 from memoryd.client.memctl.output import note
 from memoryd.client.protocol import Call, Reach, Redacted, Scoped
 from memoryd.client.transport import paths
-from memoryd.client.transport.exchange import greeting
-from memoryd.client.transport.sync import Client, OnProgress
+from memoryd.client.transport.exchange import OnProgress, greeting
+from memoryd.client.transport.sync import Client
 
 if TYPE_CHECKING:
     from memoryd.client.transport.subscription import Subscription

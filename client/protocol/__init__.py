@@ -19,6 +19,7 @@ from memoryd.client.protocol.dreams import *
 from memoryd.client.protocol.events import *
 from memoryd.client.protocol.feedback import *
 from memoryd.client.protocol.graph import *
+from memoryd.client.protocol.history import *
 from memoryd.client.protocol.jobs import *
 from memoryd.client.protocol.memories import *
 from memoryd.client.protocol.notes import *

@@ -6,7 +6,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -17,7 +17,9 @@ from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress,
 from memoryd.client.transport import paths, trust
 from memoryd.client.transport.exchange import (
     BROKEN,
+    CONNECT_PAUSE_S,
     BrokenStream,
+    OnProgress,
     broke_twice,
     decode_reply,
     encode_call,
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
     from memoryd.client.transport.subscription_aio import AsyncSubscription, Ends
 
 R = TypeVar("R")
-OnProgress = Callable[[Progress], None]
-
-CONNECT_PAUSE_S = 0.01
 
 
 class AsyncClient(Methods):

@@ -1,5 +1,6 @@
 """One call as bytes and back, shared by both clients. No I/O here."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -29,6 +30,9 @@ from memoryd.client.transport.frames import frame
 R = TypeVar("R")
 T = TypeVar("T")
 S = TypeVar("S", bound=Call[Any])
+OnProgress = Callable[[Progress], None]
+
+CONNECT_PAUSE_S = 0.01  # between two tries, where more clients come than the daemon has taken so far
 
 BROKEN = "The connection broke before the reply; the change may or may not have been made. Read, then repeat it."
 

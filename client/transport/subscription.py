@@ -1,14 +1,12 @@
 """Following events: an iterator over a connection of its own. `Client.subscribe` makes it."""
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from memoryd.client.errors import TimedOut, Unavailable
 from memoryd.client.protocol import Event, Subscribe, Subscribed
 from memoryd.client.transport.exchange import BrokenStream, event_of, result_of
-
-if TYPE_CHECKING:
-    from memoryd.client.transport.sync import _Connection
+from memoryd.client.transport.stream import Stream
 
 GONE = "The daemon has ended; subscribe again when it answers."
 
@@ -19,7 +17,7 @@ class Subscription:
     What happens after it was made is among its events. Close it from any thread: whoever waits for an event then stops.
     """
 
-    def __init__(self, connection: "_Connection", data: bytes, timeout_s: float, idle_s: float | None) -> None:
+    def __init__(self, connection: Stream, data: bytes, timeout_s: float, idle_s: float | None) -> None:
         self.result: Subscribed | None = None
         self._connection, self._closed = connection, False
         try:

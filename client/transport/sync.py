@@ -6,31 +6,27 @@ an empty pool, so that two processes never read one stream.
 
 import itertools
 import os
-import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client.calls import Methods, Words, add_many_calls, cut_short, joined, namespace_text, subscribe
-from memoryd.client.errors import MemorydError, TimedOut, Unavailable
-from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reach, Reply
-from memoryd.client.transport import paths, trust
+from memoryd.client.errors import MemorydError, Unavailable
+from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Reach, Reply
+from memoryd.client.transport import paths
 from memoryd.client.transport.exchange import (
     BROKEN,
     BrokenStream,
+    OnProgress,
     broke_twice,
-    decode_reply,
     encode_call,
     greeting,
-    is_greeting,
     placed,
-    progress_of,
     result_of,
     retry_after_s,
 )
-from memoryd.client.transport.frames import FrameReader
+from memoryd.client.transport.stream import Stream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,9 +34,6 @@ if TYPE_CHECKING:
     from memoryd.client.transport.subscription import Subscription
 
 R = TypeVar("R")
-OnProgress = Callable[[Progress], None]
-
-CONNECT_PAUSE_S = 0.01
 
 
 class Client(Methods):
@@ -65,7 +58,7 @@ class Client(Methods):
         self.timeout_s = timeout_s
         self.autostart = autostart
         self._greeting = greeting(os.environ.get("MEMORYD_TOKEN", "") if token is None else token)
-        self._idle: list[_Connection] = []
+        self._idle: list[Stream] = []
         self._ids = itertools.count(1)
         self._owner_pid = os.getpid()
 
@@ -157,7 +150,7 @@ class Client(Methods):
         except BrokenStream as broken:
             raise Unavailable(broke_twice(broken, call)) from None
 
-    def _send(self, connection: "_Connection", data: bytes, on_progress: OnProgress | None) -> Reply:
+    def _send(self, connection: Stream, data: bytes, on_progress: OnProgress | None) -> Reply:
         try:
             reply = connection.exchange(data, self.timeout_s, on_progress)
         except BaseException:
@@ -166,7 +159,7 @@ class Client(Methods):
         self._idle.append(connection)
         return reply
 
-    def _take(self) -> "_Connection":
+    def _take(self) -> Stream:
         if self._owner_pid != os.getpid():
             self.close()
             self._owner_pid = os.getpid()
@@ -176,15 +169,15 @@ class Client(Methods):
             connection.close()
         return self._connect()
 
-    def _pop_idle(self) -> "_Connection | None":
+    def _pop_idle(self) -> Stream | None:
         try:
             return self._idle.pop()
         except IndexError:
             return None
 
-    def _connect(self) -> "_Connection":
+    def _connect(self) -> Stream:
         try:
-            return _Connection(self._address, self.timeout_s, self._greeting)
+            return Stream(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             if not self.autostart:
                 raise Unavailable(
@@ -194,100 +187,6 @@ class Client(Methods):
 
         spawn.start(self.socket_path)
         try:
-            return _Connection(self._address, self.timeout_s, self._greeting)
+            return Stream(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
-
-
-class _Connection:
-    """One stream to the daemon with one call under way at a time."""
-
-    def __init__(self, address: str, timeout_s: float, greeting: bytes) -> None:
-        self._greeting = greeting  # goes out with the first call
-        self._heard = False
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._reader = FrameReader()
-        try:
-            self._connect(address, timeout_s)
-        except BaseException:
-            self._socket.close()
-            raise
-
-    def _connect(self, address: str, timeout_s: float) -> None:
-        self._socket.settimeout(timeout_s)
-        give_up_at = time.monotonic() + timeout_s
-        while True:
-            try:
-                self._socket.connect(address)
-                return trust.check_connection(self._socket, address)
-            except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
-                if time.monotonic() > give_up_at:
-                    raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
-                time.sleep(CONNECT_PAUSE_S)
-
-    def exchange(self, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
-        """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
-        self.send(data, timeout_s)
-        while True:
-            reply = self.reply()
-            if (event := progress_of(reply)) is None:
-                return reply
-            if on_progress:
-                on_progress(event)
-
-    def reply(self) -> Reply:
-        """Return the next reply; raise `BrokenStream` or `TimedOut`."""
-        while True:
-            for payload in self._reader.feed():
-                reply = decode_reply(payload)
-                if not is_greeting(reply):
-                    return reply
-            self._reader.feed(self._receive())
-
-    def wait_at_most(self, seconds: float | None) -> None:
-        """Limit the time that each further reply may take; None: no limit."""
-        self._socket.settimeout(seconds)
-
-    def send(self, data: bytes, timeout_s: float) -> None:
-        """Send a request; raise `BrokenStream` or `TimedOut`."""
-        data, self._greeting = self._greeting + data, b""
-        self._socket.settimeout(timeout_s)
-        try:
-            self._socket.sendall(data)
-        except TimeoutError:
-            raise TimedOut(f"The daemon did not take the call within {timeout_s:g} s.") from None
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the daemon may have said why before it closed: read on
-        except OSError as error:
-            raise BrokenStream(str(error), self._heard) from None
-
-    def _receive(self) -> bytes:
-        try:
-            received = self._socket.recv(262144)
-        except TimeoutError:
-            raise TimedOut(f"The daemon did not reply within {self._socket.gettimeout():g} s.") from None
-        except OSError as error:
-            raise BrokenStream(str(error), self._heard) from None
-        if not received:
-            raise BrokenStream("the daemon closed the connection", self._heard)
-        self._heard = True
-        return received
-
-    def is_open(self) -> bool:
-        """Tell whether an idle stream is still there, so that a restarted daemon costs no failed call."""
-        self._socket.setblocking(False)
-        try:
-            self._socket.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False  # its end, or a reply that nobody waits for
-
-    def interrupt(self) -> None:
-        """End the stream under whoever waits for a reply."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self._socket.close()

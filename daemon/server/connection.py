@@ -13,22 +13,23 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
 from memoryd.client.protocol import DECLARED, Call, Connected, Progress, Subscribe, Subscribed, method_name
 from memoryd.client.transport.frames import FrameReader
+from memoryd.daemon.config import ServerConfig
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Parts
 from memoryd.daemon.server import access, envelope, room
-from memoryd.daemon.server.dispatch import Context, carry_out
+from memoryd.daemon.server.dispatch import Context, ServerFacts, carry_out
 from memoryd.daemon.server.lanes import Work
-from memoryd.daemon.server.subscriptions import Subscription
+from memoryd.daemon.server.meters import Meters
+from memoryd.daemon.server.subscriptions import Subscription, Subscriptions
 from memoryd.daemon.server.view import View
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from memoryd.daemon.system.peer import Peer, peer_of, process_name
-
-if TYPE_CHECKING:
-    from memoryd.daemon.server.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +37,32 @@ _WRITE_HIGH_WATER = 1024 * 1024
 _LINGER_S = 1.0
 
 
+class Host(Protocol):
+    """What a connection needs of the server."""
+
+    core: Core
+    config: ServerConfig
+    jobs: Runner
+    loop: asyncio.AbstractEventLoop
+    meters: Meters
+    subscriptions: Subscriptions
+    connections: "set[Connection]"
+    leaving: "set[Connection]"
+    facts: ServerFacts
+    draining: bool
+    served_at: float
+
+    def submit(self, lane: str, work: Work, client: "Connection") -> None:
+        """Run a client's work on a lane, which may refuse with `Busy`."""
+
+    def forget(self, client: "Connection") -> None:
+        """Forget what a client that has left has waiting."""
+
+
 class Connection(asyncio.Protocol):
     """One client's stream."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: Host) -> None:
         self._server = server
         self._frames = FrameReader()
         self._transport: asyncio.Transport | None = None

@@ -14,7 +14,8 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 
 from memoryd.client.errors import NotFound
-from memoryd.client.memctl.graph_export import Graph, graphml, html
+from memoryd.client.memctl.graph_data import Graph
+from memoryd.client.memctl.graph_export import graphml, html
 from memoryd.client.memctl.graph_layout import layout
 from memoryd.client.protocol import (
     Edge,

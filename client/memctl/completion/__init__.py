@@ -7,19 +7,18 @@ and, for names that only the daemon knows, from the daemon. So they never go sta
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 
 from memoryd.client.memctl.commands import Command
-
-SHELLS = ("bash", "zsh", "fish")
+from memoryd.client.memctl.completion.scripts import SCRIPTS
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", metavar="SHELL", type=_shell, help=", ".join(SHELLS))
+    parser.add_argument("shell", metavar="SHELL", type=_shell, help=", ".join(SCRIPTS))
     # For `words`, what is typed so far: one word a line, `memctl` itself the first. It may look like any option.
     parser.add_argument("line", nargs="?", default="memctl\n", help=SUPPRESS)
 
 
 def _shell(text: str) -> str:
-    if text not in (*SHELLS, "words"):
-        raise ArgumentTypeError(f"there are scripts for {', '.join(SHELLS)}, not for {text!r}")
+    if text not in (*SCRIPTS, "words"):
+        raise ArgumentTypeError(f"there are scripts for {', '.join(SCRIPTS)}, not for {text!r}")
     return text
 
 
@@ -28,10 +27,9 @@ def _completion(args: Namespace) -> None:
         from memoryd.client.memctl.completion import words
 
         return words.show(args)
-    from memoryd.client.memctl.completion import scripts
     from memoryd.client.memctl.output import say
 
-    return say(scripts.SCRIPTS[args.shell])
+    return say(SCRIPTS[args.shell])
 
 
 COMMANDS = {

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.completion.scripts import SCRIPTS
 from memoryd.client.memctl.link import client_for
 from memoryd.client.protocol import GetStats, List, ListTokens, Workspaces
 from memoryd.client.transport.sync import Client
@@ -97,9 +98,7 @@ def _projects(args: argparse.Namespace) -> list[Word]:
 
 
 def _shells(args: argparse.Namespace) -> list[Word]:
-    from memoryd.client.memctl.completion import SHELLS
-
-    return [Word(shell) for shell in SHELLS]
+    return [Word(shell) for shell in SCRIPTS]
 
 
 def _checks(args: argparse.Namespace) -> list[Word]:

@@ -1,0 +1,54 @@
+"""The graph within reach, as `graph export` reads it from the daemon."""
+
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memoryd.client.memctl.link import client_for, placed
+from memoryd.client.protocol import Edge, ExportedNode, GraphExport, GraphTopics, Topic
+
+
+class Graph(NamedTuple):
+    """What is exported: nodes by falling size, the edges between them, the topics, how many nodes there are in all."""
+
+    nodes: list[ExportedNode]
+    edges: list[Edge]
+    topics: list[Topic]
+    total: int
+
+
+def fetch(args: Namespace, limit: int | None) -> Graph:
+    """Return the graph, part by part."""
+    nodes: list[ExportedNode] = []
+    edges: list[Edge] = []
+    with client_for(args) as client:
+        topics = client.call(placed(args, GraphTopics())).topics
+        after: int | None = 0
+        while after is not None:
+            part = client.call(placed(args, GraphExport(after=after, preview=args.preview)))
+            nodes += part.nodes
+            edges += part.edges
+            after = part.next
+    chosen = sorted(nodes, key=lambda n: (n.node.kind == "concept", -n.node.size, n.node.id))[:limit]
+    kept = {item.node.id for item in chosen}
+    return Graph(chosen, [e for e in edges if e.origin in kept and e.target in kept], topics, len(nodes))
+
+
+def similar_pairs(graph: Graph) -> Iterator[tuple[int, int, float]]:
+    """Yield each pair of exported nodes of which one is among the most similar to the other, once."""
+    kept = {item.node.id for item in graph.nodes}
+    seen: set[tuple[int, int]] = set()
+    for item in graph.nodes:
+        for other, cosine in item.similar:
+            pair = (min(item.node.id, other), max(item.node.id, other))
+            if other in kept and pair not in seen:
+                seen.add(pair)
+                yield *pair, cosine
+
+
+def all_edges(graph: Graph) -> Iterator[tuple[int, int, str, float]]:
+    """Yield every edge: those of the graph and those of similarity."""
+    for edge in graph.edges:
+        yield edge.origin, edge.target, edge.kind, edge.weight
+    for origin, target, cosine in similar_pairs(graph):
+        yield origin, target, "similar", cosine

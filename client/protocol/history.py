@@ -1,0 +1,73 @@
+"""What the history of memories and the operation log return."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from memoryd.client.protocol.base import Action
+
+
+class Change(Struct, kw_only=True):
+    """One entry of a memory's history: `changed` maps a field to its `[old, new]` values."""
+
+    operation: int
+    """number of the operation"""
+    kind: str
+    """what was called: `add`, `update`, `delete`, `undo` …"""
+    action: Action
+    """what that did to this memory"""
+    at: float
+    """when"""
+    changed: dict[str, tuple[Any, Any]] = {}
+    """field → [old value, new value]"""
+
+
+class Changes(Struct, kw_only=True):
+    """The history of one memory, oldest first."""
+
+    id: str
+    """id of the memory"""
+    changes: list[Change]
+    """oldest first"""
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+
+class Operation(Struct, kw_only=True):
+    """One entry of the operation log."""
+
+    id: int
+    """its number"""
+    kind: str
+    """what was called"""
+    at: float
+    """when"""
+    namespace: str
+    """the caller's place"""
+    memories: int
+    """how many it touched"""
+    undone_by: int | None = None
+    """number of the undo, null while it is in effect"""
+
+
+class OperationLog(Struct, kw_only=True):
+    """Operations, newest first."""
+
+    operations: list[Operation]
+    """newest first"""
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self.operations)
+
+
+class Undone(Struct, kw_only=True):
+    """What an undo did; it is an operation itself, so undoing `operation` does the change again."""
+
+    undone: int
+    """number of the operation that was taken back"""
+    operation: int
+    """number of the undo itself"""
+    ids: list[str]
+    """the memories it touched"""

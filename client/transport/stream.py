@@ -1,0 +1,112 @@
+"""The blocking client's stream to the daemon, with one call under way at a time."""
+
+import socket
+import time
+from contextlib import suppress
+
+from memoryd.client.errors import TimedOut
+from memoryd.client.protocol import Reply
+from memoryd.client.transport import trust
+from memoryd.client.transport.exchange import (
+    CONNECT_PAUSE_S,
+    BrokenStream,
+    OnProgress,
+    decode_reply,
+    is_greeting,
+    progress_of,
+)
+from memoryd.client.transport.frames import FrameReader
+
+
+class Stream:
+    """One stream to the daemon with one call under way at a time."""
+
+    def __init__(self, address: str, timeout_s: float, greeting: bytes) -> None:
+        self._greeting = greeting  # goes out with the first call
+        self._heard = False
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._reader = FrameReader()
+        try:
+            self._connect(address, timeout_s)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _connect(self, address: str, timeout_s: float) -> None:
+        self._socket.settimeout(timeout_s)
+        give_up_at = time.monotonic() + timeout_s
+        while True:
+            try:
+                self._socket.connect(address)
+                return trust.check_connection(self._socket, address)
+            except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
+                if time.monotonic() > give_up_at:
+                    raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
+                time.sleep(CONNECT_PAUSE_S)
+
+    def exchange(self, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
+        """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
+        self.send(data, timeout_s)
+        while True:
+            reply = self.reply()
+            if (event := progress_of(reply)) is None:
+                return reply
+            if on_progress:
+                on_progress(event)
+
+    def reply(self) -> Reply:
+        """Return the next reply; raise `BrokenStream` or `TimedOut`."""
+        while True:
+            for payload in self._reader.feed():
+                reply = decode_reply(payload)
+                if not is_greeting(reply):
+                    return reply
+            self._reader.feed(self._receive())
+
+    def wait_at_most(self, seconds: float | None) -> None:
+        """Limit the time that each further reply may take; None: no limit."""
+        self._socket.settimeout(seconds)
+
+    def send(self, data: bytes, timeout_s: float) -> None:
+        """Send a request; raise `BrokenStream` or `TimedOut`."""
+        data, self._greeting = self._greeting + data, b""
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise TimedOut(f"The daemon did not take the call within {timeout_s:g} s.") from None
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the daemon may have said why before it closed: read on
+        except OSError as error:
+            raise BrokenStream(str(error), self._heard) from None
+
+    def _receive(self) -> bytes:
+        try:
+            received = self._socket.recv(262144)
+        except TimeoutError:
+            raise TimedOut(f"The daemon did not reply within {self._socket.gettimeout():g} s.") from None
+        except OSError as error:
+            raise BrokenStream(str(error), self._heard) from None
+        if not received:
+            raise BrokenStream("the daemon closed the connection", self._heard)
+        self._heard = True
+        return received
+
+    def is_open(self) -> bool:
+        """Tell whether an idle stream is still there, so that a restarted daemon costs no failed call."""
+        self._socket.setblocking(False)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False  # its end, or a reply that nobody waits for
+
+    def interrupt(self) -> None:
+        """End the stream under whoever waits for a reply."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()

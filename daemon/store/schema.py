@@ -1,0 +1,388 @@
+"""The schema of the first release, the first entry of `MIGRATIONS`; never edit it."""
+
+SCHEMA = """
+-- What belongs to this database as a whole: its embedding model, for example.
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE namespaces (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+
+-- Small columns first: filters read them without touching the pages of long texts.
+-- AUTOINCREMENT: a row number is never used again, so a RAM index entry can never point to another memory.
+CREATE TABLE memories (
+  row INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  type TEXT NOT NULL,
+  source TEXT NOT NULL,
+  tier TEXT NOT NULL,
+  importance REAL NOT NULL,
+  created_at REAL NOT NULL,
+  updated_at REAL NOT NULL,
+  last_accessed_at REAL,
+  access_count INTEGER NOT NULL DEFAULT 0,
+  expires_at REAL,
+  pinned INTEGER NOT NULL DEFAULT 0,
+  superseded_by TEXT,
+  path TEXT,
+  start_line INTEGER,
+  end_line INTEGER,
+  turns INTEGER NOT NULL DEFAULT 0,  -- how many observed turns it is made of; 0: it was added
+  feedback TEXT NOT NULL DEFAULT '',  -- who found it useful or not: a JSON list; empty: nobody has said
+  content_hash BLOB NOT NULL,  -- SHA-256 of the normalised content: equal texts are duplicates
+  text_hash BLOB NOT NULL,     -- SHA-256 of the embedded text: finds its vector, whichever model made it
+  summary TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  neighbours TEXT NOT NULL,    -- short turns before and after it, searched lightly
+  content TEXT NOT NULL
+) STRICT;
+CREATE INDEX memories_duplicates ON memories (content_hash, namespace);   -- exact duplicate check of every add
+CREATE INDEX memories_created ON memories (created_at);                   -- list, after/before
+-- Counts, and the filters of a search without touching the rows: every column that they commonly ask.
+CREATE INDEX memories_filter
+  ON memories (namespace, type, source, tier, created_at, superseded_by, expires_at, pinned);
+CREATE INDEX memories_text ON memories (text_hash);                       -- which memories use a cached vector
+CREATE INDEX memories_path ON memories (path) WHERE path IS NOT NULL;     -- path prefixes
+CREATE INDEX memories_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX memories_turns ON memories (namespace, turns) WHERE turns > 0;  -- the count of turns that were kept
+CREATE INDEX memories_standing ON memories (created_at) WHERE pinned OR type = 'correction';  -- in every context
+CREATE INDEX memories_rated ON memories (row) WHERE feedback <> '';       -- at the start: the few with feedback
+-- What is in L1 and when it was last used: the sweep and the caps look at nothing else.
+CREATE INDEX memories_recent ON memories (namespace, updated_at, last_accessed_at) WHERE tier = 'L1';
+-- Which turn answers which: they become one memory in L2.
+CREATE INDEX memories_answers ON memories (json_extract(metadata, '$.answers')) WHERE turns = 1;
+
+CREATE VIRTUAL TABLE memories_fts USING fts5 (
+  content, metadata, neighbours,
+  content = 'memories', content_rowid = 'row', tokenize = 'porter unicode61'
+);
+CREATE VIRTUAL TABLE memories_terms USING fts5vocab (memories_fts, row);  -- in how many memories a term occurs
+-- Where each term stands: counts among what one caller reaches.
+CREATE VIRTUAL TABLE memories_places USING fts5vocab (memories_fts, instance);
+-- Triggers keep full text in step whatever statement changes a row.
+CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
+  INSERT INTO memories_fts (rowid, content, metadata, neighbours)
+  VALUES (new.row, new.content, new.metadata, new.neighbours);
+END;
+CREATE TRIGGER memories_removed AFTER DELETE ON memories BEGIN
+  INSERT INTO memories_fts (memories_fts, rowid, content, metadata, neighbours)
+  VALUES ('delete', old.row, old.content, old.metadata, old.neighbours);
+END;
+CREATE TRIGGER memories_changed AFTER UPDATE OF content, metadata, neighbours ON memories BEGIN
+  INSERT INTO memories_fts (memories_fts, rowid, content, metadata, neighbours)
+  VALUES ('delete', old.row, old.content, old.metadata, old.neighbours);
+  INSERT INTO memories_fts (rowid, content, metadata, neighbours)
+  VALUES (new.row, new.content, new.metadata, new.neighbours);
+END;
+
+CREATE TABLE models (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  fingerprint TEXT NOT NULL UNIQUE,  -- changes whenever vectors would: weights, pooling, prefixes
+  dimensions INTEGER NOT NULL
+) STRICT;
+-- Durable vectors and embedding cache in one: a text is embedded once per model. float32 in sqlite-vec's format, so
+-- that its functions (vec_distance_cosine, vec_length) work on them in any SQLite shell that loads the extension.
+-- AUTOINCREMENT: the RAM index remembers these numbers.
+CREATE TABLE vec_embeddings (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE,
+  text_hash BLOB NOT NULL,
+  vector BLOB NOT NULL,
+  UNIQUE (model, text_hash)
+) STRICT;
+
+CREATE TABLE links (
+  origin TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+  target TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  PRIMARY KEY (origin, target, kind)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX links_target ON links (target);  -- links are shown from both ends
+
+CREATE TABLE operations (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind TEXT NOT NULL,
+  at REAL NOT NULL,
+  namespace TEXT NOT NULL,
+  memories INTEGER NOT NULL DEFAULT 0,
+  undone_by INTEGER REFERENCES operations (id)
+) STRICT;
+CREATE INDEX operations_undone ON operations (undone_by) WHERE undone_by IS NOT NULL;  -- else trimming scans for each
+CREATE TABLE history (
+  id INTEGER PRIMARY KEY,            -- the order of changes: a job's operation overlaps those of callers
+  operation INTEGER NOT NULL REFERENCES operations (id) ON DELETE CASCADE,
+  memory TEXT NOT NULL,
+  namespace TEXT NOT NULL,           -- of the memory, so that history of deleted ones obeys reach
+  text_hash BLOB,                    -- of the row before: its vector is kept as long as it can be undone
+  before TEXT,                       -- the row as JSON before the operation; NULL: it did not exist
+  UNIQUE (operation, memory)
+) STRICT;
+CREATE INDEX history_memory ON history (memory, id);
+CREATE INDEX history_text ON history (text_hash) WHERE text_hash IS NOT NULL;
+
+-- L0: the journal of observed turns, so that they are back after a restart. A promoted turn keeps its key as its id.
+CREATE TABLE turns (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  key TEXT NOT NULL UNIQUE,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  session TEXT NOT NULL,
+  role TEXT NOT NULL,
+  importance REAL NOT NULL,
+  source TEXT NOT NULL,        -- conversation, or recall: what a search brought up, never promoted
+  created_at REAL NOT NULL,
+  answers TEXT,                -- key of the user's turn that it replies to
+  content_hash BLOB NOT NULL,  -- as in memories
+  previous TEXT NOT NULL,      -- the turn before it, if short
+  content TEXT NOT NULL
+) STRICT;
+CREATE INDEX turns_ring ON turns (namespace, id);
+-- What is still to be thought about a turn, wherever it is by now: rate, compare (needs a model), condense.
+CREATE TABLE cognition (
+  id TEXT NOT NULL,
+  job TEXT NOT NULL,
+  PRIMARY KEY (job, id)
+) STRICT, WITHOUT ROWID;
+-- Conversations that are to be thought about as a whole once they rest: one row for each kind of thought, so that a
+-- conversation is thought about once however often it was touched.
+CREATE TABLE thoughts (
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  session TEXT NOT NULL,
+  kind TEXT NOT NULL,          -- extract, summary
+  first_at REAL NOT NULL,      -- when the first turn came that it is about
+  due_at REAL NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,  -- failures in a row
+  PRIMARY KEY (namespace, session, kind)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX thoughts_due ON thoughts (due_at);
+-- The turns that they are about: L0 may have dropped them by then. Bounded, the oldest go first.
+CREATE TABLE heard (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  session TEXT NOT NULL,
+  kind TEXT NOT NULL,          -- the thought that it is for
+  key TEXT NOT NULL,           -- of the turn
+  role TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  content TEXT NOT NULL        -- its beginning
+) STRICT;
+CREATE INDEX heard_order ON heard (namespace, session, kind, id);
+CREATE INDEX heard_key ON heard (key);  -- a turn that is deleted is not thought about
+-- Observed turns that were not kept, with the reason; bounded, the oldest go first.
+CREATE TABLE skipped (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  session TEXT NOT NULL,
+  role TEXT NOT NULL,
+  content TEXT NOT NULL,       -- its beginning
+  reason TEXT NOT NULL,
+  at REAL NOT NULL
+) STRICT;
+CREATE INDEX skipped_list ON skipped (namespace, id);
+-- How many turns went which way, ever. What was observed is in L0, in `memories.turns`, or counted here as skipped,
+-- dropped, or gone with a memory; `gone` is the net of what an operation's kind took away and brought back.
+CREATE TABLE flows (
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  kind TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  PRIMARY KEY (namespace, kind)
+) STRICT, WITHOUT ROWID;
+-- Triggers, so that the account is right whatever statement changes a memory. A change is recorded in history just
+-- before it is made, so the latest record tells what does it.
+CREATE VIEW latest_change AS
+  SELECT coalesce(
+    (SELECT o.kind FROM history h JOIN operations o ON o.id = h.operation ORDER BY h.id DESC LIMIT 1), '?')
+    AS kind;
+CREATE TRIGGER turns_gone AFTER DELETE ON memories WHEN old.turns > 0 BEGIN
+  INSERT INTO flows SELECT old.namespace, 'gone: ' || kind, old.turns FROM latest_change WHERE TRUE
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+CREATE TRIGGER turns_back AFTER INSERT ON memories WHEN new.turns > 0 BEGIN
+  INSERT INTO flows SELECT new.namespace, 'gone: ' || kind, -new.turns FROM latest_change WHERE TRUE
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+CREATE TRIGGER turns_moved AFTER UPDATE OF turns, namespace ON memories
+  WHEN (old.turns > 0 OR new.turns > 0) AND (old.turns, old.namespace) <> (new.turns, new.namespace) BEGIN
+  INSERT INTO flows SELECT old.namespace, 'gone: ' || kind, old.turns FROM latest_change WHERE TRUE
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+  INSERT INTO flows SELECT new.namespace, 'gone: ' || kind, -new.turns FROM latest_change WHERE TRUE
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+
+-- L2: topic clusters, their members and their relations. All derived: it can be built anew from rows and vectors.
+CREATE TABLE nodes (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE,  -- centroids are in its space
+  kind TEXT NOT NULL,          -- cluster, or concept: a node over clusters
+  label TEXT NOT NULL,
+  topic INTEGER,               -- its community; 0: it belongs to none; NULL: it is newer than the topics
+  size INTEGER NOT NULL,       -- of how many members the centroid is the mean
+  settled INTEGER NOT NULL DEFAULT 0,  -- 0: changed since maintenance compared it with the others
+  created_at REAL NOT NULL,
+  updated_at REAL NOT NULL,
+  named_by TEXT NOT NULL DEFAULT '',  -- the language model that gave the label; empty: the rules
+  named_of BLOB,               -- hash of the members that a model was asked about; NULL: it was not, since they changed
+  centroid BLOB NOT NULL       -- float32: the running mean of its members' unit vectors, itself not of unit length
+) STRICT;
+CREATE INDEX nodes_namespace ON nodes (namespace, kind, topic, size);        -- lists, counts
+-- What maintenance has to look at: nodes that changed, nodes that are newer than the topics.
+CREATE INDEX nodes_unsettled ON nodes (namespace) WHERE settled = 0 AND kind = 'cluster';
+CREATE INDEX nodes_unnamed ON nodes (id) WHERE named_of IS NULL AND settled = 1 AND size > 1;
+CREATE INDEX nodes_ungrouped ON nodes (namespace) WHERE topic IS NULL AND kind = 'cluster';
+CREATE TABLE members (
+  memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
+  node INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX members_node ON members (node);
+-- The L2 memories without a row in `members`, so that maintenance finds them without reading all.
+CREATE TABLE backlog (memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE) STRICT;
+CREATE TRIGGER backlog_added AFTER INSERT ON memories WHEN new.tier = 'L2' BEGIN
+  INSERT OR IGNORE INTO backlog VALUES (new.row);
+END;
+-- A memory that is not the same any more leaves its node and is clustered again.
+CREATE TRIGGER backlog_changed AFTER UPDATE OF tier, namespace, text_hash ON memories
+WHEN 'L2' IN (old.tier, new.tier)
+  AND (old.tier, old.namespace, old.text_hash) IS NOT (new.tier, new.namespace, new.text_hash)
+BEGIN
+  DELETE FROM members WHERE memory = new.row;
+  DELETE FROM backlog WHERE memory = new.row AND new.tier <> 'L2';
+  INSERT OR IGNORE INTO backlog SELECT new.row WHERE new.tier = 'L2';
+END;
+CREATE TRIGGER members_added AFTER INSERT ON members BEGIN
+  DELETE FROM backlog WHERE memory = new.memory;
+END;
+CREATE TRIGGER members_removed AFTER DELETE ON members BEGIN
+  UPDATE nodes SET settled = 0 WHERE id = old.node;
+  INSERT OR IGNORE INTO backlog SELECT row FROM memories WHERE row = old.memory AND tier = 'L2';
+  -- A label may say what a deleted memory said.
+  DELETE FROM names WHERE node = old.node AND NOT EXISTS (SELECT 1 FROM memories WHERE row = old.memory);
+END;
+-- What a language model called a set of members, so that it is asked once. Not of the node: that may be made anew.
+CREATE TABLE names (
+  members BLOB PRIMARY KEY,    -- SHA-256 of the namespace and the hashes of their texts
+  node INTEGER NOT NULL,       -- that had them last
+  label TEXT NOT NULL,         -- empty, as is named_by: the answer could not be used
+  named_by TEXT NOT NULL,
+  at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX names_node ON names (node);
+-- Communities of nodes; of one namespace each, as their labels are words of its memories.
+CREATE TABLE topics (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespaces (id),
+  label TEXT NOT NULL
+) STRICT;
+CREATE TABLE edges (
+  origin INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  target INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  kind TEXT NOT NULL,          -- co_occurs (origin < target), derived_from, abstracted_from
+  weight REAL NOT NULL,
+  PRIMARY KEY (origin, target, kind)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX edges_target ON edges (target);
+
+-- What a context has told a session, so that it is not told again while the text is the same.
+CREATE TABLE given (
+  id INTEGER PRIMARY KEY,
+  session TEXT NOT NULL,       -- namespace and session
+  memory TEXT NOT NULL,
+  content_hash BLOB NOT NULL,
+  at REAL NOT NULL,
+  UNIQUE (session, memory)
+) STRICT;
+CREATE INDEX given_at ON given (at);
+
+-- Since when no memory, no history and no turn has the text of a vector: the cache forgets it after a while.
+CREATE TABLE orphans (
+  vector INTEGER PRIMARY KEY REFERENCES vec_embeddings (id) ON DELETE CASCADE,
+  since REAL NOT NULL
+) STRICT;
+
+-- The scheduler: what each job is told, and how its runs went.
+CREATE TABLE jobs (
+  name TEXT PRIMARY KEY,
+  paused INTEGER NOT NULL DEFAULT 0,
+  failures INTEGER NOT NULL DEFAULT 0,      -- in a row
+  not_before REAL,                          -- back-off and quarantine
+  last_run_at REAL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  job TEXT NOT NULL,
+  started_at REAL NOT NULL,
+  took_ms REAL NOT NULL,
+  by TEXT NOT NULL,            -- scheduler or hand
+  outcome TEXT NOT NULL,       -- running, done, failed, interrupted
+  counts TEXT NOT NULL,        -- a JSON object
+  operation INTEGER,
+  error TEXT NOT NULL
+) STRICT;
+CREATE INDEX runs_job ON runs (job, id);
+
+-- Who may connect as whom, when tokens are in use. The token itself is not kept.
+CREATE TABLE tokens (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL UNIQUE,
+  hash BLOB NOT NULL UNIQUE,   -- SHA-256
+  namespace TEXT NOT NULL,
+  role TEXT NOT NULL,          -- agent or lead
+  created_at REAL NOT NULL,
+  last_used_at REAL
+) STRICT;
+
+-- Folders of Markdown files that are indexed and watched. The files are the truth; what is derived from them lies in
+-- `memories` (tier documents), found by its path.
+CREATE TABLE workspaces (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace TEXT NOT NULL UNIQUE,
+  root TEXT NOT NULL UNIQUE,     -- absolute, symlinks resolved
+  globs TEXT NOT NULL,           -- a JSON list of patterns, relative to the root
+  device INTEGER NOT NULL,       -- the file system it lay on when it last held files: another one that holds none is
+                                 -- not its disk
+  created_at REAL NOT NULL
+) STRICT;
+CREATE TABLE files (
+  id INTEGER PRIMARY KEY,
+  workspace INTEGER NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+  path TEXT NOT NULL,            -- relative to the root
+  size INTEGER NOT NULL,
+  mtime_ns INTEGER NOT NULL,     -- size and time as they were: a file that has both still is not read again
+  hash BLOB NOT NULL,            -- SHA-256 of its bytes
+  indexed_at REAL NOT NULL,
+  problem TEXT,                  -- why nothing, or not all of it, is indexed
+  UNIQUE (workspace, path)
+) STRICT;
+-- Which name a chunk of a file refers to as [[name]]; resolved when it is shown, as files come and go.
+CREATE TABLE mentions (
+  memory INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
+  name TEXT NOT NULL,            -- lower case, without .md
+  PRIMARY KEY (name, memory)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX mentions_memory ON mentions (memory);
+
+-- What was dreamt of: equal inputs are not dreamt of again. What a workspace's dreams have seen, by note.
+CREATE TABLE dreams (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  subject TEXT NOT NULL,         -- "workspace 3", "namespace acme/api"
+  workspace INTEGER REFERENCES workspaces (id) ON DELETE CASCADE,
+  at REAL NOT NULL,
+  inputs BLOB NOT NULL,          -- SHA-256 of all that was read
+  result BLOB NOT NULL,          -- of the same with what was made of it
+  state TEXT NOT NULL,           -- begun, done, unchanged, undone
+  before BLOB,                   -- SHA-256 of MEMORY.md; null: there was none
+  "after" BLOB,
+  backup TEXT,                   -- where the old MEMORY.md is, relative to the root; null: it did not change
+  diary TEXT
+) STRICT;
+CREATE INDEX dreams_subject ON dreams (subject);
+CREATE INDEX dreams_workspace ON dreams (workspace);
+CREATE TABLE dreamt (
+  workspace INTEGER NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+  note BLOB NOT NULL,            -- of SHA-256 of its normalised text
+  date TEXT NOT NULL,            -- YYYY-MM-DD; empty: before the first dream
+  PRIMARY KEY (workspace, note)
+) STRICT, WITHOUT ROWID;
+"""
+
+# All that supersedes what `new` is superseded by; `store/successors.py` says what follows from it.
