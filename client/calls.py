@@ -7,12 +7,11 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from memoryd.client.errors import Invalid, MemorydError
+from memoryd.client.errors import Invalid
 from memoryd.client.method import method
 from memoryd.client.methods import DeclaredMethods
 from memoryd.client.protocol import (
     Add,
-    AddedMany,
     AddMany,
     AddWorkspace,
     Backup,
@@ -39,7 +38,6 @@ from memoryd.client.protocol import (
     Query,
     Reach,
     Record,
-    Redacted,
     RemoveWorkspace,
     RunningSummary,
     Search,
@@ -52,8 +50,8 @@ from memoryd.client.protocol import (
     WhyNot,
 )
 from memoryd.client.times import When, seconds
-from memoryd.client.transport.batches import batches
-from memoryd.client.transport.paths import absolute, place
+from memoryd.client.transport.batches import split_batches
+from memoryd.client.transport.paths import make_absolute, resolve_workspace
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,7 +69,7 @@ def namespace_text(namespace: str | Sequence[str] | None) -> str:
     return "/".join(namespace)
 
 
-def words(value: Words | None) -> list[str]:
+def to_list(value: Words | None) -> list[str]:
     """Return a list for one word or several."""
     if value is None:
         return []
@@ -88,9 +86,9 @@ def add(
     allow_secrets: bool = False,
     **fields: Any,
 ) -> Add:
-    """Remember `content`. `fields` are those of `NewMemory`: summary, importance, source, created_at, supersedes …
+    """Store a memory. `fields` are those of `NewMemory`: summary, importance, source, created_at, supersedes …
 
-    Likely credentials in it are taken out first unless `allow_secrets`; the result's `redacted` tells which."""
+    Likely credentials in it are removed first unless `allow_secrets`; the result's `redacted` counts them by kind."""
     memory = new_memory({"content": content, "type": type, "metadata": metadata, **fields})
     return Add(memory=memory, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
 
@@ -117,40 +115,8 @@ def add_many_calls(
     allow_secrets: bool = False,
 ) -> Iterator[AddMany]:
     """Yield the calls that add `memories`: one, or more where they would not fit into a frame."""
-    for batch in batches(map(new_memory, memories)):
+    for batch in split_batches(map(new_memory, memories)):
         yield AddMany(memories=batch, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
-
-
-def joined(parts: Sequence[AddedMany]) -> AddedMany:
-    """Return the results of several `add_many` calls as one."""
-    return AddedMany(
-        results=[result for part in parts for result in part.results],
-        created=sum(part.created for part in parts),
-        merged=sum(part.merged for part in parts),
-        operations=[operation for part in parts for operation in part.operations],
-        redacted=summed(part.redacted for part in parts),
-    )
-
-
-def cut_short(error: MemorydError, parts: Sequence[AddedMany]) -> MemorydError:
-    """Return the error of a call that others came before, with what these and it have stored."""
-    if not parts:
-        return error
-    before = joined(parts)
-    operations = [*before.operations, *error.data.get("operations", ())]
-    stored = len(before) + int(error.data.get("stored", 0))
-    told = f"The first {len(before):,} memories are stored by calls before this one. {error.message}"
-    data = {name: value for name, value in error.data.items() if name != "retry_after_ms"}
-    return type(error)(told, {**data, "stored": stored, "operations": operations})
-
-
-def summed(parts: Iterable[Redacted]) -> Redacted:
-    """Return how many credentials of each kind were taken out in all."""
-    total: Redacted = {}
-    for part in parts:
-        for kind, number in part.items():
-            total[kind] = total.get(kind, 0) + number
-    return total
 
 
 def _filters(
@@ -165,9 +131,9 @@ def _filters(
     reach: str | None = None,
 ) -> dict[str, Any]:
     return {
-        "type": words(type),
-        "source": words(source),
-        "tier": words(tier),
+        "type": to_list(type),
+        "source": to_list(source),
+        "tier": to_list(tier),
         "metadata": dict(metadata or {}),
         "after": None if after is None else seconds(after),
         "before": None if before is None else seconds(before),
@@ -188,17 +154,17 @@ def _query_fields(fields: dict[str, Any]) -> dict[str, Any]:
 def search(query: str, *, limit: int = 10, **fields: Any) -> Search:
     """Find memories for `query`. `fields` are filters (type, source, tier, metadata, after, before, path_prefix, ids,
     reach) and the parameters of `Search` (deadline_ms, min_score, min_similarity, fusion …)."""
-    return _built(Search, query=query, limit=limit, **_query_fields(fields))
+    return _build(Search, query=query, limit=limit, **_query_fields(fields))
 
 
 def explain(query: str, *, limit: int = 10, **fields: Any) -> Explain:
     """Run a search and return its trace with the hits; takes what `search` takes."""
-    return _built(Explain, query=query, limit=limit, **_query_fields(fields))
+    return _build(Explain, query=query, limit=limit, **_query_fields(fields))
 
 
 def why_not(id: str, query: str, *, limit: int = 10, **fields: Any) -> WhyNot:
-    """Say why memory `id` is or is not among the hits of `query`; takes what `search` takes."""
-    return _built(WhyNot, id=id, query=query, limit=limit, **_query_fields(fields))
+    """Explain why memory `id` is or is not among the hits of `query`; takes what `search` takes."""
+    return _build(WhyNot, id=id, query=query, limit=limit, **_query_fields(fields))
 
 
 def trace(id: str | None = None) -> GetTrace:
@@ -208,14 +174,14 @@ def trace(id: str | None = None) -> GetTrace:
 
 def list_(*, limit: int = 20, **fields: Any) -> List:
     """List memories; takes the filters of `search` and sort, ascending, offset, all_states."""
-    return _built(List, limit=limit, **_query_fields(fields))
+    return _build(List, limit=limit, **_query_fields(fields))
 
 
 def update(id: str, *, expires_at: When | UnsetType | None = UNSET, **fields: Any) -> Update:
     """Change the given fields of a memory: content, type, summary, metadata, importance, expires_at, pinned."""
     if not (expires_at is None or expires_at is UNSET):
         expires_at = seconds(expires_at)
-    return _built(Update, id=id, expires_at=expires_at, **fields)
+    return _build(Update, id=id, expires_at=expires_at, **fields)
 
 
 def tag(id: str, *tags: str, **values: Any) -> Tag:
@@ -234,7 +200,7 @@ def share(*ids: str, to: str | Sequence[str], move: bool = False) -> Share:
 
 
 def observe(turns: Iterable[NewTurn | Mapping[str, Any]], *, session: str = "", allow_secrets: bool = False) -> Observe:
-    """Take note of turns of a conversation: mappings with role and content, and created_at and id if they matter."""
+    """Record turns of a conversation: mappings with role and content, and created_at and id if they matter."""
     return Observe(turns=[new_turn(turn) for turn in turns], session=session, allow_secrets=allow_secrets)
 
 
@@ -258,7 +224,7 @@ def seed(
     session: str = "",
     allow_secrets: bool = False,
 ) -> Seed:
-    """Take in many turns (at most 500 a call) or memories at once, without the gate."""
+    """Store many turns (at most 500 a call) or memories at once, without the gate."""
     return Seed(
         turns=[new_turn(turn) for turn in turns],
         memories=[new_memory(m) for m in memories],
@@ -270,7 +236,7 @@ def seed(
 def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> Forget:
     """Forget memories: lines of files are taken out, others are deleted. `text`, or `start_line` and `end_line`, name
     a part of one."""
-    return _built(Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
+    return _build(Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
 
 
 def summarize(
@@ -283,59 +249,62 @@ def summarize(
     """Keep a conversation within a budget of tokens: its older part becomes a summary; `wait` asks a language model."""
     given = msgspec.convert(list(messages), list[Message], from_attributes=True)
     former = msgspec.convert(running_summary, RunningSummary | None, from_attributes=True)
-    return _built(Summarize, messages=given, running_summary=former, max_tokens=max_tokens, **fields)
+    return _build(Summarize, messages=given, running_summary=former, max_tokens=max_tokens, **fields)
 
 
 def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> ExportMemories:
-    """Return one portion of the memories with all that is stored of them; go on with `after_id` = its `next` until that
-    is None. `fields` are the filters of `search`."""
-    return _built(ExportMemories, after_id=after_id, limit=limit, **_query_fields(fields))
+    """Return one batch of the memories with all that is stored of them; continue with `after_id` = its `next` until
+    that is None. `fields` are the filters of `search`."""
+    return _build(ExportMemories, after_id=after_id, limit=limit, **_query_fields(fields))
 
 
 def import_memories(
     records: Iterable[Record], *, overwrite: bool = False, dry_run: bool = False, **fields: Any
 ) -> ImportMemories:
-    """Put exported memories back exactly; where one differs from what is stored the later change wins."""
-    return _built(ImportMemories, records=list(records), overwrite=overwrite, dry_run=dry_run, **fields)
+    """Restore exported memories exactly; where one differs from what is stored the later change wins."""
+    return _build(ImportMemories, records=list(records), overwrite=overwrite, dry_run=dry_run, **fields)
 
 
 def backup(path: str | os.PathLike[str] = "") -> Backup:
     """Copy the whole database to one checked file: a new file, into a folder, or into `backups` beside the database."""
-    return Backup(path=absolute(path) if path else "")
+    return Backup(path=make_absolute(path) if path else "")
 
 
 def add_workspace(path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()) -> AddWorkspace:
     """Make a folder of Markdown files a workspace; a relative path is one from the current directory."""
-    return _built(
-        AddWorkspace, path=absolute(path), namespace=namespace, globs=[globs] if isinstance(globs, str) else list(globs)
+    return _build(
+        AddWorkspace,
+        path=make_absolute(path),
+        namespace=namespace,
+        globs=[globs] if isinstance(globs, str) else list(globs),
     )
 
 
 def remove_workspace(workspace: str) -> RemoveWorkspace:
     """Forget a workspace, given by its namespace or a path in it, and what is indexed of it; its files stay."""
-    return RemoveWorkspace(workspace=place(workspace))
+    return RemoveWorkspace(workspace=resolve_workspace(workspace))
 
 
 def workspace_status(workspace: str) -> GetWorkspace:
-    """Tell how a workspace is: what is indexed, what is not and why, how it is watched."""
-    return GetWorkspace(workspace=place(workspace))
+    """Report the state of a workspace: what is indexed, what is not and why, how it is watched."""
+    return GetWorkspace(workspace=resolve_workspace(workspace))
 
 
 def index_workspace(workspace: str | None = None, *, force: bool = False) -> IndexWorkspace:
     """Bring the index of a workspace, or of all, up to date with the files; `force` reads them all."""
-    return IndexWorkspace(workspace=None if workspace is None else place(workspace), force=force)
+    return IndexWorkspace(workspace=None if workspace is None else resolve_workspace(workspace), force=force)
 
 
 def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool = False, **fields: Any) -> GetContext:
     """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
-    nothing is relevant. A `session` is given nothing twice, unless it is `fresh`. `fields` are filters, `opening`,
+    nothing is relevant. A `session` gets nothing twice, unless it is `fresh`. `fields` are filters, `opening`,
     `compact`, `touch` and `deadline_ms`."""
-    return _built(GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **_query_fields(fields))
+    return _build(GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **_query_fields(fields))
 
 
 def subscribe(kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None) -> Subscribe:
-    """Follow what happens; the clients' `subscribe` gives an iterator of it."""
-    return _built(Subscribe, kinds=words(kinds), reach=reach, limit=limit)
+    """Subscribe to events; the clients' `subscribe` returns an iterator of them."""
+    return _build(Subscribe, kinds=to_list(kinds), reach=reach, limit=limit)
 
 
 def stats() -> GetStats:
@@ -351,8 +320,8 @@ def status() -> GetStatus:
 C = TypeVar("C", bound=Call[Any])
 
 
-def _built(call: type[C], **fields: Any) -> C:
-    """Return the call, its fields checked here so that a mistake is an `Invalid` at the caller's line."""
+def _build(call: type[C], **fields: Any) -> C:
+    """Return the call with its fields checked, so that a mistake is an `Invalid` at the caller's line."""
     unknown = fields.keys() - set(call.__struct_fields__)
     if unknown:
         raise Invalid(f"{call.__name__} has no parameter {', '.join(sorted(unknown))}.")
@@ -368,7 +337,7 @@ class Methods(DeclaredMethods):
         """Have `process(query, hits) -> hits` run on the hits of each search of this client, in this process."""
         self._postprocessors += (process,)
 
-    def _processed(self, call: Call[R], result: R) -> R:
+    def _postprocess(self, call: Call[R], result: R) -> R:
         if isinstance(result, Hits | Explanation) and isinstance(call, Query):
             for process in self._postprocessors:
                 result.hits = process(call.query, result.hits)

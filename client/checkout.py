@@ -1,6 +1,6 @@
-"""What a git checkout says about the repository that it is of: where it was cloned from, and its first commit.
+"""What a git checkout says about its repository: its remote and its first commit.
 
-The remote is read from a file at every hook. Git itself runs only when a project is met for the first time.
+The remote is read from a file at every hook. Git itself runs only when a project is seen for the first time.
 """
 
 import os
@@ -10,9 +10,9 @@ _GIT_LIMIT_S = 0.5  # of looking for the first commit; in the largest histories 
 
 
 def remote_of(top: str) -> str | None:
-    """Return where a checkout was cloned from, without scheme, user and `.git`; empty for none, None if unreadable.
+    """Return the remote of a checkout, without scheme, user and `.git`; empty for none, None if unreadable.
 
-    `origin` goes before other remotes. Linked worktrees of a bare repository, which have no main checkout, are known
+    `origin` precedes other remotes. Linked worktrees of a bare repository, which have no main checkout, are identified
     by its folder.
     """
     try:
@@ -22,7 +22,7 @@ def remote_of(top: str) -> str | None:
         return ""
     except (OSError, UnicodeDecodeError):
         return None
-    return _plain(url, top) if url else folder if is_linked else ""
+    return _normalise(url, top) if url else folder if is_linked else ""
 
 
 def first_commit(top: str) -> str | None:
@@ -89,8 +89,8 @@ def _url(config: str) -> str:
     return urls.get("origin") or next(iter(urls.values()), "")
 
 
-def _plain(url: str, top: str) -> str:
-    """Return an address such that those by which one repository can be reached are equal, without credentials."""
+def _normalise(url: str, top: str) -> str:
+    """Normalise an address without credentials, so that all addresses of one repository are equal."""
     scheme, found, rest = url.partition("://")
     if not found and ":" in url.partition("/")[0]:  # user@host:path
         host, _, path = url.partition(":")

@@ -26,31 +26,33 @@ class Family(NamedTuple):
     values: Sequence[tuple[str, Labels, float]]
 
 
-def text(stats: Stats) -> str:
+def format_stats(stats: Stats) -> str:
     """Return all figures as the text format."""
-    return "".join(_lines(family) for family in _families(stats) if family.values)
+    return "".join(_format_family(family) for family in _families(stats) if family.values)
 
 
-def _lines(family: Family) -> str:
+def _format_family(family: Family) -> str:
     name = PREFIX + family.name
     about = family.about.replace("\\", r"\\").replace("\n", r"\n")
     lines = [f"# HELP {name} {about}", f"# TYPE {name} {family.kind}"]
-    lines += [f"{name}{suffix}{_labels(labels)} {_number(value)}" for suffix, labels, value in family.values]
+    lines += [
+        f"{name}{suffix}{_format_labels(labels)} {_format_number(value)}" for suffix, labels, value in family.values
+    ]
     return "\n".join(lines) + "\n"
 
 
-def _labels(labels: Labels) -> str:
+def _format_labels(labels: Labels) -> str:
     inner = ",".join(f'{name}="{str(value).translate(_ESCAPES)}"' for name, value in labels.items())
     return f"{{{inner}}}" if inner else ""
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
 
 
 def _families(stats: Stats) -> Iterator[Family]:
-    yield from _stored(stats)
-    yield from _calls(stats.methods)
+    yield from _stored_families(stats)
+    yield from _call_families(stats.methods)
     if stats.llm:
         llm = stats.llm
         asked = [("", {"outcome": "answered"}, llm.answers), ("", {"outcome": "failed"}, llm.failures)]
@@ -58,28 +60,28 @@ def _families(stats: Stats) -> Iterator[Family]:
         tokens = [("", {"direction": "in"}, llm.tokens_in), ("", {"direction": "out"}, llm.tokens_out)]
         yield Family("llm_tokens_total", "counter", "Tokens, as the model's server counts them.", tokens)
     if stats.daemon:
-        yield from _process(stats.daemon)
-        yield from _work(stats.daemon)
-        yield from _threads(stats.daemon.threads)
+        yield from _process_families(stats.daemon)
+        yield from _work_families(stats.daemon)
+        yield from _thread_families(stats.daemon.threads)
 
 
-def _stored(stats: Stats) -> Iterator[Family]:
+def _stored_families(stats: Stats) -> Iterator[Family]:
     tiers = [("", {"tier": tier}, count) for tier, count in sorted(stats.by_tier.items())]
     yield Family("memories", "gauge", "Memories in the database by tier; turns of L0 are none.", tiers)
-    yield _gauge("vectors", "Vectors in the index.", stats.embedded)
-    yield _gauge("pending_embeddings", "Memories that wait for a vector.", stats.pending_embeddings)
-    yield _gauge("operations", "Entries of the operation log.", stats.operations)
-    yield _gauge("database_bytes", "Size of the database with its write-ahead log.", stats.database_bytes)
+    yield _make_gauge("vectors", "Vectors in the index.", stats.embedded)
+    yield _make_gauge("pending_embeddings", "Memories that wait for a vector.", stats.pending_embeddings)
+    yield _make_gauge("operations", "Entries of the operation log.", stats.operations)
+    yield _make_gauge("database_bytes", "Size of the database with its write-ahead log.", stats.database_bytes)
 
 
-def _calls(methods: Mapping[str, MethodStats]) -> Iterator[Family]:
+def _call_families(methods: Mapping[str, MethodStats]) -> Iterator[Family]:
     errors = [("", {"method": name}, method.errors) for name, method in methods.items()]
     yield Family("call_errors_total", "counter", "Calls that failed.", errors)
-    buckets = [value for name, method in methods.items() for value in _histogram(name, method)]
+    buckets = [value for name, method in methods.items() for value in _histogram_values(name, method)]
     yield Family("call_duration_seconds", "histogram", "Time of calls in the daemon.", buckets)
 
 
-def _histogram(name: str, method: MethodStats) -> Iterator[tuple[str, Labels, float]]:
+def _histogram_values(name: str, method: MethodStats) -> Iterator[tuple[str, Labels, float]]:
     for limit_s, count in zip(LATENCY_LIMITS_S, method.at_most, strict=False):
         yield "_bucket", {"method": name, "le": repr(limit_s)}, count
     yield "_bucket", {"method": name, "le": "+Inf"}, method.calls
@@ -87,21 +89,23 @@ def _histogram(name: str, method: MethodStats) -> Iterator[tuple[str, Labels, fl
     yield "_count", {"method": name}, method.calls
 
 
-def _process(daemon: Runtime) -> Iterator[Family]:
+def _process_families(daemon: Runtime) -> Iterator[Family]:
     yield Family("info", "gauge", "Version of the daemon.", [("", {"version": daemon.version}, 1)])
-    yield _gauge("start_time_seconds", "When the daemon started, Unix time.", round(daemon.at - daemon.uptime_s, 3))
+    yield _make_gauge(
+        "start_time_seconds", "When the daemon started, Unix time.", round(daemon.at - daemon.uptime_s, 3)
+    )
     yield Family("cpu_seconds_total", "counter", "Processor time that it used.", [("", {}, daemon.cpu_s)])
-    yield _gauge("resident_memory_bytes", "Resident memory.", daemon.rss_bytes)
-    yield _gauge("vector_index_bytes", "Of that the vector index.", daemon.index_bytes)
-    yield _gauge("write_ahead_log_bytes", "Of the database the write-ahead log.", daemon.wal_bytes)
-    yield _gauge("clients", "Connected clients.", len(daemon.clients))
+    yield _make_gauge("resident_memory_bytes", "Resident memory.", daemon.rss_bytes)
+    yield _make_gauge("vector_index_bytes", "Of that the vector index.", daemon.index_bytes)
+    yield _make_gauge("write_ahead_log_bytes", "Of the database the write-ahead log.", daemon.wal_bytes)
+    yield _make_gauge("clients", "Connected clients.", len(daemon.clients))
     followed = sum(client.subscriptions for client in daemon.clients)
-    yield _gauge("subscriptions", "Clients' subscriptions to events.", followed)
+    yield _make_gauge("subscriptions", "Clients' subscriptions to events.", followed)
     states = [("", {"state": state}, float(daemon.model.state == state)) for state in _STATES]
     yield Family("model_state", "gauge", "State of the embedding model: 1 for the one it is in.", states)
 
 
-def _work(daemon: Runtime) -> Iterator[Family]:
+def _work_families(daemon: Runtime) -> Iterator[Family]:
     queues = [("", {"queue": name}, count) for name, count in daemon.queues.items()]
     yield Family("queue_length", "gauge", "What waits or is under way, by queue.", queues)
     held = [("", {"tier": tier.name}, tier.count) for tier in daemon.tiers]
@@ -119,12 +123,12 @@ def _work(daemon: Runtime) -> Iterator[Family]:
     yield Family("job_last_run_timestamp_seconds", "gauge", "When a job last began, Unix time.", ran)
 
 
-def _threads(threads: Sequence[ThreadState]) -> Iterator[Family]:
+def _thread_families(threads: Sequence[ThreadState]) -> Iterator[Family]:
     restarts = [("", {"thread": thread.name}, thread.restarts) for thread in threads]
     yield Family("thread_restarts_total", "counter", "How often a thread failed and went on.", restarts)
     failing = [("", {"thread": thread.name}, thread.is_failing()) for thread in threads]
     yield Family("thread_failing", "gauge", "Whether a thread fails at present.", failing)
 
 
-def _gauge(name: str, about: str, value: float) -> Family:
+def _make_gauge(name: str, about: str, value: float) -> Family:
     return Family(name, "gauge", about, [("", {}, value)])

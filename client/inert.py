@@ -25,31 +25,31 @@ class Sourced(Protocol):
     def source(self) -> str: ...
 
 
-def inert(text: str) -> str:
+def make_inert(text: str) -> str:
     """Return a text on one line, so that it opens no heading, list, fence or speaker's turn, and closes no tag.
 
     Control, direction and invisible characters go; `<` becomes `&lt;`, which no tag and no special token survives.
     """
     line = " ".join(text.split())
-    if not line.isprintable():  # rare, and slow to mend
-        line = " ".join("".join(filter(_visible, line)).split())
+    if not line.isprintable():  # rare, and slow to fix
+        line = " ".join("".join(filter(_is_visible, line)).split())
     return _ROLE_MARK.sub(r"(\1)", line.replace("<", "&lt;"))
 
 
-def inert_lines(text: str) -> str:
+def make_lines_inert(text: str) -> str:
     """Return a text whose lines are inert and keep their indentation, for a text whose lines mean something."""
     lines = [(line, line.lstrip()) for line in text.expandtabs(4).splitlines()]
-    return "\n".join(" " * (len(line) - len(rest)) + inert(rest) for line, rest in lines)
+    return "\n".join(" " * (len(line) - len(rest)) + make_inert(rest) for line, rest in lines)
 
 
 def origin(memory: Sourced) -> str:
     """Return what a memory came from: its file and lines, or its source."""
     if memory.path is None:
-        return inert(memory.source)
+        return make_inert(memory.source)
     lines = dict.fromkeys(str(line) for line in (memory.start_line, memory.end_line) if line is not None)
     place = "/".join(memory.path.split("/")[-2:])
-    return inert(f"{place}:{'-'.join(lines)}" if lines else place)
+    return make_inert(f"{place}:{'-'.join(lines)}" if lines else place)
 
 
-def _visible(character: str) -> bool:
+def _is_visible(character: str) -> bool:
     return character in _JOINERS or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co")

@@ -48,7 +48,7 @@ from memoryd.client.protocol import (
 
 
 def authenticate(token: str) -> Authenticate:
-    """Bind this connection to what a token stands for, from now on. After an unknown token it may do nothing more."""
+    """Bind this connection to what a token represents, from now on. After an unknown token it may do nothing more."""
     return Authenticate(token=token)
 
 
@@ -131,8 +131,7 @@ def run_job(
     limit: int = 1000,
     by: Literal["hand", "scheduler"] = "hand",
 ) -> RunJob:
-    """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` carries out such a
-    plan."""
+    """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` runs such a plan."""
     return RunJob(name=name, dry_run=dry_run, plan=plan, offset=offset, limit=limit, by=by)
 
 
@@ -152,7 +151,7 @@ def confirm_clock() -> ConfirmClock:
 
 
 def job_history(name: str | None = None, limit: int = 20) -> JobHistory:
-    """Tell how the runs of a job, or of all jobs, went."""
+    """Report how the runs of a job, or of all jobs, went."""
     return JobHistory(name=name, limit=limit)
 
 
@@ -215,7 +214,7 @@ def graph_abstract(
 def graph_regroup(
     dry_run: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
 ) -> GraphRegroup:
-    """Find the topics anew; a topic keeps its number as long as most of its nodes stay together."""
+    """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
     return GraphRegroup(dry_run=dry_run, reach=reach)
 
 
@@ -248,7 +247,7 @@ def diff_workspaces(workspace: str | None = None) -> DiffWorkspaces:
 
 
 def use_model(name: str) -> UseModel:
-    """Switch to another installed embedding model. Memories are re-embedded in the background, search goes on."""
+    """Switch to another installed embedding model. Memories are re-embedded in the background, search continues."""
     return UseModel(name=name)
 
 
@@ -313,7 +312,7 @@ def skipped(
 
 
 def tiers(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Tiers:
-    """Tell what each tier holds, and how many turns went which way."""
+    """Return what each tier holds, and how many turns went which way."""
     return Tiers(reach=reach)
 
 

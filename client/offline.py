@@ -11,7 +11,7 @@ _forbidden = False  # by the settings; not in the environment, where it would ou
 
 
 def is_offline() -> bool:
-    """Tell whether nothing may leave this machine."""
+    """Return whether nothing may leave this machine."""
     return _forbidden or os.environ.get(VARIABLE, "") not in ("", "0")
 
 
@@ -22,7 +22,7 @@ def go_offline() -> None:
 
 
 def is_here(host: str) -> bool:
-    """Tell whether a name or address is this machine's own, which is reached without a network."""
+    """Return whether a name or address is this machine's own, which is reached without a network."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -2,7 +2,7 @@
 
 The project is the git checkout that holds the folder, else the folder itself. A linked worktree counts as its main
 checkout, so that parallel branches share one memory. A project that was met before is found by one look per folder
-upwards and two small files; `projects` tells those of the same name apart.
+upwards and two small files; `projects` distinguishes those of the same name.
 """
 
 import os

@@ -24,7 +24,7 @@ from memoryd.client.transport import paths, trust
 FILE, LOCK, FORMER = "projects.json", "projects.lock", "projects.former"
 MAX_NAME_BYTES = 512  # of a namespace
 _MAX_FOLDERS = 16  # of one project
-_MAX_PROJECTS = 1000  # beyond them those go whose folders are gone
+_MAX_PROJECTS = 1000  # beyond them, projects without existing folders are forgotten
 _LOCK_LIMIT_S, _PAUSE_S = 0.5, 0.005
 
 
@@ -56,18 +56,18 @@ def namespace_of(path: str, name: str) -> str:
     """Return the namespace of the project at a folder, which would be called `name`; write down a new one."""
     remote = remote_of(path)
     try:
-        table = read()
-        known = _at(table, path)
+        table = read_table()
+        known = _find_by_folder(table, path)
         if known and remote in (known["remote"], None):
             return known["namespace"]
         if remote is None:
             return name
         found = Found(path=path, name=name, remote=remote, root=first_commit(path))
         try:
-            with changing() as table:
-                return place(table, found, former())["namespace"]
+            with change_table() as table:
+                return assign_project(table, found, read_former())["namespace"]
         except OSError:  # a disk that is full or may not be written; others take too long
-            return place(table, found, former())["namespace"]
+            return assign_project(table, found, read_former())["namespace"]
     except (OSError, MemorydError, UnicodeError):  # of a path that is no text, too
         return name
 
@@ -75,13 +75,13 @@ def namespace_of(path: str, name: str) -> str:
 # Which project it is -------------------------------------------------------------------------------------------------
 
 
-def place(table: Table, found: Found, taken: Sequence[str]) -> Project:
+def assign_project(table: Table, found: Found, taken: Sequence[str]) -> Project:
     """Return the project of a folder with the folder in it, a new one if none is known to be it."""
-    here = _at(table, found["path"])
-    project = _cloned(table, found, taken)
+    here = _find_by_folder(table, found["path"])
+    project = _find_by_remote(table, found, taken)
     if project is None and here and _is_same(here, found):
         project = here
-    project = project or _moved(table, found) or _new(table, found, taken)
+    project = project or _find_by_first_commit(table, found) or _add_project(table, found, taken)
     if here:
         here["folders"].remove(found["path"])
     there = [path for path in project["folders"] if os.path.isdir(path)]
@@ -91,11 +91,11 @@ def place(table: Table, found: Found, taken: Sequence[str]) -> Project:
     return project
 
 
-def _at(table: Table, path: str) -> Project | None:
+def _find_by_folder(table: Table, path: str) -> Project | None:
     return next((project for project in table["projects"] if path in project["folders"]), None)
 
 
-def _cloned(table: Table, found: Found, taken: Sequence[str]) -> Project | None:
+def _find_by_remote(table: Table, found: Found, taken: Sequence[str]) -> Project | None:
     """Return the project with the same remote: the one that was moved if several have it.
 
     A clone whose own name was in use before there was a table keeps that name, and so its memories.
@@ -109,7 +109,7 @@ def _cloned(table: Table, found: Found, taken: Sequence[str]) -> Project | None:
 
 
 def _is_same(here: Project, found: Found) -> bool:
-    """Tell whether a folder still holds the project that it held, though its remote is another."""
+    """Return whether a folder still holds the project that it held, though its remote is another."""
     if not here["remote"] and not here["root"]:  # git came later
         return True
     if found["root"] is None:
@@ -117,8 +117,8 @@ def _is_same(here: Project, found: Found) -> bool:
     return bool(found["root"]) and found["root"] == here["root"]
 
 
-def _moved(table: Table, found: Found) -> Project | None:
-    """Return the project with the same first commit whose folders are gone.
+def _find_by_first_commit(table: Table, found: Found) -> Project | None:
+    """Return the project with the same first commit whose folders no longer exist.
 
     Two remotes are two projects: those made from one template have their first commit in common.
     """
@@ -129,7 +129,7 @@ def _moved(table: Table, found: Found) -> Project | None:
     return None
 
 
-def _new(table: Table, found: Found, taken: Sequence[str]) -> Project:
+def _add_project(table: Table, found: Found, taken: Sequence[str]) -> Project:
     namespace, number = found["name"], 1
     while _is_claimed(table, namespace) or (number > 1 and namespace in taken):
         number += 1
@@ -152,7 +152,7 @@ def _is_gone(project: Project) -> bool:
 # The file ------------------------------------------------------------------------------------------------------------
 
 
-def read() -> Table:
+def read_table() -> Table:
     """Return the table, empty where there is no file; raise OSError, `Invalid` for a damaged one, `Untrusted`."""
     path = os.path.join(paths.data_folder(), FILE)
     try:
@@ -166,7 +166,7 @@ def read() -> Table:
 
 
 @contextmanager
-def changing() -> Iterator[Table]:
+def change_table() -> Iterator[Table]:
     """Give the table to be changed, and write it when the block ends well; others wait meanwhile."""
     folder = paths.data_folder()
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -174,7 +174,7 @@ def changing() -> Iterator[Table]:
     lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _take(lock)
-        table = read()
+        table = read_table()
         yield table
         _prune(table)
         _exchange(os.path.join(folder, FILE), msgspec.json.format(msgspec.json.encode(table), indent=1))
@@ -211,7 +211,7 @@ def _exchange(path: str, data: bytes) -> None:
 
 
 def _prune(table: Table) -> None:
-    """Forget the oldest projects whose folders are gone while there are too many."""
+    """Forget the oldest projects whose folders no longer exist while there are too many."""
     for project in list(table["projects"]):
         if len(table["projects"]) <= _MAX_PROJECTS:
             return
@@ -226,7 +226,7 @@ def note_former(folder: str, names: Iterable[str]) -> None:
         _exchange(path, "".join(f"{name}\n" for name in sorted(names)).encode())
 
 
-def former() -> list[str]:
+def read_former() -> list[str]:
     """Return the names of namespaces that were in use before there was a table."""
     try:
         with open(os.path.join(paths.data_folder(), FORMER), encoding="utf-8") as file:

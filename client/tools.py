@@ -104,9 +104,9 @@ class _Tools:
             del action["default"]
         return made
 
-    def _order(self, name: str, arguments: Mapping[str, Any] | str) -> _Order:
+    def _make_order(self, name: str, arguments: Mapping[str, Any] | str) -> _Order:
         """Return what a tool call of a model asks for; raise `Invalid` for what makes no sense."""
-        makers: dict[str, Callable[..., _Order]] = {"manage_memory": self._manage, "search_memory": _search}
+        makers: dict[str, Callable[..., _Order]] = {"manage_memory": self._make_change, "search_memory": _make_search}
         if name not in makers:
             raise Invalid(f"There is no tool {name}; there are {', '.join(makers)}.")
         try:
@@ -118,7 +118,7 @@ class _Tools:
             raise Invalid(f"{name} takes {', '.join(known)}.")
         return makers[name](**given)
 
-    def _manage(self, content: str | None = None, action: str = "create", id: str | None = None) -> _Order:
+    def _make_change(self, content: str | None = None, action: str = "create", id: str | None = None) -> _Order:
         if action not in self._actions:
             raise Invalid(f"The action {action!r} is not permitted; {', '.join(self._actions)} are.")
         if action == "create" and id is not None:
@@ -131,22 +131,22 @@ class _Tools:
             raise Invalid(f"To {action} a memory, give its content.")
         if action == "update":
             return _Order(update(str(id), content=content), lambda result: f"updated memory {result.memory.id}")
-        return _Order(add(content), _added)
+        return _Order(add(content), _format_added)
 
 
-def _added(result: Any) -> str:
+def _format_added(result: Any) -> str:
     return f"created memory {result.id}" if result.outcome == "created" else f"known already: memory {result.id}"
 
 
-def _search(query: str = "", limit: int = 10) -> _Order:
+def _make_search(query: str = "", limit: int = 10) -> _Order:
     if not isinstance(query, str) or not query.strip():
         raise Invalid("To search, give a query.")
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_RESULTS:
         raise Invalid(f"The limit is a number from 1 to {MAX_RESULTS}.")
-    return _Order(search(query, limit=limit), _listed)
+    return _Order(search(query, limit=limit), _format_hits)
 
 
-def _listed(hits: Hits) -> str:
+def _format_hits(hits: Hits) -> str:
     """Return hits as JSON for a model to read."""
     items = [
         {
@@ -171,20 +171,20 @@ class MemoryTools(_Tools):
 
     def manage_memory(self, content: str | None = None, action: str = "create", id: str | None = None) -> str:
         """Create, update or delete one memory and say so; raise `Invalid` when the arguments do not fit together."""
-        return self._carry_out(self._manage(content, action, id))
+        return self._run(self._make_change(content, action, id))
 
     def search_memory(self, query: str, limit: int = 10) -> str:
         """Return the best memories for a query as a JSON list of id, content, type, created_at and score."""
-        return self._carry_out(_search(query, limit))
+        return self._run(_make_search(query, limit))
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Carry out a model's tool call; what is wrong with it is returned as text that begins with `error:`."""
+        """Run a model's tool call; what is wrong with it is returned as text that begins with `error:`."""
         try:
-            return self._carry_out(self._order(name, arguments))
+            return self._run(self._make_order(name, arguments))
         except MemorydError as error:
             return f"error: {error.message}"
 
-    def _carry_out(self, order: _Order) -> str:
+    def _run(self, order: _Order) -> str:
         return order.told(self._client.call(order.call))
 
 
@@ -197,33 +197,33 @@ class AsyncMemoryTools(_Tools):
 
     async def manage_memory(self, content: str | None = None, action: str = "create", id: str | None = None) -> str:
         """Create, update or delete one memory and say so; raise `Invalid` when the arguments do not fit together."""
-        return await self._carry_out(self._manage(content, action, id))
+        return await self._run(self._make_change(content, action, id))
 
     async def search_memory(self, query: str, limit: int = 10) -> str:
         """Return the best memories for a query as a JSON list of id, content, type, created_at and score."""
-        return await self._carry_out(_search(query, limit))
+        return await self._run(_make_search(query, limit))
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Carry out a model's tool call; what is wrong with it is returned as text that begins with `error:`."""
+        """Run a model's tool call; what is wrong with it is returned as text that begins with `error:`."""
         try:
-            return await self._carry_out(self._order(name, arguments))
+            return await self._run(self._make_order(name, arguments))
         except MemorydError as error:
             return f"error: {error.message}"
 
-    async def _carry_out(self, order: _Order) -> str:
+    async def _run(self, order: _Order) -> str:
         return order.told(await self._client.call(order.call))
 
 
 @functools.cache
-def _default() -> MemoryTools:
+def _default_tools() -> MemoryTools:
     return MemoryTools(Client())
 
 
 def manage_memory(content: str | None = None, action: str = "create", id: str | None = None) -> str:
     """Create, update or delete one memory of this process's namespace and say so."""
-    return _default().manage_memory(content, action, id)
+    return _default_tools().manage_memory(content, action, id)
 
 
 def search_memory(query: str, limit: int = 10) -> str:
     """Return the best memories for a query as a JSON list of id, content, type, created_at and score."""
-    return _default().search_memory(query, limit)
+    return _default_tools().search_memory(query, limit)

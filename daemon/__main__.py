@@ -220,7 +220,7 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     notify.starter(ready_fd, "READY")
     watchers = Watchers(core)
     watchers.start()
-    textfile = Textfile(settings.metrics, lambda: exposition.text(server.perform(GetStats())), core.supervisor)
+    textfile = Textfile(settings.metrics, lambda: exposition.format_stats(server.perform(GetStats())), core.supervisor)
     textfile.start()
     timer = Timer(server)
     if settings.jobs.enabled:

@@ -4,6 +4,6 @@
 answers. What is not a known shape is a credential only beside a telling name: hashes, ids and encoded data are not.
 """
 
-from memoryd.client.credentials.redacting import Found, allow_list, find, redact, redact_tree, sentence
+from memoryd.client.credentials.redacting import Found, allow_list, describe_kinds, find, redact, redact_tree
 
-__all__ = ["Found", "allow_list", "find", "redact", "redact_tree", "sentence"]
+__all__ = ["Found", "allow_list", "describe_kinds", "find", "redact", "redact_tree"]

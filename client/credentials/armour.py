@@ -1,6 +1,6 @@
 """The lines of a private key in its armour: after `-----BEGIN … PRIVATE KEY-----` come headers, then lines of base64.
 
-Read line by line, since a pattern for all of it would try every way to tell headers from lines.
+Read line by line, since a pattern for all of it would try every way to divide headers from lines.
 """
 
 import re

@@ -3,7 +3,7 @@
 A value is one when it looks made rather than meant: what it must have depends on how telling the name is. Names of
 variables, calls, types, placeholders and plain words are none.
 
-Every pattern looks at a bounded part of the text, and what lies within a credential is not looked at again, so a text
+Every pattern looks at a bounded part of the text, and what is within a credential is not looked at again, so a text
 takes time in proportion to its length.
 """
 
@@ -94,7 +94,7 @@ _KINDS = ("secret", "credential", "token", "key")
 
 
 class Assigned(NamedTuple):
-    """A credential by its name: what it is called, and where it stands."""
+    """A credential found by its name: the name, and its position."""
 
     kind: str
     start: int
@@ -102,49 +102,49 @@ class Assigned(NamedTuple):
     cut: bool = False  # it may be longer than what is looked at
 
 
-def assigned(text: str, lowered: str) -> Iterator[Assigned]:
+def find_assigned(text: str, lowered: str) -> Iterator[Assigned]:
     """Yield the credentials of a text that stand beside a telling name; `lowered` is the text in lower case.
 
-    One that lies within another one may be left out.
+    One that is within another one may be left out.
     """
     for name in NAMES:
-        yield from _named(name, text, lowered)
+        yield from _find_named(name, text, lowered)
     if "identified" in lowered:
         for match in _IDENTIFIED.finditer(text):
-            if found := _judged("password", match, strict=False):
+            if found := _judge("password", match, strict=False):
                 yield found
     if "curl " in lowered:
-        yield from _users(text)
+        yield from _find_user_passwords(text)
 
 
-def _named(name: str, text: str, lowered: str) -> Iterator[Assigned]:
+def _find_named(name: str, text: str, lowered: str) -> Iterator[Assigned]:
     """Yield the credentials beside one name."""
     at, size = lowered.find(name), len(name)
     while at >= 0:
-        found = _beside(name, text, at, at + size) if _is_telling(name, lowered, at) else None
+        found = _find_beside(name, text, at, at + size) if _is_separate(name, lowered, at) else None
         at += size
         if found:
             yield found
             if lowered.find(name, at, found.start) < 0:
-                at = max(at, _after(name, text, lowered, found))
+                at = max(at, _find_next(name, text, lowered, found))
         at = lowered.find(name, at)
 
 
-def _after(name: str, text: str, lowered: str, found: Assigned) -> int:
+def _find_next(name: str, text: str, lowered: str, found: Assigned) -> int:
     """Return where to go on after a credential: what is within it matters only if it reaches further.
 
     That can be a name near its end, or if it was cut, the last name within it whose credential begins in it too.
     """
     inner = lowered.rfind(name, found.start, found.end) if found.cut else -1
     while inner >= 0:
-        further = _beside(name, text, inner, inner + len(name)) if _is_telling(name, lowered, inner) else None
+        further = _find_beside(name, text, inner, inner + len(name)) if _is_separate(name, lowered, inner) else None
         if further and further.start < found.end < further.end:
             return inner
         inner = lowered.rfind(name, found.start, inner)
     return found.end - _LONGEST_BETWEEN
 
 
-def _users(text: str) -> Iterator[Assigned]:
+def _find_user_passwords(text: str) -> Iterator[Assigned]:
     """Yield the passwords that are given to curl with the name of a user."""
     latest = 0
     for match in _USER.finditer(text):
@@ -152,12 +152,12 @@ def _users(text: str) -> Iterator[Assigned]:
         line = text.rfind("\n", begin, match.start()) + 1
         if _CURL.search(text, max(begin, line), match.start() + 1):
             latest = match.end()
-            if found := _judged("password", match, strict=False):
+            if found := _judge("password", match, strict=False):
                 yield found
 
 
-def _is_telling(name: str, lowered: str, at: int) -> bool:
-    """Tell whether a name is one by itself: `pwd` not as a part of a word, `key` only as a key to something."""
+def _is_separate(name: str, lowered: str, at: int) -> bool:
+    """Return whether a name is one by itself: `pwd` not as a part of a word, `key` only as a key to something."""
     if name == "key":
         before = _KEYS.search(lowered, max(0, at - _LONGEST_BEFORE_KEY), at)
         return before is not None and before.end() == at
@@ -168,7 +168,7 @@ def _is_telling(name: str, lowered: str, at: int) -> bool:
     return name != "pwd" or at == 0 or not lowered[at - 1].isalnum()
 
 
-def _beside(name: str, text: str, at: int, end: int) -> Assigned | None:
+def _find_beside(name: str, text: str, at: int, end: int) -> Assigned | None:
     """Return the credential beside a name that ends at `end`, if there is one."""
     follows = text[end : end + 1]
     before = text[max(0, at - 60) : at]
@@ -176,9 +176,9 @@ def _beside(name: str, text: str, at: int, end: int) -> Assigned | None:
         match = _OPTION.match(text, end)
     elif match := _ASSIGNED.match(text, end):
         if _is_plain(text[at:end], match, before):
-            return _judged(name, match, strict=False, plain=True)
+            return _judge(name, match, strict=False, plain=True)
         code = match["sign"] == "=" and " = " in match["between"]
-        return _judged(name, match, strict=code and match["quoted"] is None)
+        return _judge(name, match, strict=code and match["quoted"] is None)
     elif follows == ">":
         match = _ELEMENT.match(text, end)
     elif name == "password" and _BEFORE_LOGIN.search(text[max(0, at - 120) : at]):
@@ -186,19 +186,19 @@ def _beside(name: str, text: str, at: int, end: int) -> Assigned | None:
     elif (match := _SAID.match(text, end)) or (
         follows in (" ", "\t") and _BEFORE_SET.search(before) and (match := _SET.match(text, end))
     ):
-        return _judged(name, match, strict=True)
-    return _judged(name, match, strict=False) if match else None
+        return _judge(name, match, strict=True)
+    return _judge(name, match, strict=False) if match else None
 
 
 def _is_plain(written: str, match: re.Match[str], before: str) -> bool:
-    """Tell whether a name and its value stand as in an environment or an address, where the value is no variable."""
+    """Return whether a name and its value look like an environment or an address, where the value is no variable."""
     if match["between"] != "=" or match["quoted"] is not None:
         return False
     found = _BEFORE_PLAIN.search(before)
     return found is not None and (written.isupper() or found.group().startswith(("?", "&", ";")))
 
 
-def _judged(name: str, match: re.Match[str], strict: bool, plain: bool = False) -> Assigned | None:
+def _judge(name: str, match: re.Match[str], strict: bool, plain: bool = False) -> Assigned | None:
     groups = match.groupdict()
     group = "quoted" if groups.get("quoted") is not None else "bare"
     value = str(groups[group])
@@ -224,7 +224,7 @@ def name_in(key: str) -> str | None:
         return None
     lowered = _NAME_AT_END.sub("", lowered, count=1)
     for name in NAMES:
-        if lowered.endswith(name) and _is_telling(name, lowered, len(lowered) - len(name)):
+        if lowered.endswith(name) and _is_separate(name, lowered, len(lowered) - len(name)):
             return name
     return None
 
@@ -235,13 +235,15 @@ def kind_of(name: str) -> str:
 
 
 def is_credential(name: str, value: str, quoted: bool, strict: bool = False) -> bool:
-    """Tell whether a value beside a telling name is a credential; `strict` where words may stand there too."""
+    """Return whether a value beside a name of credentials is one; `strict` where words may follow too."""
     return (
-        _looks_made(kind_of(name), value, quoted, strict) and not _REFERENCE.match(value) and not is_placeholder(value)
+        _is_generated(kind_of(name), value, quoted, strict)
+        and not _REFERENCE.match(value)
+        and not is_placeholder(value)
     )
 
 
-def _looks_made(kind: str, value: str, quoted: bool, strict: bool) -> bool:
+def _is_generated(kind: str, value: str, quoted: bool, strict: bool) -> bool:
     if kind == "password":
         return _is_password(value, quoted, strict)
     if kind == "secret" and not strict:
@@ -250,7 +252,7 @@ def _looks_made(kind: str, value: str, quoted: bool, strict: bool) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Tell whether a value only shows where one goes."""
+    """Return whether a value is a placeholder."""
     if len(set(value[:_LONGEST_PLAIN])) < 4 and len(set(value)) < 4:
         return True
     lowered = value.lower()
@@ -275,7 +277,7 @@ def _is_password(value: str, quoted: bool, strict: bool) -> bool:
 
 
 def _is_named(value: str, most_digits: int = 2) -> bool:
-    """Tell whether a value is the name of something: words, perhaps with a number at the end."""
+    """Return whether a value is the name of something: words, perhaps with a number at the end."""
     if "_" in value or "." in value or "-" in value or ":" in value or "/" in value:
         return bool(_WORDS.fullmatch(value) or _IDENTIFIER.fullmatch(value))
     trailing = len(value) - len(value.rstrip("0123456789"))
@@ -291,7 +293,7 @@ def _has_digit(value: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Tell whether the characters of a value are as spread as those of a key (Shannon entropy per character)."""
+    """Return whether the characters of a value are as spread as those of a key (Shannon entropy per character)."""
     counts = map(value.count, set(value))
     bits = -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
     return bits >= (_HEX_BITS if all(c in "0123456789abcdefABCDEF-" for c in value) else _TEXT_BITS)

@@ -1,6 +1,6 @@
-"""Shapes of credentials that can be told by themselves: one row for each, as the vendor documents it.
+"""Formats of credentials that are recognised by themselves: one row for each, as the vendor documents it.
 
-`anchors` are literal parts of which every such credential has one; a pattern is tried only where one stands (one that
+`anchors` are literal parts of which every such credential has one; a pattern is tried only where one occurs (one that
 is `free` begins before its anchor and is searched for). Anchors of a pattern that ignores case are in lower case. The
 group `secret`, where a pattern has one, is what is taken out, nothing where it did not take part; otherwise the whole
 match is, or what follows it up to `end_of_rest`. A row that is not `loose` is one long run of characters (`RUN_CHARS`),
@@ -29,7 +29,7 @@ class Format(NamedTuple):
 
     @property
     def folded(self) -> bool:
-        """Tell whether case does not matter."""
+        """Return whether case does not matter."""
         return bool(self.pattern.flags & re.IGNORECASE)
 
     def span(self, text: str, match: re.Match[str]) -> tuple[int, int]:
@@ -39,7 +39,7 @@ class Format(NamedTuple):
         return match.span("secret" if "secret" in self.pattern.groupindex else 0)
 
 
-def _format(
+def _make_format(
     name: str, anchors: str, pattern: str, source: str, flags: int = 0, free: bool = False, loose: bool = False
 ) -> Format:
     if pattern.startswith(r"\b"):
@@ -53,29 +53,31 @@ RUN_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=.
 
 
 FORMATS: tuple[Format, ...] = (
-    _format(
+    _make_format(
         "private key",
         "-----BEGIN",
         armour.BEGIN,
         "RFC 7468, RFC 1421, RFC 9580, OpenSSH PROTOCOL.key",
         loose=True,
     )._replace(end_of_rest=armour.end_of_key),
-    _format(
+    _make_format(
         "private key",
         "Private-Lines:",
         r"Private-Lines: \d{1,3}(?P<secret>(?:\r?\n[A-Za-z0-9+/=]{16,})+(?:\r?\n[A-Za-z0-9+/=]{1,15}(?=\r?\n))?)",
         "PuTTY manual, appendix C: PPK file format",
         loose=True,
     ),
-    _format("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}", "C2SP age specification"),
-    _format(
+    _make_format("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}", "C2SP age specification"),
+    _make_format(
         "AWS key pair",
         "AKIA ASIA",
         r"\b(?P<secret>(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|/\"']{1,4}[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         "AWS IAM user guide: access keys",
     ),
-    _format("AWS access key", "AKIA ASIA", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", "AWS IAM user guide: unique identifiers"),
-    _format(
+    _make_format(
+        "AWS access key", "AKIA ASIA", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", "AWS IAM user guide: unique identifiers"
+    ),
+    _make_format(
         "AWS secret key",
         "secret_access_key secretaccesskey",
         r"secret_?access_?key[\\\"']{0,2}\s{0,3}[:=]\s{0,3}[\\\"']{0,2}"
@@ -84,135 +86,147 @@ FORMATS: tuple[Format, ...] = (
         re.IGNORECASE,
         loose=True,
     ),
-    _format(
+    _make_format(
         "GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", r"\bgh[pousr]_[A-Za-z0-9]{36,255}", "GitHub docs: token formats"
     ),
-    _format("GitHub token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{36,255}", "GitHub docs: token formats"),
-    _format(
+    _make_format("GitHub token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{36,255}", "GitHub docs: token formats"),
+    _make_format(
         "GitLab token",
         "glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glagent- glimt-",
         r"\bgl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|imt)-[A-Za-z0-9_.-]{20,300}",
         "GitLab docs: token overview, prefixes",
     ),
-    _format("Anthropic key", "sk-ant-", r"\bsk-ant-[a-z]{2,10}\d{2}-[\w-]{24,200}", "Anthropic console: API keys"),
-    _format("OpenRouter key", "sk-or-", r"\bsk-or-v1-[0-9a-f]{64}", "OpenRouter docs: authentication"),
-    _format(
+    _make_format("Anthropic key", "sk-ant-", r"\bsk-ant-[a-z]{2,10}\d{2}-[\w-]{24,200}", "Anthropic console: API keys"),
+    _make_format("OpenRouter key", "sk-or-", r"\bsk-or-v1-[0-9a-f]{64}", "OpenRouter docs: authentication"),
+    _make_format(
         "OpenAI key",
         "sk-proj- sk-svcacct- sk-admin- sk-None-",
         r"\bsk-(?:proj|svcacct|admin|None)-[\w-]{24,300}",
         "OpenAI platform docs: API keys",
     ),
-    _format("API key", "sk-", r"\bsk-(?=[A-Za-z0-9]{0,31}\d)[A-Za-z0-9]{32,128}\b", "OpenAI (first form), DeepSeek"),
-    _format(
+    _make_format(
+        "API key", "sk-", r"\bsk-(?=[A-Za-z0-9]{0,31}\d)[A-Za-z0-9]{32,128}\b", "OpenAI (first form), DeepSeek"
+    ),
+    _make_format(
         "Langfuse key",
         "sk-lf-",
         r"\bsk-lf-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
         "Langfuse docs: API keys",
     ),
-    _format("LangSmith key", "lsv2_", r"\blsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}", "LangSmith docs: API keys"),
-    _format("Groq key", "gsk_", r"\bgsk_[A-Za-z0-9]{40,64}\b", "Groq console: API keys"),
-    _format("xAI key", "xai-", r"\bxai-[A-Za-z0-9]{60,100}\b", "xAI docs: API keys"),
-    _format("Perplexity key", "pplx-", r"\bpplx-[A-Za-z0-9]{40,64}\b", "Perplexity docs: API keys"),
-    _format("Tavily key", "tvly-", r"\btvly-(?:dev-|prod-)?[A-Za-z0-9]{28,40}\b", "Tavily docs: API keys"),
-    _format("Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{34,40}\b", "Hugging Face docs: user access tokens"),
-    _format("Replicate token", "r8_", r"\br8_[A-Za-z0-9]{37,40}\b", "Replicate docs: API tokens"),
-    _format("Google API key", "AIza", r"\bAIza[\w-]{35}(?![\w-])", "Google Cloud docs: API keys"),
-    _format("Google access token", "ya29.", r"\bya29\.[\w-]{30,}", "Google identity docs: OAuth 2.0"),
-    _format("Google client secret", "GOCSPX-", r"\bGOCSPX-[\w-]{28}", "Google identity docs: OAuth clients"),
-    _format(
+    _make_format("LangSmith key", "lsv2_", r"\blsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}", "LangSmith docs: API keys"),
+    _make_format("Groq key", "gsk_", r"\bgsk_[A-Za-z0-9]{40,64}\b", "Groq console: API keys"),
+    _make_format("xAI key", "xai-", r"\bxai-[A-Za-z0-9]{60,100}\b", "xAI docs: API keys"),
+    _make_format("Perplexity key", "pplx-", r"\bpplx-[A-Za-z0-9]{40,64}\b", "Perplexity docs: API keys"),
+    _make_format("Tavily key", "tvly-", r"\btvly-(?:dev-|prod-)?[A-Za-z0-9]{28,40}\b", "Tavily docs: API keys"),
+    _make_format("Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{34,40}\b", "Hugging Face docs: user access tokens"),
+    _make_format("Replicate token", "r8_", r"\br8_[A-Za-z0-9]{37,40}\b", "Replicate docs: API tokens"),
+    _make_format("Google API key", "AIza", r"\bAIza[\w-]{35}(?![\w-])", "Google Cloud docs: API keys"),
+    _make_format("Google access token", "ya29.", r"\bya29\.[\w-]{30,}", "Google identity docs: OAuth 2.0"),
+    _make_format("Google client secret", "GOCSPX-", r"\bGOCSPX-[\w-]{28}", "Google identity docs: OAuth clients"),
+    _make_format(
         "Azure storage key",
         "AccountKey=",
         r"AccountKey=(?P<secret>[A-Za-z0-9+/]{86}==)",
         "Azure docs: connection strings",
     ),
-    _format(
+    _make_format(
         "Azure client secret",
         "8Q~",
         r"(?<![\w~.-])[\w~.-]{3}8Q~[\w~.-]{31,34}",
         "Microsoft Entra docs: secrets",
         free=True,
     ),
-    _format(
+    _make_format(
         "Stripe key", "sk_live_ sk_test_ rk_live_ rk_test_", r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,255}", "Stripe docs"
     ),
-    _format("webhook secret", "whsec_", r"\bwhsec_[A-Za-z0-9+/=]{24,}", "Standard Webhooks specification, Stripe docs"),
-    _format(
+    _make_format(
+        "webhook secret", "whsec_", r"\bwhsec_[A-Za-z0-9+/=]{24,}", "Standard Webhooks specification, Stripe docs"
+    ),
+    _make_format(
         "Slack token",
         "xoxb- xoxp- xoxa- xoxe- xoxs- xoxr- xoxo-",
         r"\bxox[a-z]-[A-Za-z0-9-]{16,}",
         "Slack docs: tokens",
     ),
-    _format("Slack token", "xapp-", r"\bxapp-\d-[A-Za-z0-9-]{20,}", "Slack docs: app-level tokens"),
-    _format(
+    _make_format("Slack token", "xapp-", r"\bxapp-\d-[A-Za-z0-9-]{20,}", "Slack docs: app-level tokens"),
+    _make_format(
         "Slack webhook",
         "hooks.slack.com/",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9_/]{24,})",
         "Slack docs: incoming webhooks",
     ),
-    _format(
+    _make_format(
         "Discord webhook",
         "/api/webhooks/",
         r"/api/webhooks/\d{15,20}/(?P<secret>[\w-]{60,80})",
         "Discord docs: webhooks",
     ),
-    _format(
+    _make_format(
         "Telegram bot token",
         ":AA",
         r"\b\d{8,10}:AA[\w-]{33}(?![\w-])",
         "Telegram Bot API: authorizing your bot",
         free=True,
     ),
-    _format("SendGrid key", "SG.", r"\bSG\.[\w-]{20,24}\.[\w-]{39,50}", "SendGrid docs: API keys"),
-    _format("Mailgun key", "key-", r"\bkey-[0-9a-f]{32}\b", "Mailgun docs: API keys"),
-    _format(
+    _make_format("SendGrid key", "SG.", r"\bSG\.[\w-]{20,24}\.[\w-]{39,50}", "SendGrid docs: API keys"),
+    _make_format("Mailgun key", "key-", r"\bkey-[0-9a-f]{32}\b", "Mailgun docs: API keys"),
+    _make_format(
         "Mailchimp key",
         "-us1 -us2 -us3 -us4 -us5 -us6 -us7 -us8 -us9",
         r"\b[0-9a-f]{32}-us\d{1,2}\b",
         "Mailchimp docs: API keys",
         free=True,
     ),
-    _format("npm token", "npm_", r"\bnpm_[A-Za-z0-9]{36}\b", "npm docs: access tokens"),
-    _format("PyPI token", "pypi-", r"\bpypi-Ag[\w-]{50,}", "PyPI help: API tokens"),
-    _format("RubyGems key", "rubygems_", r"\brubygems_[0-9a-f]{48}\b", "RubyGems guides: API keys"),
-    _format("Docker token", "dckr_", r"\bdckr_(?:pat|oat)_[\w-]{20,}", "Docker docs: access tokens"),
-    _format("DigitalOcean token", "dop_v1_ doo_v1_ dor_v1_", r"\bdo[opr]_v1_[0-9a-f]{64}", "DigitalOcean docs: tokens"),
-    _format("Vault token", "hvs. hvb. hvr.", r"\bhv[sbr]\.[\w-]{24,}", "HashiCorp Vault docs: tokens"),
-    _format(
+    _make_format("npm token", "npm_", r"\bnpm_[A-Za-z0-9]{36}\b", "npm docs: access tokens"),
+    _make_format("PyPI token", "pypi-", r"\bpypi-Ag[\w-]{50,}", "PyPI help: API tokens"),
+    _make_format("RubyGems key", "rubygems_", r"\brubygems_[0-9a-f]{48}\b", "RubyGems guides: API keys"),
+    _make_format("Docker token", "dckr_", r"\bdckr_(?:pat|oat)_[\w-]{20,}", "Docker docs: access tokens"),
+    _make_format(
+        "DigitalOcean token", "dop_v1_ doo_v1_ dor_v1_", r"\bdo[opr]_v1_[0-9a-f]{64}", "DigitalOcean docs: tokens"
+    ),
+    _make_format("Vault token", "hvs. hvb. hvr.", r"\bhv[sbr]\.[\w-]{24,}", "HashiCorp Vault docs: tokens"),
+    _make_format(
         "Terraform token",
         ".atlasv1.",
         r"\b[A-Za-z0-9]{14}\.atlasv1\.[\w-]{50,}",
         "HCP Terraform docs: API tokens",
         free=True,
     ),
-    _format("Databricks token", "dapi", r"\bdapi[0-9a-f]{32}(?:-\d)?\b", "Databricks docs: access tokens"),
-    _format("Atlassian token", "ATATT3 ATCTT3", r"\bAT[AC]TT3[\w=-]{60,}", "Atlassian docs: API tokens"),
-    _format("Linear key", "lin_api_ lin_oauth_", r"\blin_(?:api|oauth)_[A-Za-z0-9]{40,64}\b", "Linear docs: API keys"),
-    _format("Notion token", "ntn_", r"\bntn_[A-Za-z0-9]{40,60}\b", "Notion docs: authentication"),
-    _format("Figma token", "figd_", r"\bfigd_[\w-]{38,44}", "Figma docs: personal access tokens"),
-    _format("Grafana token", "glsa_ glc_", r"\bgl(?:sa|c)_[A-Za-z0-9+/=_]{32,}", "Grafana docs: service accounts"),
-    _format("New Relic key", "NRAK-", r"\bNRAK-[A-Z0-9]{27}\b", "New Relic docs: API keys"),
-    _format("Sentry token", "sntrys_ sntryu_", r"\bsntry[su]_[A-Za-z0-9+/=_]{40,}", "Sentry docs: auth tokens"),
-    _format(
+    _make_format("Databricks token", "dapi", r"\bdapi[0-9a-f]{32}(?:-\d)?\b", "Databricks docs: access tokens"),
+    _make_format("Atlassian token", "ATATT3 ATCTT3", r"\bAT[AC]TT3[\w=-]{60,}", "Atlassian docs: API tokens"),
+    _make_format(
+        "Linear key", "lin_api_ lin_oauth_", r"\blin_(?:api|oauth)_[A-Za-z0-9]{40,64}\b", "Linear docs: API keys"
+    ),
+    _make_format("Notion token", "ntn_", r"\bntn_[A-Za-z0-9]{40,60}\b", "Notion docs: authentication"),
+    _make_format("Figma token", "figd_", r"\bfigd_[\w-]{38,44}", "Figma docs: personal access tokens"),
+    _make_format("Grafana token", "glsa_ glc_", r"\bgl(?:sa|c)_[A-Za-z0-9+/=_]{32,}", "Grafana docs: service accounts"),
+    _make_format("New Relic key", "NRAK-", r"\bNRAK-[A-Z0-9]{27}\b", "New Relic docs: API keys"),
+    _make_format("Sentry token", "sntrys_ sntryu_", r"\bsntry[su]_[A-Za-z0-9+/=_]{40,}", "Sentry docs: auth tokens"),
+    _make_format(
         "Supabase key", "sbp_ sb_secret_", r"\b(?:sbp_[0-9a-f]{40}|sb_secret_[\w-]{24,})", "Supabase docs: API keys"
     ),
-    _format("Netlify token", "nfp_", r"\bnfp_[A-Za-z0-9]{36,44}\b", "Netlify docs: access tokens"),
-    _format(
+    _make_format("Netlify token", "nfp_", r"\bnfp_[A-Za-z0-9]{36,44}\b", "Netlify docs: access tokens"),
+    _make_format(
         "PlanetScale token", "pscale_", r"\bpscale_(?:tkn|pw|oauth)_[\w.-]{32,64}", "PlanetScale docs: service tokens"
     ),
-    _format("Postman key", "PMAK-", r"\bPMAK-[0-9a-f]{24}-[0-9a-f]{34}\b", "Postman docs: API keys"),
-    _format("Airtable token", "pat", r"\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}\b", "Airtable docs: personal access tokens"),
-    _format("Doppler token", "dp.", r"\bdp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{40,}", "Doppler docs: tokens"),
-    _format("Shopify token", "shpat_ shpca_ shppa_ shpss_", r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b", "Shopify docs"),
-    _format("Square token", "sq0atp- sq0csp-", r"\bsq0(?:atp|csp)-[\w-]{22,43}", "Square docs: access tokens"),
-    _format("Pinecone key", "pcsk_", r"\bpcsk_[A-Za-z0-9_]{50,80}", "Pinecone docs: API keys"),
-    _format("memoryd token", "mt_", r"\bmt_[\w-]{43}(?![\w-])", "this project: tokens that bind a connection"),
-    _format(
+    _make_format("Postman key", "PMAK-", r"\bPMAK-[0-9a-f]{24}-[0-9a-f]{34}\b", "Postman docs: API keys"),
+    _make_format(
+        "Airtable token", "pat", r"\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}\b", "Airtable docs: personal access tokens"
+    ),
+    _make_format("Doppler token", "dp.", r"\bdp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{40,}", "Doppler docs: tokens"),
+    _make_format(
+        "Shopify token", "shpat_ shpca_ shppa_ shpss_", r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b", "Shopify docs"
+    ),
+    _make_format("Square token", "sq0atp- sq0csp-", r"\bsq0(?:atp|csp)-[\w-]{22,43}", "Square docs: access tokens"),
+    _make_format("Pinecone key", "pcsk_", r"\bpcsk_[A-Za-z0-9_]{50,80}", "Pinecone docs: API keys"),
+    _make_format("memoryd token", "mt_", r"\bmt_[\w-]{43}(?![\w-])", "this project: tokens that bind a connection"),
+    _make_format(
         "JWT",
         "eyJ",
         r"\b(?:(?P<secret>eyJ[\w-]{10,}+\.eyJ[\w-]{8,}+\.[\w-]{16,})|eyJ[\w-]{10,}+)",
         "RFC 7519, RFC 7515",
     ),
-    _format(
+    _make_format(
         "bearer token",
         "bearer",
         r"\bbearer:?[ \t]+[\"'`]?(?P<secret>(?=[A-Za-z._~+/-]{0,200}\d)[A-Za-z0-9._~+/-]{16,}=*)",
@@ -220,7 +234,7 @@ FORMATS: tuple[Format, ...] = (
         re.IGNORECASE,
         loose=True,
     ),
-    _format(
+    _make_format(
         "basic authorization",
         "authorization",
         r"\bauthorization[\\\"'\]]{0,4}[ \t]{0,3}[:=,][ \t]{0,3}[\\\"'`]{0,2}(?:basic|token)[ \t]+"
@@ -229,14 +243,14 @@ FORMATS: tuple[Format, ...] = (
         re.IGNORECASE,
         loose=True,
     ),
-    _format(
+    _make_format(
         "password in a URL",
         "://",
         r"://[^\s/:@\"'<>]{0,100}:(?P<secret>[^\s/\"'<>]{3,200})@(?=[\w\[{.$-])",
         "RFC 3986 section 3.2.1",
         loose=True,
     ),
-    _format(
+    _make_format(
         "signed URL",
         "?sig= &sig= ?x-amz-signature= &x-amz-signature= &x-goog-signature= &signature= ?signature=",
         r"[?&](?:sig|X-Amz-Signature|X-Goog-Signature|Signature)=(?P<secret>[A-Za-z0-9%+/_-]{40,600}=*)",

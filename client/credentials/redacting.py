@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from memoryd.client.credentials.assigned import assigned, is_credential, is_placeholder, kind_of, name_in
+from memoryd.client.credentials.assigned import find_assigned, is_credential, is_placeholder, kind_of, name_in
 from memoryd.client.credentials.formats import FORMATS, MIN_RUN, RUN_CHARS, Format
 
 MIN_CHARS = 10  # the shortest is `pwd=` and six characters
-_FEW = 6  # a key of fewer different characters than that shows where one goes
+_FEW = 6  # a key of fewer different characters than that is a placeholder
 _LOOSE = [(shape, anchor) for shape in FORMATS if shape.loose for anchor in shape.anchors]
 _IN_RUNS = [(shape, anchor) for shape in FORMATS if not shape.loose for anchor in shape.anchors]
 _RUN = re.compile(f"[{re.escape(RUN_CHARS)}]{{{MIN_RUN},}}")
@@ -43,18 +43,18 @@ def find(text: str, allowed: Allowed | None = None) -> list[Found]:
     lowered = text.lower()
     if len(lowered) != len(text):  # one character has a lower form of two
         lowered = text.replace("\u0130", "I").lower()
-    found = [*_shaped(text, lowered)]
-    found += [Found(one.kind, one.start, one.end) for one in assigned(text, lowered)]
+    found = [*_find_shaped(text, lowered)]
+    found += [Found(one.kind, one.start, one.end) for one in find_assigned(text, lowered)]
     if not found:
         return found
-    return [one for one in _apart(found) if not (allowed and allowed.fullmatch(text, one.start, one.end))]
+    return [one for one in _drop_overlaps(found) if not (allowed and allowed.fullmatch(text, one.start, one.end))]
 
 
-def _shaped(text: str, lowered: str) -> Iterator[Found]:
+def _find_shaped(text: str, lowered: str) -> Iterator[Found]:
     for shape, anchor in _candidates(text, lowered):
         for match in _matches(shape, anchor, text, lowered if shape.folded else text):
             start, end = shape.span(text, match)
-            if start < end and not _shows_a_place(shape.name, text[start:end]):
+            if start < end and not _is_example(shape.name, text[start:end]):
                 yield Found(shape.name, start, end)
 
 
@@ -86,14 +86,14 @@ def _matches(shape: Format, anchor: str, text: str, haystack: str) -> Iterator[r
         at = haystack.find(anchor, match.end() if match and not shape.end_of_rest else at + 1)
 
 
-def _shows_a_place(name: str, value: str) -> bool:
+def _is_example(name: str, value: str) -> bool:
     if name == "password in a URL":
         return is_placeholder(value) or value[0] in "$%{<[*"
     spelled = name == "private key" or name.startswith("AWS")  # the vendor's own examples end with EXAMPLE
     return len(set(value)) < _FEW or (not spelled and is_placeholder(value))
 
 
-def _apart(found: list[Found]) -> list[Found]:
+def _drop_overlaps(found: list[Found]) -> list[Found]:
     """Return what does not overlap, in order; where two do, the one that begins first, or else reaches further."""
     kept: list[Found] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
@@ -149,6 +149,6 @@ def _redact_named(value: str, kinds: Counter[str], allowed: Allowed | None, key:
     return redact(value, kinds, allowed)
 
 
-def sentence(kinds: dict[str, int]) -> str:
+def describe_kinds(kinds: dict[str, int]) -> str:
     """Return what was found in a few words: `2 AWS access keys, 1 password`."""
     return ", ".join(f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in sorted(kinds.items()))

@@ -41,7 +41,7 @@ def _import_msgspec() -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Carry out one command and return its exit code; every failure is one sentence on stderr."""
+    """Run one command and return its exit code; every failure is one sentence on stderr."""
     from memoryd.client.memctl.running import run
 
     return run(argv)

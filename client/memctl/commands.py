@@ -17,7 +17,7 @@ class Row(NamedTuple):
 
 
 class Command(NamedTuple):
-    """One command: `configure` declares its arguments, `run` carries it out and returns an exit code or None for 0."""
+    """One command: `configure` declares its arguments, `run` runs it and returns an exit code or None for 0."""
 
     configure: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int | None]
@@ -85,7 +85,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "backup": Row("upkeep.backup", "copy the whole database while it is in use, and check the copy"),
         "restore": Row("upkeep.backup", "put a copy in place of the database; the former one is kept"),
         "verify": Row("upkeep.repair", "check the database and all that is derived from it"),
-        "repair": Row("upkeep.repair", "build anew what is derived; --recover reads out a damaged file"),
+        "repair": Row("upkeep.repair", "rebuild what is derived; --recover reads out a damaged file"),
         "reset": Row("upkeep.repair", "delete everything, or with --namespace all of a namespace"),
     },
     "Daemon": {
@@ -100,7 +100,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "service logs": Row("systemd.command", "what the daemon logged last"),
         "stats": Row("stats", "what is stored, how the daemon is used and who is connected"),
         "metrics": Row("metrics", "all figures in the text format of Prometheus"),
-        "doctor": Row("doctor", "check everything and say how to mend what is wrong"),
+        "doctor": Row("doctor", "check everything and say how to fix what is wrong"),
     },
     "Access": {
         "token list": Row("token", "who has a token, for which namespace"),
@@ -111,7 +111,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "graph nodes": Row("graph", "the topic clusters of L2, the largest first"),
         "graph edges": Row("graph", "what is between nodes, the heaviest first"),
         "graph show": Row("graph", "one node: its memories and neighbours"),
-        "graph topics": Row("graph", "communities of nodes; --recompute finds them anew"),
+        "graph topics": Row("graph", "communities of nodes; --recompute finds them again"),
         "graph dedupe": Row("graph", "merge nodes that are alike"),
         "graph abstract": Row("graph", "make concept nodes over clusters that are alike"),
         "graph export": Row("graph_export", "the graph as a page to look at, GraphML or DOT"),

@@ -24,8 +24,8 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="PLACE",
         help="a workspace (its namespace or a path inside) or a namespace; left out: all workspaces with daily files",
     )
-    parser.add_argument("--dry-run", action="store_true", help="show what would become of what; change nothing")
-    parser.add_argument("--force", action="store_true", help="also what was dreamt of, and if MEMORY.md halves")
+    parser.add_argument("--dry-run", action="store_true", help="show the outcome of each statement; change nothing")
+    parser.add_argument("--force", action="store_true", help="also what was processed, and if MEMORY.md halves")
     parser.add_argument("--facts", action="store_true", help="the memories of a namespace, if a workspace has its name")
     parser.add_argument(
         "--undo", nargs="?", const="", metavar="DATE", help="put back MEMORY.md as before the latest dream (of a day)"
@@ -97,9 +97,9 @@ def _step(steps: Sequence[DreamStep]) -> str:
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
     kept = f" → {step.kept}" if step.kept not in ("", step.text) else ""
     why = f"; {step.reason}" if step.action == "outdated" and step.reason else ""
-    told = f"({origin}{more}{why})"
-    room = max(30, columns() - len(told) - 12)
-    return f"{paint(f'  {step.action:8} ', _STYLES[step.action])}{shorten(one_line(step.text + kept), room)} {told}"
+    remark = f"({origin}{more}{why})"
+    room = max(30, columns() - len(remark) - 12)
+    return f"{paint(f'  {step.action:8} ', _STYLES[step.action])}{shorten(one_line(step.text + kept), room)} {remark}"
 
 
 COMMANDS = {

@@ -106,7 +106,7 @@ def _trouble(report: Report) -> str:
         said.append(f"Not as they were exported and left as they are: {names}{more}. Import them, or give --force.")
     if report.stale:
         left = count(report.stale, "file")
-        said.append(f"{left} of memories that are gone were left, being most of the folder; --force removes them.")
+        said.append(f"{left} of deleted memories were left, being most of the folder; --force removes them.")
     return " ".join(said)
 
 

@@ -36,8 +36,8 @@ class Header(msgspec.Struct):
 
 
 class Report(msgspec.Struct):
-    """What an export did to its folder. `edited` were changed by somebody else, `stale` are of memories that are gone:
-    both were left as they are."""
+    """What an export did to its folder. `edited` were changed by somebody else, `stale` are of memories that no longer
+    exist: both were left as they are."""
 
     folder: str
     written: int = 0
@@ -94,7 +94,7 @@ class ExportFolder:
             self._note(entry)
 
     def _place(self, record: Record) -> str:
-        """Return the path of a record's file: the one it has, else with as many digits of its id as tell it apart."""
+        """Return the path of a record's file: the one it has, else with as many digits of its id as distinguish it."""
         folder = folder_name(record.namespace)
         had = self._places.get(record.id)
         if had is not None and had.rpartition("/")[0] == folder and had not in self._now:
@@ -118,13 +118,13 @@ class ExportFolder:
             raise
 
     def finish(self) -> Report:
-        """Remove the files of memories that are gone, and write the journal anew. Call it when all was put."""
-        gone = [entry for path, entry in self._before.items() if path not in self._now]
-        if not self.force and len(gone) > FEW and len(gone) > len(self._before) // 2:
-            self.report.stale = len(gone)  # most of them: more likely the wrong daemon than that much forgotten
-            self._now |= {entry.path: entry for entry in gone}
+        """Remove the files of deleted memories and write the journal again. Call it after the last `put`."""
+        stale = [entry for path, entry in self._before.items() if path not in self._now]
+        if not self.force and len(stale) > FEW and len(stale) > len(self._before) // 2:
+            self.report.stale = len(stale)  # most of them: more likely the wrong daemon than that much forgotten
+            self._now |= {entry.path: entry for entry in stale}
         else:
-            for entry in gone:
+            for entry in stale:
                 self._remove(entry)
         self._journal.close()
         self._rewrite()
@@ -146,7 +146,7 @@ class ExportFolder:
                 return  # something else is in it
 
     def _rewrite(self) -> None:
-        os.sync()  # the files first: the journal must not tell of what a power failure takes
+        os.sync()  # the files first: the journal must not list what a power failure loses
         lines = [self._header, *sorted(self._now.values(), key=lambda entry: entry.path)]
         draft = self.folder / f"{JOURNAL}.tmp"
         with draft.open("wb") as file:

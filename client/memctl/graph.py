@@ -28,7 +28,7 @@ SHOWN_STEPS = 40
 RELATIONS = {
     "co_occurs": "retrieved together (times)",
     "similar": "similar (cosine)",
-    "abstracted_from": "stands for",
+    "abstracted_from": "abstracts",
     "abstraction": "concept over it",
     "derived_from": "split off from (memories)",
     "derived": "split off from it (memories)",
@@ -164,14 +164,14 @@ def _cosine(value: float | None) -> str:
 
 
 def _topics_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--recompute", action="store_true", help="find them anew first")
+    parser.add_argument("--recompute", action="store_true", help="find them again first")
     parser.add_argument("--dry-run", action="store_true", help="with --recompute: say what would change")
     add_reach(parser)
 
 
 def _topics(args: Namespace) -> None:
     if args.dry_run and not args.recompute:
-        raise Usage("--dry-run goes with --recompute; listing changes nothing.")
+        raise Usage("--dry-run needs --recompute; listing changes nothing.")
     with client_for(args) as client:
         if args.recompute:
             changed = client.call(placed(args, graph_regroup(dry_run=args.dry_run)))

@@ -1,4 +1,4 @@
-"""Where the nodes of an exported graph lie on its page: the same graph gives the same picture.
+"""The layout of an exported graph on its page: the same graph gives the same layout.
 
 Each topic is a disc: its largest node in the middle, the others around it as the seeds of a sunflower, so that none
 covers another. Discs lie beside those they are most related to, the largest first, and do not overlap.
@@ -74,7 +74,7 @@ def _circle(disc: Disc) -> dict[str, float]:
 
 
 def _topics(graph: Graph, edges: list[tuple[int, int, str, float]]) -> dict[int, int]:
-    """Return the topic of each node; a concept lies with most of the clusters it stands for."""
+    """Return the topic of each node; a concept has that of most of its clusters."""
     found = {item.node.id: item.node.topic or _ALONE for item in graph.nodes}
     below: dict[int, Counter[int]] = {}
     for origin, target, kind, _ in edges:

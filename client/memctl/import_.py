@@ -32,7 +32,7 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     add_secrets(parser)
     parser.add_argument("--overwrite", action="store_true", help="what is imported wins, also over later changes")
-    parser.add_argument("--dry-run", action="store_true", help="tell what would be done, change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="report what would be done, change nothing")
 
 
 def _import(args: Namespace) -> None:

@@ -81,7 +81,7 @@ def counts_text(counts: dict[str, int]) -> str:
 def _run_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a job: `memctl jobs list`")
     parser.add_argument("--dry-run", action="store_true", help="show what it would do, and change nothing")
-    parser.add_argument("--plan", metavar="ID", help="carry out exactly this plan of a dry run")
+    parser.add_argument("--plan", metavar="ID", help="apply exactly this plan of a dry run")
     parser.add_argument("--limit", type=int, default=SHOWN, metavar="N", help=f"steps of a plan shown ({SHOWN})")
 
 
@@ -120,7 +120,7 @@ def _plan_text(run: JobRun, limit: int) -> str:
     if run.total > len(steps):
         lines.append(f"… and {run.total - len(steps):,} more (--limit N shows more, --json all)")
     command = paint(f"memctl jobs run {run.job} --plan {run.plan}", "cyan")
-    return "\n".join([*lines, f"`{command}` carries it out."])
+    return "\n".join([*lines, f"`{command}` applies it."])
 
 
 def _target(step: PlannedStep) -> str:

@@ -42,7 +42,7 @@ class OwnersClient(Client):
     def _be_owner(self, error: Unauthenticated) -> None:
         if os.environ.get("MEMORYD_TOKEN"):
             raise error
-        self._greeting = greeting(paths.token_in(str(error.data.get("owner_token", ""))))
+        self._greeting = greeting(paths.read_token(str(error.data.get("owner_token", ""))))
         self.close()
 
 
@@ -78,9 +78,9 @@ def say_redacted(kinds: Redacted) -> None:
 
 def phrase(kinds: Redacted) -> str:
     """Return kinds of credentials in a few words."""
-    from memoryd.client.credentials import sentence  # needed seldom
+    from memoryd.client.credentials import describe_kinds  # needed seldom
 
-    return sentence(kinds)
+    return describe_kinds(kinds)
 
 
 def placed(args: argparse.Namespace, call: C) -> C:

@@ -25,7 +25,7 @@ class Copy(msgspec.Struct):
 
 
 def installed() -> bool:
-    """Tell whether the packages of the daemon are there."""
+    """Return whether the packages of the daemon are there."""
     return find_spec("apsw") is not None
 
 

@@ -34,7 +34,7 @@ from memoryd.client.times import iso
 
 
 def content_of(argument: str) -> str:
-    """Return the argument, or for `-` what stands on standard input, without its last line end."""
+    """Return the argument, or for `-` the text of standard input, without its last line end."""
     if argument != "-":
         return argument
     if sys.stdin is None:
@@ -137,7 +137,7 @@ def memory_text(memory: Memory) -> str:
 
 
 def _file_rows(memory: Memory) -> list[tuple[str, str]]:
-    """Return where a memory stands in which file, and the files that it is linked with; they open with a click."""
+    """Return the file and lines of a memory and the files that it is linked with; they open with a click."""
     rows = [("from", place_link(memory))] if memory.path else []
     if memory.tier == "documents" and isinstance(heading := memory.metadata.get("heading"), str):
         rows.append(("heading", one_line(heading)))

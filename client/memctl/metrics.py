@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.errors import Unavailable
-from memoryd.client.exposition import text
+from memoryd.client.exposition import format_stats
 from memoryd.client.memctl.arguments import no_arguments
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
@@ -20,7 +20,7 @@ def _metrics(args: Namespace) -> None:
     if args.json:
         say_json(found)
     else:
-        say_bytes(text(found).encode())
+        say_bytes(format_stats(found).encode())
 
 
 COMMANDS = {

@@ -135,7 +135,7 @@ def _bench_text(rows: list[dict[str, Any]]) -> str:
 
 def _use_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="an installed model, or openai:NAME of one behind [embedding_api]")
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until all vectors are made anew")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until all vectors are computed again")
 
 
 def _use(args: Namespace) -> None:

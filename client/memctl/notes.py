@@ -50,7 +50,7 @@ def _remember(args: Namespace) -> None:
 
 def _remembered_text(written: Remembered) -> str:
     lines = _lines(written.start_line, written.end_line)
-    held = paint(written.id, "cyan") if written.id else "gone from the file again"
+    held = paint(written.id, "cyan") if written.id else "removed from the file again"
     return f"Written: {_place(written.path, lines)} ({held})"
 
 

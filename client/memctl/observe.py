@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.calls import new_memory, new_turn, summed
+from memoryd.client.calls import new_memory, new_turn
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage, add_secrets, when
 from memoryd.client.memctl.commands import Command
@@ -19,7 +19,7 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, table
 from memoryd.client.protocol import NewMemory, NewTurn, Observe, Observed, ObservedTurn, Progress, Seed, Seeded
 from memoryd.client.protocol.tiers import MAX_TURNS
-from memoryd.client.transport.batches import batches
+from memoryd.client.transport.batches import split_batches, sum_kinds
 
 PER_CALL = 200  # lines of a seed
 
@@ -40,7 +40,7 @@ def _observe(args: Namespace) -> None:
     turns = given or [new_turn(item) for item in _json_lines("standard input", _stdin())]
     if not turns:
         raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
-    parts = [send(args, Observe(turns=part, session=args.session)) for part in batches(turns, MAX_TURNS)]
+    parts = [send(args, Observe(turns=part, session=args.session)) for part in split_batches(turns, MAX_TURNS)]
     observed = _joined(parts)
     show(args, observed, lambda: _observed_text(observed, turns))
 
@@ -54,7 +54,7 @@ def _joined(parts: list[Observed]) -> Observed:
         turns=[turn for part in parts for turn in part],
         accepted=sum(part.accepted for part in parts),
         skipped=sum(part.skipped for part in parts),
-        redacted=summed(part.redacted for part in parts),
+        redacted=sum_kinds(part.redacted for part in parts),
     )
 
 
@@ -144,13 +144,13 @@ def _line(args: Namespace, name: str, number: int, item: dict[str, Any]) -> Line
 def _calls(lines: list[Line]) -> Iterator[tuple[Seed, int]]:
     """Yield the calls that send the lines in their order, and how many lines each has."""
     for (namespace, session, is_turn), group in groupby(lines, key=lambda line: line.place):
-        for part in batches([line.item for line in group], PER_CALL):
+        for part in split_batches([line.item for line in group], PER_CALL):
             field = "turns" if is_turn else "memories"
             yield Seed(namespace=namespace, session=session, **{field: part}), len(part)  # type: ignore[arg-type]
 
 
 def _add(total: Seeded, part: Seeded) -> None:
-    total.redacted = summed((total.redacted, part.redacted))
+    total.redacted = sum_kinds((total.redacted, part.redacted))
     for name in ("turns", "created", "merged", "skipped"):
         setattr(total, name, getattr(total, name) + getattr(part, name))
 

@@ -111,7 +111,7 @@ def columns() -> int:
 
 
 def coloured(stream: TextIO | None = None) -> bool:
-    """Tell whether colours may be used: only on a terminal, and not when NO_COLOR is set."""
+    """Return whether colours may be used: only on a terminal, and not when NO_COLOR is set."""
     stream = stream or sys.stdout
     return bool(stream and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
 

@@ -36,7 +36,7 @@ def short_path(path: str) -> str:
 def _current() -> str:
     try:
         return os.getcwd()
-    except OSError:  # it is gone
+    except OSError:  # it no longer exists
         return ""
 
 

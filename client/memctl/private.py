@@ -48,8 +48,8 @@ class PrivateDaemon:
 
     def start(self) -> None:
         """Start the daemon and return when it is ready; raise `Unavailable` with the reason when it is not."""
-        ready, told = os.pipe()
-        paths = ["--socket", str(self.socket), "--data-dir", str(self.data_dir), "--ready-fd", str(told)]
+        ready, report = os.pipe()
+        paths = ["--socket", str(self.socket), "--data-dir", str(self.data_dir), "--ready-fd", str(report)]
         try:
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
@@ -57,12 +57,12 @@ class PrivateDaemon:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    pass_fds=[told],
+                    pass_fds=[report],
                     env=environment(),
                     start_new_session=True,  # a Ctrl-C at the terminal is for us; we stop the daemon ourselves
                 )
         finally:
-            os.close(told)
+            os.close(report)
         try:
             self._await(ready)
         finally:
@@ -99,7 +99,7 @@ def private_daemon(
     """Run a daemon in a temporary folder; stop it and remove the folder at the end, also on Ctrl-C and SIGTERM.
 
     `config` is the text of a configuration file for it, instead of the user's. With `clock` (UTC seconds) its time
-    begins there, and goes on only when somebody sets the time of the file `clock`.
+    begins there, and continues only when somebody sets the time of the file `clock`.
     """
     require()
     with _terminable():

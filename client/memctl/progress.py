@@ -12,7 +12,7 @@ EVERY_S = 0.1
 
 
 class ProgressBar:
-    """One line that is drawn again as work goes on and wiped at the end."""
+    """One line that is drawn again as work continues and wiped at the end."""
 
     def __init__(self, label: str, total: int = 0) -> None:
         self.label = label

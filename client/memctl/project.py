@@ -25,7 +25,7 @@ MOVABLE: list[Tier] = ["L1", "L2"]  # what is in files follows its files
 
 
 def _list(args: Namespace) -> None:
-    found = projects.read()["projects"]
+    found = projects.read_table()["projects"]
     show(args, found, lambda: _list_text(found))
 
 
@@ -51,13 +51,13 @@ def _rename_arguments(parser: ArgumentParser) -> None:
 
 def _rename(args: Namespace) -> None:
     new = _checked(args.new)
-    old, chosen = _chosen(projects.read(), args.project)
-    _check_free(projects.read(), chosen, new, args.join)
+    old, chosen = _chosen(projects.read_table(), args.project)
+    _check_free(projects.read_table(), chosen, new, args.join)
     report: dict[str, Any] = {"namespace": new, "former": old, "moved": 0, "left": 0, "operations": []}
-    if not args.name_only and len(chosen) == len(_named(projects.read(), old)):
+    if not args.name_only and len(chosen) == len(_named(projects.read_table(), old)):
         with client_for(args) as client:
             report |= _move(client, old, new)
-    with projects.changing() as known:
+    with projects.change_table() as known:
         _, chosen = _chosen(known, args.project)
         _check_free(known, chosen, new, args.join)
         for project in chosen:

@@ -1,6 +1,6 @@
 """Exported memories as text: a JSON object per line, or a Markdown file with front matter. Both lose nothing.
 
-Front matter is `key: value` with JSON values, which is YAML that needs no YAML parser; after it stands the content as
+Front matter is `key: value` with JSON values, which is YAML that needs no YAML parser; after it comes the content as
 it is, then one line end. Times are ISO 8601 with as many decimals as it takes.
 """
 
@@ -138,7 +138,7 @@ def folder_name(namespace: str) -> str:
 
 
 def file_name(record: Record, digits: int = 8) -> str:
-    """Return a readable name for the file of a record, told apart by the first digits of its id."""
+    """Return a readable name for the file of a record, distinguished by the first digits of its id."""
     words = slug(record.summary or record.content[:200])
     return f"{words}-{record.id[:digits]}.md"
 

@@ -12,7 +12,7 @@ DONE, ERROR, USAGE, NO_DAEMON, INTERRUPTED, NO_READER = 0, 1, 2, 3, 130, 141
 
 
 def run(argv: Sequence[str]) -> int:
-    """Carry out one command and return its exit code; every failure is one sentence on stderr."""
+    """Run one command and return its exit code; every failure is one sentence on stderr."""
     try:
         code = _carry_out(list(argv))
         if sys.stdout:

@@ -47,16 +47,18 @@ def _up(args: Namespace) -> None:
     names = ("data_dir", "config", "log_level")
     options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in names if getattr(args, name)}
     if args.data_dir:
-        options["--data-dir"] = os.environ["MEMORYD_DATA_DIR"] = paths.absolute(args.data_dir)  # the log goes there too
+        options["--data-dir"] = os.environ["MEMORYD_DATA_DIR"] = paths.make_absolute(
+            args.data_dir
+        )  # the log is written there too
     if args.config:
-        options["--config"] = paths.absolute(args.config)
+        options["--config"] = paths.make_absolute(args.config)
     socket_path = paths.socket_path(args.socket)
-    if (args.config or args.log_level) and activation.holds(socket_path):
+    if (args.config or args.log_level) and activation.is_enabled(socket_path):
         raise MemorydError(
             "The daemon is a service, whose options are in its unit: `memctl service install --config FILE`, "
             "or `systemctl --user edit memoryd.service`."
         )
-    ran = spawn.answers(socket_path)
+    ran = spawn.is_answering(socket_path)
     spawn.start(socket_path, [word for option in options.items() for word in option])
     with client_for(args, autostart=False) as client:
         status = client.status()
@@ -73,8 +75,8 @@ def restart(client: Client, limit_s: float) -> Status:
     """Let the daemon start again on its socket; return its status when it has."""
     from memoryd.client.transport import activation
 
-    if activation.holds(client.socket_path):
-        activation.systemctl("reset-failed", activation.SERVICE_UNIT)  # it counts starts: this one is wanted
+    if activation.is_enabled(client.socket_path):
+        activation.run_systemctl("reset-failed", activation.SERVICE_UNIT)  # it counts starts: this one is wanted
     began_at = time.monotonic()
     client.call(Restart())
     while (status := client.status()).uptime_s > time.monotonic() - began_at:
@@ -125,7 +127,7 @@ def model_text(model: ModelState) -> str:
     if model.error:
         text += f" ({printable(model.error).rstrip('.')})"
     if model.reembedding:
-        text += f"; vectors made anew: {model.reembedding.done} of {model.reembedding.total}"
+        text += f"; vectors computed again: {model.reembedding.done} of {model.reembedding.total}"
     return text
 
 
@@ -137,14 +139,14 @@ def _down(args: Namespace) -> None:
     from memoryd.client.transport import activation, spawn
 
     with client_for(args, autostart=False) as client:
-        if activation.holds(client.socket_path) and not activation.missing():
+        if activation.is_enabled(client.socket_path) and not activation.find_obstacle():
             return _down_service(args)
-        if not spawn.answers(client.socket_path):
+        if not spawn.is_answering(client.socket_path):
             return show(args, Done(message="No daemon runs."), lambda: f"No daemon runs at {client.socket_path}.")
         pid = client.status().pid
         client.call(Shutdown())
         give_up_at = time.monotonic() + args.timeout
-        while spawn.answers(client.socket_path) or lives(pid):
+        while spawn.is_answering(client.socket_path) or lives(pid):
             if time.monotonic() > give_up_at:
                 raise TimedOut(f"The daemon (pid {pid}) still runs after {args.timeout:g} s.")
             time.sleep(0.02)
@@ -155,11 +157,11 @@ def _down_service(args: Namespace) -> None:
     """Stop socket and daemon of the service: while systemd holds the socket, whoever connects starts the daemon."""
     from memoryd.client.transport import activation
 
-    done = activation.systemctl("stop", activation.SOCKET_UNIT, activation.SERVICE_UNIT, limit_s=args.timeout + 60)
+    done = activation.run_systemctl("stop", activation.SOCKET_UNIT, activation.SERVICE_UNIT, limit_s=args.timeout + 60)
     if done.returncode:
         raise MemorydError(f"The service could not be stopped: {done.stderr.strip()}")
-    told = "The service memoryd has stopped; the next client or `memctl up` starts it again."
-    show(args, Done(message="Stopped."), lambda: told)
+    message = "The service memoryd has stopped; the next client or `memctl up` starts it again."
+    show(args, Done(message="Stopped."), lambda: message)
 
 
 # status --------------------------------------------------------------------------------------------------------------
@@ -214,12 +216,12 @@ def threads_text(threads: list[ThreadState]) -> str:
 
 
 def _clock(status: Status) -> str:
-    told = clock_text(status.clock)
-    return paint(f"{told}; if it is right: {CONFIRM_CLOCK}", "yellow") if told else ""
+    problem = clock_text(status.clock)
+    return paint(f"{problem}; if it is right: {CONFIRM_CLOCK}", "yellow") if problem else ""
 
 
 def _memory_use(status: Status) -> str:
-    """Return the memory in use, empty where a token is not told."""
+    """Return the memory in use, empty for a token that may not see it."""
     used, index = size_text(status.rss_bytes), size_text(status.index_bytes)
     return f"{used}, of it the vector index {index}" if status.rss_bytes else ""
 

@@ -84,8 +84,8 @@ def _state(daemon: Runtime) -> str:
 
 def waiting_text(queues: dict[str, int]) -> str:
     """Return what waits in which queue, but for the call that asks; empty when nothing does."""
-    told = [(number, QUEUES.get(name, (name, name))) for name, number in _waiting(queues).items() if number]
-    return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in told)
+    shown = [(number, QUEUES.get(name, (name, name))) for name, number in _waiting(queues).items() if number]
+    return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in shown)
 
 
 def _waiting(queues: dict[str, int]) -> dict[str, int]:

@@ -130,7 +130,7 @@ def line_of(event: Event, size: int) -> str:
 
 
 def place_text(namespace: str, size: int) -> str:
-    """Return the end of a namespace, which tells more of it than its beginning."""
+    """Return the end of a namespace, which identifies it better than its beginning."""
     name = one_line(namespace) or "(root)"
     return name if width(name) <= size else "…" + shorten(name[::-1], size)[:-1][::-1]
 

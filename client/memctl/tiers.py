@@ -52,7 +52,7 @@ def _tiers(args: Namespace) -> None:
 
 
 def report_text(report: TierReport) -> str:
-    """Return the picture of the tiers."""
+    """Return the frame of the tiers."""
     parts = [_levels(report), _flows(report)]
     if report.namespaces:
         parts.append(_namespaces(report))

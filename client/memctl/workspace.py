@@ -18,7 +18,7 @@ from memoryd.client.times import iso
 SHOWN = 50  # problems of one workspace
 _COLOURS = {"inotify": "green", "scanning": "yellow", "gone": "red"}
 _MEANINGS = {
-    "inotify": "changes are heard of at once",
+    "inotify": "changes are seen at once",
     "scanning": "looked at every few seconds",
     "gone": "the folder is not there; what is indexed of it stays",
     "off": "the daemon is starting or stopping",

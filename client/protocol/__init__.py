@@ -49,5 +49,5 @@ def result_type(call: type[Call[R]]) -> type[R]:
     return result
 
 
-# Answered whatever version the request names, so that a newer client can tell an older daemon to end or to restart.
+# Answered whatever version the request names, so that a newer client can ask an older daemon to end or to restart.
 UNVERSIONED = frozenset(method_name(call) for call, declared in DECLARED.items() if declared.any_version)

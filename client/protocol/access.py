@@ -103,7 +103,7 @@ class Share(Scoped[Shared], kw_only=True, frozen=True):
 
 @rpc("anyone", reads=True, lane="inline")
 class Authenticate(Call[Identity], kw_only=True, frozen=True):
-    """Bind this connection to what a token stands for, from now on. After an unknown token it may do nothing more."""
+    """Bind this connection to what a token represents, from now on. After an unknown token it may do nothing more."""
 
     token: str
     """the secret that `add_token` returned, or the owner's"""

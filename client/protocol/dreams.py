@@ -11,13 +11,13 @@ DreamOutcome = Literal["written", "planned", "unchanged", "refused", "undone"]
 
 
 class DreamStep(Struct, kw_only=True):
-    """What becomes of one statement: `take` it into MEMORY.md, leave it out as a `repeat` of another, or as `outdated`.
+    """The outcome of one statement: `take` it into MEMORY.md, leave it out as a `repeat` of another, or as `outdated`.
 
-    `source` is the file or the id that it is from, `kept` the statement that stands in its place.
+    `source` is the file or the id that it is from, `kept` the statement that is in its place.
     """
 
     action: Fate
-    """what becomes of it"""
+    """the outcome of it"""
     text: str
     """the statement"""
     source: str
@@ -37,13 +37,13 @@ class DreamReport(Struct, kw_only=True):
     """
 
     place: str
-    """the namespace of the workspace, or the one dreamt of"""
+    """the namespace of the workspace, or the one whose memories were processed"""
     outcome: DreamOutcome
     """what was done"""
     by: str = "rules"
     """who decided: `rules` or a model, or both"""
     steps: list[DreamStep] = []
-    """what becomes of which statement"""
+    """the outcome of which statement"""
     passing: int = 0
     """notes that matter for their day only"""
     path: str | None = None
@@ -53,7 +53,7 @@ class DreamReport(Struct, kw_only=True):
     chars_after: int = 0
     """characters that there are, or would be"""
     diary: str | None = None
-    """the file that tells of it"""
+    """the file that describes it"""
     backup: str | None = None
     """the file that holds MEMORY.md as it was"""
     operation: int | None = None
@@ -73,11 +73,12 @@ class Dreamt(Struct, kw_only=True):
 class Dream(Call[Dreamt], kw_only=True, frozen=True):
     """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace.
 
-    Repeats go, the newest of a subject stays, what is lasting in the daily files is taken over. The old MEMORY.md and a
-    diary lie in `memory/dreams/` then; `undo` puts the old one back, byte for byte. `place` is a workspace, or a
-    namespace (with `facts` also where a workspace has that name); left out: all workspaces with daily files. What was
-    dreamt of is not dreamt of again, unless with `force`, which also lets MEMORY.md lose more than half. A language
-    model is asked where one is configured, so this may take minutes. `dry_run` changes nothing. Sends progress.
+    Repeats are removed, the newest of a subject stays, lasting statements of the daily files are added. The old
+    MEMORY.md and a diary are kept in `memory/dreams/`; `undo` puts the old one back, byte for byte. `place` is a
+    workspace, or a namespace (with `facts` also where a workspace has that name); left out: all workspaces with daily
+    files. Files that were processed are not processed again, unless with `force`, which also lets MEMORY.md lose more
+    than half. A language model is asked where one is configured, so this may take minutes. `dry_run` changes nothing.
+    Sends progress.
     """
 
     place: str | None = None
@@ -85,9 +86,9 @@ class Dream(Call[Dreamt], kw_only=True, frozen=True):
     facts: bool = False
     """the memories of the namespace, also where a workspace has that name"""
     dry_run: bool = False
-    """tell what would be done, and change nothing"""
+    """report what would be done, and change nothing"""
     force: bool = False
-    """also what was dreamt of already, and where MEMORY.md loses more than half"""
+    """also files that were processed already, and where MEMORY.md loses more than half"""
     undo: bool = False
     """put back MEMORY.md as it was before the latest dream"""
     date: str | None = None

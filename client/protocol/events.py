@@ -25,7 +25,7 @@ EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
 
 class Event(Struct, kw_only=True):
-    """Something that happened, told once it is on disk.
+    """Something that happened, reported once it is on disk.
 
     To a memory: `created`, `updated`, `deleted`, `moved` (to another tier or namespace). To a turn: `observed` (it
     entered L0), `promoted` (it became a memory), `dropped` (it left L0 and was not kept). `indexed`: parts of a file of
@@ -33,13 +33,13 @@ class Event(Struct, kw_only=True):
     daemon has to say of itself. `started`: from here on nothing is left out. `missed`: the subscriber read too slowly,
     `count` events are left out here.
 
-    Of one transaction with very many changes only counts are told: then `count` is above 1 and `id` is empty.
+    Of one transaction with very many changes only counts are reported: then `count` is above 1 and `id` is empty.
     """
 
     kind: EventKind
     """what happened"""
     at: float
-    """when it was told"""
+    """when it was reported"""
     namespace: str = ""
     """of the memory or turn"""
     id: str = ""
@@ -47,7 +47,7 @@ class Event(Struct, kw_only=True):
     type: str = ""
     """of the memory; the role of a turn; how a run of a job ended; the level of a warning"""
     tier: str = ""
-    """where the memory or turn is, or was when it is gone"""
+    """where the memory or turn is, or was before it was deleted"""
     came_from: str = ""
     """the tier, or else the namespace, that it was in before"""
     by: str = ""
@@ -57,7 +57,7 @@ class Event(Struct, kw_only=True):
     text: str = ""
     """the beginning of the content; the path of an indexed file; what there is to say"""
     count: int = 1
-    """how many memories, turns or parts of a file it stands for, or events that were left out"""
+    """how many memories, turns or parts of a file it represents, or events that were left out"""
 
 
 class Subscribed(Struct, kw_only=True):
@@ -73,7 +73,7 @@ class Subscribed(Struct, kw_only=True):
 class Subscribe(Scoped[Subscribed], kw_only=True, frozen=True):
     """Follow what happens to the memories within reach, from now on.
 
-    Each reply of kind 2 carries an `Event` instead of a `Progress`; the first is `started`. It goes on until `limit`
+    Each reply of kind 2 carries an `Event` instead of a `Progress`; the first is `started`. It continues until `limit`
     events were sent or the connection ends; open one for each subscription. Events are in the order in which they got
     to disk. For a subscriber that does not read, a bounded number of events waits; the rest is left out and counted.
     A memory that moves out of reach is `deleted` for who does not see where it went, one that comes in is `created`.

@@ -15,7 +15,7 @@ Number = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
 
 
 class Node(Struct, kw_only=True):
-    """A cluster of memories of L2, or a concept that stands for clusters. `topic` is null while it has none.
+    """A cluster of memories of L2, or a concept that represents clusters. `topic` is null while it has none.
 
     `named_by` is the language model that gave the label, or `rules`.
     """
@@ -25,7 +25,7 @@ class Node(Struct, kw_only=True):
     namespace: str
     """of all its members"""
     kind: NodeKind
-    """`concept` stands for clusters"""
+    """`concept` represents clusters"""
     label: str
     """the most distinctive terms of its members, the beginning of the only one, or a model's words"""
     size: int
@@ -69,7 +69,7 @@ class Edge(Struct, kw_only=True):
     target: int
     """number of a node"""
     kind: EdgeKind
-    """what it tells"""
+    """what the relation says"""
     weight: float
     """how strong it is"""
 
@@ -271,7 +271,7 @@ class GraphAbstract(Scoped[GraphChange], kw_only=True, frozen=True):
 
 @rpc("owner", grows=True, lane="bulk")
 class GraphRegroup(Scoped[GraphChange], kw_only=True, frozen=True):
-    """Find the topics anew; a topic keeps its number as long as most of its nodes stay together."""
+    """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
 
     dry_run: bool = False
     """plan and change nothing"""

@@ -24,7 +24,7 @@ class PlannedStep(Struct, kw_only=True):
 
 
 class SkippedStep(Struct, kw_only=True):
-    """A step of a plan that was not carried out, because what it rests on changed after the plan was made."""
+    """A step of a plan that was not applied, because what it rests on changed after the plan was made."""
 
     action: str
     """a verb"""
@@ -38,8 +38,8 @@ class JobRun(Struct, kw_only=True):
     """How a run went, or what it would do.
 
     `done`: all there was to do; `interrupted`: the deadline, a stop or a pause came, the rest comes next time;
-    `failed`: `error` says why; `planned`: nothing was done. What `counts` tells was done stays done in any case; `undo`
-    of `operation` takes all of it back.
+    `failed`: `error` says why; `planned`: nothing was done. What `counts` reports as done stays done in any case;
+    `undo` of `operation` takes all of it back.
     """
 
     job: str
@@ -63,7 +63,7 @@ class JobRun(Struct, kw_only=True):
     plan: str | None = None
     """of a dry run: the id under which the plan is kept for a while"""
     total: int = 0
-    """steps that were gone through; of a dry run: steps of the plan"""
+    """steps that were looked at; of a dry run: steps of the plan"""
     more: bool = False
     """of a dry run: there is more to do than the plan holds"""
     steps: list[PlannedStep] = []
@@ -114,7 +114,7 @@ class JobRuns(Struct, kw_only=True):
 
 
 class ThreadState(Struct, kw_only=True):
-    """How a thread of the daemon is. One that fails goes on after a pause."""
+    """How a thread of the daemon is. One that fails continues after a pause."""
 
     name: str
     """what it does"""
@@ -128,7 +128,7 @@ class ThreadState(Struct, kw_only=True):
     """since when it works again; null: it fails, or it never failed"""
 
     def is_failing(self) -> bool:
-        """Tell whether it does not work at present."""
+        """Return whether it does not work at present."""
         return self.failed_at is not None and self.works_since is None
 
 
@@ -161,7 +161,7 @@ class Jobs(Call[JobList], kw_only=True, frozen=True):
 
 @rpc("owner", lane="control")
 class RunJob(Call[JobRun], kw_only=True, frozen=True):
-    """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` carries out such a plan.
+    """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` runs such a plan.
 
     A plan is kept for a while by its id. Each of its steps is checked again and left out if the memory changed
     meanwhile. A job that is under way already is refused with `conflict`.
@@ -172,7 +172,7 @@ class RunJob(Call[JobRun], kw_only=True, frozen=True):
     dry_run: bool = False
     """make the plan, or show the one of `plan`, and change nothing"""
     plan: str | None = None
-    """id of a plan to carry out"""
+    """id of a plan to apply"""
     offset: Annotated[int, Meta(ge=0)] = 0
     """of a dry run: steps to leave out of the reply"""
     limit: Limit = 1000
@@ -204,7 +204,7 @@ class ConfirmClock(Call[ClockState], kw_only=True, frozen=True):
 
 @rpc("owner", reads=True)
 class JobHistory(Call[JobRuns], kw_only=True, frozen=True):
-    """Tell how the runs of a job, or of all jobs, went."""
+    """Report how the runs of a job, or of all jobs, went."""
 
     name: str | None = None
     """only runs of this job"""

@@ -62,7 +62,7 @@ class Memory(Struct, kw_only=True):
     id: str
     """32 hex digits"""
     namespace: str
-    """where it lies"""
+    """its path"""
     type: str
     """what it is"""
     content: str
@@ -102,9 +102,9 @@ class Memory(Struct, kw_only=True):
     contradicts: list[str] = []
     """ids of near-duplicates that disagree with it"""
     links: list[str] = []
-    """files that this part of a file links to, as paths or `name (not found)`; told by `get` alone"""
+    """files that this part of a file links to, as paths or `name (not found)`; returned by `get` alone"""
     linked_from: list[str] = []
-    """files that link to the file it came from; told by `get` alone"""
+    """files that link to the file it came from; returned by `get` alone"""
     usefulness: Usefulness | None = None
     """what feedback comes to; null: nobody has given any"""
 
@@ -191,7 +191,7 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     """A memory to add. `supersedes` names one that it replaces in results; `id` and `created_at` serve imports.
 
     `neighbours` are the turns before and after it in a conversation: where they and the content are short, their words
-    count lightly when the memory is searched. `path` and lines tell the file that it came from; where age counts, a
+    count lightly when the memory is searched. `path` and lines name the file that it came from; where age counts, a
     file named YYYY-MM-DD.md is as old as its name says and any other does not age.
     """
 
@@ -233,7 +233,7 @@ class Add(Scoped[Added], kw_only=True, frozen=True):
 
     Equal text, or a near-duplicate that does not disagree, is merged into the memory that is there (same namespace and
     type). `dedup_threshold` is the cosine above which texts are compared; left out, the model's own. Likely credentials
-    are taken out first, unless `allow_secrets`; `redacted` tells which.
+    are taken out first, unless `allow_secrets`; `redacted` counts them by kind.
     """
 
     memory: NewMemory
@@ -252,7 +252,7 @@ class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
 
     All are checked before the first is stored. They are committed in parts of at most fifty, so that no other write
     waits long: a crash, or a client that leaves, ends the call between two parts. Where a later part is refused (the
-    size limit, a stop of the daemon, an undo meanwhile) the error tells how many of the first are stored
+    size limit, a stop of the daemon, an undo meanwhile) the error says how many of the first are stored
     (`data["stored"]`) and as which operation (`data["operations"]`); it holds no hint to send the call again.
     """
 

@@ -11,7 +11,9 @@ Standing = Literal["missing", "extra", "changed"]
 
 
 class Remembered(Struct, kw_only=True):
-    """Where a note was written. `id` is the memory that holds it, null when it is gone from the file again already."""
+    """Where a note was written. `id` is the memory that holds it, null when it no longer exists from the file again
+    already.
+    """
 
     path: str
     """the file, absolute"""
@@ -37,7 +39,7 @@ class RemovedLines(Struct, kw_only=True):
     start_line: int
     """where they stood, the first"""
     end_line: int
-    """the last; a blank line that would be left over goes too"""
+    """the last; a blank line that would be left over is removed too"""
     text: str
     """what stood there"""
 
@@ -77,7 +79,7 @@ class FileDifference(Struct, kw_only=True):
     path: str
     """the file, absolute"""
     standing: Standing
-    """how it stands"""
+    """its state"""
     chunks: list[ChunkDifference] = []
     """what differs, by line; at most 100; none: equal chunks stand another number of times"""
 
@@ -104,8 +106,8 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     """Write a note into a file of a workspace; it can be found when this returns.
 
     `workspace` is its namespace or an absolute path inside it. `file` is a path in it (`MEMORY.md`, `memory/cache.md`,
-    or short `cache`), or `today`, also in a sub-folder (`alpha/today`). The note goes to the end, in the style of the
-    file, in one step: the file is the old or the new one at any moment, and nobody else's save is lost.
+    or short `cache`), or `today`, also in a sub-folder (`alpha/today`). The note is written at the end, in the style of
+    the file, in one step: the file is the old or the new one at any moment, and nobody else's save is lost.
     """
 
     text: str
@@ -113,30 +115,30 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     workspace: str
     """its namespace or an absolute path inside it"""
     file: str = "today"
-    """the file that it goes to"""
+    """the file that it is written to"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
 
 
 @rpc("within")
 class Forget(Scoped[Forgotten], kw_only=True, frozen=True):
-    """Forget memories: of a file its lines are taken out, any other memory is deleted.
+    """Forget memories: those of a file have their lines removed from it, any other memory is deleted.
 
     A line belongs to the first chunk of its file that holds it, so what a chunk repeats of the one before stays, as
-    does a heading that more stands below. `text` takes out only the list item or line that holds it, `start_line` to
+    does a heading that has more below it. `text` removes only the list item or line that holds it, `start_line` to
     `end_line` only these lines; both need one id. All is checked before the first file is changed.
     """
 
     ids: list[str]
     """ids or unique prefixes"""
     text: str | None = None
-    """take out only the list item or line that holds it"""
+    """remove only the list item or line that holds it"""
     start_line: Line | None = None
     """take out only lines from this one on, counted in the file"""
     end_line: Line | None = None
     """to this one; left out: `start_line` alone"""
     dry_run: bool = False
-    """only tell what would be taken out"""
+    """only report what would be removed"""
 
 
 @rpc("owner", reads=True, lane="control")

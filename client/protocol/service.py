@@ -39,7 +39,7 @@ class Status(Struct, kw_only=True):
     socket: str
     """where it listens"""
     data_dir: str
-    """where the database lies"""
+    """the path of the database"""
     memories: int
     """how many there are"""
     pending_embeddings: int
@@ -105,7 +105,7 @@ class GetStatus(Call[Status], kw_only=True, frozen=True, tag="status"):
 
 @rpc("owner", grows=True)
 class UseModel(Call[Done], kw_only=True, frozen=True):
-    """Switch to another installed embedding model. Memories are re-embedded in the background, search goes on."""
+    """Switch to another installed embedding model. Memories are re-embedded in the background, search continues."""
 
     name: str
     """name of an installed model"""
@@ -115,7 +115,7 @@ class UseModel(Call[Done], kw_only=True, frozen=True):
 class Verify(Call[Verification], kw_only=True, frozen=True):
     """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows.
 
-    With `repair` everything derived is built anew from the rows, while the daemon goes on.
+    With `repair` everything derived is rebuilt from the rows, while the daemon continues.
     """
 
     repair: bool = False
@@ -126,8 +126,8 @@ class Verify(Call[Verification], kw_only=True, frozen=True):
 class Backup(Call[BackedUp], kw_only=True, frozen=True):
     """Copy the whole database to one file while it is in use, and check it: it holds all that was acknowledged before.
 
-    `path` is an absolute path of a new file or of a folder; without one the copy goes to `backups` beside the database,
-    of which the latest `[jobs] backups` are kept.
+    `path` is an absolute path of a new file or of a folder; without one the copy is written to `backups` beside the
+    database, of which the latest `[jobs] backups` are kept.
     """
 
     path: str = ""
@@ -154,7 +154,7 @@ class Welcome(Struct, kw_only=True):
     installed: str
     """version that a daemon started now would have"""
     restarting: bool = False
-    """it gives way to that one now"""
+    """it hands over to that one now"""
 
 
 @rpc("anyone", reads=True, lane="inline", any_version=True)

@@ -262,7 +262,7 @@ class Skipped(Scoped[SkippedTurns], kw_only=True, frozen=True):
 
 @rpc("within", reads=True)
 class Tiers(Scoped[TierReport], kw_only=True, frozen=True):
-    """Tell what each tier holds, and how many turns went which way."""
+    """Return what each tier holds, and how many turns went which way."""
 
 
 @rpc("owner", grows=True, lane="bulk")

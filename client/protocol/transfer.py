@@ -42,7 +42,7 @@ class Record(Memory, kw_only=True):
 
 
 class Exported(Struct, kw_only=True):
-    """One portion of an export in the order of ids; ask again with `after_id` = `next` until that is null.
+    """One batch of an export in the order of ids; ask again with `after_id` = `next` until that is null.
 
     `total` counts what the whole export holds, `left_out` what it does not: `documents` (chunks of files, which are
     the truth themselves) and `L0` (turns, which are no memories yet).
@@ -51,7 +51,7 @@ class Exported(Struct, kw_only=True):
     records: list[Record]
     """by rising id"""
     next: str | None
-    """to be given as `after_id`; null: this was the last portion"""
+    """to be given as `after_id`; null: this was the last batch"""
     total: int
     """memories of the whole export"""
     left_out: dict[str, int] = {}
@@ -88,7 +88,7 @@ class Imported(Struct, kw_only=True):
 
 @rpc("within", reads=True, lane="bulk")
 class ExportMemories(Filtered[Exported], kw_only=True, frozen=True):
-    """Read memories with all that is stored of them, also superseded and expired ones, portion by portion."""
+    """Read memories with all that is stored of them, also superseded and expired ones, batch by batch."""
 
     after_id: str = ""
     """only memories with larger ids; empty at first, then `next` of the reply"""
@@ -102,7 +102,7 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
 
     All are checked before the first is stored; they are committed in parts as with `add_many`, with the same errors.
     What is stored already is left alone; where it differs the later `updated_at` wins, with `overwrite` what is
-    imported. The tier and the accesses of a memory are no difference by themselves. With `operation` the call goes on
+    imported. The tier and the accesses of a memory are no difference by themselves. With `operation` the call continues
     with an earlier import, so that one `undo` takes both back.
     """
 
@@ -111,7 +111,7 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     overwrite: bool = False
     """what is imported wins, also over what was changed later"""
     dry_run: bool = False
-    """only tell what would be done"""
+    """only report what would be done"""
     operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
     """an import to go on with; left out: a new one"""
     allow_secrets: bool = False

@@ -56,7 +56,7 @@ class FileProblem(Struct, kw_only=True):
 class WorkspaceStatus(Struct, kw_only=True):
     """How a workspace is.
 
-    `watching` is `inotify` (changes are heard of at once), `scanning` (looked at every few seconds), `gone` (the folder
+    `watching` is `inotify` (changes are seen at once), `scanning` (looked at every few seconds), `gone` (the folder
     is not there; what is indexed of it stays) or `off` (the daemon is just starting or stopping); `reason` says why and
     `since` since when.
     """
@@ -146,7 +146,7 @@ class Workspaces(Call[WorkspaceList], kw_only=True, frozen=True):
 
 @rpc("owner", reads=True)
 class GetWorkspace(Call[WorkspaceStatus], kw_only=True, frozen=True):
-    """Tell how a workspace is: what is indexed, what is not and why, how it is watched."""
+    """Report how a workspace is: what is indexed, what is not and why, how it is watched."""
 
     workspace: str
     """its namespace, or an absolute path inside it"""

@@ -1,6 +1,6 @@
-"""systemd's way to the daemon: what `memctl service install` has set up for this user, and how it is started.
+"""Starting the daemon by systemd: finding and starting the units that `memctl service install` writes.
 
-Autostart goes this way where the socket unit is enabled for the client's socket, so that there is never a daemon of
+Autostart uses it where the socket unit is enabled for the client's socket, so that there is never a daemon of
 systemd beside one that a client started. Imported where no daemon answers, and by memctl.
 """
 
@@ -15,25 +15,25 @@ SOCKET_UNIT, SERVICE_UNIT = "memoryd.socket", "memoryd.service"
 WANTED = Path("sockets.target.wants") / SOCKET_UNIT  # the link that enabling makes
 START_LIMIT_S = 320.0  # a little more than the unit's own limit
 FAILED = (
-    "The service memoryd does not start: `memctl service logs` shows why; after mending it: `memctl service install`."
+    "The service memoryd does not start: `memctl service logs` shows why; after fixing it: `memctl service install`."
 )
 
 
-def folder() -> Path:
+def unit_folder() -> Path:
     """Return where the user's units lie."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser().absolute() / "systemd" / "user"
 
 
-def holds(socket_path: Path) -> bool:
-    """Tell whether the socket unit is enabled for this socket."""
-    unit = folder() / SOCKET_UNIT
+def is_enabled(socket_path: Path) -> bool:
+    """Return whether the socket unit is enabled for this socket."""
+    unit = unit_folder() / SOCKET_UNIT
     try:
-        return os.path.lexists(folder() / WANTED) and listens(unit.read_text("utf-8")) == str(socket_path)
+        return os.path.lexists(unit_folder() / WANTED) and read_socket_path(unit.read_text("utf-8")) == str(socket_path)
     except (OSError, UnicodeDecodeError):
         return False
 
 
-def listens(unit: str) -> str:
+def read_socket_path(unit: str) -> str:
     """Return the path in a socket unit, its specifiers replaced as the user manager does; empty when there is none."""
     found = [line.partition("=")[2].strip() for line in unit.splitlines() if line.startswith("ListenStream=")]
     known = {"%%": "%", "%t": os.environ.get("XDG_RUNTIME_DIR", ""), "%h": os.path.expanduser("~")}
@@ -45,7 +45,7 @@ def listens(unit: str) -> str:
     return "".join(parts)
 
 
-def systemctl(*words: str, limit_s: float = 30.0) -> "subprocess.CompletedProcess[str]":
+def run_systemctl(*words: str, limit_s: float = 30.0) -> "subprocess.CompletedProcess[str]":
     """Run systemctl for the user manager; a time-out or a missing program is an outcome like any other failure."""
     command = ["systemctl", "--user", "--no-pager", *words]
     try:
@@ -58,13 +58,13 @@ def systemctl(*words: str, limit_s: float = 30.0) -> "subprocess.CompletedProces
         return subprocess.CompletedProcess(command, 124, "", f"systemctl {words[0]} took more than {limit_s:g} s")
 
 
-def missing() -> str:
+def find_obstacle() -> str:
     """Return why the user manager cannot be used, empty when it can."""
     if not shutil.which("systemctl"):
         return "systemd is not installed"
     if not os.environ.get("XDG_RUNTIME_DIR"):
         return "XDG_RUNTIME_DIR is not set (log in as this user rather than by su or sudo)"
-    asked = systemctl("show", "--property=Version", "--value")
+    asked = run_systemctl("show", "--property=Version", "--value")
     if asked.returncode:
         reason = (asked.stderr.strip() or "no reason given").splitlines()[0]
         return f"the user manager of systemd does not answer ({reason})"
@@ -73,9 +73,9 @@ def missing() -> str:
 
 def start() -> bool:
     """Start the units; False where no user manager runs, `Unavailable` when the service does not come up."""
-    if missing():
+    if find_obstacle():
         return False
-    started = systemctl("start", SOCKET_UNIT, SERVICE_UNIT, limit_s=START_LIMIT_S)
+    started = run_systemctl("start", SOCKET_UNIT, SERVICE_UNIT, limit_s=START_LIMIT_S)
     if started.returncode:
         raise Unavailable(FAILED)
     return True

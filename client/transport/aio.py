@@ -11,25 +11,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memoryd.client.calls import Methods, Words, add_many_calls, cut_short, joined, namespace_text, subscribe
+from memoryd.client.calls import Methods, Words, add_many_calls, namespace_text, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reach, Reply
 from memoryd.client.transport import paths, trust
+from memoryd.client.transport.batches import extend_error, join_added
 from memoryd.client.transport.exchange import (
     BROKEN,
     CONNECT_PAUSE_S,
     BrokenStream,
     OnProgress,
-    broke_twice,
     decode_reply,
+    describe_broken,
     encode_call,
     error_of,
     greeting,
     is_greeting,
-    placed,
     progress_of,
     result_of,
     retry_after_s,
+    set_namespace,
 )
 from memoryd.client.transport.frames import FrameReader
 
@@ -81,11 +82,11 @@ class AsyncClient(Methods):
 
     async def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
         """Send one call and return its result; errors as in `Client.call`."""
-        call = placed(call, self.namespace)
+        call = set_namespace(call, self.namespace)
         give_up_at = time.monotonic() + self.timeout_s
         while True:
             try:
-                return self._processed(call, result_of(call, await self._exchange(call, on_progress)))
+                return self._postprocess(call, result_of(call, await self._exchange(call, on_progress)))
             except MemorydError as error:
                 delay_s = retry_after_s(error)
                 if delay_s is None or time.monotonic() + delay_s > give_up_at:
@@ -112,8 +113,8 @@ class AsyncClient(Methods):
             try:
                 done.append(await self.call(call, on_progress))
             except MemorydError as error:
-                raise cut_short(error, done) from None
-        return joined(done)
+                raise extend_error(error, done) from None
+        return join_added(done)
 
     def subscribe(
         self,
@@ -129,8 +130,8 @@ class AsyncClient(Methods):
         """
         from memoryd.client.transport.subscription_aio import AsyncSubscription
 
-        call = placed(subscribe(kinds, reach=reach, limit=limit), self.namespace)
-        return AsyncSubscription(self._opened, encode_call(call, next(self._ids)), self.timeout_s, idle_s)
+        call = set_namespace(subscribe(kinds, reach=reach, limit=limit), self.namespace)
+        return AsyncSubscription(self._open, encode_call(call, next(self._ids)), self.timeout_s, idle_s)
 
     async def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
         request_id = next(self._ids)
@@ -143,13 +144,13 @@ class AsyncClient(Methods):
         try:
             return await self._send(request_id, data, on_progress)
         except BrokenStream as broken:
-            raise Unavailable(broke_twice(broken, call)) from None
+            raise Unavailable(describe_broken(broken, call)) from None
 
     async def _send(self, request_id: int, data: bytes, on_progress: OnProgress | None) -> Reply:
-        stream = await self._connected()
+        stream = await self._get_stream()
         return await stream.exchange(request_id, data, self.timeout_s, on_progress)
 
-    async def _connected(self) -> "_Stream":
+    async def _get_stream(self) -> "_Stream":
         async with self._connecting:
             if self._stream is None or self._stream.is_closed():
                 if self._stream:
@@ -159,11 +160,11 @@ class AsyncClient(Methods):
             return self._stream
 
     async def _connect(self) -> "_Stream":
-        return _Stream(*await self._opened())
+        return _Stream(*await self._open())
 
-    async def _opened(self) -> "Ends":
+    async def _open(self) -> "Ends":
         try:
-            return await _open(self._address, self.timeout_s, self._greeting)
+            return await _open_socket(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             if not self.autostart:
                 raise Unavailable(
@@ -173,12 +174,12 @@ class AsyncClient(Methods):
 
         await asyncio.to_thread(spawn.start, self.socket_path)
         try:
-            return await _open(self._address, self.timeout_s, self._greeting)
+            return await _open_socket(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
 
 
-async def _open(address: str, timeout_s: float, greeting: bytes) -> "Ends":
+async def _open_socket(address: str, timeout_s: float, greeting: bytes) -> "Ends":
     """Connect; OSError when no daemon listens, `TimedOut` when it takes no connection."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -202,14 +203,14 @@ async def _open(address: str, timeout_s: float, greeting: bytes) -> "Ends":
 
 
 class _Waiting:
-    """A call under way: its future, its progress callback, when it was last heard of."""
+    """A running call: its future, its progress callback, when it was last replied to."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self.on_progress = on_progress
         self.heard_at = time.monotonic()
 
-    def hear(self, event: Progress) -> None:
+    def note_progress(self, event: Progress) -> None:
         """Take a progress event; a callback that fails ends its own call and no other."""
         self.heard_at = time.monotonic()
         try:
@@ -222,7 +223,7 @@ class _Waiting:
         """End the call with an error, unless it has ended."""
         if not self.reply.done():
             self.reply.set_exception(error)
-            self.reply.exception()  # its caller may be gone: nobody needs to be told that nobody looked
+            self.reply.exception()  # retrieved, since its caller may have stopped waiting: asyncio would log it
 
 
 class _Stream:
@@ -234,7 +235,7 @@ class _Stream:
         self._receiving = asyncio.create_task(self._receive())
 
     def is_closed(self) -> bool:
-        """Tell whether the stream has ended, also when the event loop has not noticed yet."""
+        """Return whether the stream has ended, also when the event loop has not noticed yet."""
         return self._receiving.done() or self._reader.at_eof() or bool(self._ended.poll(0))
 
     async def end(self) -> None:
@@ -252,11 +253,11 @@ class _Stream:
         self._waiting[request_id] = waiting = _Waiting(on_progress)
         try:
             self._writer.write(data)
-            return await self._reply(waiting, timeout_s)
+            return await self._await_reply(waiting, timeout_s)
         finally:
             del self._waiting[request_id]
 
-    async def _reply(self, waiting: _Waiting, timeout_s: float) -> Reply:
+    async def _await_reply(self, waiting: _Waiting, timeout_s: float) -> Reply:
         while True:
             remaining_s = waiting.heard_at + timeout_s - time.monotonic()
             done, _ = await asyncio.wait([waiting.reply], timeout=max(0.0, remaining_s))
@@ -297,6 +298,6 @@ class _Stream:
         if waiting is None:  # its caller gave up
             return
         if (event := progress_of(reply)) is not None:
-            waiting.hear(event)
+            waiting.note_progress(event)
         elif not waiting.reply.done():
             waiting.reply.set_result(reply)

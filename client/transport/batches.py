@@ -1,16 +1,19 @@
-"""Splitting what is sent in many calls: each takes as much as one frame holds."""
+"""Splitting what is sent in several calls, each of at most one frame, and joining their results."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.protocol import AddedMany, Redacted
 
 T = TypeVar("T")
 
 BATCH_BYTES = 8 * 1024 * 1024  # of one call: well below the limit of a frame
 
 
-def batches(
+def split_batches(
     items: Iterable[T], most: int | None = None, sent: Callable[[T], Any] = lambda item: item
 ) -> Iterator[list[T]]:
     """Yield items in lists of at most `most` that fit into a frame; `sent` gives what of an item is sent."""
@@ -25,3 +28,35 @@ def batches(
         size += weight
     if batch:
         yield batch
+
+
+def join_added(parts: Sequence[AddedMany]) -> AddedMany:
+    """Return the results of several `add_many` calls as one."""
+    return AddedMany(
+        results=[result for part in parts for result in part.results],
+        created=sum(part.created for part in parts),
+        merged=sum(part.merged for part in parts),
+        operations=[operation for part in parts for operation in part.operations],
+        redacted=sum_kinds(part.redacted for part in parts),
+    )
+
+
+def extend_error(error: MemorydError, parts: Sequence[AddedMany]) -> MemorydError:
+    """Return the error of a call of several, with what it and those before it have stored."""
+    if not parts:
+        return error
+    before = join_added(parts)
+    operations = [*before.operations, *error.data.get("operations", ())]
+    stored = len(before) + int(error.data.get("stored", 0))
+    message = f"The first {len(before):,} memories are stored by calls before this one. {error.message}"
+    data = {name: value for name, value in error.data.items() if name != "retry_after_ms"}
+    return type(error)(message, {**data, "stored": stored, "operations": operations})
+
+
+def sum_kinds(parts: Iterable[Redacted]) -> Redacted:
+    """Return how many credentials of each kind were removed in all."""
+    total: Redacted = {}
+    for part in parts:
+        for kind, number in part.items():
+            total[kind] = total.get(kind, 0) + number
+    return total

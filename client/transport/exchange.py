@@ -40,8 +40,8 @@ BROKEN = "The connection broke before the reply; the change may or may not have 
 class BrokenStream(Exception):
     """The stream to the daemon ended or failed before the reply.
 
-    `heard` tells whether the daemon ever said anything on it. It answers the greeting before it begins the first call,
-    so a call on a stream that stayed silent was not carried out.
+    `heard` says whether the daemon ever sent anything on it. It answers the greeting before it begins the first call,
+    so a call on a stream without any reply was not executed.
     """
 
     def __init__(self, reason: str, heard: bool) -> None:
@@ -49,7 +49,7 @@ class BrokenStream(Exception):
         self.heard = heard
 
 
-# No calls': the greeting goes ahead of the first one, and nobody waits for its replies alone.
+# Ids of no call: the greeting is sent before the first one, and nobody waits for its replies alone.
 TOKEN_ID = MAX_INTEGER
 HELLO_ID = MAX_INTEGER - 1
 
@@ -80,13 +80,13 @@ def encode_call(call: Call[Any], request_id: int) -> bytes:
 
 
 def greeting(token: str) -> bytes:
-    """Return what goes ahead of the first call of a connection: the client's version and the token, if there is one."""
+    """Return the frames that precede the first call of a connection: the client's version and its token, if any."""
     hello = encode_call(Hello(version=memoryd.__version__), HELLO_ID)
     return hello + encode_call(Authenticate(token=token), TOKEN_ID) if token else hello
 
 
 def is_greeting(reply: Reply) -> bool:
-    """Tell whether a reply is one to the greeting; raise the error when the token was refused."""
+    """Return whether a reply is one to the greeting; raise the error when the token was refused."""
     if reply.id not in (HELLO_ID, TOKEN_ID):
         return False
     if reply.kind == ERROR and reply.id == TOKEN_ID:
@@ -96,30 +96,30 @@ def is_greeting(reply: Reply) -> bool:
 
 def decode_reply(payload: bytes) -> Reply:
     """Return the envelope of a reply frame."""
-    return _decoded(_reply_decoder, payload)
+    return _decode(_reply_decoder, payload)
 
 
 def progress_of(reply: Reply) -> Progress | None:
     """Return the event of a progress reply, None for a final one."""
-    return _decoded(_progress_decoder, reply.body) if reply.kind == PROGRESS else None
+    return _decode(_progress_decoder, reply.body) if reply.kind == PROGRESS else None
 
 
 def event_of(reply: Reply) -> Event | None:
     """Return the event that a reply to a subscription carries, None for the final reply."""
-    return _decoded(_event_decoder, reply.body) if reply.kind == PROGRESS else None
+    return _decode(_event_decoder, reply.body) if reply.kind == PROGRESS else None
 
 
 def result_of(call: Call[R], reply: Reply) -> R:
     """Return the result of a final reply or raise its error."""
     if reply.kind == ERROR:
         raise error_of(reply)
-    result: R = _decoded(_result_decoder(type(call)), reply.body)
+    result: R = _decode(_result_decoder(type(call)), reply.body)
     return result
 
 
 def error_of(reply: Reply) -> MemorydError:
     """Return the error that an error reply carries."""
-    return error_for(_decoded(_code_decoder, reply.body), reply.message, reply.data)
+    return error_for(_decode(_code_decoder, reply.body), reply.message, reply.data)
 
 
 def retry_after_s(error: MemorydError) -> float | None:
@@ -128,21 +128,21 @@ def retry_after_s(error: MemorydError) -> float | None:
     return delay_ms / 1000 if isinstance(delay_ms, int | float) else None
 
 
-def broke_twice(broken: BrokenStream, call: Call[Any]) -> str:
+def describe_broken(broken: BrokenStream, call: Call[Any]) -> str:
     """Return the sentence for a call whose second connection broke as well."""
     if broken.heard and type(call) not in READS:
         return BROKEN
     return f"The connection to the daemon broke twice: {broken}."
 
 
-def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T:
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T:
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadFrame(f"The daemon's reply cannot be read: {error}.") from None
 
 
-def placed(call: S, namespace: str) -> S:
+def set_namespace(call: S, namespace: str) -> S:
     """Return the call with the client's namespace, unless it names one itself."""
     if namespace and isinstance(call, Scoped) and not call.namespace:
         return msgspec.structs.replace(call, namespace=namespace)

@@ -38,7 +38,7 @@ def socket_path(given: str | os.PathLike[str] | None = None) -> "Path":
 
 def data_dir(given: str | os.PathLike[str] | None = None) -> "Path":
     """Return the folder of the database and the log."""
-    return _located(given, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", "~/.local/share")
+    return _locate(given, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", "~/.local/share")
 
 
 def data_folder() -> str:
@@ -50,10 +50,10 @@ def data_folder() -> str:
 
 def owner_token() -> str:
     """Return the owner's token that a daemon which wants tokens keeps beside its database; empty for none."""
-    return token_in(os.path.join(data_folder(), "owner.token"))
+    return read_token(os.path.join(data_folder(), "owner.token"))
 
 
-def token_in(path: str) -> str:
+def read_token(path: str) -> str:
     """Return the token in a file, empty when it cannot be read."""
     try:
         with open(path, encoding="ascii") as file:
@@ -65,18 +65,18 @@ def token_in(path: str) -> str:
 def config_path(given: str | os.PathLike[str] | None = None) -> "Path":
     """Return the path of the configuration file, which need not exist."""
     if given or os.environ.get("MEMORYD_CONFIG"):
-        return _whole(given or os.environ["MEMORYD_CONFIG"])
-    return _located(None, "", "XDG_CONFIG_HOME", "~/.config") / "config.toml"
+        return _normalise(given or os.environ["MEMORYD_CONFIG"])
+    return _locate(None, "", "XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
 
-def absolute(path: str | os.PathLike[str]) -> str:
+def make_absolute(path: str | os.PathLike[str]) -> str:
     """Return a path as this process means it: from its current directory, `~` as the home folder."""
     return os.path.abspath(os.path.expanduser(os.fspath(path)))
 
 
-def place(workspace: str) -> str:
+def resolve_workspace(workspace: str) -> str:
     """Return what a workspace is named by: a path (which begins with `/`, `~` or `.`) made absolute, or a namespace."""
-    return absolute(workspace) if workspace.startswith(("/", "~", ".")) else workspace
+    return make_absolute(workspace) if workspace.startswith(("/", "~", ".")) else workspace
 
 
 def _default_socket() -> str:
@@ -85,12 +85,12 @@ def _default_socket() -> str:
     return f"{folder}/memoryd.sock"
 
 
-def _located(given: str | os.PathLike[str] | None, variable: str, xdg: str, fallback: str) -> "Path":
+def _locate(given: str | os.PathLike[str] | None, variable: str, xdg: str, fallback: str) -> "Path":
     chosen = given or os.environ.get(variable)
-    return _whole(chosen) if chosen else _whole(os.environ.get(xdg) or fallback) / "memoryd"
+    return _normalise(chosen) if chosen else _normalise(os.environ.get(xdg) or fallback) / "memoryd"
 
 
-def _whole(path: str | os.PathLike[str]) -> "Path":
+def _normalise(path: str | os.PathLike[str]) -> "Path":
     """Return an absolute path, also without the folders that it would go through and out of again."""
     from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Start the daemon when none answers: by systemd where it is installed as a service, else detached, and once.
 
 However many clients race, the first takes a lock beside the socket and starts the daemon; the others wait for the lock,
-find the daemon answering and go on. The daemon tells through a pipe when it is ready or why it is not.
+find the daemon answering and continue. The daemon reports through a pipe when it is ready or why it is not.
 """
 
 import fcntl
@@ -21,8 +21,8 @@ from memoryd.client.errors import Unavailable
 from memoryd.client.transport import activation, paths, trust
 
 START_LIMIT_S = 30.0
-LOCK_LIMIT_S = START_LIMIT_S + 5.0  # whoever waits hears of the start's end, also of a bad one
-# What systemd says to the process that it started and not to the daemon, which outlives it.
+LOCK_LIMIT_S = START_LIMIT_S + 5.0  # whoever waits sees the end of the start, also of one that failed
+# What systemd sets for the process that it started and not for the daemon, which outlives it.
 _NOT_INHERITED = ("NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "WATCHDOG_PID", "WATCHDOG_USEC")
 
 
@@ -30,17 +30,17 @@ def start(socket_path: Path, arguments: Sequence[str] = ()) -> None:
     """Start a daemon at `socket_path` unless one answers by now; return when it is ready, raise `Unavailable`."""
     trust.make_private(socket_path.parent)
     with _lock(socket_path.with_name(socket_path.name + ".start")):
-        if answers(socket_path) or (activation.holds(socket_path) and activation.start()):
+        if is_answering(socket_path) or (activation.is_enabled(socket_path) and activation.start()):
             return
         try:
             _launch(socket_path, arguments)
         except Unavailable:
-            if not answers(socket_path):  # somebody else's may have come up meanwhile
+            if not is_answering(socket_path):  # somebody else's may have come up meanwhile
                 raise
 
 
-def answers(socket_path: Path) -> bool:
-    """Tell whether a daemon listens at `socket_path`; raise `Untrusted` when it is another user's."""
+def is_answering(socket_path: Path) -> bool:
+    """Return whether a daemon listens at `socket_path`; raise `Untrusted` when it is another user's."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
@@ -87,36 +87,36 @@ def _launch(socket_path: Path, arguments: Sequence[str]) -> None:
         raise Unavailable("No daemon answers and none is installed here; run: pip install 'memoryd[daemon]'")
     log_path = paths.data_dir() / "memoryd.log"
     make_private(log_path.parent)
-    ready, told = os.pipe()
+    ready, report = os.pipe()
     try:
         try:
-            options = ["--socket", str(socket_path), "--log-file", str(log_path), "--ready-fd", str(told)]
-            _run([*options, *arguments], log_path, told)
+            options = ["--socket", str(socket_path), "--log-file", str(log_path), "--ready-fd", str(report)]
+            _run([*options, *arguments], log_path, report)
         finally:
-            os.close(told)
+            os.close(report)
         _await_ready(ready, log_path)
     finally:
         os.close(ready)
 
 
-def _run(arguments: Sequence[str], log_path: Path, told: int) -> None:
+def _run(arguments: Sequence[str], log_path: Path, report: int) -> None:
     # The shell leaves at once, so the daemon is nobody's child and no client has to wait for its end. With -P the
     # folder where the client happens to run adds nothing to what the daemon imports.
     daemon = [sys.executable, "-P", "-m", "memoryd.daemon", *arguments]
-    with _log(log_path) as log:
+    with _open_log(log_path) as log:
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "memoryd", *daemon],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=[told],
+            pass_fds=[report],
             env={name: value for name, value in os.environ.items() if name not in _NOT_INHERITED},
             start_new_session=True,
             check=True,
         )
 
 
-def _log(path: Path) -> BinaryIO:
+def _open_log(path: Path) -> BinaryIO:
     try:
         return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
     except OSError as error:

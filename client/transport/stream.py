@@ -22,7 +22,7 @@ class Stream:
     """One stream to the daemon with one call under way at a time."""
 
     def __init__(self, address: str, timeout_s: float, greeting: bytes) -> None:
-        self._greeting = greeting  # goes out with the first call
+        self._greeting = greeting  # sent with the first call
         self._heard = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._reader = FrameReader()
@@ -48,13 +48,13 @@ class Stream:
         """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
         self.send(data, timeout_s)
         while True:
-            reply = self.reply()
+            reply = self.read_reply()
             if (event := progress_of(reply)) is None:
                 return reply
             if on_progress:
                 on_progress(event)
 
-    def reply(self) -> Reply:
+    def read_reply(self) -> Reply:
         """Return the next reply; raise `BrokenStream` or `TimedOut`."""
         while True:
             for payload in self._reader.feed():

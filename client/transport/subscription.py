@@ -22,7 +22,7 @@ class Subscription:
         self._connection, self._closed = connection, False
         try:
             connection.send(data, timeout_s)
-            self._event()  # `started`, or why not
+            self._read_event()  # `started`, or why not
             connection.wait_at_most(idle_s)
         except BrokenStream as broken:
             self.close()
@@ -39,7 +39,7 @@ class Subscription:
         if self._closed:
             raise StopIteration
         try:
-            event = self._event()
+            event = self._read_event()
         except TimedOut:
             event = None
         except BrokenStream:
@@ -55,9 +55,9 @@ class Subscription:
             raise StopIteration
         return event
 
-    def _event(self) -> Event | None:
+    def _read_event(self) -> Event | None:
         """Return the next event, None when the daemon says that there are no more."""
-        reply = self._connection.reply()
+        reply = self._connection.read_reply()
         event = event_of(reply)
         if event is None:
             self.result = result_of(Subscribe(), reply)

@@ -36,7 +36,7 @@ class AsyncSubscription:
         if self._ends is None and not self._closed:
             await self._begin()
         try:
-            event = None if self._closed else await self._event(self._idle_s)
+            event = None if self._closed else await self._read_event(self._idle_s)
         except TimeoutError:
             event = None
         except BaseException as error:
@@ -54,7 +54,7 @@ class AsyncSubscription:
         self._ends = await self._opened()
         try:
             self._ends[1].write(self._data)
-            await self._event(self._timeout_s)  # `started`, or why not
+            await self._read_event(self._timeout_s)  # `started`, or why not
         except TimeoutError:
             await self.close()
             raise TimedOut(f"The daemon did not reply within {self._timeout_s:g} s.") from None
@@ -62,16 +62,16 @@ class AsyncSubscription:
             await self.close()
             raise
 
-    async def _event(self, limit_s: float | None) -> Event | None:
+    async def _read_event(self, limit_s: float | None) -> Event | None:
         """Return the next event, None when the daemon says that there are no more."""
         async with asyncio.timeout(limit_s):
-            reply = await self._reply()
+            reply = await self._read_reply()
         event = event_of(reply)
         if event is None:
             self.result = result_of(Subscribe(), reply)
         return event
 
-    async def _reply(self) -> Reply:
+    async def _read_reply(self) -> Reply:
         assert self._ends is not None
         while True:
             for payload in self._payloads:

@@ -11,20 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memoryd.client.calls import Methods, Words, add_many_calls, cut_short, joined, namespace_text, subscribe
+from memoryd.client.calls import Methods, Words, add_many_calls, namespace_text, subscribe
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Reach, Reply
 from memoryd.client.transport import paths
+from memoryd.client.transport.batches import extend_error, join_added
 from memoryd.client.transport.exchange import (
     BROKEN,
     BrokenStream,
     OnProgress,
-    broke_twice,
+    describe_broken,
     encode_call,
     greeting,
-    placed,
     result_of,
     retry_after_s,
+    set_namespace,
 )
 from memoryd.client.transport.stream import Stream
 
@@ -41,7 +42,7 @@ class Client(Methods):
 
     `namespace` is the caller's place (a tuple or `acme/api/alpha`), `timeout_s` the limit of one call: the time without
     any word from the daemon, so that a long call which reports progress does not run into it. With a `token` (or
-    `MEMORYD_TOKEN`) the client is bound to what that stands for.
+    `MEMORYD_TOKEN`) the client is bound to what that represents.
     """
 
     def __init__(
@@ -84,13 +85,13 @@ class Client(Methods):
         """Send one call and return its result.
 
         Raise the daemon's error, `Unavailable` when no daemon answers, `TimedOut` when it does not reply in time. While
-        the daemon is busy or gives way to its successor, the call is tried again, up to `timeout_s`.
+        the daemon is busy or hands over to its successor, the call is tried again, up to `timeout_s`.
         """
-        call = placed(call, self.namespace)
+        call = set_namespace(call, self.namespace)
         give_up_at = time.monotonic() + self.timeout_s
         while True:
             try:
-                return self._processed(call, result_of(call, self._exchange(call, on_progress)))
+                return self._postprocess(call, result_of(call, self._exchange(call, on_progress)))
             except MemorydError as error:
                 delay_s = retry_after_s(error)
                 if delay_s is None or time.monotonic() + delay_s > give_up_at:
@@ -117,8 +118,8 @@ class Client(Methods):
             try:
                 done.append(self.call(call, on_progress))
             except MemorydError as error:
-                raise cut_short(error, done) from None
-        return joined(done)
+                raise extend_error(error, done) from None
+        return join_added(done)
 
     def subscribe(
         self,
@@ -135,7 +136,7 @@ class Client(Methods):
         """
         from memoryd.client.transport.subscription import Subscription
 
-        call = placed(subscribe(kinds, reach=reach, limit=limit), self.namespace)
+        call = set_namespace(subscribe(kinds, reach=reach, limit=limit), self.namespace)
         return Subscription(self._connect(), encode_call(call, next(self._ids)), self.timeout_s, idle_s)
 
     def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
@@ -148,7 +149,7 @@ class Client(Methods):
         try:
             return self._send(self._connect(), data, on_progress)
         except BrokenStream as broken:
-            raise Unavailable(broke_twice(broken, call)) from None
+            raise Unavailable(describe_broken(broken, call)) from None
 
     def _send(self, connection: Stream, data: bytes, on_progress: OnProgress | None) -> Reply:
         try:

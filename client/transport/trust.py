@@ -30,7 +30,7 @@ def check_connection(connection: socket.socket, address: str) -> None:
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(credentials)
     if not is_trusted(uid):
-        raise Untrusted(f"The process that listens at {address} belongs to {_name(uid)}, not to you; {_ADVICE}.")
+        raise Untrusted(f"The process that listens at {address} belongs to {_user_name(uid)}, not to you; {_ADVICE}.")
 
 
 def check_folder(folder: str) -> None:
@@ -40,7 +40,7 @@ def check_folder(folder: str) -> None:
         what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no folder"
         raise Untrusted(f"{folder} is {what}, where the folder of the socket should be; remove it, or {_ADVICE}.")
     if not is_trusted(status.st_uid):
-        raise Untrusted(f"The folder {folder} belongs to {_name(status.st_uid)}, not to you; {_ADVICE}.")
+        raise Untrusted(f"The folder {folder} belongs to {_user_name(status.st_uid)}, not to you; {_ADVICE}.")
     if status.st_mode & _WRITABLE and not status.st_mode & stat.S_ISVTX:  # sticky: nobody can exchange others' files
         from shlex import quote
 
@@ -64,7 +64,7 @@ def make_private(folder: "Path") -> None:
 
 
 def is_trusted(uid: int) -> bool:
-    """Tell whether what belongs to a user may be used: our own, or root's."""
+    """Return whether what belongs to a user may be used: our own, or root's."""
     return uid in (os.getuid(), 0)
 
 
@@ -78,7 +78,7 @@ def check_owner(path: str, uid: int) -> None:
     """Raise `Untrusted` for a file or folder of data that belongs to another user."""
     if not is_trusted(uid):
         raise Untrusted(
-            f"{path} belongs to {_name(uid)}, not to you; choose a folder of your own with MEMORYD_DATA_DIR."
+            f"{path} belongs to {_user_name(uid)}, not to you; choose a folder of your own with MEMORYD_DATA_DIR."
         )
 
 
@@ -87,7 +87,7 @@ def check_socket(address: str, status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise Untrusted(f"{address} is a symbolic link, which is not followed; name the socket itself, or {_ADVICE}.")
     if not is_trusted(status.st_uid):
-        raise Untrusted(f"The socket {address} belongs to {_name(status.st_uid)}, not to you; {_ADVICE}.")
+        raise Untrusted(f"The socket {address} belongs to {_user_name(status.st_uid)}, not to you; {_ADVICE}.")
 
 
 def _narrow(folder: "Path") -> None:
@@ -105,7 +105,7 @@ def _is_open(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and bool(status.st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
-def _name(uid: int) -> str:
+def _user_name(uid: int) -> str:
     import pwd
 
     try:

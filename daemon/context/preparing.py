@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
-from memoryd.client.inert import inert, origin
+from memoryd.client.inert import make_inert, origin
 from memoryd.client.protocol import ContextText, Done, GetContext, ResetSession
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
@@ -84,10 +84,10 @@ class _Lines:
 
     def _text(self, row: Row) -> str:
         most = _CHARS_PER_TOKEN * self._size
-        text = inert(row.content[: 2 * most])  # blanks may be many
+        text = make_inert(row.content[: 2 * most])  # blanks may be many
         if len(text) <= most and self.by.count(text) <= self._size:
             return text
-        summary = inert(row.summary[: 2 * most])
+        summary = make_inert(row.summary[: 2 * most])
         fits = summary and len(summary) <= most and self.by.count(summary) <= self._size
         return summary if fits else self._cut(text)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memoryd.client.credentials import allow_list, redact, redact_tree, sentence
+from memoryd.client.credentials import allow_list, describe_kinds, redact, redact_tree
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Call, Redacted
 from memoryd.daemon.config import PrivacyConfig
@@ -49,8 +49,8 @@ class Privacy:
         clean: C = self._clean(call, kinds)
         if kinds and self.mode == "refuse":
             raise Invalid(
-                f"It holds what looks like {sentence(kinds)}, so nothing was stored. Take it out, or store it as it is"
-                " with allow_secrets=True (`--allow-secrets` in memctl).",
+                f"It holds what looks like {describe_kinds(kinds)}, so nothing was stored. Remove it, or store it as"
+                " it is with allow_secrets=True (`--allow-secrets` in memctl).",
                 {"secrets": dict(kinds)},
             )
         return clean, dict(kinds)

@@ -39,7 +39,7 @@ def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
         graph = assemble(checkpoint, pooling, multiply_block8)
     else:
         graph = assemble(checkpoint, pooling, multiply_fp32, small_table=False)
-    target.write_bytes(graph.to_bytes([OUTPUT]))
+    target.write_bytes(graph.serialise([OUTPUT]))
     return f"{form}/{VERSION}"
 
 
@@ -61,7 +61,7 @@ def observe(checkpoint: Checkpoint, source: Path) -> dict[str, Range]:
 
     model = assemble(checkpoint, "mean", note_input, small_table=False)
     values = sorted(set(inputs.values()))
-    session = open_session(model.to_bytes(values), threads=1)
+    session = open_session(model.serialise(values), threads=1)
     tokens = Tokens(source / "tokenizer.json", SAMPLE_TOKENS, special=True)
     runs = [session.run(values, {"input_ids": np.array([tokens.ids(text)], np.int64)}) for text in SAMPLES]
     ranges = {value: _measure_range([run[place][0] for run in runs]) for place, value in enumerate(values)}

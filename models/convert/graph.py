@@ -50,7 +50,7 @@ class Graph:
         self._nodes.append(helper.make_node("Split", [value], outputs, name=name, axis=-1, num_outputs=len(outputs)))
         return outputs
 
-    def to_bytes(self, outputs: Sequence[str]) -> bytes:
+    def serialise(self, outputs: Sequence[str]) -> bytes:
         """Return the model file that computes `outputs`."""
         ids = helper.make_tensor_value_info("input_ids", INT64, ["texts", "tokens"])
         ends = [helper.make_tensor_value_info(name, FLOAT, None) for name in outputs]

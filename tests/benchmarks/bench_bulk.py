@@ -59,7 +59,7 @@ def _add_many(daemon: Daemon, bulk: int) -> None:
 
 
 def _waits(daemon: Daemon, work: "Callable[[], None]") -> tuple[list[float], list[float]]:
-    """Return the milliseconds of each add and each search of two other processes while `work` goes on."""
+    """Return the milliseconds of each add and each search of two other processes while `work` continues."""
     context = multiprocessing.get_context("fork")
     stop, found = context.Event(), context.Queue()
     children = [

@@ -2,7 +2,7 @@
 
 The memories and vectors of `corpus` lie in one namespace, which is the hardest case: every node is compared with every
 other. `from scratch` is the whole job (join, split, merge, name, concepts, topics), planned and written in slices;
-`upkeep` is a whole run of the job after one memory came in (the longest are those that make the topics anew); `slice`
+`upkeep` is a whole run of the job after one memory came in (the longest are those that make the topics again); `slice`
 is how long a slice held the writer. numpy has one thread, as in the daemon.
 """
 

@@ -80,7 +80,7 @@ def main(source: Path, work: Path) -> None:
     reference = None
     for name, linear, small_table in candidates(checkpoint, source):
         path = work / "model.onnx"
-        path.write_bytes(assemble(checkpoint, "mean", linear, small_table).to_bytes([OUTPUT]))
+        path.write_bytes(assemble(checkpoint, "mean", linear, small_table).serialise([OUTPUT]))
         session = open_session(path, threads=1)
         vectors = np.concatenate([session.run(None, {"input_ids": row})[0] for row in ids])
         reference = vectors if reference is None else reference

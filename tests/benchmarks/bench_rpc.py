@@ -2,7 +2,7 @@
 
 The echo is the least that any Python server on a Unix socket costs here: an asyncio protocol that answers each frame
 with a fixed reply of the same size, in a process of its own, to a client that decodes nothing. `get` runs on the
-daemon's event loop, `status` goes through a worker thread.
+daemon's event loop, `status` runs on a worker thread.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Soak: many mixed calls of several processes on one daemon, and what becomes of its memory.
+"""Soak: many mixed calls of several processes on one daemon, and the course of its memory use.
 
 The store is kept at a steady size: what is added and promoted is deleted again. Warm is the daemon after a tenth of the
 calls: its caches are full then and the store has its size. At the end its RSS may be 1.2 times that of then.

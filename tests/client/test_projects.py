@@ -95,8 +95,8 @@ def test_the_longest_name_leaves_room_for_its_number(home: Path) -> None:
     assert names(plain(home / "a" / name), plain(home / "b" / name)) == [name, f"{name}-2"]
     found = {"path": "/x", "name": "ü" * 256, "remote": "", "root": ""}
     table = projects.Table(projects=[])
-    first = projects.place(table, projects.Found(**found), [])  # type: ignore[typeddict-item]
-    second = projects.place(table, projects.Found(**{**found, "path": "/y"}), [])  # type: ignore[typeddict-item]
+    first = projects.assign_project(table, projects.Found(**found), [])  # type: ignore[typeddict-item]
+    second = projects.assign_project(table, projects.Found(**{**found, "path": "/y"}), [])  # type: ignore[typeddict-item]
     assert [len(one["namespace"].encode()) for one in (first, second)] == [512, 512]
     assert second["namespace"].endswith("ü-2")
 
@@ -152,7 +152,7 @@ def test_a_checkout_keeps_its_name_when_its_remote_changes(home: Path) -> None:
     assert names(folder) == ["api"]
     git(folder, "remote", "remove", "origin")
     assert names(folder) == ["api"]
-    assert len(projects.read()["projects"]) == 1
+    assert len(projects.read_table()["projects"]) == 1
 
 
 def test_a_folder_keeps_its_name_when_git_comes_later(home: Path) -> None:
@@ -219,11 +219,11 @@ def test_a_remote_is_kept_without_what_does_not_tell_it_from_others(url: str, ex
 def test_what_cannot_be_known_is_not_taken_for_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = repository(home / "api", "https://example.org/a/api")
     assert names(folder) == ["api"]
-    before = projects.read()
+    before = projects.read_table()
     (folder / ".git" / "config").write_bytes(b"\xff")
     assert remote_of(str(folder)) is None
     assert names(folder) == ["api"]
-    assert projects.read() == before
+    assert projects.read_table() == before
     monkeypatch.setenv("PATH", "/nowhere")
     assert first_commit(str(folder)) is None
     assert first_commit(str(plain(home / "notes"))) == ""
@@ -237,7 +237,7 @@ def test_git_runs_once_for_a_project_and_not_in_an_environment_of_its_own(
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     assert names(folder) == ["api"]
     monkeypatch.delenv("GIT_DIR")
-    assert projects.read()["projects"][0]["root"] == first_commit(str(folder)) != first_commit(str(other))
+    assert projects.read_table()["projects"][0]["root"] == first_commit(str(folder)) != first_commit(str(other))
     monkeypatch.setattr(projects, "first_commit", lambda path: pytest.fail("git runs again"))
     assert names(folder) == ["api"]
 
@@ -322,9 +322,9 @@ def test_where_nothing_can_be_written_projects_are_apart_all_the_same(
 def test_who_holds_the_lock_does_not_hold_up_others_for_long(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projects, "_LOCK_LIMIT_S", 0.02)
     assert names(plain(home / "a" / "api")) == ["api"]
-    with projects.changing():
+    with projects.change_table():
         assert names(plain(home / "b" / "api")) == ["api-2"]
-    assert len(projects.read()["projects"]) == 1
+    assert len(projects.read_table()["projects"]) == 1
 
 
 def test_a_path_that_is_no_text_has_the_name_of_its_folder(home: Path) -> None:
@@ -347,7 +347,7 @@ def test_many_that_meet_projects_at_once_lose_none(home: Path) -> None:
     with ThreadPoolExecutor() as pool:
         given = [name for part in pool.map(run, (folders[start::4] for start in range(4))) for name in part]
     assert sorted(given) == sorted(["api", *(f"api-{number}" for number in range(2, 25))])
-    assert sorted(given) == sorted(project["namespace"] for project in projects.read()["projects"])
+    assert sorted(given) == sorted(project["namespace"] for project in projects.read_table()["projects"])
 
 
 @pytest.fixture
@@ -363,12 +363,12 @@ def test_projects_and_folders_that_are_gone_are_forgotten_in_the_end(home: Path)
         names(folder := plain(home / f"trial-{number}"))
         if number < 4:
             folder.rmdir()
-    known = [project["namespace"] for project in projects.read()["projects"]]
+    known = [project["namespace"] for project in projects.read_table()["projects"]]
     assert known == ["trial-2", "trial-3", "trial-4"]
     url = "https://example.org/acme/api"
     for number in range(4):
         names(repository(home / f"clone-{number}" / "api", url))
-    assert [len(project["folders"]) for project in projects.read()["projects"]][-1] == 2
+    assert [len(project["folders"]) for project in projects.read_table()["projects"]][-1] == 2
 
 
 # Names in use before -------------------------------------------------------------------------------------------------
@@ -379,4 +379,4 @@ def test_names_in_use_are_noted_once(data: Path) -> None:
     note_former(str(data), {"b", "a"})
     note_former(str(data), {"c"})
     assert (data / FORMER).read_text() == "a\nb\n"
-    assert projects.former() == ["a", "b"]
+    assert projects.read_former() == ["a", "b"]

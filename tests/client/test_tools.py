@@ -116,15 +116,15 @@ def test_the_functions_of_the_module_use_the_namespace_of_the_process(
 ) -> None:
     monkeypatch.setenv("MEMORYD_SOCKET", str(daemon.socket))
     monkeypatch.setenv("MEMORYD_NAMESPACE", "acme/jana")
-    tools._default.cache_clear()
+    tools._default_tools.cache_clear()
     try:
         id = id_of(tools.manage_memory("We use Valkey"))
         assert id in tools.search_memory("valkey")
         with daemon.client() as memory:
             assert memory.get(id).namespace == "acme/jana"
     finally:
-        tools._default()._client.close()
-        tools._default.cache_clear()
+        tools._default_tools()._client.close()
+        tools._default_tools.cache_clear()
 
 
 def test_a_template_becomes_a_namespace() -> None:

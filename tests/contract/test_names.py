@@ -15,8 +15,8 @@ VERBS = set(
     """
     add apply ask assemble bench build check convert count describe download draw embed encode fetch find fire follow
     get hash ignore import index list load lock make measure multiply normalise note observe open parse pool pull
-    quantise read record remove round run silence split start stop strip sweep switch sync to try unpack verify view
-    write
+    quantise read record remove round run silence serialise split start stop strip sweep switch sync to try unpack
+    verify view write
     """.split()
 )
 # Whole names of functions that only return what the noun names, without a change of anything.

@@ -370,7 +370,7 @@ def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaem
     stuck = memctl("model", "use", "new", "--timeout", "0.3")
     assert stuck.code == 1
     assert "Nothing has moved for 0.3 s" in stuck.err
-    assert "vectors made anew: 1 of 2" in memctl("model", "use", "new", "--no-wait").out
+    assert "vectors computed again: 1 of 2" in memctl("model", "use", "new", "--no-wait").out
     fake.replies[GetStatus] = status(folder, name="new", state="failed", error="broken file")
     assert "new, failed, 384 dimensions (broken file)" in memctl("model", "use", "new").err
 

@@ -158,7 +158,7 @@ def test_a_teams_set_is_added_and_observed(memctl: Memctl, folder: Path) -> None
     assert part["unanswerable"]["empty"] == 0.0
     other = memctl("bench", "eval", str(folder / "team"), "--half", "unseen", "--here", "--json").json
     assert [score["question"] for score in other["questions"]] == ["q9"]
-    assert "--half goes with" in memctl("bench", "eval", write(folder / "c", [CONVERSATION]), "--half", "seen").err
+    assert "--half needs" in memctl("bench", "eval", write(folder / "c", [CONVERSATION]), "--half", "seen").err
 
 
 def test_questions_have_figures_of_contexts_too(memctl: Memctl, folder: Path) -> None:

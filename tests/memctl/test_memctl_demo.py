@@ -79,5 +79,5 @@ def test_the_demo_fetches_no_model_where_the_settings_forbid_it(setting: str, fo
     done = demo(folder, "--decay", MEMORYD_OFFLINE="", MEMORYD_CONFIG=str(tmp_path / "config.toml"), **nowhere)
     assert done.returncode == 0
     said = setting.splitlines()[1].removesuffix(" = true")
-    assert f"no embedding model (none is installed, and `{said}` is set): the demo goes by words only" in done.stderr
+    assert f"no embedding model (none is installed, and `{said}` is set): the demo searches by words" in done.stderr
     assert list(folder.iterdir()) == []

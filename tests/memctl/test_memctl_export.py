@@ -129,7 +129,7 @@ def test_a_daemon_that_lost_most_does_not_empty_its_backup(memctl: Memctl, clien
     client.delete(*(record.id for record in everything(client)[1:]))
     out = memctl("export", "--markdown", str(folder))
     assert (out.code, len(files(folder))) == (1, 12)
-    assert "11 files of memories that are gone were left" in out.err
+    assert "11 files of deleted memories were left" in out.err
     assert memctl("export", "--markdown", str(folder), "--force").code == 0
     assert len(files(folder)) == 1
 

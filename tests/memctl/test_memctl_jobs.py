@@ -126,7 +126,7 @@ def test_a_dry_run_shows_the_plan_and_how_to_carry_it_out(fake: FakeDaemon, memc
         "ACTION | TARGET | REASON | TEXT",
         "move | 00000000 | recency 0.12 | Crane 0",
         "move | 10000000 | recency 0.12 | Crane 1",
-        "`memctl jobs run sweep --plan ab12` carries it out.",
+        "`memctl jobs run sweep --plan ab12` applies it.",
     ]
 
 

@@ -97,7 +97,7 @@ def test_a_histogram_grows_to_its_count(memctl: Memctl, daemon: "Daemon") -> Non
 def test_labels_are_escaped() -> None:
     odd = 'a "b"\\c\nd'
     method = MethodStats(calls=1, errors=1, p50_ms=1.0, p95_ms=1.0, p99_ms=1.0, total_s=0.001, at_most=[1] * 18)
-    values = parsed(exposition.text(counted(by_tier={odd: 3}, methods={odd: method})))
+    values = parsed(exposition.format_stats(counted(by_tier={odd: 3}, methods={odd: method})))
     assert values["memoryd_memories"] == {(("tier", odd),): 3}
     assert values["memoryd_call_errors_total"] == {(("method", odd),): 1}
     assert "memoryd_info" not in values  # a token's caller is told nothing of the daemon

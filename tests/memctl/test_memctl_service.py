@@ -211,7 +211,7 @@ def test_the_demo_loses_nothing_and_leaves_nothing(folder: Path, notes: Path) ->
     figures = msgspec.json.decode(done.stdout)
     expected = {"passages": 2, "private_hidden": True, "nothing_lost": True, "problems": [], "removed": True}
     assert {name: figures[name] for name in expected} == expected
-    assert b"goes by words only" in done.stderr
+    assert b"searches by words only" in done.stderr
     assert list((folder / "tmp").iterdir()) == []
 
 

@@ -58,8 +58,8 @@ def test_status_of_units_that_nobody_runs(memctl: Memctl, config: Path) -> None:
     write_units(config)
     state = memctl("service", "status", "--json").json
     assert (state["installed"], state["enabled"], state["socket"]) == (True, True, "/run/x/s")
-    assert any("/gone/python is gone" in note for note in state["notes"])
-    assert "/gone/python is gone" in memctl("service").out
+    assert any("/gone/python no longer exists" in note for note in state["notes"])
+    assert "/gone/python no longer exists" in memctl("service").out
 
 
 def test_uninstall_removes_what_memctl_wrote_and_nothing_else(memctl: Memctl, config: Path) -> None:
@@ -93,17 +93,17 @@ def test_logs_without_a_journal_are_those_of_the_daemon_that_clients_start(memct
 
 def test_a_socket_is_held_where_its_unit_is_enabled(config: Path, folder: Path) -> None:
     socket = paths.socket_path()
-    assert not activation.holds(socket)
+    assert not activation.is_enabled(socket)
     write_units(config, str(socket))
-    assert activation.holds(socket)
-    assert not activation.holds(folder / "another")
+    assert activation.is_enabled(socket)
+    assert not activation.is_enabled(folder / "another")
     (config / "sockets.target.wants" / "memoryd.socket").unlink()
-    assert not activation.holds(socket)
+    assert not activation.is_enabled(socket)
 
 
 def test_the_place_in_a_socket_unit_is_read_as_systemd_reads_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/user")
-    listens = activation.listens
+    listens = activation.read_socket_path
     assert listens("[Socket]\nListenStream=%t/memoryd/s\n") == f"{folder}/runtime/memoryd/s"
     assert listens("ListenStream=/a/100%%/%h/s") == "/a/100%//home/user/s"
     assert listens("ListenStream=/first\nListenStream= /last ") == "/last"

@@ -12,7 +12,7 @@ from fake_daemon import Memctl
 from memoryd.client.memctl.observe import _calls, _line
 from memoryd.client.protocol import NewTurn
 from memoryd.client.protocol.tiers import MAX_TURNS
-from memoryd.client.transport.batches import batches
+from memoryd.client.transport.batches import split_batches
 
 FACT = "We decided to move the deploys to Tuesday at 10:00"
 ANSWER = "Noted: deploys are on Tuesday at 10:00 from now on"
@@ -80,10 +80,10 @@ def test_observe_says_what_is_wrong_with_its_input(
 
 def test_many_turns_are_sent_in_calls_that_the_daemon_takes() -> None:
     turns = [NewTurn(role="user", content=f"turn {number}") for number in range(1001)]
-    assert [len(batch) for batch in batches(turns, MAX_TURNS)] == [500, 500, 1]
+    assert [len(batch) for batch in split_batches(turns, MAX_TURNS)] == [500, 500, 1]
     large = [NewTurn(role="user", content="x" * 1_000_000) for _ in range(20)]
-    assert all(len(batch) <= 9 for batch in batches(large, MAX_TURNS))
-    assert list(batches([])) == []
+    assert all(len(batch) <= 9 for batch in split_batches(large, MAX_TURNS))
+    assert list(split_batches([])) == []
 
 
 def test_seed_takes_turns_and_memories_each_to_its_place(memctl: Memctl, folder: Path) -> None:

@@ -78,7 +78,7 @@ def test_the_templates_come_with_the_package() -> None:
 def test_what_was_written_is_read_back(place: Place) -> None:
     texts = units(place)
     assert all(is_ours(text) for text in texts.values())
-    assert activation.listens(texts["memoryd.socket"]) == str(place.socket)
+    assert activation.read_socket_path(texts["memoryd.socket"]) == str(place.socket)
     assert command_of(texts["memoryd.service"]) == str(place.python)
 
 
@@ -90,7 +90,7 @@ path_text = st.text(
 @given(path_text.filter(lambda text: text == text.strip() and text not in (".", "..")))
 def test_any_printable_path_survives(name: str) -> None:
     texts = units(PLAIN._replace(python=Path(f"/x/{name}/python"), socket=Path(f"/x/{name}/s")))
-    assert activation.listens(texts["memoryd.socket"]) == f"/x/{name}/s"
+    assert activation.read_socket_path(texts["memoryd.socket"]) == f"/x/{name}/s"
     assert command_of(texts["memoryd.service"]) == f"/x/{name}/python"
     assert len(texts["memoryd.service"].splitlines()) == len(units(PLAIN)["memoryd.service"].splitlines())
 

@@ -61,7 +61,7 @@ def _eval(args: Namespace) -> None:
     keep, kind = _keeps(args), kind_of(args.path)
     ways = _ways(args, kind)
     if args.half and kind != "team":
-        raise Usage("--half goes with a team's set.")
+        raise Usage("--half needs a team's set.")
     choice = Choice(args.limit, args.half or team.HALVES[0])
     started = time.monotonic()
     model, scores = "", []
@@ -112,9 +112,9 @@ def _pairs(args: Namespace) -> None:
 
 
 def _keeps(args: Namespace) -> bool:
-    """Tell whether what is stored is left there: it is where the daemon itself is temporary."""
+    """Return whether what is stored is left there: it is where the daemon itself is temporary."""
     if args.keep and not args.here:
-        raise Usage("--keep goes with --here; the temporary daemon's data is always removed.")
+        raise Usage("--keep needs --here; the temporary daemon's data is always removed.")
     return args.keep or not args.here
 
 

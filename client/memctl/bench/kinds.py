@@ -20,7 +20,7 @@ class Kind(NamedTuple):
 
 
 class _Line(msgspec.Struct):
-    """What tells a conversation from other lines."""
+    """How a conversation is recognised among other lines."""
 
     speakers: list[str] = []
 

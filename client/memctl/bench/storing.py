@@ -1,4 +1,4 @@
-"""Storing the material of an evaluation in a namespace, and knowing which turns each memory there stands for.
+"""Storing the material of an evaluation in a namespace, and knowing which turns each memory there represents.
 
 Turns are observed one by one, and the daemon is given the time to think in between, as it has in real use: what becomes
 of a turn must not depend on how fast turns come. Ids follow from namespace and order, so that two runs are alike.
@@ -52,7 +52,7 @@ class Store:
         return sha256(f"{self.namespace}\n{self._items}".encode()).hexdigest()[:32]
 
     def note(self, item: Item, id: str | None) -> None:
-        """Note what an item says, and which memory or turn stands for it (None: none); one may stand for several."""
+        """Note what an item says, and which memory or turn represents it (None: none); one may represent several."""
         if id is not None:
             self._keys.setdefault(id, set()).add(item.key)
         if len(text := _plain(item.what.content)) >= MIN_TEXT:
@@ -64,7 +64,7 @@ class Store:
         self.kept = frozenset().union(*self.held.values())
 
     def _keys_of(self, one: Memory | Turn) -> frozenset[Hashable]:
-        """Return what a memory stands for: by its id, by the turns that it names, by its text as a last resort."""
+        """Return what a memory represents: by its id, by the turns that it names, by its text as a last resort."""
         named = one.metadata.get("turns") if isinstance(one, Memory) else None
         ids = [one.id, *(named if isinstance(named, list) else [])]  # a summary has the number of its turns there
         keys = frozenset(key for id in ids for key in self._keys.get(id, ()))

@@ -40,7 +40,7 @@ def of(action: argparse.Action, command: str, args: argparse.Namespace) -> list[
 
 
 def _kind(action: argparse.Action, command: str) -> str:
-    """Return the kind of a value, which the parsers tell by what they call it in their help."""
+    """Return the kind of a value, which is the name that the parsers give it in their help."""
     if action.dest in ("session", "plan", "last"):  # called ID, and no memory's
         return ""
     if action.metavar == "NAME" and not action.option_strings:
@@ -94,7 +94,7 @@ def _models(args: argparse.Namespace) -> list[Word]:
 def _projects(args: argparse.Namespace) -> list[Word]:
     from memoryd.client import projects
 
-    return [Word(one["namespace"], ", ".join(one["folders"])) for one in projects.read()["projects"]]
+    return [Word(one["namespace"], ", ".join(one["folders"])) for one in projects.read_table()["projects"]]
 
 
 def _shells(args: argparse.Namespace) -> list[Word]:

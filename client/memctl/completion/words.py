@@ -59,7 +59,7 @@ def _line(before: Sequence[str]) -> _Line:
 
 
 def _first_words() -> list[Word]:
-    """Return the commands; one of several verbs stands for all of them."""
+    """Return the commands; one of several verbs represents all of them."""
     found: dict[str, str] = {}
     for name, row in COMMANDS.items():
         first = name.split()[0]
@@ -68,7 +68,7 @@ def _first_words() -> list[Word]:
 
 
 def _waits(rest: Sequence[str]) -> bool:
-    """Tell whether the last word is a global option whose value comes next."""
+    """Return whether the last word is a global option whose value comes next."""
     option = _option(_global_parser(), rest[-1]) if rest else None
     return bool(option and option.nargs != 0)
 

@@ -19,6 +19,6 @@ def prepare_model() -> str:
             raise MemorydError(f"none is installed, and {which}")
     except (MemorydError, SystemExit) as error:
         reason = error.message if isinstance(error, MemorydError) else "it could not be fetched"
-        note(f"memctl: no embedding model ({reason.rstrip('.')}): the demo goes by words only.")
+        note(f"memctl: no embedding model ({reason.rstrip('.')}): the demo searches by words only.")
         return reason
     return ""

@@ -153,10 +153,10 @@ def merge(stage: Stage) -> None:
     stage.tell(f"{_name(gamma)} says again what beta said: {again['outcome']}, {again['id'][:8]}")
     changed = gamma.remember(CHANGED, SHARED)
     beside = ", ".join(id[:8] for id in changed["contradicts"])
-    told = (
+    outcome = (
         f"kept beside {beside}, which it contradicts" if beside else "kept beside it (its vector finds the other later)"
     )
-    stage.tell(f"{_name(gamma)} says Wednesdays: {changed['outcome']} as {changed['id'][:8]}, {told}")
+    stage.tell(f"{_name(gamma)} says Wednesdays: {changed['outcome']} as {changed['id'][:8]}, {outcome}")
     _ask(stage, gamma, "when do deploys run?", limit=2)
     stage.figures |= {"repeated": again["outcome"], "contradicts": len(changed["contradicts"])}
 
@@ -189,7 +189,7 @@ STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
     ("… and finds what they say", ask_files),
     ("Three agents, each a process of its own, remember at the same time", remember),
     ("They find what the others shared, and only that", share),
-    ("Where the time of a search goes", explain),
+    ("What takes the time of a search", explain),
     ("The same again is merged, a contradiction is kept", merge),
     ("kill -9", kill),
 )
@@ -209,7 +209,7 @@ def _ask(stage: Stage, agent: Agent, question: str, limit: int) -> list[dict[str
 
 
 def _end(where: str) -> str:
-    """Return the end of a path, where its name stands."""
+    """Return the end of a path, which holds its name."""
     return where if len(where) <= WHERE else f"…{where[1 - WHERE :]}"
 
 

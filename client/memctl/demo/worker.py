@@ -15,7 +15,7 @@ from memoryd.client.protocol import Add, NewMemory
 
 
 def answer(client: Client, order: dict[str, Any]) -> dict[str, Any]:
-    """Carry out one order and return what came of it, with the time it took."""
+    """Run one order and return what came of it, with the time it took."""
     started = time.perf_counter()
     result = _remember(client, order) if "remember" in order else _ask(client, order)
     return {**result, "took_ms": (time.perf_counter() - started) * 1000}

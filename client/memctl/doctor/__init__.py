@@ -1,4 +1,4 @@
-"""doctor: look at everything that can be wrong, say how to mend it, and mend what is safe.
+"""doctor: look at everything that can be wrong, say how to fix it, and fix what is safe.
 
 `checks` holds the table of checks; a check looks at a `Patient` and returns a `Finding`. Checks of the daemon's inside
 are left out while none answers: the check `daemon` says so. Everything here works without a daemon, with a broken
@@ -13,7 +13,7 @@ from memoryd.client.memctl.commands import Command
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("checks", nargs="*", metavar="CHECK", help="only these, by name or area (default: all)")
     parser.add_argument("--wrong", action="store_true", help="show only what is not well")
-    parser.add_argument("--fix", action="store_true", help="carry out the safe commands of what is wrong; asks first")
+    parser.add_argument("--fix", action="store_true", help="run the safe commands for what is wrong; asks first")
     parser.add_argument("--yes", action="store_true", help="with --fix: do not ask")
 
 

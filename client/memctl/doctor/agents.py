@@ -1,4 +1,4 @@
-"""Checks of the ways in for coding agents: hooks, what they could not tell, the MCP server."""
+"""Checks of what connects coding agents: hooks, their spooled calls, the MCP server."""
 
 import os
 from importlib.util import find_spec
@@ -29,8 +29,8 @@ def hooks(patient: Patient) -> Finding | None:
     half = [agent for agent, found in states.items() if {"installed", "not installed"} <= set(found)]
     if old or half:
         wrong = list(dict.fromkeys(old + half))
-        told = f"the hooks of {', '.join(wrong)} are not as this memctl writes them"
-        return fail(told, safe=[["memctl", "hooks", "install", agent] for agent in wrong])
+        message = f"the hooks of {', '.join(wrong)} are not as this memctl writes them"
+        return fail(message, safe=[["memctl", "hooks", "install", agent] for agent in wrong])
     present = [agent for agent, found in states.items() if "installed" in found]
     return ok(f"installed for {', '.join(present)}") if present else None
 
@@ -44,17 +44,19 @@ def _is_unread(state: str) -> bool:
 
 
 def spooled(patient: Patient) -> Finding | None:
-    """See what hooks could not tell the daemon while it did not run."""
+    """Check for calls that hooks spooled while the daemon did not run."""
     path = Path(spool.path())
     if not path.exists():
         return None
     waiting, size = spool.waiting(), path.stat().st_size
-    told = f"{count(waiting, 'call')} of hooks wait" if waiting != 1 else "1 call of a hook waits"
+    message = f"{count(waiting, 'call')} of hooks wait" if waiting != 1 else "1 call of a hook waits"
     if size > FULL * spool.MAX_BYTES:
-        return warn(f"{told}, and there is hardly room for more: the next hook that finds the daemon sends them", LOOK)
+        return warn(
+            f"{message}, and there is hardly room for more: the next hook that finds the daemon sends them", LOOK
+        )
     if waiting and not patient.status:
-        return warn(f"{told} for the daemon", safe=[["memctl", "up"]])
-    return ok(f"{told}, the next hook sends them" if waiting else "nothing waits")
+        return warn(f"{message} for the daemon", safe=[["memctl", "up"]])
+    return ok(f"{message}, the next hook sends them" if waiting else "nothing waits")
 
 
 def set_aside(patient: Patient) -> Finding | None:
@@ -63,17 +65,17 @@ def set_aside(patient: Patient) -> Finding | None:
     if not number:
         return None
     path = quoted(Path(spool.aside_path()))
-    told = (
+    message = (
         f"{count(number, 'call')} of hooks set aside, because the daemon died or hung twice while it had them: {path}"
     )
-    return warn(told, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
+    return warn(message, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
 
 
 def known_projects(patient: Patient) -> Finding | None:
     """See that the table of projects can be read: without it those of the same name share their memories."""
     path = os.path.join(paths.data_folder(), projects.FILE)
     try:
-        number = len(projects.read()["projects"])
+        number = len(projects.read_table()["projects"])
     except MemorydError as error:
         return fail(error.message.split(";")[0], f"mv {quoted(Path(path))} {quoted(Path(path + '.damaged'))}")
     except OSError as error:
@@ -82,11 +84,11 @@ def known_projects(patient: Patient) -> Finding | None:
 
 
 def mcp(patient: Patient) -> Finding | None:
-    """See that the MCP server, which agents are told to start, can start."""
+    """Check that the MCP server, which agents are configured to start, can start."""
     if find_spec("mcp") is not None:
         return ok("the package for `memctl mcp` is here")
     present = [agent for agent in HOSTS if "installed" in _states(agent)]
     if present:
-        told = f"{', '.join(present)} start `memctl mcp`, which needs a package that is not here"
-        return fail(told, "pip install 'memoryd[mcp]'")
+        message = f"{', '.join(present)} start `memctl mcp`, which needs a package that is not here"
+        return fail(message, "pip install 'memoryd[mcp]'")
     return None

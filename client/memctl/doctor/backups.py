@@ -26,8 +26,8 @@ def backup(patient: Patient) -> Finding | None:
         return _without(patient, every_s)
     age_s = time() - found[-1].stat().st_mtime
     if age_s > LATE * every_s and _marks(found[-1]) != patient.facts["marks"]:
-        told = f"the latest copy is {age_s / DAY_S:.0f} days old and the database was changed since"
-        return warn(told, safe=COPY if patient.status else [["memctl", "up"], *COPY])
+        message = f"the latest copy is {age_s / DAY_S:.0f} days old and the database was changed since"
+        return warn(message, safe=COPY if patient.status else [["memctl", "up"], *COPY])
     return ok(f"{count(len(found), 'copy')} of the database")
 
 

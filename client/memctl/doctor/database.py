@@ -47,8 +47,8 @@ def schema(patient: Patient) -> Finding | None:
         return None
     found, known = facts["version"], facts["known_version"]
     if found > known:
-        told = f"the database was written by a newer memoryd (schema {found}, this one knows {known})"
-        return fail(told, "pip install --upgrade 'memoryd[daemon]'")
+        message = f"the database was written by a newer memoryd (schema {found}, this one knows {known})"
+        return fail(message, "pip install --upgrade 'memoryd[daemon]'")
     if found < known and patient.status is None:
         return ok(f"schema {found}; the daemon brings it to {known} when it starts")
     return ok(f"schema {found}")
@@ -59,11 +59,11 @@ def size_limit(patient: Patient) -> Finding | None:
     if not patient.status or not patient.status.database_limit_bytes:
         return None
     used, limit = patient.status.database_used_bytes, patient.status.database_limit_bytes
-    told = f"{size_text(used)} of {size_text(limit)}"
+    message = f"{size_text(used)} of {size_text(limit)}"
     fix = f"raise `max_size_mb` under [storage] in {paths.config_path()}, or delete memories: memctl stats"
     if used >= limit:
-        return fail(f"{told}: nothing more is added", fix)
-    return warn(told, fix) if used > FULL * limit else ok(told)
+        return fail(f"{message}: nothing more is added", fix)
+    return warn(message, fix) if used > FULL * limit else ok(message)
 
 
 def size(patient: Patient) -> Finding | None:
@@ -73,12 +73,12 @@ def size(patient: Patient) -> Finding | None:
         return None
     status = patient.database.stat()
     if status.st_size > LARGE_BYTES and status.st_blocks * 512 < status.st_size / 2:
-        told = f"{patient.database} is said to have {size_text(status.st_size)} and takes half of that: it has holes"
-        return warn(told, "memctl backup  # a copy has none")
+        message = f"{patient.database} is said to have {size_text(status.st_size)} and takes half of that: it has holes"
+        return warn(message, "memctl backup  # a copy has none")
     each = status.st_size / max(facts["memories"], 1)
     if status.st_size > LARGE_BYTES and each > LARGE_PER_MEMORY_BYTES:
-        told = f"{size_text(status.st_size)} for {count(facts['memories'], 'memory')}, {size_text(int(each))} each"
-        return warn(told, "memctl jobs run trim; memctl stats")
+        message = f"{size_text(status.st_size)} for {count(facts['memories'], 'memory')}, {size_text(int(each))} each"
+        return warn(message, "memctl jobs run trim; memctl stats")
     return ok(f"{size_text(status.st_size)}, {count(facts['memories'], 'memory')}")
 
 
@@ -89,8 +89,8 @@ def free_pages(patient: Patient) -> Finding | None:
         return None
     empty = facts["free_pages"] * facts["page_bytes"]
     if empty > FREE_BYTES and facts["free_pages"] > FREE_SHARE * facts["pages"]:
-        told = f"{size_text(empty)} of the file are empty: they are used again, and not given back to the disk"
-        return warn(told, f"memctl down; sqlite3 {quoted(patient.database)} VACUUM; memctl up")
+        message = f"{size_text(empty)} of the file are empty: they are used again, and not given back to the disk"
+        return warn(message, f"memctl down; sqlite3 {quoted(patient.database)} VACUUM; memctl up")
     return ok(f"{size_text(empty)} of it are empty")
 
 
@@ -108,13 +108,13 @@ def log_size(patient: Patient) -> Finding | None:
 
 def clock(patient: Patient) -> Finding | None:
     """See whether the clock jumped, and look for memories from the future: a clock was wrong, then or now."""
-    if patient.status and (told := clock_text(patient.status.clock)):
-        return warn(f"the system's clock is {told}", f"timedatectl  # set it right; or, if it is: {CONFIRM_CLOCK}")
+    if patient.status and (message := clock_text(patient.status.clock)):
+        return warn(f"the system's clock is {message}", f"timedatectl  # set it right; or, if it is: {CONFIRM_CLOCK}")
     facts = patient.facts
     newest_at = facts["newest_at"] if facts else None
     if newest_at is None:
         return None
     if newest_at > time() + AHEAD_S:
-        told = f"the newest memory is from {iso(newest_at)}, the clock says {iso(time())}"
-        return warn(told, "timedatectl  # set the clock right; memories keep their dates")
+        message = f"the newest memory is from {iso(newest_at)}, the clock says {iso(time())}"
+        return warn(message, "timedatectl  # set the clock right; memories keep their dates")
     return ok("no memory is from the future")

@@ -1,4 +1,4 @@
-"""Checks of the folders and the disk that the data lies on."""
+"""Checks of the folders and the disk that the data is on."""
 
 import os
 import stat
@@ -59,10 +59,10 @@ def disk(patient: Patient) -> Finding:
     folder = _nearest(patient.data_dir)
     space = os.statvfs(folder)
     free = space.f_bavail * space.f_frsize
-    told, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {quoted(folder)}"
+    message, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {quoted(folder)}"
     if free < LOW_BYTES:
-        return fail(told, fix)
-    return warn(told, fix) if free < LITTLE_BYTES else ok(told)
+        return fail(message, fix)
+    return warn(message, fix) if free < LITTLE_BYTES else ok(message)
 
 
 def inodes(patient: Patient) -> Finding | None:
@@ -71,25 +71,25 @@ def inodes(patient: Patient) -> Finding | None:
     space = os.statvfs(folder)
     if not space.f_files:
         return None
-    told, fix = (
+    message, fix = (
         f"{space.f_favail:,} more files fit",
         f"delete many small files: du --inodes -xs {quoted(folder.parent)}/*",
     )
     if space.f_favail < LOW_INODES:
-        return fail(told, fix)
-    return warn(told, fix) if space.f_favail < LITTLE_INODES else ok(told)
+        return fail(message, fix)
+    return warn(message, fix) if space.f_favail < LITTLE_INODES else ok(message)
 
 
 def filesystem(patient: Patient) -> Finding | None:
-    """See that the data lies on a disk of this machine."""
+    """See that the data is on a disk of this machine."""
     folder = _nearest(patient.data_dir).resolve()
     kind = mounted(told_by_system("self/mountinfo"), folder)
     if kind in NETWORK:
-        told = f"{folder} is on {kind}, a network file system: SQLite's write-ahead log is not safe there"
-        return fail(told, "memctl down; move the folder to a local disk and set MEMORYD_DATA_DIR")
+        message = f"{folder} is on {kind}, a network file system: SQLite's write-ahead log is not safe there"
+        return fail(message, "memctl down; move the folder to a local disk and set MEMORYD_DATA_DIR")
     if kind in VOLATILE:
-        told = f"{folder} is on {kind}, in memory: everything is gone after a restart of the machine"
-        return warn(told, "choose a folder on a disk with MEMORYD_DATA_DIR")
+        message = f"{folder} is on {kind}, in memory: everything is lost after a restart of the machine"
+        return warn(message, "choose a folder on a disk with MEMORYD_DATA_DIR")
     return ok(f"{kind}, local") if kind else None
 
 

@@ -46,7 +46,7 @@ def _plain(markers: str | None) -> str:
 
 
 def _applies(markers: str | None) -> bool:
-    """Tell whether a requirement is meant for this Python; no other marker than its version is in use."""
+    """Return whether a requirement is meant for this Python; no other marker than its version is in use."""
     found = re.search(r"python_version (<|>=) '3\.(\d+)'", _plain(markers))
     return not found or (sys.version_info.minor < int(found[2])) == (found[1] == "<")
 
@@ -79,7 +79,7 @@ def command(patient: Patient) -> Finding:
     if own.exists() and not os.path.samefile(found, own):
         return warn(f"memctl on $PATH is {found}, this one is {own}", f"export PATH={own.parent}:$PATH")
     if others:
-        return warn(f"{found} goes before {others[0]}", f"{Path(sys.prefix) / 'bin' / 'pip'} show memoryd")
+        return warn(f"{found} precedes {others[0]}", f"{Path(sys.prefix) / 'bin' / 'pip'} show memoryd")
     return ok(found)
 
 

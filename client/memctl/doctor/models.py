@@ -27,14 +27,14 @@ def model(patient: Patient) -> Finding | None:
         failing = state.error and state.name.startswith(API)
         return warn(model_text(state), LOOK_AT_API) if failing else ok(model_text(state))
     if state.state in ("fetching", "loading"):
-        told = f"{model_text(state)}: searches go by words until it is ready"
-        return warn(told, safe=[["memctl", "up", "--wait"]])
-    told = f"{model_text(state)}: searches go by words only"
+        message = f"{model_text(state)}: searches use words alone until it is ready"
+        return warn(message, safe=[["memctl", "up", "--wait"]])
+    message = f"{model_text(state)}: searches use words alone"
     if state.name.startswith(API):
-        return fail(told, LOOK_AT_API)
+        return fail(message, LOOK_AT_API)
     if state.name in NO_MODEL:
-        return fail(told, "memctl model list")
-    return fail(told, safe=[["memctl", "model", "pull", state.name]])
+        return fail(message, "memctl model list")
+    return fail(message, safe=[["memctl", "model", "pull", state.name]])
 
 
 def model_files(patient: Patient) -> Finding | None:
@@ -74,8 +74,8 @@ def model_choice(patient: Patient) -> Finding | None:
     if not kept or not wanted or wanted in NO_MODEL:
         return None
     if kept != wanted:
-        told = f"the settings name {wanted}, the database uses {kept}: `name` in [model] is for new databases"
-        return warn(told, f"memctl model use {wanted}")
+        message = f"the settings name {wanted}, the database uses {kept}: `name` in [model] is for new databases"
+        return warn(message, f"memctl model use {wanted}")
     return ok(f"{kept}, as the settings say")
 
 
@@ -86,10 +86,10 @@ def embeddings(patient: Patient) -> Finding | None:
     pending = patient.status.pending_embeddings
     if not pending:
         return ok(f"{count(patient.status.memories, 'memory')}, none waits for its vector")
-    told = f"{count(pending, 'memory')} without a vector yet: found by words only"
+    message = f"{count(pending, 'memory')} without a vector yet: found by words only"
     if patient.status.model.state == "ready" and patient.status.uptime_s > SETTLED_S and _stands(patient, pending):
-        return warn(f"{told}, and it does not get on", safe=[["memctl", "jobs", "run", "embed"]])
-    return warn(told, safe=[["memctl", "up", "--wait"]])
+        return warn(f"{message}, and the number does not fall", safe=[["memctl", "jobs", "run", "embed"]])
+    return warn(message, safe=[["memctl", "up", "--wait"]])
 
 
 def _stands(patient: Patient, pending: int) -> bool:
@@ -105,6 +105,6 @@ def old_vectors(patient: Patient) -> Finding | None:
     used = _used(patient)
     others = {name: number for name, number in facts["vectors"].items() if name != used and number}
     if sum(others.values()) > max(MANY_VECTORS, facts["memories"]):
-        told = f"{count(sum(others.values()), 'vector')} of {', '.join(others)} are kept, {used} is in use"
-        return warn(told, "lower `vectors_days` under [jobs], then: memctl up --restart; memctl jobs run trim")
+        message = f"{count(sum(others.values()), 'vector')} of {', '.join(others)} are kept, {used} is in use"
+        return warn(message, "lower `vectors_days` under [jobs], then: memctl up --restart; memctl jobs run trim")
     return ok(f"{count(facts['vectors'].get(used, 0), 'vector')} of {used or 'no model'}")

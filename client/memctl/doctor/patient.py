@@ -21,9 +21,9 @@ Words = list[str]
 
 
 class Finding(msgspec.Struct):
-    """The outcome of one check: what is the matter, and what mends it.
+    """The outcome of one check: what is the matter, and what fixes it.
 
-    `commands` are what `--fix` carries out: they lose nothing and can be repeated. Where they are empty, `fix` is a
+    `commands` are what `--fix` runs: they lose nothing and can be repeated. Where they are empty, `fix` is a
     command or an advice that a person must decide about.
     """
 
@@ -42,12 +42,12 @@ def ok(message: str) -> Finding:
 
 
 def warn(message: str, fix: str = "", *, safe: list[Words] | None = None) -> Finding:
-    """Return a finding of what is not good but works; `safe` are commands that mend it."""
+    """Return a finding of what is not good but works; `safe` are commands that fix it."""
     return Finding("warn", message, fix or _typed(safe or []), safe or [])
 
 
 def fail(message: str, fix: str = "", *, safe: list[Words] | None = None) -> Finding:
-    """Return a finding of what does not work; `safe` are commands that mend it."""
+    """Return a finding of what does not work; `safe` are commands that fix it."""
     return Finding("fail", message, fix or _typed(safe or []), safe or [])
 
 
@@ -121,7 +121,7 @@ class Patient:
 
     @property
     def facts(self) -> dict[str, Any] | None:
-        """What the database file itself says; None where there is none or it is broken, which `database` tells."""
+        """What the database file itself says; None where there is none or it is broken, which `database` reports."""
         return self.examination if isinstance(self.examination, dict) else None
 
     @cached_property

@@ -66,12 +66,12 @@ def instance(patient: Patient) -> Finding | None:
         return None
     if patient.status and patient.status.pid == holder:
         return ok(f"one daemon, pid {holder}, holds {patient.data_dir}")
-    told = f"process {holder} holds {patient.data_dir} and does not answer at {patient.client.socket_path}"
-    return fail(f"{told}: it listens elsewhere, just starts, or hangs", f"ps -fp {holder}  # then: kill {holder}")
+    message = f"process {holder} holds {patient.data_dir} and does not answer at {patient.client.socket_path}"
+    return fail(f"{message}: it listens elsewhere, just starts, or hangs", f"ps -fp {holder}  # then: kill {holder}")
 
 
 def _holder(lock: Path) -> int | None:
-    """Return the process that holds a lock, None when nobody does or the system does not tell."""
+    """Return the process that holds a lock, None when nobody does or the system does not report it."""
     if not lock.exists():
         return None
     inode = lock.stat().st_ino
@@ -87,8 +87,8 @@ def data_folder(patient: Patient) -> Finding | None:
     usual = paths.data_dir()
     if patient.data_dir.resolve() == usual.resolve():
         return ok(f"{usual}, as this environment says")
-    told = f"the daemon keeps its data in {patient.data_dir}; this environment says {usual}"
-    return warn(told, f"export MEMORYD_DATA_DIR={quoted(patient.data_dir)}")
+    message = f"the daemon keeps its data in {patient.data_dir}; this environment says {usual}"
+    return warn(message, f"export MEMORYD_DATA_DIR={quoted(patient.data_dir)}")
 
 
 def socket(patient: Patient) -> Finding | None:
@@ -100,21 +100,21 @@ def socket(patient: Patient) -> Finding | None:
     if found := loose(path, 0o600):
         return found
     if folder.st_uid != os.getuid() or stat.S_IMODE(folder.st_mode) & 0o077:
-        told = f"others may enter {path.parent}; only the socket itself is private"
-        return warn(told, "choose a socket in a folder of its own with MEMORYD_SOCKET")
+        message = f"others may enter {path.parent}; only the socket itself is private"
+        return warn(message, "choose a socket in a folder of its own with MEMORYD_SOCKET")
     return ok(f"{path}, private to you")
 
 
 def stale_socket(patient: Patient) -> Finding | None:
     """Look for a socket that a killed daemon left."""
     path = patient.client.socket_path
-    if not os.path.lexists(path) or isinstance(patient.error, Untrusted):  # which `daemon` tells
+    if not os.path.lexists(path) or isinstance(patient.error, Untrusted):  # which `daemon` reports
         return None
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quoted(path)}")
-    if patient.status or spawn.answers(path):
+    if patient.status or spawn.is_answering(path):
         return ok("somebody listens at it")
-    return warn(f"{path} was left by a daemon that is gone", safe=[["memctl", "up"]])  # it replaces it
+    return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # it replaces it
 
 
 def load(patient: Patient) -> Finding | None:
@@ -124,11 +124,11 @@ def load(patient: Patient) -> Finding | None:
     status, limits = patient.status, patient.settings["server"]
     most = max(status.queued.values(), default=0)
     if status.connections > FULL * limits["max_connections"]:
-        told = f"{status.connections} of {limits['max_connections']} connections are open"
-        return warn(told, "raise max_connections in [server], or find who leaves them open: memctl status")
+        message = f"{status.connections} of {limits['max_connections']} connections are open"
+        return warn(message, "raise max_connections in [server], or find who leaves them open: memctl status")
     if most > FULL * limits["max_queued"]:
-        told = f"{most} of {limits['max_queued']} calls wait: clients are told that it is busy"
-        return warn(told, "raise workers in [server], or ask less at once: memctl stats")
+        message = f"{most} of {limits['max_queued']} calls wait: clients get the error busy"
+        return warn(message, "raise workers in [server], or ask less at once: memctl stats")
     return ok(f"{count(status.connections, 'connection')}, {count(most, 'call')} waiting")
 
 
@@ -142,8 +142,8 @@ def memory(patient: Patient) -> Finding | None:
         _bytes(told_by_system("meminfo"), "MemAvailable"),
     )
     if limit and used > FULL * limit:
-        told = f"it uses {size_text(used)} of the {size_text(limit)} that its control group may"
-        return warn(told, "raise MemoryMax of its service, or choose a smaller model: memctl model list")
+        message = f"it uses {size_text(used)} of the {size_text(limit)} that its control group may"
+        return warn(message, "raise MemoryMax of its service, or choose a smaller model: memctl model list")
     if spare is not None and spare < SPARE_BYTES:
         return warn(f"the machine has {size_text(spare)} of memory left", "ps aux --sort=-rss | head")
     return ok(f"{size_text(used)} in use")
@@ -184,8 +184,8 @@ def open_files(patient: Patient) -> Finding | None:
     limit = line.split()[3]
     needed = patient.settings["server"]["max_connections"] + SPARE_FILES
     if limit != "unlimited" and int(limit) < needed:
-        told = f"the daemon may open {limit} files; {needed} are needed where all connections are in use"
-        return warn(told, f"ulimit -n {max(4096, needed)}; memctl down; memctl up")
+        message = f"the daemon may open {limit} files; {needed} are needed where all connections are in use"
+        return warn(message, f"ulimit -n {max(4096, needed)}; memctl down; memctl up")
     return ok(f"{limit} may be open")
 
 
@@ -196,8 +196,8 @@ def threads(patient: Patient) -> Finding | None:
     failing = [thread for thread in patient.status.threads if thread.is_failing()]
     if failing:
         return warn(f"{threads_text(failing)}: it is tried again", "memctl doctor log open-files disk")
-    told = threads_text(patient.status.threads)
-    return ok(told or f"{count(len(patient.status.threads), 'thread')} at work")
+    message = threads_text(patient.status.threads)
+    return ok(message or f"{count(len(patient.status.threads), 'thread')} at work")
 
 
 def log(patient: Patient) -> Finding | None:

@@ -21,7 +21,7 @@ MANY_FAILURES = 0.2
 
 
 def configuration(patient: Patient) -> Finding | None:
-    """Read the configuration as the daemon would: unknown names, wrong types and values out of range are told."""
+    """Read the configuration as the daemon would: unknown names, wrong types and values out of range are reported."""
     path = paths.config_path()
     if not installed():
         return None
@@ -34,8 +34,8 @@ def configuration(patient: Patient) -> Finding | None:
 
 def _message(line: str) -> str:
     """Return what a line of the daemon's log says, the line itself where it is none."""
-    told = line.partition(' msg="')[2]
-    return told[:-1].replace('\\"', '"').replace("\\\\", "\\") if told.endswith('"') else line
+    message = line.partition(' msg="')[2]
+    return message[:-1].replace('\\"', '"').replace("\\\\", "\\") if message.endswith('"') else line
 
 
 def configuration_file(patient: Patient) -> Finding | None:
@@ -86,13 +86,13 @@ def embedding_key(patient: Patient) -> Finding | None:
 
 def _key_finding(api: dict[str, Any], section: str) -> Finding:
     if api["key_file"]:
-        told = f"the key is in {api['key_file']}"
+        message = f"the key is in {api['key_file']}"
         readable = os.access(Path(api["key_file"]).expanduser(), os.R_OK)
-        return ok(told) if readable else fail(f"{told}, which cannot be read", SHOW)
+        return ok(message) if readable else fail(f"{message}, which cannot be read", SHOW)
     if os.environ.get(api["key_env"]):
         return ok(f"the key is in ${api['key_env']}; the daemon must have been started with it")
-    told = f"there is no key for {api['url']}: neither `key_file` in {section} nor ${api['key_env']} here"
-    return warn(told, f"set `key_file` in {paths.config_path()}, then: memctl up --restart")
+    message = f"there is no key for {api['url']}: neither `key_file` in {section} nor ${api['key_env']} here"
+    return warn(message, f"set `key_file` in {paths.config_path()}, then: memctl up --restart")
 
 
 def language_model(patient: Patient) -> Finding | None:
@@ -121,7 +121,7 @@ def _asked(llm: dict[str, Any]) -> None:
     from urllib.error import HTTPError, URLError
     from urllib.request import ProxyHandler, Request, build_opener
 
-    key = paths.token_in(os.path.expanduser(llm["key_file"])) if llm["key_file"] else os.environ.get(llm["key_env"])
+    key = paths.read_token(os.path.expanduser(llm["key_file"])) if llm["key_file"] else os.environ.get(llm["key_env"])
     request = Request(f"{llm['url'].rstrip('/')}/models", headers={"Authorization": f"Bearer {key}"} if key else {})
     try:
         is_local = is_here(urlsplit(llm["url"]).hostname or "")
@@ -139,7 +139,7 @@ def language_model_answers(patient: Patient) -> Finding | None:
     usage = patient.stats.llm if patient.stats else None
     if not usage or not usage.requests:
         return None
-    told = f"{usage.failures:,} of {usage.requests:,} questions failed"
+    message = f"{usage.failures:,} of {usage.requests:,} questions failed"
     if usage.failures > MANY_FAILURES * usage.requests:
-        return warn(f"{told}, the latest: {shorten(one_line(usage.last_error), 120)}", "memctl stats")
-    return ok(told)
+        return warn(f"{message}, the latest: {shorten(one_line(usage.last_error), 120)}", "memctl stats")
+    return ok(message)

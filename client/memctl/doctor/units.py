@@ -7,7 +7,7 @@ from memoryd.client.memctl.systemd import report
 from memoryd.client.memctl.systemd.units import here, is_ours, units
 from memoryd.client.transport import activation
 
-INSTALL = "memctl service install"  # never carried out by itself: it was perhaps given options
+INSTALL = "memctl service install"  # never run by itself: it was perhaps given options
 # Directives that say where things lie on this machine.
 OWN = ("ExecStart=", "Environment=", "MemoryMax=", "ListenStream=")
 
@@ -19,7 +19,7 @@ def service(patient: Patient) -> Finding | None:
         return None
     socket = str(patient.client.socket_path)
     if state.python and not os.access(state.python, os.X_OK):
-        return fail(f"the service starts {state.python}, which is gone", INSTALL)
+        return fail(f"the service starts {state.python}, which no longer exists", INSTALL)
     if not state.enabled:
         return warn("its socket is not enabled, so systemd does not start it for a client", INSTALL)
     if state.socket and state.socket != socket:
@@ -36,7 +36,7 @@ def service(patient: Patient) -> Finding | None:
 
 def service_units(patient: Patient) -> Finding | None:
     """Compare the units with those that this version would write, but for the places in them."""
-    folder = activation.folder()
+    folder = activation.unit_folder()
     texts = {name: (folder / name) for name in (activation.SOCKET_UNIT, activation.SERVICE_UNIT)}
     present = {name: path.read_text("utf-8", "replace") for name, path in texts.items() if path.is_file()}
     if not present:

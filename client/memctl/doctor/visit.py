@@ -1,4 +1,4 @@
-"""A visit: run the checks, carry out what is safe if asked to, tell what was found."""
+"""Run the checks, apply the safe fixes if asked to, report what was found."""
 
 import os
 import shlex
@@ -21,9 +21,9 @@ MEND_LIMIT_S = 900.0
 
 
 def visit(args: Namespace) -> int:
-    """Carry out `memctl doctor`; the exit code is 1 where something does not work."""
+    """Run `memctl doctor`; the exit code is 1 where something does not work."""
     if args.yes and not args.fix:
-        raise Usage("--yes goes with --fix.")
+        raise Usage("--yes needs --fix.")
     chosen = _chosen(args.checks)
     findings = _findings(args, chosen)
     if args.fix and any(finding.commands for finding in findings):
@@ -63,26 +63,26 @@ def _check(name: str, patient: Patient) -> Finding | None:
     return finding
 
 
-# Mending -------------------------------------------------------------------------------------------------------------
+# Fixing --------------------------------------------------------------------------------------------------------------
 
 
 def _agreed(args: Namespace, wrong: list[Finding]) -> bool:
-    """List what would be carried out; tell whether it may be."""
+    """List the commands that would run; return whether they may."""
     for finding in wrong:
         note(f"{finding.name}: {finding.message}\n    {finding.fix}")
     if args.yes:
         return True
     if args.json or not sys.stdin or not sys.stdin.isatty():
         return False
-    note("Carry out these commands? [y/N]")
+    note("Run these commands? [y/N]")
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 def _mended(args: Namespace, findings: list[Finding], names: list[str]) -> list[Finding]:
-    """Carry out the safe commands, if they are agreed to; return what is found afterwards."""
+    """Run the safe commands, if they are agreed to; return what is found afterwards."""
     wrong = [finding for finding in findings if finding.commands]
     if not _agreed(args, wrong):
-        note("memctl: nothing was changed; `memctl doctor --fix --yes` carries it out.")
+        note("memctl: nothing was changed; `memctl doctor --fix --yes` applies the fixes.")
         return findings
     went_well = {finding.name: _mend(args, finding) for finding in wrong}
     after = {finding.name: finding for finding in _findings(args, names)}
@@ -93,7 +93,7 @@ def _mended(args: Namespace, findings: list[Finding], names: list[str]) -> list[
 
 
 def _mend(args: Namespace, finding: Finding) -> bool:
-    """Carry out the commands of a finding; tell whether all of them went well."""
+    """Run the commands of a finding; return whether all of them succeeded."""
     outcomes = [_carried_out(args, words) for words in finding.commands]
     return all(outcomes)
 
@@ -137,11 +137,11 @@ def _lines(finding: Finding, broadest: int) -> list[str]:
     indent = " " * (2 + broadest + 2 + STATE)
     first, *others = wrap(finding.message, columns() - len(indent), LINES)
     state = paint(pad(finding.state, STATE - 2), STYLES[finding.state])
-    mended = paint("  (mended)", "green") if finding.mended else ""
+    fixed = paint("  (fixed)", "green") if finding.mended else ""
     lines = [f"  {paint(pad(finding.name, broadest), 'dim')}  {state}  {first}", *(indent + line for line in others)]
-    lines[-1] += mended
+    lines[-1] += fixed
     if finding.fix:  # not cut: it is to be copied
-        lines.append(f"{indent}mend it: {paint(printable(finding.fix), 'cyan')}")
+        lines.append(f"{indent}fix it: {paint(printable(finding.fix), 'cyan')}")
     return lines
 
 
@@ -153,5 +153,5 @@ def _sum(findings: list[Finding]) -> str:
         return f"All is well ({count(len(findings), 'check')})."
     parts = [count(wrong, "problem")] if wrong else []
     parts += [count(warnings, "warning")] if warnings else []
-    mend = f" `memctl doctor --fix` can mend {safe} of them." if safe else ""
-    return f"{', '.join(parts)} in {count(len(findings), 'check')}.{mend}"
+    advice = f" `memctl doctor --fix` can fix {safe} of them." if safe else ""
+    return f"{', '.join(parts)} in {count(len(findings), 'check')}.{advice}"

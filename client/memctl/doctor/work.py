@@ -46,13 +46,13 @@ def overdue(patient: Patient) -> Finding | None:
     at, waiting = patient.jobs.at, [job for job in patient.jobs.jobs if job.state == "waiting" and job.next_run_at]
     late = [job for job in waiting if at - (job.next_run_at or at) > max(LATE_S, job.every_s)]
     if late and patient.status.uptime_s > LATE_S:
-        told = f"{', '.join(job.name for job in late)} should have run long ago"
-        return warn(told, safe=[["memctl", "jobs", "run", job.name] for job in late])
+        message = f"{', '.join(job.name for job in late)} should have run long ago"
+        return warn(message, safe=[["memctl", "jobs", "run", job.name] for job in late])
     return ok(f"{count(len(waiting), 'job')} waiting for their time")
 
 
 def workspaces(patient: Patient) -> Finding | None:
-    """Look for workspaces whose folder is gone or cannot be read."""
+    """Look for workspaces whose folder no longer exists or cannot be read."""
     if not patient.status:
         return None
     found = patient.client.call(Workspaces()).workspaces
@@ -60,13 +60,13 @@ def workspaces(patient: Patient) -> Finding | None:
         return None
     gone = next((space for space in found if space.watching == "gone" or not Path(space.root).is_dir()), None)
     if gone:
-        told = f"the folder of {gone.namespace}, {gone.root}, is not there; what is indexed of it stays"
-        return warn(told, f"memctl workspace remove {quoted(Path(gone.root))}")
+        message = f"the folder of {gone.namespace}, {gone.root}, is not there; what is indexed of it stays"
+        return warn(message, f"memctl workspace remove {quoted(Path(gone.root))}")
     for space in found:
         if problems := patient.client.call(GetWorkspace(workspace=space.root)).problems:
-            told = f"{space.namespace}: {problems[0].path}: {problems[0].problem}"
+            message = f"{space.namespace}: {problems[0].path}: {problems[0].problem}"
             more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-            return warn(f"{told}{more}", f"memctl workspace status {space.namespace}")
+            return warn(f"{message}{more}", f"memctl workspace status {space.namespace}")
     return ok(f"{count(len(found), 'workspace')} in order")
 
 
@@ -80,9 +80,11 @@ def watches(patient: Patient) -> Finding | None:
     raised = f"sudo sysctl fs.inotify.max_user_watches={max(524288, 2 * (limit or 0))}; memctl up --restart"
     scanned = next((state for state in states if state.workspace.watching == "scanning"), None)
     if scanned:
-        told = f"{scanned.workspace.namespace} is scanned every few seconds: {scanned.reason or 'it cannot be watched'}"
+        message = (
+            f"{scanned.workspace.namespace} is scanned every few seconds: {scanned.reason or 'it cannot be watched'}"
+        )
         return warn(
-            told,
+            message,
             raised if "watch" in scanned.reason else f"memctl workspace status {quoted(Path(scanned.workspace.root))}",
         )
     if limit and used > WATCHED * limit:
@@ -114,8 +116,8 @@ def tokens(patient: Patient) -> Finding | None:
     before = time() - UNUSED_DAYS * 86400
     unused = [token.name for token in found if (token.last_used_at or token.created_at) < before]
     if unused:
-        told = f"{', '.join(unused[:5])}: not used for {UNUSED_DAYS} days"
-        return warn(told, f"memctl token revoke {unused[0]}")
+        message = f"{', '.join(unused[:5])}: not used for {UNUSED_DAYS} days"
+        return warn(message, f"memctl token revoke {unused[0]}")
     return ok(f"{count(len(found), 'token')}, all in use")
 
 

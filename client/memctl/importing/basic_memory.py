@@ -31,7 +31,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}\s")
 
 
 class _Project(NamedTuple):
-    """A project: the folder of its notes and when each was made and changed, as far as the database tells."""
+    """A project: the folder of its notes and when each was made and changed, as far as the database knows."""
 
     name: str
     folder: Path

@@ -55,8 +55,8 @@ def _observation(account: Account, row: dict[str, Any]) -> Record | None:
     created_at = when(row["created_at_epoch"], 0.0)
     title = (row.get("title") or "").strip()
     facts = [f"- {fact}" for fact in listed(row.get("facts"))]
-    told = [title, row.get("subtitle"), row.get("narrative"), "\n".join(facts)]
-    content = "\n\n".join(text.strip() for text in told if text and text.strip()) or row.get("text") or ""
+    parts = [title, row.get("subtitle"), row.get("narrative"), "\n".join(facts)]
+    content = "\n\n".join(text.strip() for text in parts if text and text.strip()) or row.get("text") or ""
     return record(
         account,
         f"observation\0{row['memory_session_id']}\0{row['created_at_epoch']}\0{title or content}",
@@ -76,11 +76,11 @@ def _observation(account: Account, row: dict[str, Any]) -> Record | None:
 
 
 def _summary(account: Account, row: dict[str, Any]) -> Record | None:
-    told = [(name.replace("_", " ").capitalize(), row.get(name)) for name in _SECTIONS]
+    sections = [(name.replace("_", " ").capitalize(), row.get(name)) for name in _SECTIONS]
     return record(
         account,
         f"summary\0{row['memory_session_id']}\0{row['created_at_epoch']}",
-        "\n\n".join(f"{name}: {text.strip()}" for name, text in told if text and text.strip()),
+        "\n\n".join(f"{name}: {text.strip()}" for name, text in sections if text and text.strip()),
         namespace=account.namespace(row.get("merged_into_project") or row["project"]),
         type="session-summary",
         created_at=when(row["created_at_epoch"], 0.0),

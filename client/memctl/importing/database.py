@@ -32,7 +32,7 @@ def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
 
 
 def is_database(path: Path) -> bool:
-    """Tell whether a file is a SQLite database by its first bytes; one that is not there is an `OSError`."""
+    """Return whether a file is a SQLite database by its first bytes; one that is not there is an `OSError`."""
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 

@@ -29,7 +29,7 @@ class Note(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A list entry with all that is indented below it, or a paragraph; `headings` are those that it stands under."""
+    """A list entry with all that is indented below it, or a paragraph; `headings` are those that it is under."""
 
     headings: tuple[str, ...]
     text: str
@@ -118,7 +118,7 @@ def tags_of(value: Any) -> list[str]:
 
 
 def entries(body: str) -> Iterator[Entry]:
-    """Yield the entries and paragraphs of a text in order; a fenced block belongs to what stands before it."""
+    """Yield the entries and paragraphs of a text in order; a fenced block belongs to what is before it."""
     headings: dict[int, str] = {}
     block: list[str] = []
     fence = ""

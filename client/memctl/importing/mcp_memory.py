@@ -1,7 +1,7 @@
 """The memory server of the MCP reference servers: one JSON object a line, entities with observations and relations.
 
 Each observation becomes a memory that begins with the name of its entity, each relation one that says it. The file
-knows neither times nor users: its own time stands for all, and what is known stays as it is.
+knows neither times nor users: its own time is that of all, and what is known stays as it is.
 """
 
 from codecs import BOM_UTF8

@@ -1,7 +1,7 @@
 """mem0: the vector store that it keeps on disk (Qdrant, FAISS or Chroma), its history, or the JSON of `get_all()`.
 
-A memory goes to the namespace of its user, agent and run, as far as it has them. A store knows all of a memory; the
-history (`history.db`) knows its text and times only and is read where it alone is given.
+A memory is stored in the namespace of its user, agent and run, as far as it has them. A store knows all of a memory;
+the history (`history.db`) knows its text and times only and is read where it alone is given.
 """
 
 import sqlite3
@@ -158,7 +158,7 @@ def _history(connection: sqlite3.Connection, file: Path, account: Account) -> Pa
     for row in rows(connection, f"{_HISTORY} ORDER BY rowid"):
         created_at = latest.get(row["memory_id"], row)["created_at"]
         latest[row["memory_id"]] = {**row, "created_at": row["created_at"] or created_at}
-    account.notes.append(f"{file.name} tells no users, agents or metadata; the store of vectors does.")
+    account.notes.append(f"{file.name} has no users, agents or metadata; the store of vectors does.")
     for id, row in latest.items():
         if row["event"] == "DELETE" or row["is_deleted"]:
             account.skip("deleted memories of the history")
@@ -168,7 +168,7 @@ def _history(connection: sqlite3.Connection, file: Path, account: Account) -> Pa
 
 
 def _json(file: Path, account: Account) -> Payloads:
-    """Read what stands beside a FAISS index, or what `get_all()` returns."""
+    """Read what is beside a FAISS index, or what `get_all()` returns."""
     try:
         found = msgspec.json.decode(file.read_bytes().removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

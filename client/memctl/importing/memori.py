@@ -1,6 +1,6 @@
 """Memori (the `memori` package): the SQLite database that it writes through a connection of its user's.
 
-A fact of an entity goes to the namespace of that entity, as do what the graph says of it and the summaries of its
+A fact of an entity is stored in the namespace of that entity, as do what the graph says of it and the summaries of its
 conversations; an attribute of a process to that of the process. The messages themselves are left out.
 """
 

@@ -12,7 +12,7 @@ MAX_BYTES = 1024 * 1024 * 1024
 
 
 class Inert:
-    """Stands for an object of any class: its state becomes attributes, calls and items are taken and forgotten."""
+    """Replaces an object of any class: its state becomes attributes, calls and items are taken and forgotten."""
 
     def __new__(cls, *given: Any, **named: Any) -> "Inert":
         """Take whatever a constructor would."""
@@ -44,7 +44,7 @@ class _Plain(pickle.Unpickler):
         return Inert
 
     def persistent_load(self, key: Any) -> Any:
-        """Give nothing for what lies outside."""
+        """Give nothing for what is outside."""
         return None
 
 

@@ -21,7 +21,7 @@ _TELL_EVERY = 200
 
 
 def import_from(args: Namespace) -> None:
-    """Carry out `memctl import --from SYSTEM PATH`."""
+    """Run `memctl import --from SYSTEM PATH`."""
     path = Path(args.source).expanduser()
     if args.source == "-" or not path.exists():
         raise Invalid(f"{args.source}: there is no such file or folder. --from {args.system} takes {_takes(args)}.")
@@ -81,8 +81,8 @@ def _spooled(spool: IO[bytes]) -> Iterator[Item]:
 
 def _show(args: Namespace, done: Imported, account: Account) -> None:
     if args.json:
-        told: dict[str, Any] = plain(done)
-        say_json({**told, "left_out": dict(account.skipped), "notes": account.notes})
+        result: dict[str, Any] = plain(done)
+        say_json({**result, "left_out": dict(account.skipped), "notes": account.notes})
         return
     say(text(done))
     for reason, number in account.skipped.most_common():

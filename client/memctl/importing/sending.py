@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import IO, Literal, NamedTuple
 
-from memoryd.client.calls import import_memories, summed
+from memoryd.client.calls import import_memories
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.link import client_for, say_redacted
 from memoryd.client.memctl.output import paint
@@ -13,7 +13,7 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count
 from memoryd.client.protocol import Imported, Record
 from memoryd.client.transport import paths
-from memoryd.client.transport.batches import batches
+from memoryd.client.transport.batches import split_batches, sum_kinds
 from memoryd.client.transport.spawn import make_private
 from memoryd.client.transport.sync import Client
 
@@ -25,7 +25,7 @@ Time = Literal["own", "file", "unknown"]
 
 
 class Item(NamedTuple):
-    """A record and where it stands; without one, a file that holds no memory.
+    """A record and its place; without one, a file that holds no memory.
 
     `time` says what its times are: its own; those of its file, so that it is left alone where its content is stored
     already; or unknown, its id following from its content, so that it stays as it is wherever it is known.
@@ -52,7 +52,7 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
     done = Imported(dry_run=args.dry_run)
     with client_for(args) as client, ProgressBar("import", total) as bar:
         sent = 0
-        for batch in batches((item for item in items() if item.record), PER_CALL, lambda item: item.record):
+        for batch in split_batches((item for item in items() if item.record), PER_CALL, lambda item: item.record):
             fresh = _fresh(client, batch, args, done)
             call = import_memories(
                 [item.record for item in fresh if item.record],
@@ -96,7 +96,7 @@ def _count(done: Imported, part: Imported) -> None:
     done.unchanged += part.unchanged
     done.skipped += part.skipped
     done.kept += part.kept
-    done.redacted = summed((done.redacted, part.redacted))
+    done.redacted = sum_kinds((done.redacted, part.redacted))
     done.operation = part.operation or done.operation
 
 

@@ -39,7 +39,7 @@ def _install(args: Namespace) -> None:
     place = here(paths.socket_path(args.socket), args.data_dir, args.config, args.memory_max)
     if args.print:
         texts = units(place)
-        folder = activation.folder()
+        folder = activation.unit_folder()
         return show(
             args, texts, lambda: "\n".join(f"# {folder / name}\n{text}" for name, text in texts.items()).rstrip()
         )
@@ -143,7 +143,7 @@ def _journalctl(lines: int) -> list[str]:
 
 def _journal(lines: int) -> list[str]:
     """Return what the journal has of the service; nothing where there is no journal or no service."""
-    if not shutil.which("journalctl") or not (activation.folder() / SERVICE_UNIT).is_file():
+    if not shutil.which("journalctl") or not (activation.unit_folder() / SERVICE_UNIT).is_file():
         return []
     done = subprocess.run([*_journalctl(lines), "--quiet"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return done.stdout.decode("utf-8", "replace").splitlines() if not done.returncode else []

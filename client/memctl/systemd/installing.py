@@ -1,7 +1,7 @@
 """Install and remove the service. Only files with our mark are ever changed, and no running client is refused.
 
-A daemon that clients started goes on until systemd holds its socket: systemd puts its own socket in the place, then the
-old daemon is told over a connection opened before to finish; what comes meanwhile waits in the queue.
+A daemon that clients started continues until systemd holds its socket: systemd puts its own socket in the place, then
+the old daemon is asked to finish over a connection that was opened before; new clients wait in the queue.
 """
 
 import os
@@ -14,7 +14,7 @@ from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.memctl.systemd.units import Place, is_ours, units
 from memoryd.client.protocol import Restart, Shutdown, Status
 from memoryd.client.transport import activation
-from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, systemctl
+from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, run_systemctl
 from memoryd.client.transport.sync import Client
 
 INSTEAD = "clients start the daemon themselves when they need it"
@@ -41,7 +41,7 @@ class Removed(msgspec.Struct):
 
 def require_manager() -> None:
     """Raise an error that says what happens instead where systemd's user manager cannot be used."""
-    if reason := activation.missing():
+    if reason := activation.find_obstacle():
         raise MemorydError(f"{reason[0].upper()}{reason[1:]}, so there is no service; {INSTEAD}.")
 
 
@@ -60,7 +60,7 @@ def install(place: Place, client: Client, start: bool) -> Installed:
     _check_found(changed)
     _ask("enable", SOCKET_UNIT)
     result = Installed(
-        files=[str(activation.folder() / name) for name in (SOCKET_UNIT, SERVICE_UNIT)],
+        files=[str(activation.unit_folder() / name) for name in (SOCKET_UNIT, SERVICE_UNIT)],
         changed=changed,
         socket=str(place.socket),
         data_dir=str(place.data_dir),
@@ -75,12 +75,12 @@ def install(place: Place, client: Client, start: bool) -> Installed:
 
 def uninstall() -> Removed:
     """Stop and disable the service and remove its files; the data stays."""
-    found = {name: activation.folder() / name for name in (SOCKET_UNIT, SERVICE_UNIT)}
+    found = {name: activation.unit_folder() / name for name in (SOCKET_UNIT, SERVICE_UNIT)}
     ours = {name: path for name, path in found.items() if path.is_file() and is_ours(path.read_text("utf-8"))}
-    manager = not activation.missing()
+    manager = not activation.find_obstacle()
     if known := [name for name in ours if manager and _is_known(name)]:
         _ask("disable", "--now", *known, limit_s=activation.START_LIMIT_S)
-    link = activation.folder() / activation.WANTED
+    link = activation.unit_folder() / activation.WANTED
     if SOCKET_UNIT in ours:
         link.unlink(missing_ok=True)
         with suppress(OSError):  # others are wanted there too
@@ -89,12 +89,12 @@ def uninstall() -> Removed:
         path.unlink()
     if known:
         _ask("daemon-reload")
-        systemctl("reset-failed", *known)
+        run_systemctl("reset-failed", *known)
     return Removed([str(path) for path in ours.values()], [str(p) for p in found.values() if p.is_file()])
 
 
 def lingering() -> bool:
-    """Tell whether the user manager goes on when the user has logged out everywhere."""
+    """Return whether the user manager continues when the user has logged out everywhere."""
     import pwd
 
     try:
@@ -105,7 +105,7 @@ def lingering() -> bool:
 
 def _write(texts: dict[str, str]) -> list[str]:
     """Write the files whose text is another; refuse to touch one that somebody else wrote."""
-    folder = activation.folder()
+    folder = activation.unit_folder()
     former = {name: _text(folder / name) for name in texts}
     for name, text in former.items():
         if text is not None and not is_ours(text):
@@ -131,17 +131,17 @@ def _check_found(changed: list[str]) -> None:
     if _is_known(SOCKET_UNIT):
         return
     for name in changed:
-        (activation.folder() / name).unlink()
+        (activation.unit_folder() / name).unlink()
     raise MemorydError(
-        f"systemd's user manager does not read {activation.folder()}, so nothing was installed; "
+        f"systemd's user manager does not read {activation.unit_folder()}, so nothing was installed; "
         "do it with the XDG_CONFIG_HOME that the manager was started with."
     )
 
 
 def _is_known(unit: str) -> bool:
-    """Tell whether the user manager takes a unit from our folder."""
-    seen = systemctl("show", "--property=FragmentPath", "--value", unit).stdout.strip()
-    return bool(seen) and os.path.exists(seen) and os.path.samefile(seen, activation.folder() / unit)
+    """Return whether the user manager takes a unit from our folder."""
+    seen = run_systemctl("show", "--property=FragmentPath", "--value", unit).stdout.strip()
+    return bool(seen) and os.path.exists(seen) and os.path.samefile(seen, activation.unit_folder() / unit)
 
 
 def _start(client: Client, changed: list[str] | None, former: bool) -> None:
@@ -149,7 +149,7 @@ def _start(client: Client, changed: list[str] | None, former: bool) -> None:
 
     With `former` a daemon that no unit knows serves the socket, and `client` has a connection to it.
     """
-    systemctl("reset-failed", SOCKET_UNIT, SERVICE_UNIT)
+    run_systemctl("reset-failed", SOCKET_UNIT, SERVICE_UNIT)
     if changed and SOCKET_UNIT in changed:
         _ask("stop", SERVICE_UNIT, SOCKET_UNIT, limit_s=activation.START_LIMIT_S)
     elif changed and _active(SERVICE_UNIT):
@@ -160,7 +160,7 @@ def _start(client: Client, changed: list[str] | None, former: bool) -> None:
         with suppress(MemorydError):  # it has ended by itself
             client.call(Shutdown())
         client.close()
-    if systemctl("start", SERVICE_UNIT, limit_s=activation.START_LIMIT_S).returncode:
+    if run_systemctl("start", SERVICE_UNIT, limit_s=activation.START_LIMIT_S).returncode:
         raise Unavailable(activation.FAILED)
 
 
@@ -172,11 +172,11 @@ def _status(client: Client) -> Status | None:
 
 
 def _active(unit: str) -> bool:
-    return systemctl("is-active", unit).stdout.strip() in ("active", "activating", "reloading", "deactivating")
+    return run_systemctl("is-active", unit).stdout.strip() in ("active", "activating", "reloading", "deactivating")
 
 
 def _ask(*words: str, limit_s: float = 30.0) -> None:
-    done = systemctl(*words, limit_s=limit_s)
+    done = run_systemctl(*words, limit_s=limit_s)
     if done.returncode:
         reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[0]
         raise MemorydError(f"systemctl --user {' '.join(words)}: {reason.rstrip('.')}.")

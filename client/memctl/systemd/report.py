@@ -9,14 +9,14 @@ import msgspec
 from memoryd.client.memctl.systemd.installing import INSTEAD, lingering
 from memoryd.client.memctl.systemd.units import command_of, is_ours
 from memoryd.client.transport import activation
-from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, systemctl
+from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, run_systemctl
 
 UNLIMITED = 2**60  # more than any memory: systemd's figure for no limit
 _ASKED = "ActiveState SubState Result MainPID NRestarts ExecMainStartTimestamp MemoryCurrent MemoryMax WatchdogUSec"
 
 
 class ServiceState(msgspec.Struct):
-    """The state of the units; figures are 0 and texts empty where systemd does not tell them."""
+    """The state of the units; figures are 0 and texts empty where systemd does not report them."""
 
     installed: bool
     ours: bool = False
@@ -40,14 +40,14 @@ class ServiceState(msgspec.Struct):
 
 def state() -> ServiceState:
     """Return how the service is; `manager` says why systemd cannot be asked."""
-    file = activation.folder() / SERVICE_UNIT
-    found = ServiceState(installed=file.is_file(), manager=activation.missing())
+    file = activation.unit_folder() / SERVICE_UNIT
+    found = ServiceState(installed=file.is_file(), manager=activation.find_obstacle())
     if found.installed:
         text = file.read_text("utf-8", "replace")
-        socket = activation.folder() / SOCKET_UNIT
+        socket = activation.unit_folder() / SOCKET_UNIT
         found.file, found.ours, found.python = str(file), is_ours(text), command_of(text)
-        found.socket = activation.listens(socket.read_text("utf-8", "replace")) if socket.is_file() else ""
-        found.enabled = os.path.lexists(activation.folder() / activation.WANTED)
+        found.socket = activation.read_socket_path(socket.read_text("utf-8", "replace")) if socket.is_file() else ""
+        found.enabled = os.path.lexists(activation.unit_folder() / activation.WANTED)
         found.lingering = lingering()
     if found.installed and not found.manager:
         _ask(found)
@@ -56,20 +56,20 @@ def state() -> ServiceState:
 
 
 def _ask(found: ServiceState) -> None:
-    told = _properties(SERVICE_UNIT)
-    found.service_state = f"{told.get('ActiveState', '')} ({told.get('SubState', '')})"
+    known = _properties(SERVICE_UNIT)
+    found.service_state = f"{known.get('ActiveState', '')} ({known.get('SubState', '')})"
     found.socket_state = _properties(SOCKET_UNIT).get("ActiveState", "")
-    found.result = told.get("Result", "")
-    found.pid, found.restarts = _number(told.get("MainPID", "")), _number(told.get("NRestarts", ""))
-    found.started = told.get("ExecMainStartTimestamp", "") if found.pid else ""
+    found.result = known.get("Result", "")
+    found.pid, found.restarts = _number(known.get("MainPID", "")), _number(known.get("NRestarts", ""))
+    found.started = known.get("ExecMainStartTimestamp", "") if found.pid else ""
     found.memory_bytes, found.memory_limit_bytes = (
-        _number(told.get(name, "")) for name in ("MemoryCurrent", "MemoryMax")
+        _number(known.get(name, "")) for name in ("MemoryCurrent", "MemoryMax")
     )
-    found.watchdog = told.get("WatchdogUSec", "")
+    found.watchdog = known.get("WatchdogUSec", "")
 
 
 def _properties(unit: str) -> dict[str, str]:
-    shown = systemctl("show", f"--property={','.join(_ASKED.split())}", unit).stdout
+    shown = run_systemctl("show", f"--property={','.join(_ASKED.split())}", unit).stdout
     return dict(line.partition("=")[::2] for line in shown.splitlines() if "=" in line)
 
 
@@ -89,7 +89,7 @@ def _notes(found: ServiceState) -> list[str]:
     if not found.enabled:
         notes.append(f"The socket is not enabled: {INSTEAD}. `memctl service install` enables it.")
     if found.python and not os.access(found.python, os.X_OK):
-        notes.append(f"{found.python} is gone: install it again with `memctl service install`.")
+        notes.append(f"{found.python} no longer exists: install it again with `memctl service install`.")
     elif found.python and Path(found.python) != Path(os.path.abspath(sys.executable)):
         notes.append(
             f"The service runs {found.python}, this is {sys.executable}: `memctl service install` changes that."

@@ -33,7 +33,7 @@ class Place(NamedTuple):
 def here(socket: Path, data_dir: str | None, config: str | None, memory_max: str) -> Place:
     """Return the place of this installation; what is not given is as a daemon started here would have it.
 
-    The service does not see a shell's variables, so what they say about places goes into the units.
+    The service does not see a shell's variables, so what they say about places is written into the units.
     """
     if memory_max and not _SIZE.fullmatch(memory_max):
         raise Invalid(f"{memory_max!r} is no memory limit; write one like 2G, 500M, 25% or infinity.")
@@ -55,8 +55,8 @@ def units(place: Place) -> dict[str, str]:
     if set("\"'\\") & set(str(place.python)):
         raise Invalid(f"systemd runs no program whose path has quotes or backslashes: {place.python}.")
     options = {"--data-dir": place.data_dir, "--config": place.config}
-    told = " ".join(f"{option} {_word(value)}" for option, value in options.items())
-    start = f"ExecStart=:{_word(place.python)} -P -m memoryd.daemon {told} --socket {_quoted(socket)}"
+    arguments = " ".join(f"{option} {_word(value)}" for option, value in options.items())
+    start = f"ExecStart=:{_word(place.python)} -P -m memoryd.daemon {arguments} --socket {_quoted(socket)}"
     if place.models:
         start += f"\nEnvironment={_word(f'MEMORYD_MODEL_DIR={place.models}')}"
     service = {"ExecStart": start, "MemoryMax": f"MemoryMax={place.memory_max}" if place.memory_max else ""}
@@ -67,7 +67,7 @@ def units(place: Place) -> dict[str, str]:
 
 
 def is_ours(text: str) -> bool:
-    """Tell whether a unit file was written by memctl."""
+    """Return whether a unit file was written by memctl."""
     return text.startswith(MARK)
 
 

@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 def _top_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--once", action="store_true", help="print one picture and end")
+    parser.add_argument("--once", action="store_true", help="print one frame and exit")
     parser.add_argument("--interval", type=_interval, default=INTERVAL_S, metavar="S", help="seconds between two (2)")
     parser.add_argument(
         "--sort", choices=ORDERS, default="calls", help="what calls are ordered by; the key s changes it"

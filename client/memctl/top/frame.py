@@ -1,4 +1,4 @@
-"""One picture of the daemon as lines of styled pieces, made to fit: what matters most stays, the rest says how much."""
+"""One frame of the daemon as lines of styled pieces, made to fit: what matters most stays, the rest says how much."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Section(NamedTuple):
     """A table: its headers, rows of cells and the style of each row; the first column takes what is left.
 
     Columns in `words` are flush left as the first one is, numbers flush right. It gets `least` rows before any other
-    section gets more. `empty` stands where there is no row.
+    section gets more. `empty` is shown where there is no row.
     """
 
     headers: tuple[str, ...]
@@ -30,7 +30,7 @@ class Section(NamedTuple):
 
 
 def frame(head: Sequence[Line], sections: Sequence[Section], foot: Line, size: tuple[int, int]) -> list[Line]:
-    """Return the picture for a terminal of (columns, rows); without rows (0) nothing is left out."""
+    """Return the frame for a terminal of (columns, rows); without rows (0) nothing is left out."""
     columns, rows = size
     room = rows - len(head) - 2 if rows else 0  # the foot and the line above the sections
     if columns >= TWO_COLUMNS and len(sections) > 1:
@@ -114,5 +114,5 @@ def _cut(line: Line, columns: int) -> Line:
 
 
 def text_of(lines: Sequence[Line]) -> str:
-    """Return the picture as text, with colours where they may be used."""
+    """Return the frame as text, with colours where they may be used."""
     return "\n".join("".join(paint(text, *styles) for text, styles in line).rstrip() for line in lines)

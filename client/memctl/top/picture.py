@@ -11,7 +11,7 @@ from memoryd.client.protocol import Connected, Job, MethodStats, Runtime, Stats
 ORDERS = ("calls", "p95", "errors", "time")
 _NEEDY = ("quarantined", "paused")
 _LAST_SHOWN_S = 365 * 86400.0
-_TOLD_BYTES = 100_000  # what a tier takes in RAM is told from here on
+_TOLD_BYTES = 100_000  # what a tier takes in RAM is shown from here on
 
 
 class Sample(NamedTuple):
@@ -23,16 +23,16 @@ class Sample(NamedTuple):
 
 
 def picture(now: Sample, before: Sample | None, order: str, size: tuple[int, int], foot: str = "") -> list[Line]:
-    """Return one picture; rates are those between two samples of the same daemon."""
+    """Return one frame; rates are those between two samples of the same daemon."""
     stats = now.stats
-    told: list[Line] = [[(one_line(now.error), ("red",))]] if now.error else []
+    notice: list[Line] = [[(one_line(now.error), ("red",))]] if now.error else []
     bottom: Line = [(foot, ("dim",))]
     if stats is None or stats.daemon is None:
-        return frame(told, [], bottom, size)
+        return frame(notice, [], bottom, size)
     former = _same(before, stats.daemon)
     seconds = now.at - before.at if former and before else 0.0
     rates = _rates(stats, former, seconds)
-    head = [*told, *_head(stats, stats.daemon, former, seconds, sum(rates.values()))]
+    head = [*notice, *_head(stats, stats.daemon, former, seconds, sum(rates.values()))]
     sections = [
         _calls(stats.methods, rates, order),
         _jobs(stats.daemon),

@@ -12,12 +12,12 @@ from memoryd.client.memctl.top.frame import Line, text_of
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _WIPE_LINE, _WIPE_REST = "\x1b[H", "\x1b[K", "\x1b[J"
-# A terminal that was made larger may show lines of the picture after it was left, unless they are gone before.
+# A terminal that was made larger may show lines of the frame after it was left, unless they no longer exist before.
 _WIPE = f"{_HOME}{_WIPE_REST}"
 
 
 class Screen(Protocol):
-    """Shows one picture after the other."""
+    """Shows one frame after the other."""
 
     live: bool
 

@@ -1,1 +1,1 @@
-"""Looking after the database: copies, restoring, checking, repairing, beginning anew."""
+"""Looking after the database: copies, restoring, checking, repairing, starting again."""

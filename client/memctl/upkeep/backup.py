@@ -38,11 +38,11 @@ def _backup(args: Namespace) -> None:
         return show(args, found, lambda: _listed(found))
     with client_for(args) as client, ProgressBar("backup") as bar:
 
-        def tell(event: Progress) -> None:
+        def show_progress(event: Progress) -> None:
             bar.update(event.done, event.total)
 
         client.timeout_s = max(client.timeout_s, LIMIT_S)
-        made = client.call(backup_call(args.path or ""), tell)
+        made = client.call(backup_call(args.path or ""), show_progress)
     return show(args, made, lambda: _made(made))
 
 
@@ -86,12 +86,12 @@ def _restore(args: Namespace) -> None:
 
 
 def chosen(folder: Path, name: str) -> Path:
-    """Return the file that is meant: a path, or what lies in the usual folder."""
+    """Return the file that is meant: a path, or one in the usual folder."""
     if name == "latest":
         if not (found := copies(folder)):
             raise Invalid(f"There are no copies in {folder / BACKUPS}.")
         return Path(found[-1].path)
-    given = Path(paths.absolute(name))
+    given = Path(paths.make_absolute(name))
     beside = folder / BACKUPS / name
     file = beside if "/" not in name and not given.exists() and beside.exists() else given
     return file / FILE_NAME if file.is_dir() else file

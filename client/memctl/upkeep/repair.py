@@ -1,4 +1,4 @@
-"""verify, repair, reset: is everything right, making it right, beginning anew."""
+"""verify, repair, reset: is everything right, making it right, starting again."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -39,7 +39,7 @@ RECOVER = "memctl repair --recover"
 def _verify(args: Namespace) -> int:
     found = _checked(args, repair=False)
     show(args, found, lambda: _verified(found))
-    return _verdict(found, "`memctl repair` builds anew what follows from the memories")
+    return _verdict(found, "`memctl repair` rebuilds what is derived from the memories")
 
 
 def _repair_arguments(parser: ArgumentParser) -> None:
@@ -66,11 +66,11 @@ def _repair(args: Namespace) -> int:
 def _checked(args: Namespace, repair: bool) -> Verification:
     with client_for(args) as client, ProgressBar("checking") as bar:
 
-        def tell(event: Progress) -> None:
+        def show_progress(event: Progress) -> None:
             bar.update(event.done, event.total, event.stage)
 
         client.timeout_s = max(client.timeout_s, LIMIT_S)
-        return client.call(verify_call(repair=repair), tell)
+        return client.call(verify_call(repair=repair), show_progress)
 
 
 def _verdict(found: Verification, advice: str) -> int:

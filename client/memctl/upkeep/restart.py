@@ -37,7 +37,7 @@ def running(args: Namespace) -> Status | None:
     """Return the status of the daemon that answers, None where none does."""
     with client_for(args, autostart=False) as client:
         try:
-            return client.status() if spawn.answers(client.socket_path) else None
+            return client.status() if spawn.is_answering(client.socket_path) else None
         except Unavailable:
             return None
 
@@ -76,13 +76,13 @@ def exchanged(args: Namespace, status: Status | None, report: Report) -> Report:
 
 
 def stop(args: Namespace, status: Status) -> None:
-    """Stop a daemon and wait until its process is gone; raise `TimedOut`."""
+    """Stop a daemon and wait until its process has ended; raise `TimedOut`."""
     ask_to_stop(args)
     wait_until_gone(args, status.pid)
 
 
 def ask_to_stop(args: Namespace) -> None:
-    """Tell a daemon to stop; raise the error with which it refuses."""
+    """Ask a daemon to stop; raise the error with which it refuses."""
     with client_for(args, autostart=False) as client:
         client.call(Shutdown())
 
@@ -101,13 +101,13 @@ def wait_until_gone(args: Namespace, pid: int) -> None:
 def start(args: Namespace, arguments: list[str]) -> None:
     """Start a daemon unless one answers by now, as where its socket is held for it."""
     with client_for(args, autostart=False) as client:
-        if not spawn.answers(client.socket_path):
+        if not spawn.is_answering(client.socket_path):
             spawn.start(client.socket_path, arguments)
         client.status()
 
 
 def lives(pid: int) -> bool:
-    """Tell whether a process is still at work; one that only waits to be collected by its parent is not."""
+    """Return whether a process is still at work; one that only waits to be collected by its parent is not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -6,7 +6,7 @@ from credential_examples import HARMLESS, HOLDING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.credentials import allow_list, assigned, find, redact, redact_tree, sentence
+from memoryd.client.credentials import allow_list, assigned, describe_kinds, find, redact, redact_tree
 from memoryd.client.credentials.formats import FORMATS
 
 MARKED = [(kind, text) for kind, texts in HOLDING.items() for text in texts]
@@ -97,7 +97,7 @@ def test_plain_values_beside_a_telling_key_stay() -> None:
 
 
 def test_kinds_are_told_in_a_few_words() -> None:
-    assert sentence({"password": 1, "GitHub token": 2}) == "2 GitHub tokens, 1 password"
+    assert describe_kinds({"password": 1, "GitHub token": 2}) == "2 GitHub tokens, 1 password"
 
 
 @given(st.text(max_size=400))
@@ -145,13 +145,13 @@ def test_a_key_is_found_after_the_beginning_of_another_one(between: str) -> None
 
 def test_what_lies_within_a_credential_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
-    beside = assigned._beside
+    beside = assigned._find_beside
 
     def counted(name: str, text: str, at: int, end: int) -> assigned.Assigned | None:
         looked.append(at)
         return beside(name, text, at, end)
 
-    monkeypatch.setattr(assigned, "_beside", counted)
+    monkeypatch.setattr(assigned, "_find_beside", counted)
     text = "password=" * 20_000
     assert find(text) == [("password", 9, len(text))]
     assert len(looked) < 1_500

@@ -33,7 +33,7 @@ REVIEWED = {
 }
 # Functions that make patterns as they run, and patterns as they make them; empty where a table or the user has them.
 BUILT: dict[str, list[str]] = {
-    "client.credentials.formats._format": [],  # FORMATS
+    "client.credentials.formats._make_format": [],  # FORMATS
     "daemon.language.marks._kind": [],  # KINDS
     "daemon.language.rating._feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.client.inert import inert
+from memoryd.client.inert import make_inert
 from memoryd.daemon.context.arranging import ALWAYS, GROUPS, Note, arrange, group_of
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.context.fitting import STANDING_SHARE, Fitted, Layout, fit
@@ -31,7 +31,7 @@ def note(number: int, group: str, text: str, below: int = 0) -> Note:
     return Note(str(number), number, b"", group, float(number % 7), 1 / (number + 1), text, older)
 
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400).map(inert)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400).map(make_inert)
 
 
 @st.composite
@@ -84,7 +84,7 @@ def random_store(dice: random.Random) -> Store:
         words = (
             dice.choice(ODD) if dice.random() < 0.15 else f"w{dice.randrange(500)}" for _ in range(dice.randrange(60))
         )
-        return inert(" ".join(words))
+        return make_inert(" ".join(words))
 
     groups = [heading for heading in GROUPS if heading != ALWAYS]
     cut, count = dice.randrange(12), dice.randrange(41)
@@ -174,12 +174,12 @@ def test_a_type_has_its_heading(kind: str, tier: str, heading: str) -> None:
     ],
 )
 def test_text_is_made_inert(text: str, expected: str) -> None:
-    assert inert(text) == expected
+    assert make_inert(text) == expected
 
 
 @given(st.text())
 def test_inert_text_is_one_line_that_closes_nothing_and_stays_so(text: str) -> None:
-    made = inert(text)
+    made = make_inert(text)
     assert len(made.splitlines()) <= 1
     assert "<" not in made
-    assert inert(made) == made
+    assert make_inert(made) == made

@@ -48,7 +48,7 @@ def test_another_memctl_on_the_path_is_told(doctor: Doctor, folder: Path, monkey
     found = doctor("command")["command"]
     assert found["message"] == f"memctl on $PATH is {folder}/memctl, this one is {own}/memctl"
     monkeypatch.setenv("PATH", f"{own}:{folder}")
-    assert "goes before" in doctor("command")["command"]["message"]
+    assert "precedes" in doctor("command")["command"]["message"]
 
 
 def test_a_misspelt_variable_is_told(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def test_memories_that_wait_for_vectors_in_vain_are_queued_again(doctor: Doctor,
     well = told.replies[GetStatus]
     changed(told, pending_embeddings=2)
     found = doctor("embeddings")["embeddings"]
-    assert found["message"] == "2 memories without a vector yet: found by words only, and it does not get on"
+    assert found["message"] == "2 memories without a vector yet: found by words only, and the number does not fall"
 
     def ran() -> JobRun:
         told.replies[GetStatus] = well

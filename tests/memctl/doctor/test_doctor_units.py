@@ -45,7 +45,7 @@ def test_a_service_whose_python_is_gone_is_told(doctor: Doctor, written: Path) -
     unit.write_text(unit.read_text().replace(sys.executable, "/gone/python"))
     found = doctor("service")["service"]
     assert (found["message"], found["fix"]) == (
-        "the service starts /gone/python, which is gone",
+        "the service starts /gone/python, which no longer exists",
         "memctl service install",
     )
 

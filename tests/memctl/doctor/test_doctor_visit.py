@@ -39,8 +39,8 @@ def test_checks_are_chosen_by_name_and_area(doctor: Doctor, memctl: Memctl) -> N
 
 def test_only_what_is_wrong_is_shown_if_asked_for(memctl: Memctl) -> None:
     shown = memctl("doctor", "--wrong", "disk", "daemon")
-    assert (shown.code, "disk" in shown.out, "mend it: memctl up" in shown.out) == (1, False, True)
-    assert "1 problem in 2 checks. `memctl doctor --fix` can mend 1 of them." in shown.out
+    assert (shown.code, "disk" in shown.out, "fix it: memctl up" in shown.out) == (1, False, True)
+    assert "1 problem in 2 checks. `memctl doctor --fix` can fix 1 of them." in shown.out
     assert memctl("doctor", "--wrong", "environment").out == "All is well (1 check).\n"
 
 
@@ -49,7 +49,7 @@ def test_nothing_is_changed_unasked(memctl: Memctl, folder: Path) -> None:
     refused = memctl("doctor", "data", "--fix")
     assert refused.code == 1
     assert f"chmod 0700 {folder / 'data'}" in refused.err
-    assert "nothing was changed; `memctl doctor --fix --yes` carries it out" in refused.err
+    assert "nothing was changed; `memctl doctor --fix --yes` applies the fixes" in refused.err
     assert (folder / "data").stat().st_mode & 0o777 == 0o755
 
 
@@ -63,7 +63,7 @@ def test_a_person_is_asked(folder: Path, answer: bytes, mode: int) -> None:
     finally:
         os.close(person)
         os.close(terminal)
-    assert "Carry out these commands? [y/N]" in done.stderr
+    assert "Run these commands? [y/N]" in done.stderr
     assert (folder / "data").stat().st_mode & 0o777 == mode
     assert done.returncode == (0 if mode == 0o700 else 1)
 
@@ -73,7 +73,7 @@ def test_what_cannot_be_mended_is_told(memctl: Memctl, folder: Path) -> None:
     failed = memctl("doctor", "daemon", "--fix", "--yes")
     assert failed.code == 1
     assert "config.toml is wrong" in failed.err
-    assert "mend it: memctl up" in failed.out
+    assert "fix it: memctl up" in failed.out
 
 
 def test_doctor_works_when_everything_is_broken(doctor: Doctor, folder: Path) -> None:
@@ -101,4 +101,4 @@ def test_its_text_fits_the_terminal(
     (folder / "config.toml").write_text(f"[server]\n{'x' * 60} = 1\n")
     text = memctl("doctor").out
     assert "\nProcess\n" in text
-    assert all(len(line) <= columns for line in text.splitlines() if "mend it: " not in line)
+    assert all(len(line) <= columns for line in text.splitlines() if "fix it: " not in line)

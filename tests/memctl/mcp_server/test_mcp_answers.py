@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.inert import inert, inert_lines
+from memoryd.client.inert import make_inert, make_lines_inert
 from memoryd.client.memctl.agents.mcp.answers import Answer, line, shortened, within
 from memoryd.client.memctl.agents.mcp.schemas import Found
 
@@ -33,7 +33,7 @@ def session(count: Callable[[str], int]) -> Any:
     return Counting(count)
 
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3000).map(inert)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3000).map(make_inert)
 
 
 @pytest.mark.parametrize("count", COUNTERS)
@@ -64,10 +64,10 @@ def test_as_many_as_fit_are_told_the_first_ones_first(
 
 @given(st.text(max_size=300))
 def test_inert_lines_keep_their_number_and_close_nothing(text: str) -> None:
-    made = inert_lines(text)
+    made = make_lines_inert(text)
     assert made.count("\n") == max(0, len(text.expandtabs(4).splitlines()) - 1)
     assert "<" not in made
-    assert all(inert(row) == row.lstrip(" ") for row in made.split("\n"))
+    assert all(make_inert(row) == row.lstrip(" ") for row in made.split("\n"))
 
 
 @pytest.mark.parametrize(

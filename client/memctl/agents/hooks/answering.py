@@ -64,7 +64,7 @@ def _folder(given: dict[str, Any]) -> str:
             return place
     try:
         return os.getcwd()
-    except OSError:  # it is gone
+    except OSError:  # it no longer exists
         return "/"
 
 

@@ -35,7 +35,7 @@ class Attempts:
             self._lose(self._state.sending)
 
     def is_hopeless(self, line: bytes) -> bool:
-        """Tell whether the daemon was lost at this call so often that it is not to be sent any more."""
+        """Return whether the daemon was lost at this call so often that it is not to be sent any more."""
         return self._state.lost.get(_digest(line), 0) >= MOST_LOSSES
 
     def begin(self, line: bytes) -> None:

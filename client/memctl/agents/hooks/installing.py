@@ -1,4 +1,4 @@
-"""Which files of an agent are changed, and how: planned for all of them first, then carried out file by file.
+"""Which files of an agent are changed, and how: planned for all of them first, then applied file by file.
 
 A plan is made of texts alone, so that a dry run shows just what would be written. What does not parse, or has something
 of ours in a place where ours does not fit, is refused before anything is changed.
@@ -195,7 +195,7 @@ def _added(target: Target, bare: str, command: Sequence[str]) -> str:
 
 
 def _makes(target: Target, data: bytes | None, command: Sequence[str], text: str) -> bool:
-    """Tell whether installing into a former file, or none, made just this text."""
+    """Return whether installing into a former file, or none, made just this text."""
     try:
         return target.added(text_of(target, data), command) == text
     except (Refusal, *UNFIT):
@@ -203,7 +203,7 @@ def _makes(target: Target, data: bytes | None, command: Sequence[str], text: str
 
 
 def _is_bare(target: Target, text: str) -> bool:
-    """Tell whether a text says nothing but what an installation into no file would leave."""
+    """Return whether a text says nothing but what an installation into no file would leave."""
     if target.is_toml:
         return not text.strip()
     heads = {key for part in target.parts if isinstance(part, Hooks) for key, _ in part.head}

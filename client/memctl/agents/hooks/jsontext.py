@@ -1,7 +1,8 @@
 """Changes of a JSON text that leave the rest of it as it is, to the byte: members and elements put in and taken out.
 
-The text is never written anew from its values, since that would lose how its owner laid it out. Where something is, the
-decoder of the standard library says; what is put in is indented as the text is. Raises `NotJson` for any other text.
+The text is never written again from its values, since that would lose how its owner laid it out. Where something is,
+the decoder of the standard library says; what is put in is indented as the text is. Raises `NotJson` for any other
+text.
 """
 
 import json

@@ -1,6 +1,6 @@
 """`memctl hook EVENT`: one event of a coding agent, as a process of its own.
 
-Whatever happens, it ends with exit code 0 within its limit and has written an answer of the host's shape or what stands
+Whatever happens, it ends with exit code 0 within its limit and has written an answer of the host's shape or what is
 for none. An alarm sees to that where the daemon hangs, or whoever started the hook gives it no input. What could not be
 told to the daemon is spooled, and sent by the next hook that finds it.
 """
@@ -24,7 +24,7 @@ _RESERVE_S = 1.0  # between the alarm and the host's own limit
 
 
 def main(words: Sequence[str]) -> NoReturn:
-    """Carry out `EVENT --agent AGENT` on standard input and output, and end the process."""
+    """Run `EVENT --agent AGENT` on standard input and output, and end the process."""
     named = _named(words)
     if named is None:
         sys.stderr.write(f"memctl hook: needs one of {', '.join(EVENTS)} and --agent {'|'.join(HOSTS)}.\n")
@@ -69,7 +69,7 @@ class Answer:
         self._host, self._event, self._is_given = HOSTS[agent], event, False
 
     def give(self, text: str) -> None:
-        """Write a text as an answer, or what stands for none."""
+        """Write a text as an answer, or what represents none."""
         if self._is_given:
             return
         self._is_given = True

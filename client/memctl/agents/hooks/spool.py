@@ -39,7 +39,7 @@ def aside_path() -> str:
 
 
 def append(call: dict[str, Any]) -> bool:
-    """Keep a call for later, without credentials; tell whether there was room. It is on disk when this returns.
+    """Keep a call for later, without credentials; say whether there was room. It is on disk when this returns.
 
     Raise `Untrusted` where the folder or the spool belongs to another user.
     """
@@ -50,7 +50,7 @@ def append(call: dict[str, Any]) -> bool:
 
 
 def _add(where: str, lines: bytes, most_bytes: int) -> bool:
-    """Put whole lines at the end of a file; tell whether there was room. They are on disk when this returns."""
+    """Put whole lines at the end of a file; say whether there was room. They are on disk when this returns."""
     with _locked(where, os.O_RDWR | os.O_CREAT) as file:
         size = os.fstat(file).st_size
         if size + len(lines) > most_bytes:
@@ -99,7 +99,7 @@ def replay(link: Link, until: float) -> None:
 
 
 def _passed_on(link: Link, line: bytes, tried: attempts.Attempts) -> bool:
-    """Send one line, or set it aside; tell whether it is done with. Half a line never becomes a whole one."""
+    """Send one line, or set it aside; say whether it is done with. Half a line never becomes a whole one."""
     if tried.is_hopeless(line):
         _set_aside(line)
         tried.forget(line)
@@ -124,7 +124,7 @@ def _set_aside(line: bytes) -> None:
 
 
 def _is_hung() -> bool:
-    """Tell whether the daemon answers nobody any more."""
+    """Return whether the daemon answers nobody any more."""
     try:
         probe = Link(time.monotonic() + PROBE_S)
     except Silent:
@@ -146,7 +146,7 @@ def _answers(link: Link) -> bool:
 
 
 def sent(link: Link, call: dict[str, Any]) -> bool:
-    """Send a call; tell whether it is done with: taken, or such that the daemon will never take it."""
+    """Send a call; say whether it is done with: taken, or such that the daemon will never take it."""
     try:
         return _is_done(link, call)
     except Silent:

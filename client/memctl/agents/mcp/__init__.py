@@ -1,7 +1,7 @@
 """mcp: the memory for agents that speak the Model Context Protocol, over standard input and output.
 
 The protocol is the official SDK's, which is an extra and is imported when the command runs. `schemas` says what the
-tools take and return, `tools` what they do, `resources` what can be read, `answers` fits what is told into a budget of
+tools take and return, `tools` what they do, `resources` what can be read, `answers` fits answers into a budget of
 tokens, `session` is the way to the daemon, `server` brings them together.
 """
 

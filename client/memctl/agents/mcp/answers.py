@@ -1,4 +1,4 @@
-"""What is told to an agent: memories as dated, sourced lines of inert text, strictly within a budget of tokens.
+"""Answers to an agent: memories as dated, sourced lines of inert text, strictly within a budget of tokens.
 
 An answer has two forms, text and structured content, of which a host shows its agent one; each is within the budget,
 counted by the daemon as it counts contexts.
@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from memoryd.client.inert import FRAME, inert, origin
+from memoryd.client.inert import FRAME, make_inert, origin
 from memoryd.client.memctl.agents.mcp.schemas import Found
 from memoryd.client.memctl.agents.mcp.session import Session
 from memoryd.client.protocol import Hit, Memory
@@ -33,12 +33,12 @@ class Answer(NamedTuple):
     structured: Struct | None = None
 
 
-async def within(session: Session, items: Sequence[T], budget: int, told: Callable[[Sequence[T]], Answer]) -> Answer:
-    """Return what is told of as many items as fit, the first ones first."""
+async def within(session: Session, items: Sequence[T], budget: int, build: Callable[[Sequence[T]], Answer]) -> Answer:
+    """Return the answer with as many items as fit, the first ones first."""
     least, most, size = 1, len(items), len(items)
-    best = told(())
+    best = build(())
     while least <= most:
-        answer = told(items[:size])
+        answer = build(items[:size])
         if await _tokens(session, answer) <= budget:
             best, least = answer, size + 1
         else:
@@ -81,7 +81,7 @@ def _cut(text: str, chars: int) -> str:
 
 async def found(session: Session, memories: Sequence[Memory], budget: int, own: str) -> list[Found]:
     """Return memories as they are shown to one who asked at `own`, each with at most its share of the budget."""
-    texts = await shortened(session, [inert(memory.content) for memory in memories], share(budget))
+    texts = await shortened(session, [make_inert(memory.content) for memory in memories], share(budget))
     return [_found(memory, text, own) for memory, text in zip(memories, texts, strict=True)]
 
 
@@ -94,8 +94,8 @@ def _found(memory: Memory, text: str, own: str) -> Found:
     return Found(
         id=memory.id[:ID_DIGITS],
         date=day(memory.created_at),
-        kind=inert(memory.type),
-        namespace="" if memory.namespace == own else inert(memory.namespace) or ROOT,
+        kind=make_inert(memory.type),
+        namespace="" if memory.namespace == own else make_inert(memory.namespace) or ROOT,
         source=origin(memory),
         text=text,
         score=round(memory.score, 3) if isinstance(memory, Hit) else 0.0,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from memoryd.client import calls
-from memoryd.client.inert import inert, inert_lines, origin
+from memoryd.client.inert import make_inert, make_lines_inert, origin
 from memoryd.client.memctl.agents.mcp import schemas
 from memoryd.client.memctl.agents.mcp.answers import Answer, found, shortened
 from memoryd.client.memctl.agents.mcp.session import Session
@@ -28,13 +28,13 @@ async def _search(session: Session, given: schemas.OneQuery) -> Answer:
 
 async def _fetch(session: Session, given: schemas.OneId) -> Answer:
     memory = await session.call(Get(id=given.id))
-    [text] = await shortened(session, [inert_lines(memory.content)], schemas.MAX_TOKENS)
+    [text] = await shortened(session, [make_lines_inert(memory.content)], schemas.MAX_TOKENS)
     document = schemas.Document(
         id=memory.id,
-        title=inert(memory.content)[:_TITLE_CHARS],
+        title=make_inert(memory.content)[:_TITLE_CHARS],
         text=text,
         url=URL + memory.id,
-        metadata={"date": iso(memory.created_at) or "", "kind": inert(memory.type), "source": origin(memory)},
+        metadata={"date": iso(memory.created_at) or "", "kind": make_inert(memory.type), "source": origin(memory)},
     )
     return Answer("", document)
 

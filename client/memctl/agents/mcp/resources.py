@@ -45,10 +45,10 @@ Layout = Callable[[Sequence[schemas.Found]], list[str]]
 async def _told(session: Session, memories: Sequence[Memory], namespace: str, layout: Layout) -> str:
     shown = await found(session, memories, BUDGET, session.place(namespace))
 
-    def told(items: Sequence[schemas.Found]) -> Answer:
+    def answer_with(items: Sequence[schemas.Found]) -> Answer:
         return Answer(framed(layout(items)) if items else "Nothing is remembered here.\n")
 
-    return (await within(session, shown, BUDGET, told)).text
+    return (await within(session, shown, BUDGET, answer_with)).text
 
 
 def _grouped(items: Sequence[schemas.Found]) -> list[str]:

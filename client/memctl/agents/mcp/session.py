@@ -21,7 +21,7 @@ R = TypeVar("R")
 class Session:
     """Places calls in the namespace of the project; `id` is that of the conversation, one for each process.
 
-    What searches and contexts tell is noted under it, so that the agent's saying it again is not taken for news.
+    What searches and contexts return is noted under it, so that the agent's repeating it is not taken for news.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -40,7 +40,7 @@ class Session:
         except Unauthenticated as error:
             if os.environ.get("MEMORYD_TOKEN"):
                 raise
-            self._client._greeting = greeting(paths.token_in(str(error.data.get("owner_token", ""))))
+            self._client._greeting = greeting(paths.read_token(str(error.data.get("owner_token", ""))))
             await self._client.close()
             return await self._client.call(call)
 
@@ -69,5 +69,5 @@ def _namespace(args: argparse.Namespace) -> str:
         return ""
     try:
         return project_namespace(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
-    except OSError:  # the current folder is gone
+    except OSError:  # the current folder no longer exists
         return ""

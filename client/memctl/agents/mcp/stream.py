@@ -53,7 +53,7 @@ class _Open:
 
 
 class _Outgoing:
-    """The SDK's stream to standard output; it tells of each reply."""
+    """The SDK's stream to standard output; it reports each reply."""
 
     def __init__(self, inner: Any, asked: _Open) -> None:
         self._inner, self._asked = inner, asked

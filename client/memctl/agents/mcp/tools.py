@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from memoryd.client import calls, methods
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
-from memoryd.client.inert import inert, inert_lines, origin
+from memoryd.client.inert import make_inert, make_lines_inert, origin
 from memoryd.client.memctl.agents.mcp import schemas
 from memoryd.client.memctl.agents.mcp.answers import ID_DIGITS, ROOT, Answer, found, framed, line, shortened, within
 from memoryd.client.memctl.agents.mcp.session import Session
@@ -26,7 +26,7 @@ _PARTS = (1, 2, 4, 8)  # of what a text may have are tried
 
 
 class Tool(NamedTuple):
-    """A tool as an agent sees it, and what carries it out; `returns` is None where text says it all."""
+    """A tool as an agent sees it, and what runs it; `returns` is None where text says it all."""
 
     title: str
     description: str
@@ -121,10 +121,10 @@ def _period(given: schemas.Search) -> dict[str, float]:
 async def _get(session: Session, given: schemas.GetMany) -> Answer:
     outcomes = await asyncio.gather(*(_one(session, id, given.project) for id in given.ids))
     memories = [outcome for outcome in outcomes if isinstance(outcome, Memory)]
-    problems = [inert(outcome.message) for outcome in outcomes if isinstance(outcome, MemorydError)]
+    problems = [make_inert(outcome.message) for outcome in outcomes if isinstance(outcome, MemorydError)]
     if not memories:
         raise NotFound(" ".join(problems))
-    texts = [inert_lines(memory.content) for memory in memories]
+    texts = [make_lines_inert(memory.content) for memory in memories]
     size = max(_HEAD_TOKENS, given.max_tokens // len(memories) - _HEAD_TOKENS)
     for part in _PARTS:  # marks and escapes around a text take tokens, too: how many is known afterwards
         kept = await shortened(session, texts, size // part)
@@ -148,11 +148,11 @@ def _whole(memory: Memory, text: str, kept: str) -> schemas.Whole:
         id=memory.id,
         date=iso(memory.created_at) or "",
         updated=iso(memory.updated_at) or "",
-        kind=inert(memory.type),
-        namespace=inert(memory.namespace),
+        kind=make_inert(memory.type),
+        namespace=make_inert(memory.namespace),
         source=origin(memory),
         content=kept,
-        tags=[inert(str(tag)) for tag in tags] if isinstance(tags, list) else [],
+        tags=[make_inert(str(tag)) for tag in tags] if isinstance(tags, list) else [],
         expires=iso(memory.expires_at) or "",
         superseded_by=(memory.superseded_by or "")[:ID_DIGITS],
         cut_from=len(text) if kept != text else 0,
@@ -238,7 +238,7 @@ def _gone(part: Sequence[schemas.Found], total: int, dry: bool, operation: int |
 
 
 async def _context(session: Session, given: schemas.Context) -> Answer:
-    # Always fresh: an agent that asks wants all of it, and its host does not say when it has lost what it was told.
+    # Always fresh: an agent that asks wants all of it, and its host does not say when it has lost what it was given.
     call = calls.context(given.task, max_tokens=given.max_tokens, session=session.id, fresh=True)
     made = await session.call(call, given.project)
     return Answer(made.text or "Nothing relevant is remembered.")
@@ -250,7 +250,7 @@ TOOLS: Mapping[str, Tool] = {
     "memory_search": Tool(
         "Search memory",
         "Search what was remembered in earlier sessions, by meaning and by words; best first, each with date, id and "
-        "source. Use it before asking the user for something they may have said, and before deciding something anew.",
+        "source. Use it before asking the user for something they may have said, and before deciding something again.",
         schemas.Search,
         schemas.FoundMany,
         _search,
