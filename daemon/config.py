@@ -195,7 +195,12 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How turns and memories move through the tiers."""
 
     ring: Annotated[Count, Meta(description="turns that L0 holds per namespace")] = 20
-    promote_from: Annotated[Fraction, Meta(description="importance from which a turn that leaves L0 is kept")] = 0.5
+    promote_from: Annotated[
+        Fraction, Meta(description="importance from which a turn that leaves L0 goes to L1 and comes up unasked")
+    ] = 0.5
+    drop_unimportant: Annotated[
+        bool, Meta(description="drop the other turns as published hierarchies do; false: they go to L2 and are found")
+    ] = False
     quiet_h: Annotated[Duration, Meta(description="turns of a namespace that was quiet for so long leave L0")] = 24.0
     skipped: Annotated[Count, Meta(description="turns listed as not kept, per namespace")] = 1000
     pair_within_s: Annotated[Duration, Meta(description="an answer belongs to a question at most so much older")] = (

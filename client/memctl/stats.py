@@ -22,7 +22,7 @@ QUEUES = {  # of what one waits, and several
     "vectors": ("text without a vector", "texts without a vector"),
     "writes": ("write", "writes"),
     "rate": ("turn to rate", "turns to rate"),
-    "compare": ("turn to compare", "turns to compare"),
+    "embed": ("turn to embed", "turns to embed"),
     "condense": ("memory to condense", "memories to condense"),
     "extract": ("turn for facts", "turns for facts"),
     "summary": ("turn for a summary", "turns for summaries"),

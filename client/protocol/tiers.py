@@ -12,7 +12,10 @@ MAX_TURNS = 500
 
 
 class NewTurn(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One message of a conversation. `id` and `created_at` serve imports and repeated sending."""
+    """One message of a conversation. `id` and `created_at` serve imports and repeated sending.
+
+    `speaker` and `files` are found as metadata of the memory that it becomes.
+    """
 
     role: str
     """who said it: user, assistant …"""
@@ -22,6 +25,10 @@ class NewTurn(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omi
     """when it was said; left out: now"""
     id: str | None = None
     """32 lower-case hex digits, for imports and repeated sending; left out: a random one"""
+    speaker: str = ""
+    """the name of who said it, at most 128 bytes; empty: not known"""
+    files: list[str] = []
+    """paths of the files that it is about or that were written for it, at most 100 and 16 KiB together"""
 
 
 TurnList = Annotated[list[NewTurn], Meta(max_length=MAX_TURNS)]
@@ -78,13 +85,17 @@ class Turn(Struct, kw_only=True):
     content: str
     """the text"""
     importance: float
-    """0 to 1; from a limit on (0.5) it becomes a memory when it leaves L0"""
+    """0 to 1; from a limit on (0.5) it goes to L1 when it leaves L0, else to L2"""
     judged: bool
     """false: the importance is the first guess"""
     source: str
     """`conversation`, or `recall` for what a search brought up"""
     created_at: float
     """when it was said"""
+    speaker: str = ""
+    """the name of who said it; empty: not known"""
+    files: list[str] = []
+    """paths of the files that it is about"""
 
 
 class ActiveTurns(Struct, kw_only=True):
@@ -167,7 +178,7 @@ class NamespaceTiers(Struct, kw_only=True):
 
 
 class TierReport(Struct, kw_only=True):
-    """All tiers within reach. `waiting` counts turns that are still to be rated, compared or condensed.
+    """All tiers within reach. `waiting` counts turns that are still to be rated, embedded or condensed.
 
     `heard` counts those that wait for their conversation to rest or end, for its facts and its summary.
     """
@@ -179,7 +190,7 @@ class TierReport(Struct, kw_only=True):
     flows: dict[str, int]
     """turns that went each way, over all namespaces: `observed`, `skipped: …`, `dropped: …`, `gone: …`"""
     waiting: dict[str, int] = {}
-    """turns and memories that wait for a judgement, by job: rate, compare, condense"""
+    """turns and memories that wait for a judgement, by job: rate, embed, condense"""
     heard: dict[str, int] = {}
     """turns that wait for their conversation to rest, by what is made of it: `extract` (facts), `summary`"""
     nodes: int = 0
@@ -196,7 +207,7 @@ class Consolidated(Struct, kw_only=True):
     promoted: int
     """turns that became memories"""
     dropped: int
-    """turns that did not matter enough"""
+    """turns that mattered too little, with `[tiers] drop_unimportant`"""
     moved: int
     """memories that went from L1 to L2 as they are"""
     paired: int
@@ -229,7 +240,8 @@ class Observe(Scoped[Observed], kw_only=True, frozen=True):
     """Take note of turns of a conversation. Waits for no model; what is accepted is on disk when it returns.
 
     Turns that tell nothing (too short, stop words, printed errors and progress, repetitions) are skipped with the
-    reason. The others enter L0, a ring per namespace; when they leave it the important ones become memories.
+    reason. The others enter L0, a ring per namespace, and become memories when they leave it: the important ones of L1,
+    the rest of L2, where searches find them.
     """
 
     turns: TurnList

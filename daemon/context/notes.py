@@ -14,7 +14,7 @@ from memoryd.client.protocol.base import Filtered
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import queries
+from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
 
@@ -43,11 +43,11 @@ def find_standing(core: Core, call: GetContext) -> list[Row]:
 
 def latest(core: Core, call: GetContext) -> list[Row]:
     """Return what is worth knowing before there is a task, best first: the last session's summary, then the important
-    of late. Parts of files are left out: agents read those that matter to them anyway."""
-    now = core.clock()
+    of late. Turns of low importance are left out, and parts of files: agents read those that matter to them anyway."""
+    now, least = core.clock(), core.config.tiers.promote_from
     chosen = compile_filter(call, core.store.namespaces)
     with core.store.reading() as connection:
-        recent = queries.find_latest(connection, chosen, core.clock.passed(), _LATEST)
+        recent = queries.find_latest(connection, chosen, core.clock.passed(), least, _LATEST)
     summary = next((row for row in recent if row.source == SUMMARY), None)
     own = call.session or None
     others = [row for row in recent if row.source != SUMMARY and (own is None or session_of(row) != own)]
@@ -63,10 +63,12 @@ def session_of(row: Row) -> str | None:
     return str(about.get("session", ""))
 
 
-def find(sources: Sources, call: GetContext) -> Found:
-    """Return what a search for the task finds that is relevant."""
+def find(sources: Sources, call: GetContext, promote_from: float) -> Found:
+    """Return what a search for the task finds that is relevant; unasked no turn of low importance."""
     filters = {name: getattr(call, name) for name in Filtered.__struct_fields__}
     search = Search(query=call.task, limit=CONSIDERED, deadline_ms=call.deadline_ms, **filters)
     retrieval, trace = pipeline.run(sources, search)
     relevant = [hit for hit in retrieval.hits if retrieval.is_relevant(hit.similarity, hit.bm25)]
+    if call.unasked or call.opening:
+        relevant = [hit for hit in relevant if hit.type != turns.TYPE or hit.importance >= promote_from]
     return Found(relevant, retrieval, trace.trace.id)

@@ -39,7 +39,8 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     check_text("session", call.session)
     had = {} if call.fresh else _had(core, call)
     writer = _Lines(counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
-    found, always = chosen.find(sources, call), chosen.find_standing(core, call)
+    found = chosen.find(sources, call, core.config.tiers.promote_from)
+    always = chosen.find_standing(core, call)
     standing = [writer.note(row, ALWAYS) for row in always]
     own = "" if call.fresh else call.session
     relevant = _relevant(core, found, {row.id for row in always}, writer, own)

@@ -1,10 +1,10 @@
-"""The judge: rates turns, finds those that repeat a memory, condenses what was promoted. In the background.
+"""The judge: rates turns, makes the vectors of those in L0, condenses what was promoted. In the background.
 
 What is to be done is a queue on disk (`cognition`), so it survives a crash and waits for a model where it needs one. A
-judgement lands wherever the turn then is: in L0, or in the memory that it has become. Ratings and summaries are
-derived, so they are no operations; a memory that goes because it repeats another is one.
+judgement is applied wherever the turn is by then: in L0, or in the memory that it has become. Ratings and summaries are
+derived, so they are no operations.
 
-Threads: one of its own at low priority. `step` may be called by others; it does one small portion at a time.
+Threads: one of its own at low priority. `step` may be called by others; it does one small batch at a time.
 """
 
 import logging
@@ -20,20 +20,13 @@ from numpy.typing import NDArray
 from memoryd.daemon.conversations import citing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.language.agreement import disagreement
 from memoryd.daemon.llm.provider import RULES, Provider
-from memoryd.daemon.store import history, rows, turns, vectors
-from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store import rows, turns, vectors
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import L1, L2
-from memoryd.daemon.store.turns import Skip, Turn
-from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.store.writer import Transaction
 
-REPEATS = "near-duplicate"
-KIND = f"{history.JOB}judge"
-_RATED, _COMPARED, _CONDENSED = 16, 4, 1  # per portion: a stop waits for one
-_NEIGHBOURS = 8  # near-duplicates looked at
+_RATED, _EMBEDDED, _CONDENSED = 16, 4, 1  # per batch: a stop waits for one
 _NO_MODEL_S = 2.0
 
 log = logging.getLogger(__name__)
@@ -86,18 +79,18 @@ class Judge:
 
 def step(core: Core) -> bool:
     """Do one portion of what can be done now; tell whether there was any."""
-    return _rate(core, core.cognition.provider) or _compare(core) or citing.step(core) or _condense(core)
+    return _rate(core, core.cognition.provider) or _embed(core) or citing.step(core) or _condense(core)
 
 
 def step_at_once(core: Core) -> bool:
-    """Do one portion of rating and comparing, by rules: somebody waits for it."""
-    return _rate(core, RULES) or _compare(core)
+    """Do one batch of rating and embedding, by rules: somebody waits for it."""
+    return _rate(core, RULES) or _embed(core)
 
 
 def portions(core: Core) -> int:
-    """Return how many steps it takes to rate and compare what waits now."""
+    """Return how many steps it takes to rate and embed what waits now."""
     jobs = waiting(core)
-    return math.ceil(jobs.get("rate", 0) / _RATED) + math.ceil(jobs.get("compare", 0) / _COMPARED)
+    return math.ceil(jobs.get("rate", 0) / _RATED) + math.ceil(jobs.get("embed", 0) / _EMBEDDED)
 
 
 def waiting(core: Core) -> dict[str, int]:
@@ -140,81 +133,33 @@ def _importances(provider: Provider, things: Sequence[Thing]) -> list[float]:
         return RULES.rate(spoken)
 
 
-# Comparing -----------------------------------------------------------------------------------------------------------
+# Embedding -----------------------------------------------------------------------------------------------------------
 
 
-def _compare(core: Core) -> bool:
+def _embed(core: Core) -> bool:
     generation = core.embedding.active
     if generation is None:
         return False
-    with core.cognition.comparing:
-        return _compared(core, generation)
+    with core.cognition.embedding:
+        return _embedded(core, generation)
 
 
-def _compared(core: Core, generation: Generation) -> bool:
-    keys, things = _asked(core, "compare", _COMPARED)
+def _embedded(core: Core, generation: Generation) -> bool:
+    """Store the vectors of turns by their texts: searches of L0 read them, and the memories that turns become."""
+    keys, things = _asked(core, "embed", _EMBEDDED)
     if not keys:
         return False
     made = core.embedding.text_vectors([thing.content for thing in things])
     known = [(thing, given[1]) for thing, given in zip(things, made, strict=True) if given and given[0] is generation]
-    repeated = [(thing, same) for thing, vector in known if (same := _same(core, generation, thing, vector))]
 
     def job(transaction: Transaction) -> None:
         for thing, vector in known:
             key = vectors.text_hash(thing.content)
             vectors.put(transaction.connection, generation.model, key, np.asarray(vector, np.float32))
-        _forget(core, transaction, repeated)
-        turns.answered(transaction.connection, keys, "compare")
+        turns.answered(transaction.connection, keys, "embed")
 
     core.store.write(job).result()
     return True
-
-
-def _same(core: Core, generation: Generation, thing: Thing, vector: Vector) -> str | None:
-    """Return the id of a memory of the same namespace that says what a turn says."""
-    passed, floor = core.clock.passed(), generation.embedder.floors.duplicate
-    # What stands in a file is no memory yet: the file may change, and what was said would be lost with it.
-    memories = Filter(reached=frozenset([thing.namespace]), words={"tier": [L1, L2]})
-    mask = core.store.facts.allowed(memories, passed)
-    found = generation.index.nearest(vector, _NEIGHBOURS, mask)
-    near = found.rows[found.similarities > floor - 0.01].tolist()  # the index is exact to about 0.001
-    if not near:
-        return None
-    with core.store.reading() as connection:
-        numbers, matrix = generation.exact(connection, near)
-        close = [number for number, cosine in zip(numbers, (matrix @ vector).tolist(), strict=True) if cosine >= floor]
-        others = [row for row in rows.by_rows(connection, close).values() if row.id != thing.key]
-    return next((row.id for row in others if disagreement(row.content, thing.content) is None), None)
-
-
-def _forget(core: Core, transaction: Transaction, repeated: Sequence[tuple[Thing, str]]) -> None:
-    """Take out turns that repeat a memory which is still there, wherever they are by now; bump that memory."""
-    connection = transaction.connection
-    present = rows.by_ids(connection, [id for thing, same in repeated for id in (thing.key, same)])
-    active = turns.by_keys(connection, [thing.key for thing, _ in repeated])
-    concerned = set()
-    for thing, same in repeated:
-        turn, row, original = active.get(thing.key), present.get(thing.key), present.pop(same, None)
-        if original is None or (turn is None and (row is None or row.pinned)):
-            continue
-        present[same] = original
-        place = core.store.namespaces.name(thing.namespace)
-        operation = history.begin(connection, KIND, place, core.clock())
-        rows.accessed(connection, [(original.row, 1, core.clock())])
-        if turn is not None:
-            history.record_turn(connection, operation, turn, place)
-            turns.remove(connection, [turn])
-            turns.count(connection, turn.namespace, f"dropped: {REPEATS}")
-            concerned.add(turn.namespace)
-        elif row is not None:
-            present.pop(row.id)
-            history.record(connection, operation, row.id, place, row)
-            rows.delete(connection, [row.row])
-            transaction.after_commit(lambda number=row.row: core.embedding.removed(number))  # type: ignore[misc]
-        reason = f"{REPEATS} ({same[:8]})"
-        skip = Skip(thing.namespace, turn.session if turn else "", thing.role, thing.content, reason, core.clock())
-        turns.skip(connection, [skip], core.config.tiers.skipped)
-    core.active.follow(transaction, concerned)
 
 
 # Condensing ----------------------------------------------------------------------------------------------------------

@@ -2,25 +2,21 @@
 
 A fact is compared with all memories of its namespace whatever their type: equal text, or a near one that agrees, is
 counted as an access and stays as it is. What disagrees is linked `contradicts`; a correction is linked with all that it
-disagrees with on its subject. Turns that say nothing beyond their facts are let go of (`letting_go`). One run is one
-operation: `undo` takes back the facts and brings back the turns.
+disagrees with on its subject. A fact stands beside its turns, which stay, and names them in its metadata (`turns`). One
+run is one operation: `undo` takes back its facts.
 """
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Metadata, NewMemory
 from memoryd.daemon.conversations.judging import embedder
-from memoryd.daemon.conversations.letting_go import Talk
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language import extracting
 from memoryd.daemon.language.agreement import disagreement
 from memoryd.daemon.language.extracting import Fact
 from memoryd.daemon.language.marks import CORRECTION
@@ -31,13 +27,12 @@ from memoryd.daemon.store import history, queries, rows, turns
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.store.filters import Filter, living
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.thoughts import KEPT_CHARS, Heard, Key
+from memoryd.daemon.store.thoughts import Heard, Key
 from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.writer import Transaction
 
 KIND = "extract"
 SOURCE = "extraction"
-_TURN = "turn"  # the type of a promoted turn
 _NEIGHBOURS = 8
 _LONGEST = 1_000  # characters; what is longer is no fact
 
@@ -63,18 +58,15 @@ class _Kept(NamedTuple):
 
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Draw the facts out of turns; return what writes them."""
-    embed = _remembering(embedder(core))
-    by, found = facts(provider, heard, embed)
+    by, found = facts(provider, heard, embedder(core))
     place = core.store.namespaces.name(key.namespace)
     worth = [fact for fact in found if _worth(core, fact)]
     told = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
     made = core.embedding.text_vectors([fact.text for fact in worth])
     news = [_compared(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
-    # By the rules whatever the provider: a model that names no facts has not said that there are none.
-    faded = RULES.fading([(one.role, one.content) for one in heard], worth, embed)
 
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
-        _Run(core, transaction, key, by).write(news, heard, there, faded)
+        _Run(core, transaction, key, by).write(news, heard, there)
 
     return finish
 
@@ -87,19 +79,6 @@ def facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tuple[str
     except Exception as error:
         log.warning("%s could not extract facts, the rules do: %s", provider.name, error)
         return RULES.name, RULES.extract(spoken, embed)
-
-
-def _remembering(embed: Embed) -> Embed:
-    """Return what embeds each portion of sentences once, however often it is asked."""
-    known: dict[tuple[str, ...], NDArray[np.float32] | None] = {}
-
-    def asked(texts: Sequence[str]) -> NDArray[np.float32] | None:
-        key = tuple(texts)
-        if key not in known:
-            known[key] = embed(texts)
-        return known[key]
-
-    return asked
 
 
 def _worth(core: Core, fact: Fact) -> bool:
@@ -127,7 +106,7 @@ def _compared(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequen
     with core.store.reading() as connection:
         numbers, matrix = generation.exact(connection, near)
         cosines = dict(zip(numbers, (matrix @ vector).tolist(), strict=True))
-        others = [row for row in rows.by_rows(connection, numbers).values() if row.type != _TURN]
+        others = [row for row in rows.by_rows(connection, numbers).values() if row.type != turns.TYPE]
     against = [row.id for row in others if cosines[row.row] >= floor and disagreement(row.content, fact.text)]
     same = [row.id for row in others if cosines[row.row] >= floors.duplicate and row.id not in against]
     return News(fact, embedded, same, against)
@@ -142,10 +121,9 @@ class _Run:
         self._operation: int | None = None
         self._kept: list[_Kept] = []
 
-    def write(self, news: Sequence[News], heard: Sequence[Heard], there: Sequence[Heard], faded: set[int]) -> None:
-        """Write what is new; of turns that were deleted meanwhile nothing is kept. Let go of what said no more."""
+    def write(self, news: Sequence[News], heard: Sequence[Heard], there: Sequence[Heard]) -> None:
+        """Write what is new; of turns that were deleted meanwhile nothing is kept."""
         left = {one.id for one in there}
-        said: dict[str, list[Fact]] = defaultdict(list)
         known = 0
         for one in news:
             sources = [heard[index] for index in one.fact.turns]
@@ -155,20 +133,14 @@ class _Run:
                 known += 1
                 continue
             self._insert(one, sources)
-            for source in sources:
-                said[source.key].append(one.fact)
         count = self._transaction.connection, self._key.namespace
         turns.count(*count, "facts: kept", len(self._kept))
         turns.count(*count, "facts: known", known)
-        ids = {key: one.row.id for one in self._kept for key in said if key in one.row.metadata}
-        covered = {one.key: ids[one.key] for one in there if _is_covered(one, said[one.key])}
-        left_over = [one for index, one in enumerate(heard) if index in faded and one.id in left]
-        Talk(self._core, self._transaction, self._key, self._begun).let_go(covered, left_over, there)
 
     def _is_known(self, news: News) -> bool:
         connection, passed = self._transaction.connection, self._core.clock.passed()
         equal = queries.find_equal(connection, self._key.namespace, content_hash(news.fact.text), passed)
-        same = [row for row in equal if row.type != _TURN] or living(
+        same = [row for row in equal if row.type != turns.TYPE] or living(
             connection, rows.by_ids(connection, news.same).values(), passed
         )
         rows.accessed(connection, [(row.row, 1, self._core.clock()) for row in same])
@@ -198,12 +170,6 @@ class _Run:
             kind = f"{history.JOB}{KIND}"
             self._operation = history.begin(self._transaction.connection, kind, self._place.name, self._core.clock())
         return self._operation
-
-
-def _is_covered(one: Heard, said: Sequence[Fact]) -> bool:
-    return (
-        bool(said) and len(one.content) < KEPT_CHARS and extracting.covered(one.content, [fact.text for fact in said])
-    )
 
 
 def _cosine(one: Embedded, other: Embedded) -> float:

@@ -74,6 +74,9 @@ def check(namespace: str, session: str, given: Sequence[NewTurn], caller: Caller
         try:
             checks.check_content(turn.content)
             checks.check_word("role", turn.role)
+            if turn.speaker:
+                checks.check_word("speaker", turn.speaker)
+            checks.check_files(turn.files)
             if turn.id is not None:
                 checks.check_id(turn.id)
         except Invalid as error:
@@ -181,9 +184,11 @@ def _accepted(place: Place, taken: Taken, key: bytes) -> ObservedTurn:
         content_hash=key,
         previous=intake.find_previous(connection, place.number, place.session, SHORT_CHARS),
         content=turn.content,
+        speaker=turn.speaker,
+        files="\n".join(turn.files),
     )
     turns.insert(connection, made)
-    turns.ask(connection, [made.key], *(("rate", "compare") if taken.importance is None else ("compare",)))
+    turns.ask(connection, [made.key], *(("rate", "embed") if taken.importance is None else ("embed",)))
     return ObservedTurn(outcome="accepted", id=made.key)
 
 

@@ -1,10 +1,12 @@
-"""Leaving L0: a turn that matters becomes a memory of L1, another is dropped. Also the job for quiet namespaces.
+"""Leaving L0: a turn that matters becomes a memory of L1, any other one of L2. Also the job for quiet namespaces.
 
-Whoever takes turns out of L0 calls `leave` in the same transaction as what made them leave. A promoted turn keeps its
-key as its id and its time; the turns beside it are its neighbours for full text. What a search brought up is never
-promoted: it is a memory already.
+Importance decides the tier and what comes up unasked, never whether a turn is kept; only `[tiers] drop_unimportant`
+drops turns, as the published hierarchy does. Whoever takes turns out of L0 calls `leave` in the same transaction as
+what made them leave. A promoted turn keeps its key as its id and its time; the turns beside it are its neighbours for
+full text. What a search brought up is never promoted: it is a memory already.
 """
 
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -15,31 +17,34 @@ from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.memories.adding import SHORT_CHARS, lifetime
 from memoryd.daemon.store import history, rows, turns, vectors
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import L1
+from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.writer import Transaction
 
-TYPE = "turn"
-UNIMPORTANT, RECALLED, TAKEN = "unimportant", "recall", "its id is taken"
+UNIMPORTANT, RECALLED = "unimportant", "recall"
 CONDENSE_CHARS = 240  # a shorter memory is its own summary
 
 
 class Leaving(NamedTuple):
-    """A turn that leaves L0: `dropped` says why it is not kept, None when it is."""
+    """A turn that leaves L0: the tier that it goes to, or why it is dropped (None: it is kept)."""
 
     turn: Turn
-    dropped: str | None
+    tier: str
+    dropped: str | None = None
 
 
 def judged(core: Core, turn: Turn) -> Leaving:
-    """Say where a turn goes when it leaves L0 with its present importance."""
+    """Return where a turn goes when it leaves L0 with its present importance."""
     if turn.source == turns.RECALL:
-        return Leaving(turn, RECALLED)
-    return Leaving(turn, None if turn.importance >= core.config.tiers.promote_from else UNIMPORTANT)
+        return Leaving(turn, "", RECALLED)
+    settings = core.config.tiers
+    if turn.importance >= settings.promote_from:
+        return Leaving(turn, L1)
+    return Leaving(turn, L2, UNIMPORTANT if settings.drop_unimportant else None)
 
 
 def leave(core: Core, transaction: Transaction, leaving: Sequence[Turn], operation: int | None = None) -> Counter[str]:
-    """Take turns out of L0 and keep those that matter; return how many were promoted and dropped."""
+    """Take turns out of L0 and keep them as memories; return how many were promoted and dropped."""
     connection = transaction.connection
     if not leaving:
         return Counter()
@@ -53,23 +58,28 @@ def leave(core: Core, transaction: Transaction, leaving: Sequence[Turn], operati
     for one in (judged(core, turn) for turn in leaving):
         turn = one.turn
         history.record_turn(connection, operation, turn, core.store.namespaces.name(turn.namespace))
-        if one.dropped or turn.key in taken:
-            dropped.append(one._replace(dropped=one.dropped or TAKEN))
-        else:
-            promoted.append(_inserted(core, transaction, turn, following.get(turn.key, "")))
+        if one.dropped:
+            dropped.append(one)
+            continue
+        row = _row(core, one, following.get(turn.key, ""))
+        if turn.key in taken:  # by a memory of an import that came meanwhile
+            row.id = secrets.token_hex(16)
+        row.row = rows.insert(connection, row)
+        promoted.append(row)
     turns.remove(connection, leaving)
     _keep_account(core, transaction, promoted, dropped)
     core.active.follow(transaction, {turn.namespace for turn in leaving})
     return Counter(promoted=len(promoted), dropped=len(dropped))
 
 
-def _inserted(core: Core, transaction: Transaction, turn: Turn, following: str) -> Row:
-    row = Row(
+def _row(core: Core, leaving: Leaving, following: str) -> Row:
+    turn = leaving.turn
+    return Row(
         id=turn.key,
         namespace=turn.namespace,
-        type=TYPE,
+        type=turns.TYPE,
         source=turn.source,
-        tier=L1,
+        tier=leaving.tier,
         importance=turn.importance,
         created_at=turn.created_at,
         updated_at=turn.created_at,
@@ -81,20 +91,20 @@ def _inserted(core: Core, transaction: Transaction, turn: Turn, following: str) 
         neighbours=neighbours(turn, following),
         content=turn.content,
     )
-    row.row = rows.insert(transaction.connection, row)
-    return row
 
 
 def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dropped: list[Leaving]) -> None:
     connection = transaction.connection
     for row in promoted:
         turns.count(connection, row.namespace, f"gone: {history.JOB}promote")  # balanced by the memory that came
-    turns.ask(connection, (row.id for row in promoted if len(row.content) > CONDENSE_CHARS), "condense")
-    for turn, reason in dropped:
+    turns.ask(
+        connection, (row.id for row in promoted if row.tier == L1 and len(row.content) > CONDENSE_CHARS), "condense"
+    )
+    for turn, _, reason in dropped:
         turns.count(connection, turn.namespace, f"dropped: {reason}")
     skips = [
-        Skip(turn.namespace, turn.session, turn.role, turn.content, _told(turn, reason), turn.created_at)
-        for turn, reason in dropped
+        Skip(turn.namespace, turn.session, turn.role, turn.content, _left_with(turn), turn.created_at)
+        for turn, _, reason in dropped
         if reason != RECALLED
     ]
     if skips:
@@ -105,8 +115,8 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
         transaction.after_commit(core.cognition.wake.set)
 
 
-def _told(turn: Turn, reason: str | None) -> str:
-    return f"left L0 with importance {turn.importance:.2f}" if reason == UNIMPORTANT else f"left L0: {reason}"
+def _left_with(turn: Turn) -> str:
+    return f"left L0 with importance {turn.importance:.2f}"
 
 
 def neighbours(turn: Turn, following: str) -> str:
@@ -147,8 +157,7 @@ def steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step]:
             ring = turns.ring(connection, namespace)
         for turn in ring:
             dropped = judged(core, turn).dropped
-            reason = why if dropped is None else f"{why}; {_told(turn, dropped)}"
-            yield Step("drop" if dropped else "promote", turn.key, reason)
+            yield Step("drop" if dropped else "promote", turn.key, f"{why}; {_left_with(turn)}" if dropped else why)
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:

@@ -19,6 +19,7 @@ from memoryd.daemon.store.tiers import DOCUMENTS
 MAX_WORD_BYTES = 128
 MAX_NEIGHBOURS = 8
 MAX_PATH_BYTES = 4096
+MAX_FILES, MAX_FILES_BYTES = 100, 16_384  # of a turn
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -78,6 +79,15 @@ def check_word(name: str, word: str) -> None:
     """A type or source is a short word."""
     if not word.strip() or len(word.encode()) > MAX_WORD_BYTES or any(ord(character) < 32 for character in word):
         raise Invalid(f"The {name} {word[:40]!r} is not a word of 1 to {MAX_WORD_BYTES} bytes.")
+
+
+def check_files(files: list[str]) -> None:
+    """Files are a few paths of one line each."""
+    if len(files) > MAX_FILES or sum(len(path.encode()) for path in files) > MAX_FILES_BYTES:
+        raise Invalid(f"More than {MAX_FILES} files are named, or their paths are longer than {MAX_FILES_BYTES} bytes.")
+    for path in files:
+        if not path.strip() or any(ord(character) < 32 for character in path) or path.splitlines() != [path]:
+            raise Invalid(f"{path[:40]!r} is not the path of a file.")
 
 
 def check_editable(memory: str, tier: str, path: str | None) -> None:

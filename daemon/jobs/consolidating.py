@@ -1,7 +1,7 @@
 """Consolidation by hand: everything within reach moves through all tiers now, whatever its age.
 
 Judge what waits, empty L0, move all of L1 to the registry, pair questions with answers, cluster. The moves are one
-operation. What was said and not thought about yet is due then: it may take turns out again that hold nothing lasting.
+operation. The facts of what was said and not processed yet are due then.
 A dry run counts what would happen to what is there now; turns that are not judged yet count as they are.
 """
 
@@ -18,6 +18,7 @@ from memoryd.daemon.jobs import sweeping
 from memoryd.daemon.memories.adding import lifetime
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.namespaces import condition
+from memoryd.daemon.store.tiers import L1
 from memoryd.daemon.store.writer import Transaction
 
 SLICE = 32  # steps per transaction: a few ms of the writer
@@ -99,7 +100,7 @@ def _embed_all(core: Core, report: Report) -> None:
 def _count_unjudged(core: Core) -> int:
     """Return how many judgements wait that decide where a turn moves; summaries are made at the end."""
     waiting = judging.waiting(core)
-    return waiting.get("rate", 0) + waiting.get("compare", 0)
+    return waiting.get("rate", 0) + waiting.get("embed", 0)
 
 
 def _find_with_turns(core: Core, reached: frozenset[int] | None) -> list[int]:
@@ -138,8 +139,9 @@ def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     """Return what a consolidation would count."""
     counts: Counter[str] = Counter(judged=_count_unjudged(core))
     leaving = [promoting.judged(core, turn) for turn in core.active.of(reached)]
-    kept = [one.turn for one in leaving if one.dropped is None]
-    counts.update(promoted=len(kept), dropped=len(leaving) - len(kept))
+    dropped = sum(one.dropped is not None for one in leaving)
+    counts.update(promoted=len(leaving) - dropped, dropped=dropped)
+    kept = [one.turn for one in leaving if one.tier == L1]
     now = core.clock.passed()
     expiries = {turn.key: lifetime(core, turn.source, turn.created_at) for turn in kept}  # as it is promoted
     units = {turn.key: (turn.namespace, turn.answers) for turn in kept if (expiries[turn.key] or now + 1) > now}

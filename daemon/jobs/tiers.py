@@ -55,6 +55,8 @@ def _turn(core: Core, turn: turns.Turn, judged: bool) -> Turn:
         judged=judged,
         source=turn.source,
         created_at=turn.created_at,
+        speaker=turn.speaker,
+        files=turn.files.splitlines(),
     )
 
 

@@ -42,7 +42,6 @@ _MIN_WORDS = 4
 _HASTY_CHARS = 80
 _WHOLE_WORDS = 7  # of a sentence that says something whole
 _SAME_WORDS = 0.6  # share of the shorter one's words that two facts have in common when they say the same
-_COVERED = 0.8
 _PLAIN = 0.67  # confidence of a user's statement without a mark, before its meaning is looked at
 # Weighed on conversations of eight subjects, each compared with examples of the others alone.
 _NEARNESS_GAIN, _SHIFT = 0.15, 0.1
@@ -138,13 +137,6 @@ def merged(found: Iterable[Fact]) -> list[Fact]:
     return [fact for fact, _ in kept]
 
 
-def covered(text: str, said: Iterable[str]) -> bool:
-    """Tell whether facts say all that a text says: nearly all of its words."""
-    words = content_words(" ".join(map(_plain, condensing.sentences(text, MAX_SENTENCES))))
-    known = frozenset().union(*(content_words(one) for one in said))
-    return bool(words) and len(words & known) >= _COVERED * len(words) and _figures(text) <= known
-
-
 def lasts(role: str, sentence: str) -> bool:
     """Tell whether a sentence is about more than the moment and the speaker's own doing."""
     return not PASSING.search(sentence) and not (role == ASSISTANT and DOING.match(sentence))
@@ -153,11 +145,6 @@ def lasts(role: str, sentence: str) -> bool:
 def content_words(text: str) -> frozenset[str]:
     """Return the words of a text that carry meaning."""
     return frozenset(word.casefold().replace("’", "'") for word in _WORD.findall(text)) - STOP_WORDS
-
-
-def same(text: str, other: str) -> bool:
-    """Tell whether two sentences say the same: most words of the shorter, and the same figures."""
-    return text == other or _same(content_words(text), content_words(other))
 
 
 def _sentences(content: str) -> list[str]:
@@ -178,10 +165,6 @@ def _same(one: frozenset[str], other: frozenset[str]) -> bool:
 
 def _digits(words: frozenset[str]) -> frozenset[str]:
     return frozenset(word for word in words if any(character.isdigit() for character in word))
-
-
-def _figures(text: str) -> frozenset[str]:
-    return _digits(content_words(text))
 
 
 def _kind_of(role: str, sentence: str) -> Kind | None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.protocol import LlmUsage
-from memoryd.daemon.language import condensing, digesting, dreaming, extracting, fading, rating
+from memoryd.daemon.language import condensing, digesting, dreaming, extracting, rating
 from memoryd.daemon.language.dreaming import Fate, Likeness, Note
 from memoryd.daemon.language.examples import LASTING, PASSING
 from memoryd.daemon.language.extracting import Fact, Statement
@@ -91,14 +91,6 @@ class Rules:
         weighed = self._weigh(found, embed)
         return extracting.merged(extracting.by_marks(found) if weighed is None else weighed)
 
-    def fading(self, turns: Sequence[Spoken], facts: Sequence[Fact], embed: Embed) -> set[int]:
-        """Return which turns say nothing lasting beyond these facts; without a model none is known to."""
-        found = _find_statements(turns)
-        weighed = self._weigh(found, embed)
-        if weighed is None:
-            return set()
-        return fading.fading(turns, zip(found, (one.confidence for one in weighed), strict=True), facts)
-
     def _weigh(self, found: Sequence[Statement], embed: Embed) -> list[Fact] | None:
         """Return statements as facts with their confidence by marks and meaning, None without a model."""
         examples = self._examples(embed)
@@ -166,7 +158,7 @@ class Cognition:
         self.wake = threading.Event()
         self.thoughts = threading.Event()  # set when a conversation may be due
         self.expecting = False  # whether one is known to be due some time, and looked at then
-        self.comparing = threading.Lock()  # held while turns are compared with what is there
+        self.embedding = threading.Lock()  # held while turns are embedded, so that each is once
 
     def heard(self) -> None:
         """Note that a conversation will be due, where that is not known."""

@@ -52,7 +52,14 @@ CREATE TRIGGER superseded_circle AFTER UPDATE OF superseded_by ON memories {_BRE
 CREATE TRIGGER superseded_circle_added AFTER INSERT ON memories {_BREAK_CIRCLE}
 """
 
-MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION)
+# Turns are no longer compared with memories, only embedded; who said one, and which files it is about.
+_SPEAKERS = """
+UPDATE cognition SET job = 'embed' WHERE job = 'compare';
+ALTER TABLE turns ADD COLUMN speaker TEXT NOT NULL DEFAULT '';
+ALTER TABLE turns ADD COLUMN files TEXT NOT NULL DEFAULT '';  -- paths, one a line
+"""
+
+MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS)
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -10,6 +10,7 @@ from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import ALIVE, Filter, alive_at
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2
+from memoryd.daemon.store.turns import TYPE
 
 _MAX_CHARS = 65_536  # of a memory that goes into a context: more than any budget holds of one
 _SORTED_BY = {
@@ -87,11 +88,12 @@ def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type:
     return rows.beginnings(connection, latest, (*values, limit), _MAX_CHARS)
 
 
-def find_latest(connection: apsw.Connection, chosen: Filter, now: float, limit: int) -> list[Row]:
-    """Return the latest living memories, parts of files excepted."""
+def find_latest(connection: apsw.Connection, chosen: Filter, now: float, turns_from: float, limit: int) -> list[Row]:
+    """Return the latest living memories, turns below an importance and parts of files excepted."""
     where, values = chosen.where(now)
-    latest = f"{where} AND m.tier <> {DOCUMENTS!r} ORDER BY m.created_at DESC, m.id LIMIT ?"
-    return rows.beginnings(connection, latest, (*values, limit), _MAX_CHARS)
+    worth = f"m.tier <> {DOCUMENTS!r} AND NOT (m.type = {TYPE!r} AND m.importance < ?)"
+    latest = f"{where} AND {worth} ORDER BY m.created_at DESC, m.id LIMIT ?"
+    return rows.beginnings(connection, latest, (*values, turns_from, limit), _MAX_CHARS)
 
 
 def find_sizes(connection: apsw.Connection, chosen: Filter, after_id: str, limit: int) -> Iterator[tuple[str, int]]:

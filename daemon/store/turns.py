@@ -17,10 +17,11 @@ from memoryd.daemon.store.tiers import L0
 
 KEPT_CHARS = 240  # of a skipped turn
 RECALL = "recall"  # the source of what a search brought up
+TYPE = "turn"  # of the memory that a turn becomes
 
 
 class Turn(msgspec.Struct, kw_only=True):
-    """One turn of L0 as stored; `id` is 0 until it is inserted. Field order = column order."""
+    """One turn of L0 as stored; `id` is 0 until it is inserted. `files` are paths, one a line."""
 
     id: int = 0
     key: str
@@ -34,6 +35,8 @@ class Turn(msgspec.Struct, kw_only=True):
     content_hash: bytes
     previous: str = ""
     content: str
+    speaker: str = ""
+    files: str = ""
 
     def size_bytes(self) -> int:
         """Return about how many bytes it takes in RAM."""
@@ -118,7 +121,7 @@ def as_row(turn: Turn) -> Row:
         row=-turn.id,
         id=turn.key,
         namespace=turn.namespace,
-        type="turn",
+        type=TYPE,
         source=turn.source,
         tier=L0,
         importance=turn.importance,
@@ -132,10 +135,11 @@ def as_row(turn: Turn) -> Row:
     )
 
 
-def about(turn: Turn) -> dict[str, str]:
-    """Return what a turn's memory tells of it in its metadata."""
-    known = {"role": turn.role, "session": turn.session, "answers": turn.answers}
-    return {name: value for name, value in known.items() if value}
+def about(turn: Turn) -> dict[str, Any]:
+    """Return what a turn's memory says of it in its metadata."""
+    files = turn.files.splitlines()
+    known = {"role": turn.role, "session": turn.session, "answers": turn.answers, "speaker": turn.speaker}
+    return {name: value for name, value in {**known, "files": files}.items() if value}
 
 
 def insert(connection: apsw.Connection, turn: Turn) -> int:
@@ -169,15 +173,6 @@ def exchange(connection: apsw.Connection, gone: Iterable[Turn], back: Iterable[T
 def rate(connection: apsw.Connection, key: str, importance: float) -> bool:
     """Set the importance of a turn; tell whether it is in L0."""
     return bool(connection.execute("UPDATE turns SET importance = ? WHERE key = ? RETURNING 1", (importance, key)).get)
-
-
-def fade(connection: apsw.Connection, keys: Sequence[str], importance: float) -> bool:
-    """Lower the importance of turns in L0; tell whether any is there. A rating that is to come knows less of them."""
-    there = by_keys(connection, keys) if keys else {}
-    for key in there:
-        connection.execute("UPDATE turns SET importance = min(importance, ?) WHERE key = ?", (importance, key))
-    answered(connection, keys, "rate")
-    return bool(there)
 
 
 # Skipped -------------------------------------------------------------------------------------------------------------

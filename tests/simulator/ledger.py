@@ -15,7 +15,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.turns import KEPT_CHARS
 
 DAY_S = 86400.0
-LEFT, REPEATS = "left L0 with importance ", "near-duplicate"
+LEFT = "left L0 with importance "
 UNIMPORTANT = "dropped: unimportant"
 
 
@@ -123,7 +123,9 @@ class Books:
         ).fetchall()
         self._skipped = max((row[0] for row in rows), default=self._skipped)
         return {
-            (name, content): _reason(reason) for _, name, content, reason in rows if reason.startswith((LEFT, REPEATS))
+            (name, content): UNIMPORTANT
+            for _, name, content, reason in rows
+            if reason.startswith(LEFT) and float(reason.removeprefix(LEFT)) < 0.5
         }
 
     def _wrong_flows(self, flows: dict[tuple[str, str], int]) -> Iterator[str]:
@@ -145,13 +147,6 @@ class Books:
             if not key[1].startswith("gone: ") and flows.get(key, 0) < before:
                 yield f"the count of {key[1]} in {key[0]} fell from {before} to {flows.get(key, 0)}"
         self._flows = flows
-
-
-def _reason(told: str) -> str:
-    """Return why a turn was dropped; one that left L0 must have been below the line."""
-    if told.startswith(LEFT):
-        return UNIMPORTANT if float(told.removeprefix(LEFT)) < 0.5 else ""
-    return "dropped: near-duplicate"
 
 
 def _placed(connection: Any) -> Iterator[tuple[str, str, str]]:

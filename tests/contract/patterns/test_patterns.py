@@ -18,7 +18,7 @@ from pattern_probing import Bound, defect
 
 from memoryd.client.credentials import redact
 from memoryd.daemon.conversations import gate
-from memoryd.daemon.language import extracting, fading, rating
+from memoryd.daemon.language import extracting, rating
 from memoryd.daemon.workspaces.documents.globs import Level
 
 # Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
@@ -29,7 +29,6 @@ REVIEWED = {
     "daemon.language.marks.": Bound(("search",), extracting.MAX_CHARS),  # longer sentences are no facts
     "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
     "daemon.context.counting._LAST_": Bound(("match",)),  # once for each slice
-    "daemon.language.fading._MATERIAL": Bound(("search",), max(fading._LONG.values())),
 }
 # Functions that make patterns as they run, and patterns as they make them; empty where a table or the user has them.
 BUILT: dict[str, list[str]] = {

@@ -1,4 +1,4 @@
-"""The judge: importance lands where the turn is, repetitions go, promoted turns get a summary; without a model too."""
+"""The judge: importance is set where the turn is, promoted turns get a summary; without a model too."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conversing import FACTS, contents, everything, flows, judge, memories, observe, problems, ring, skips
+from conversing import FACTS, contents, judge, memories, observe, problems, ring
 from memoryd.daemon.conversations import judging
 from memoryd.daemon.conversations.judging import Judge
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.llm.provider import RULES, Embed, Spoken
+from memoryd.daemon.llm.provider import Embed, Spoken
 from memoryd.models import ModelMissing
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, undo, wait_until
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, wait_until
 
 LONG = (
     "The crawler stops at the first redirect. "
@@ -54,81 +54,11 @@ def test_a_judgement_of_a_turn_that_is_gone_is_forgotten(core: Core) -> None:
     assert problems(core) == []
 
 
-def test_a_turn_that_rephrases_a_memory_is_dropped_and_bumps_it(core: Core, clock: Clock) -> None:
-    known = add(core, "On Fridays we do not deploy the gateway.", "acme").id
-    clock.advance(5)
-    observe(core, "We do not deploy the gateway on Fridays.", namespace="acme")
-    assert len(ring(core, "acme")) == 1
-    judge(core)
-    assert ring(core, "acme") == []
-    assert [(row.id, row.access_count, row.last_accessed_at) for row in memories(core)] == [(known, 1, clock.now)]
-    assert skips(core)[0][1] == f"near-duplicate ({known[:8]})"
-    assert flows(core, "acme")["dropped: near-duplicate"] == 1
-    assert problems(core) == []
-
-
-def test_a_turn_is_judged_though_the_memory_that_it_is_like_goes_meanwhile(
-    core: Core, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = add(core, "On Fridays we do not deploy the gateway.", "acme").id
-    observe(core, "We do not deploy the gateway on Fridays.", namespace="acme")
-    assert core.embedding.active is not None
-    index = type(core.embedding.active.index)
-    nearest = index.nearest
-
-    def nearest_then_gone(*asked: Any) -> Any:
-        found = nearest(*asked)
-        assert len(found.rows) == 1
-        delete(core, known)
-        return found
-
-    monkeypatch.setattr(index, "nearest", nearest_then_gone)
-    judge(core)
-    assert len(ring(core, "acme")) == 1
-    assert problems(core) == []
-
-
-def test_a_near_duplicate_that_disagrees_stays(core: Core) -> None:
-    add(core, "The gateway listens on port 8080 behind the proxy of the office.")
-    observe(core, "The gateway listens on port 8081 behind the proxy of the office.")
-    judge(core)
-    assert len(ring(core)) == 1
-
-
-def test_a_near_duplicate_in_another_namespace_is_news(core: Core) -> None:
-    add(core, "On Fridays we do not deploy the gateway.", "other")
+def test_a_turn_that_rephrases_a_memory_stays_beside_it(core: Core) -> None:
+    add(core, "On Fridays we do not deploy the gateway.", "acme")
     observe(core, "We do not deploy the gateway on Fridays.", namespace="acme")
     judge(core)
     assert len(ring(core, "acme")) == 1
-
-
-def test_a_near_duplicate_that_was_promoted_first_is_deleted_as_an_operation(core: Core) -> None:
-    known = add(core, "On Fridays we do not deploy the gateway.").id
-    observe(core, "We do not deploy the gateway on Fridays.", *FACTS[:20])
-    assert len(memories(core)) == 2
-    before = everything(core)
-    judging._rate(core, RULES)
-    before = everything(core)
-    judge(core)
-    assert [row.id for row in memories(core)] == [known]
-    assert problems(core) == []
-    with core.store.reading() as connection:
-        [(operation,)] = connection.execute("SELECT id FROM operations WHERE kind = 'job:judge'").fetchall()
-    undo(core, operation)
-    assert [row.id for row in memories(core)] == [row.id for row in before[0]]
-    assert problems(core) == []
-
-
-def test_a_dropped_repetition_comes_back_into_l0_by_undo(core: Core) -> None:
-    add(core, "On Fridays we do not deploy the gateway.")
-    observe(core, FACTS[0], "We do not deploy the gateway on Fridays.", FACTS[1])
-    before = ring(core)
-    judge(core)
-    with core.store.reading() as connection:
-        [(operation,)] = connection.execute("SELECT id FROM operations WHERE kind = 'job:judge'").fetchall()
-    assert ring(core) == [FACTS[0], FACTS[1]]
-    undo(core, operation)
-    assert ring(core) == before
     assert problems(core) == []
 
 
@@ -144,17 +74,16 @@ def test_a_promoted_turn_has_its_vector_from_the_judge(folder: Path, clock: Cloc
         assert FACTS[0] in found(core, FACTS[0])
 
 
-def test_without_a_model_turns_are_rated_and_compared_once_there_is_one(folder: Path, clock: Clock) -> None:
+def test_without_a_model_turns_are_rated_and_embedded_once_there_is_one(folder: Path, clock: Clock) -> None:
     with running(folder, no_model, clock=clock, ready=False) as core:
-        add(core, "On Fridays we do not deploy the gateway.")
         observe(core, "We do not deploy the gateway on Fridays.", FACTS[0])
         judge(core)
-        assert judging.waiting(core) == {"compare": 2}
+        assert judging.waiting(core) == {"embed": 2}
         assert all(turn.importance != 0.5 for turn in core.active.of(None))
     with running(folder, CountingEmbedder(), clock=clock) as core:
         wait_until(lambda: core.embedding.pending() == 0)
         judge(core)
-        assert ring(core) == [FACTS[0]]
+        assert found(core, "deploy the gateway")[0] == "We do not deploy the gateway on Fridays."
         assert judging.waiting(core) == {}
 
 

@@ -6,12 +6,15 @@ import pytest
 
 from conversing import FACTS, contents, flows, judge, memories, observe, problems, ring, skips, talk
 from memoryd.client.errors import Conflict, Forbidden, Invalid
-from memoryd.client.protocol import NewTurn, Observe
+from memoryd.client.protocol import Add, NewMemory, NewTurn, Observe, Turns
+from memoryd.daemon.config import Config, TiersConfig
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import tiers
+from memoryd.daemon.memories import adding
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.caller import Caller
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, running
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, found, running, wait_until
 
 
 def turn(content: str, role: str = "user", **fields: object) -> NewTurn:
@@ -69,6 +72,12 @@ def test_one_wrong_turn_refuses_the_whole_call_and_changes_nothing(core: Core, b
         Observe(turns=[turn(FACTS[0], role="")]),
         Observe(turns=[turn(FACTS[0], role="x" * 200)]),
         Observe(turns=[turn(FACTS[0], id="abc")]),
+        Observe(turns=[turn(FACTS[0], speaker="x" * 129)]),
+        Observe(turns=[turn(FACTS[0], speaker="a\nb")]),
+        Observe(turns=[turn(FACTS[0], files=["a.py", ""])]),
+        Observe(turns=[turn(FACTS[0], files=["a\u2028b"])]),
+        Observe(turns=[turn(FACTS[0], files=["a.py"] * 101)]),
+        Observe(turns=[turn(FACTS[0], files=["a" * 1000] * 17)]),
         Observe(turns=[turn(FACTS[0])], session="s" * 300),
         Observe(turns=[turn(FACTS[0])], session="s\0"),
         Observe(turns=[turn(FACTS[0])], namespace="a//b"),
@@ -147,6 +156,18 @@ def test_a_promoted_turn_keeps_its_id_time_role_and_session(core: Core, clock: C
     assert row.neighbours == FACTS[1]
 
 
+def test_a_turn_keeps_who_said_it_and_its_files_in_l0_and_beyond(core: Core) -> None:
+    observe(core, turn(FACTS[0], speaker="Farid", files=["src/a b.py", "/etc/hosts"]))
+    [listed] = tiers.list_turns(core, Turns())
+    assert (listed.speaker, listed.files) == ("Farid", ["src/a b.py", "/etc/hosts"])
+    observe(core, *FACTS[1:21])
+    [row] = memories(core)
+    assert row.metadata == '{"files":["src/a b.py","/etc/hosts"],"role":"user","speaker":"Farid"}'
+    wait_until(lambda: core.embedding.pending() == 0)
+    assert found(core, "anything", metadata={"speaker": "Farid"}) == [FACTS[0]]
+    assert found(core, "anything", metadata={"files": "/etc/hosts"}) == [FACTS[0]]
+
+
 def test_neighbours_are_of_the_same_session_before_and_after(core: Core) -> None:
     for number in range(8):
         observe(core, FACTS[number], session="even" if number % 2 == 0 else "odd")
@@ -163,13 +184,39 @@ def test_long_turns_are_nobodys_neighbours_and_have_none(core: Core) -> None:
     assert [row.neighbours for row in memories(core)] == ["", "", FACTS[3]]
 
 
-def test_what_does_not_matter_is_dropped_when_it_leaves(core: Core) -> None:
-    observe(core, "What is the weather like today?", "Can you show me the file again?", FACTS[0])
+MINOR = ("What is the weather like today?", "Can you show me the file again?")
+
+
+def test_what_matters_little_goes_to_l2_and_is_found(core: Core) -> None:
+    observe(core, *MINOR, FACTS[0])
     judge(core)
     observe(core, *FACTS[1:21])
-    assert contents(core, "L1") == [FACTS[0]]
-    assert skips(core)[0][1].startswith("left L0 with importance 0.")
-    assert flows(core)["dropped: unimportant"] == 2
+    assert (contents(core, "L1"), contents(core, "L2")) == ([FACTS[0]], list(MINOR))
+    assert max(row.importance for row in memories(core, "L2")) < 0.5
+    wait_until(lambda: core.embedding.pending() == 0)
+    assert found(core, "how is the weather")[0] == MINOR[0]
+    assert skips(core) == []
+    assert problems(core) == []
+
+
+def test_what_matters_little_is_dropped_where_that_is_set(folder: object, clock: Clock) -> None:
+    config = Config(tiers=TiersConfig(drop_unimportant=True))
+    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:  # type: ignore[arg-type]
+        observe(core, *MINOR, FACTS[0])
+        judge(core)
+        observe(core, *FACTS[1:21])
+        assert contents(core) == [FACTS[0]]
+        assert skips(core)[0][1].startswith("left L0 with importance 0.")
+        assert flows(core)["dropped: unimportant"] == 2
+        assert problems(core) == []
+
+
+def test_a_turn_whose_id_an_import_took_is_kept_under_another(core: Core) -> None:
+    observe(core, turn(FACTS[0], id="ab" * 16))
+    memory = NewMemory(content="Something else from a file", id="ab" * 16)
+    adding.add(core, Add(memory=memory)).result(LIMIT_S)
+    observe(core, *FACTS[1:21])
+    assert contents(core) == ["Something else from a file", FACTS[0]]
     assert problems(core) == []
 
 
@@ -247,8 +294,6 @@ def test_several_clients_observe_into_one_namespace_without_losing_a_turn(core: 
 
 
 def test_the_list_of_skipped_turns_is_bounded_by_namespace(folder: object, clock: Clock) -> None:
-    from memoryd.daemon.config import Config, TiersConfig
-
     with running(folder, CountingEmbedder(), clock=clock, config=Config(tiers=TiersConfig(skipped=5))) as core:  # type: ignore[arg-type]
         for number in range(12):
             observe(core, f"ok {'.' * number}", namespace="a")

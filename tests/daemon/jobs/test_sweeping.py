@@ -217,7 +217,7 @@ def test_a_question_waits_for_an_answer_that_is_still_in_use_and_the_other_way_r
     del told_2
 
 
-def test_a_turn_whose_partner_was_dropped_deleted_or_pinned_moves_alone(core: Core, clock: Clock) -> None:
+def test_a_turn_whose_partner_is_in_l2_deleted_or_pinned_moves_alone(core: Core, clock: Clock) -> None:
     observe(core, "What is the weather like?", session="a")
     observe(core, FACTS[0], role="assistant", session="a")
     asked, told = talk(core, FACTS[1], FACTS[2], session="b").ids
@@ -229,7 +229,7 @@ def test_a_turn_whose_partner_was_dropped_deleted_or_pinned_moves_alone(core: Co
     clock.advance(20 * DAY_S)
     _, counts = run(core, SWEEP)
     assert counts == {"moved": 3}
-    assert contents(core, "L2") == [FACTS[0], FACTS[2], FACTS[3]]
+    assert contents(core, "L2") == ["What is the weather like?", FACTS[0], FACTS[2], FACTS[3]]
     assert contents(core, "L1") == [FACTS[4]]
     assert problems(core) == []
     del told
@@ -364,11 +364,11 @@ def test_turns_of_a_namespace_that_was_quiet_for_a_day_leave_l0_and_undo_puts_th
     assert list(PROMOTE.plan(core, clock.now)) == []
     clock.advance(1)
     before = everything(core)
-    assert [step.action for step in PROMOTE.plan(core, clock.now)] == ["promote", "drop"]
+    assert [step.action for step in PROMOTE.plan(core, clock.now)] == ["promote", "promote"]
     operation, counts = run(core, PROMOTE, kind="promote")
-    assert counts == {"promoted": 1, "dropped": 1}
+    assert counts == {"promoted": 2}
     assert (ring(core, "quiet"), ring(core, "busy")) == ([], [FACTS[1], FACTS[2]])
-    assert contents(core, "L1") == [FACTS[0]]
+    assert (contents(core, "L1"), contents(core, "L2")) == ([FACTS[0]], ["What is the weather like today?"])
     assert problems(core) == []
     undone = undo(core, operation)
     assert everything(core) == before

@@ -119,15 +119,15 @@ def test_consolidation_moves_everything_on_at_once_and_can_be_undone(client: Any
     client.add("The pin stays", pinned=True)
     judged(core)
     foreseen = client.consolidate(dry_run=True)
-    assert (foreseen.promoted, foreseen.dropped, foreseen.paired, foreseen.moved) == (2, 1, 1, 1)
+    assert (foreseen.promoted, foreseen.dropped, foreseen.paired, foreseen.moved) == (3, 0, 1, 1)
     assert {row.tier for row in memories(core)} == {"L1"}
     events: list[Progress] = []
 
     done = client.call(Consolidate(), events.append)
-    assert (done.promoted, done.dropped, done.paired, done.moved) == (2, 1, 1, 1)
+    assert (done.promoted, done.dropped, done.paired, done.moved) == (3, 0, 1, 1)
     assert sum(done.clustered.values()) > 0
     assert {"judge", "promote", "move", "cluster"} <= {event.stage for event in events}
-    assert sorted(row.tier for row in memories(core)) == ["L1", "L2", "L2"]
+    assert sorted(row.tier for row in memories(core)) == ["L1", "L2", "L2", "L2"]
     assert client.turns().total == 0
     assert problems(core) == []
     client.undo(done.operation)

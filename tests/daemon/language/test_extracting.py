@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.daemon.language import extracting, marks
-from memoryd.daemon.language.extracting import Fact, by_marks, covered, facts, merged, of_turn
+from memoryd.daemon.language.extracting import Fact, by_marks, facts, merged, of_turn
 
 KEPT = 0.7
 
@@ -103,12 +103,6 @@ def test_what_several_turns_say_is_one_fact_with_all_of_them() -> None:
 def test_facts_with_other_figures_are_two() -> None:
     said = [("user", f"The report is due on {day} March.") for day in (14, 21)]
     assert len(facts(said)) == 2
-
-
-def test_a_turn_is_covered_by_facts_that_say_all_of_it() -> None:
-    assert covered("By the way, we use port 5433.", ["We use port 5433."])
-    assert not covered("We use port 5433 and 5434.", ["We use port 5433."])
-    assert not covered("", ["We use port 5433."])
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=300)), max_size=6))

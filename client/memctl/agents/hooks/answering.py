@@ -93,7 +93,7 @@ def _question(event: Asked) -> Call | None:
         return {"task": task, "opening": True, "fresh": fresh, "max_tokens": OPENING_TOKENS}
     prompt = _prompt(event)
     if event.event == hosts.PROMPT and prompt:
-        return {"task": prompt[:_MAX_TASK_CHARS], "max_tokens": PROMPT_TOKENS}
+        return {"task": prompt[:_MAX_TASK_CHARS], "unasked": True, "max_tokens": PROMPT_TOKENS}
     return None
 
 
