@@ -119,6 +119,11 @@ def add_secrets(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--allow-secrets", action="store_true", help="store it even where it looks like a credential")
 
 
+def add_id(parser: argparse.ArgumentParser) -> None:
+    """Declare the id of a memory."""
+    parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
+
+
 def add_reach(parser: argparse._ActionsContainer) -> None:
     """Declare `--reach`."""
     parser.add_argument(

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from memoryd.client.memctl.arguments import add_reach, add_secrets
+from memoryd.client.memctl.arguments import add_id, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, show
@@ -12,7 +12,7 @@ from memoryd.client.protocol import Changed, Usefulness
 
 
 def _feedback_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
+    add_id(parser)
     said = parser.add_mutually_exclusive_group(required=True)
     said.add_argument("--useful", action="store_true", help="it helped: it ranks a little higher from now on")
     said.add_argument("--useless", action="store_true", help="it did not: it ranks a little lower")

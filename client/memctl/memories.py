@@ -14,6 +14,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import (
     Usage,
     add_filters,
+    add_id,
     add_reach,
     add_secrets,
     filters_of,
@@ -104,7 +105,7 @@ def _when_or_never(text: str) -> float | str:
 
 
 def _get_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
+    add_id(parser)
     add_reach(parser)
 
 
@@ -178,7 +179,7 @@ def _list_text(memories: list[Memory], total: int) -> str:
 
 
 def _update_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
+    add_id(parser)
     parser.add_argument("--content", metavar="TEXT", help="new content; `-` reads standard input")
     _add_fields(parser)
     parser.add_argument("--remove", action="append", metavar="KEY", help="take a key out of the metadata")
@@ -204,7 +205,7 @@ def _update(args: Namespace) -> None:
 
 
 def _tag_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
+    add_id(parser)
     parser.add_argument("words", nargs="+", metavar="WORD|KEY=VALUE", help="a tag, or a metadata value")
     add_secrets(parser)
     add_reach(parser)

@@ -85,6 +85,15 @@ class Imported(Struct, kw_only=True):
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
 
+    def add(self, part: "Imported") -> None:
+        """Add what another part of the same import did, credentials excepted."""
+        self.created += part.created
+        self.replaced += part.replaced
+        self.unchanged += part.unchanged
+        self.kept += part.kept
+        self.skipped += part.skipped
+        self.operation = part.operation or self.operation
+
 
 @rpc("within", reads=True, lane="bulk")
 class ExportMemories(Filtered[Exported], kw_only=True, frozen=True):

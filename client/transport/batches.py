@@ -1,4 +1,4 @@
-"""Splitting what is sent in several calls, each of at most one frame, and joining their results."""
+"""Splitting what is too much for one call, or one transaction, and joining the results of several calls."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -13,15 +13,23 @@ T = TypeVar("T")
 BATCH_BYTES = 8 * 1024 * 1024  # of one call: well below the limit of a frame
 
 
+def encoded_bytes(item: Any) -> int:
+    """Return how many bytes of a frame an item takes."""
+    return len(msgspec.msgpack.encode(item))
+
+
 def split_batches(
-    items: Iterable[T], most: int | None = None, sent: Callable[[T], Any] = lambda item: item
+    items: Iterable[T],
+    most: int | None = None,
+    size_of: Callable[[T], int] = encoded_bytes,
+    max_bytes: int | None = None,
 ) -> Iterator[list[T]]:
-    """Yield items in lists of at most `most` that fit into a frame; `sent` gives what of an item is sent."""
+    """Yield items in lists of at most `most`, and so many bytes (those of a frame); one alone may be larger."""
     batch: list[T] = []
     size = 0
     for item in items:
-        weight = len(msgspec.msgpack.encode(sent(item)))
-        if batch and (len(batch) == most or size + weight > BATCH_BYTES):
+        weight = size_of(item)
+        if batch and (len(batch) == most or size + weight > (max_bytes or BATCH_BYTES)):
             yield batch
             batch, size = [], 0
         batch.append(item)

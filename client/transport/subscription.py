@@ -1,6 +1,5 @@
 """Following events: an iterator over a connection of its own. `Client.subscribe` makes it."""
 
-from types import TracebackType
 from typing import Self
 
 from memoryd.client.errors import TimedOut, Unavailable
@@ -66,9 +65,7 @@ class Subscription:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def close(self) -> None:

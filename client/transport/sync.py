@@ -8,7 +8,6 @@ import itertools
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client.calls import Methods, Words, add_many_calls, namespace_text, subscribe
@@ -66,9 +65,7 @@ class Client(Methods):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     @property

@@ -170,7 +170,7 @@ def judge(core: Core, connection: Connection, place: Place, new: New, known: Kno
 def equal(core: Core, connection: Connection, place: Place, memory: NewMemory) -> Row | None:
     """Return the memory of the place that has the same normalised text and type."""
     key, passed = content_hash(memory.content), core.clock.passed()
-    return next(iter(queries.find_equal(connection, place.number, key, passed, memory.type)), None)
+    return next(iter(queries.find_equal(connection, place.number, key, passed, memory.type, limit=1)), None)
 
 
 def _above(core: Core, connection: Connection, place: Place, new: New) -> list[Near]:

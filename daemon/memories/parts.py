@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from memoryd.client.errors import Internal, MemorydError
 from memoryd.client.protocol import NewMemory, Record
+from memoryd.client.transport.batches import split_batches
 
 PART, PART_BYTES = 50, 128 * 1024  # memories of one part, and of their text
 
@@ -16,17 +17,11 @@ M = TypeVar("M", NewMemory, Record)
 
 def split(memories: Sequence[M], most: int = PART) -> Iterator[list[M]]:
     """Yield memories in lists of at most `most` that are written together."""
-    part: list[M] = []
-    size = 0
-    for memory in memories:
-        size_bytes = len(memory.content.encode()) + len(memory.summary.encode())
-        if part and (len(part) == most or size + size_bytes > PART_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(memory)
-        size += size_bytes
-    if part:
-        yield part
+    return split_batches(memories, most, _text_bytes, PART_BYTES)
+
+
+def _text_bytes(memory: NewMemory | Record) -> int:
+    return len(memory.content.encode()) + len(memory.summary.encode())
 
 
 def cut_short(error: Exception, stored: int, total: int, operations: Sequence[int]) -> Exception:

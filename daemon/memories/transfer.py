@@ -120,7 +120,7 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
         try:
             core.check_going_on()
             core.store.check_room()
-            _add_up(done, _written(core, call, part, done.operation))
+            done.add(_written(core, call, part, done.operation))
         except Exception as error:
             operations = [] if done.operation is None else [done.operation]
             raise parts.cut_short(error, number, len(call.records), operations) from None
@@ -152,15 +152,6 @@ def _written(core: Core, call: ImportMemories, records: Sequence[Record], operat
         return _tally(steps, number)
 
     return patiently(lambda: core.store.write(job), core.check_going_on)
-
-
-def _add_up(done: Imported, part: Imported) -> None:
-    done.created += part.created
-    done.replaced += part.replaced
-    done.unchanged += part.unchanged
-    done.kept += part.kept
-    done.skipped += part.skipped
-    done.operation = part.operation
 
 
 def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> Imported:

@@ -11,6 +11,7 @@ from memoryd.client.protocol import (
     Done,
     GetStatus,
     Hello,
+    ModelState,
     Restart,
     Shutdown,
     Status,
@@ -26,22 +27,14 @@ from memoryd.daemon.system.process import rss_bytes
 @handles(GetStatus)
 def status(context: Context, call: GetStatus) -> Status:
     """Return the daemon's health; a bound caller sees nothing that depends on others' memories."""
-    core, server = context.core, context.server
-    if context.caller.bound:
-        return _bare_status(context)
-    memories = reading.count(core)
+    core, server, caller = context.core, context.server, context.caller
+    if caller.bound:
+        memories, waiting = (0, 0) if caller.role == "nobody" else reading.counts_within(core, caller)
+        return _status(context, memories, waiting, msgspec.structs.replace(core.embedding.state(), reembedding=None))
     pending, generation = core.embedding.pending(), core.embedding.active
-    return Status(
-        version=memoryd.__version__,
-        protocol=PROTOCOL_VERSION,
-        pid=os.getpid(),
-        uptime_s=round(time.monotonic() - server.started_at, 3),
-        socket=server.socket,
-        data_dir=str(core.folder),
-        memories=memories,
-        pending_embeddings=memories if pending is None else pending,
-        model=core.embedding.state(),
-        degraded=[] if generation else ["vector"],
+    memories = reading.count(core)
+    return msgspec.structs.replace(
+        _status(context, memories, memories if pending is None else pending, core.embedding.state()),
         connections=server.connections(),
         queued=server.queued(),
         rss_bytes=rss_bytes(),
@@ -54,9 +47,9 @@ def status(context: Context, call: GetStatus) -> Status:
     )
 
 
-def _bare_status(context: Context) -> Status:
-    core, server, caller = context.core, context.server, context.caller
-    memories, pending = (0, 0) if caller.role == "nobody" else reading.counts_within(core, caller)
+def _status(context: Context, memories: int, pending: int, model: ModelState) -> Status:
+    """Return what everybody is shown."""
+    core, server = context.core, context.server
     return Status(
         version=memoryd.__version__,
         protocol=PROTOCOL_VERSION,
@@ -66,7 +59,7 @@ def _bare_status(context: Context) -> Status:
         data_dir=str(core.folder),
         memories=memories,
         pending_embeddings=pending,
-        model=msgspec.structs.replace(core.embedding.state(), reembedding=None),
+        model=model,
         degraded=[] if core.embedding.active else ["vector"],
     )
 

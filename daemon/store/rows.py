@@ -1,6 +1,6 @@
 """Rows of the table `memories`: read, insert, change, delete. Every function takes the connection to work on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
@@ -56,10 +56,6 @@ class Row(msgspec.Struct, kw_only=True):
 COLUMNS: tuple[str, ...] = Row.__struct_fields__
 _MOVES = frozenset({"tier", "namespace", "text_hash"})  # what decides to which node a memory belongs
 _SELECT = "SELECT " + ", ".join(f"m.{column}" for column in COLUMNS) + " FROM memories m"
-_INSERT = (
-    f"INSERT INTO memories ({', '.join(COLUMNS[1:])}) VALUES ({', '.join('?' * (len(COLUMNS) - 1))}) RETURNING row"
-)
-_INSERT_AT = f"INSERT INTO memories ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 
 
 def _row(values: Sequence[Any]) -> Row:
@@ -89,20 +85,18 @@ def embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
 
 def by_rows(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, Row]:
     """Return the rows that exist among these row numbers."""
-    found: dict[int, Row] = {}
-    for part in _parts(numbers):
-        for row in select(connection, f"m.row IN ({_marks(part)})", part):
-            found[row.row] = row
-    return found
+    return {row.row: row for row in _among(connection, "row", numbers)}
 
 
 def by_ids(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Row]:
     """Return the rows that exist among these full ids."""
-    found: dict[str, Row] = {}
-    for part in _parts(ids):
-        for row in select(connection, f"m.id IN ({_marks(part)})", part):
-            found[row.id] = row
-    return found
+    return {row.id: row for row in _among(connection, "id", ids)}
+
+
+def _among(connection: apsw.Connection, column: str, values: Sequence[Any]) -> Iterator[Row]:
+    for start in range(0, len(values), _IN_LIMIT):
+        part = values[start : start + _IN_LIMIT]
+        yield from select(connection, f"m.{column} IN ({', '.join('?' * len(part))})", part)
 
 
 def resolve(connection: apsw.Connection, prefix: str, namespaces: str) -> Row:
@@ -146,11 +140,17 @@ def id_range(prefix: str) -> tuple[str, str]:
 
 def insert(connection: apsw.Connection, row: Row) -> int:
     """Insert a row and return its number; a row that carries its number (undo) gets the same again."""
-    values = msgspec.structs.astuple(row)
-    if row.row:
-        connection.execute(_INSERT_AT, values)
-        return row.row
-    number = connection.execute(_INSERT, values[1:]).get
+    return insert_struct(connection, "memories", row)
+
+
+def insert_struct(connection: apsw.Connection, table: str, stored: msgspec.Struct) -> int:
+    """Insert a Struct whose fields are the columns of a table; return the first one, which gets a number if it is 0."""
+    names, values = stored.__struct_fields__, msgspec.structs.astuple(stored)
+    first = 0 if values[0] else 1
+    listed, marks = ", ".join(names[first:]), ", ".join("?" * len(names[first:]))
+    number = connection.execute(
+        f"INSERT INTO {table} ({listed}) VALUES ({marks}) RETURNING {names[0]}", values[first:]
+    ).get
     assert isinstance(number, int)
     return number
 
@@ -249,11 +249,3 @@ def replace(connection: apsw.Connection, present: Sequence[Row], former: Sequenc
             change_many(connection, names, values)
         if _MOVES.intersection(names):
             connection.executemany("DELETE FROM members WHERE memory = ?", ((given[-1],) for given in values))
-
-
-def _parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (values[start : start + _IN_LIMIT] for start in range(0, len(values), _IN_LIMIT))
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))

@@ -56,8 +56,6 @@ class Skip(NamedTuple):
 
 COLUMNS: tuple[str, ...] = Turn.__struct_fields__
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM turns"
-_INSERT = f"INSERT INTO turns ({', '.join(COLUMNS[1:])}) VALUES ({', '.join('?' * (len(COLUMNS) - 1))}) RETURNING id"
-_INSERT_AT = f"INSERT INTO turns ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _TRIM = (
     "DELETE FROM skipped WHERE namespace = ?1 AND id <= (SELECT id FROM skipped WHERE namespace = ?1"
     " ORDER BY id DESC LIMIT 1 OFFSET ?2)"
@@ -144,13 +142,7 @@ def about(turn: Turn) -> dict[str, Any]:
 
 def insert(connection: apsw.Connection, turn: Turn) -> int:
     """Insert a turn and return its number; one that carries its number (undo) gets its place in the ring again."""
-    values = msgspec.structs.astuple(turn)
-    if turn.id:
-        connection.execute(_INSERT_AT, values)
-        return turn.id
-    number = connection.execute(_INSERT, values[1:]).get
-    assert isinstance(number, int)
-    return number
+    return rows.insert_struct(connection, "turns", turn)
 
 
 def remove(connection: apsw.Connection, leaving: Iterable[Turn]) -> None:

@@ -6,12 +6,11 @@ left out: they are the material that the observations were made of.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.memctl.importing.database import columns_of, reading, require, rows
+from memoryd.client.memctl.importing.database import note_version, reading, require, rows, skip_table
 from memoryd.client.memctl.importing.records import Account, record, when
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
@@ -31,24 +30,12 @@ def read(path: Path, account: Account) -> Iterator[Item]:
     file = path / FILE_NAME if path.is_dir() else path
     with reading(file, WHAT) as connection:
         require(connection, file, WHAT, _NEEDED)
-        _look_at_version(connection, account)
+        note_version(connection, account, "claude-mem", ("schema_versions", "version"), KNOWN_SCHEMA)
         for row in rows(connection, "SELECT * FROM observations ORDER BY id"):
             yield Item(f"{file}, observation {row['id']}", _observation(account, row))
         for row in rows(connection, "SELECT * FROM session_summaries ORDER BY id"):
             yield Item(f"{file}, summary {row['id']}", _summary(account, row))
-        if columns_of(connection, "user_prompts"):
-            number: int = connection.execute("SELECT count(*) FROM user_prompts").fetchone()[0]
-            account.skip("prompts of users, which are no memories", number)
-
-
-def _look_at_version(connection: sqlite3.Connection, account: Account) -> None:
-    if not columns_of(connection, "schema_versions"):
-        return
-    version = connection.execute("SELECT max(version) FROM schema_versions").fetchone()[0] or 0
-    if version > KNOWN_SCHEMA:
-        account.notes.append(
-            f"A newer claude-mem wrote it (schema {version}, known is {KNOWN_SCHEMA}): what it added is not imported."
-        )
+        skip_table(connection, account, "user_prompts", "prompts of users")
 
 
 def _observation(account: Account, row: dict[str, Any]) -> Record | None:

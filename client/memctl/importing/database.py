@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.client.errors import Invalid
+from memoryd.client.memctl.importing.records import Account
 
 BINARY = frozenset({"point"})  # columns that hold no text: Qdrant's points
 _BUSY_S = 5.0
@@ -67,3 +68,24 @@ def _reason(error: sqlite3.DatabaseError) -> str:
     if "malformed" in text or "not a database" in text:
         return f"it is damaged ({text})"
     return text
+
+
+def note_version(
+    connection: sqlite3.Connection, account: Account, system: str, of: tuple[str, str], known: int
+) -> None:
+    """Note that a newer version of a system wrote the database; `of` is where its number is, as (table, column)."""
+    table, column = of
+    if not columns_of(connection, table):
+        return
+    version = connection.execute(f"SELECT max({column}) FROM {table}").fetchone()[0] or 0
+    if version > known:
+        account.notes.append(
+            f"A newer {system} wrote it (schema {version}, known is {known}): what it added is not imported."
+        )
+
+
+def skip_table(connection: sqlite3.Connection, account: Account, table: str, what: str) -> None:
+    """Count the rows of a table, if it is there, as skipped: they are no memories."""
+    if columns_of(connection, table):
+        number: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        account.skip(f"{what}, which are no memories", number)

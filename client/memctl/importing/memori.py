@@ -4,12 +4,11 @@ A fact of an entity is stored in the namespace of that entity, as do what the gr
 conversations; an attribute of a process to that of the process. The messages themselves are left out.
 """
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.memctl.importing.database import columns_of, reading, require, rows
+from memoryd.client.memctl.importing.database import columns_of, note_version, reading, require, rows, skip_table
 from memoryd.client.memctl.importing.records import Account, record, when
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
@@ -54,24 +53,12 @@ def read(path: Path, account: Account) -> Iterator[Item]:
     """Yield facts, attributes, what the graph says, and summaries of conversations."""
     with reading(path, WHAT) as connection:
         require(connection, path, WHAT, _NEEDED)
-        _look_at_version(connection, account)
+        note_version(connection, account, "Memori", ("memori_schema_version", "num"), KNOWN_SCHEMA)
         for table, query in _QUERIES.items():
             if columns_of(connection, table):
                 for row in rows(connection, query):
                     yield Item(f"{path}, {table} {row['uuid']}", _record(account, row))
-        if columns_of(connection, "memori_conversation_message"):
-            number: int = connection.execute("SELECT count(*) FROM memori_conversation_message").fetchone()[0]
-            account.skip("messages of conversations, which are no memories", number)
-
-
-def _look_at_version(connection: sqlite3.Connection, account: Account) -> None:
-    if not columns_of(connection, "memori_schema_version"):
-        return
-    version = connection.execute("SELECT max(num) FROM memori_schema_version").fetchone()[0] or 0
-    if version > KNOWN_SCHEMA:
-        account.notes.append(
-            f"A newer Memori wrote it (schema {version}, known is {KNOWN_SCHEMA}): what it added is not imported."
-        )
+        skip_table(connection, account, "memori_conversation_message", "messages of conversations")
 
 
 def _record(account: Account, row: dict[str, Any]) -> Record | None:

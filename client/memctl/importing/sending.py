@@ -13,7 +13,7 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count
 from memoryd.client.protocol import Imported, Record
 from memoryd.client.transport import paths
-from memoryd.client.transport.batches import split_batches, sum_kinds
+from memoryd.client.transport.batches import encoded_bytes, split_batches, sum_kinds
 from memoryd.client.transport.spawn import make_private
 from memoryd.client.transport.sync import Client
 
@@ -52,7 +52,9 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
     done = Imported(dry_run=args.dry_run)
     with client_for(args) as client, ProgressBar("import", total) as bar:
         sent = 0
-        for batch in split_batches((item for item in items() if item.record), PER_CALL, lambda item: item.record):
+        for batch in split_batches(
+            (item for item in items() if item.record), PER_CALL, lambda item: encoded_bytes(item.record)
+        ):
             fresh = _fresh(client, batch, args, done)
             call = import_memories(
                 [item.record for item in fresh if item.record],
@@ -91,13 +93,8 @@ def _fresh(client: Client, batch: list[Item], args: Namespace, done: Imported) -
 
 
 def _count(done: Imported, part: Imported) -> None:
-    done.created += part.created
-    done.replaced += part.replaced
-    done.unchanged += part.unchanged
-    done.skipped += part.skipped
-    done.kept += part.kept
+    done.add(part)
     done.redacted = sum_kinds((done.redacted, part.redacted))
-    done.operation = part.operation or done.operation
 
 
 def _named(error: Invalid, batch: list[Item], done: Imported) -> Invalid:
