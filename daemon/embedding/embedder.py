@@ -116,17 +116,17 @@ class Embedding:
 
     # Rows ------------------------------------------------------------------------------------------------------------
 
-    def written(self, row: int, namespace: int, kind: str, given: tuple[Generation, Vector] | None) -> None:
+    def index_row(self, row: int, namespace: int, kind: str, given: tuple[Generation, Vector] | None) -> None:
         """Take a committed row into the index, or into the queue of each generation that has no vector of it."""
         for generation in self._generations():
             vector = given[1] if given and given[0].model == generation.model else None
-            generation.written(row, namespace, kind, vector)
+            generation.index_row(row, namespace, kind, vector)
         self._wake.set()
 
-    def removed(self, row: int) -> None:
+    def remove_row(self, row: int) -> None:
         """Forget a row."""
         for generation in self._generations():
-            generation.removed(row)
+            generation.remove_row(row)
 
     def refresh(self, rows: Iterable[int]) -> None:
         """Bring the index in line with what is on disk for some rows: after an undo, a change of text, a rollback."""

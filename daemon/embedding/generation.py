@@ -42,7 +42,7 @@ class Generation:
         with self._lock:
             self._touched = None
 
-    def written(self, row: int, namespace: int, kind: str, vector: Vector | None) -> None:
+    def index_row(self, row: int, namespace: int, kind: str, vector: Vector | None) -> None:
         """Take in a row with its vector, or note that it waits for one."""
         with self._lock:
             self._forget(row)
@@ -52,7 +52,7 @@ class Generation:
             else:
                 self.index.add(row, namespace, kind, vector)
 
-    def removed(self, row: int) -> None:
+    def remove_row(self, row: int) -> None:
         """Forget a row."""
         with self._lock:
             self._forget(row)
@@ -64,9 +64,9 @@ class Generation:
         for row in rows:
             if row in found:
                 _, namespace, kind, blob = found[row]
-                self.written(row, namespace, kind, np.frombuffer(blob, np.float32) if self._has_size(blob) else None)
+                self.index_row(row, namespace, kind, np.frombuffer(blob, np.float32) if self._has_size(blob) else None)
             else:
-                self.removed(row)
+                self.remove_row(row)
 
     def exact(self, connection: Connection, rows: Sequence[int]) -> tuple[list[int], Vector]:
         """Return those rows that have a vector, and their exact vectors from disk, shape (rows, dimensions)."""

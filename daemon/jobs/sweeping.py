@@ -154,7 +154,7 @@ def _pair(core: Core, transaction: Transaction, question: Row, answer: Row, oper
     successors.take_over(connection, answer.id, question.id)
     if len(question.content) + len(answer.content) > CONDENSE_CHARS:
         turns.ask(connection, [question.id], "condense")
-    transaction.after_commit(lambda: core.embedding.removed(answer.row))
+    transaction.after_commit(lambda: core.embedding.remove_row(answer.row))
     transaction.after_commit(lambda: core.embedding.refresh([question.row]))
     transaction.after_commit(core.cognition.wake.set)
 

@@ -41,7 +41,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     def job(transaction: Transaction) -> Added:
         operation = history.begin(transaction.connection, "add", caller.logged(call.namespace), core.clock())
         place = place_of(core, transaction, call, caller)
-        repeated = _repeated(core, transaction, place, call.memory)
+        repeated = _find_repeated(core, transaction, place, call.memory)
         if repeated is not None:
             return Added(id=repeated, outcome="merged", embedded=embedded is not None, operation=operation)
         [added] = write(core, transaction, place, batch, operation)
@@ -50,7 +50,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     return core.store.write(job)
 
 
-def _repeated(core: Core, transaction: Transaction, place: Place, memory: NewMemory) -> str | None:
+def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: NewMemory) -> str | None:
     """Return the memory that an add merely repeats after a search told it to a session; it is evidence, no news."""
     if not place.dedup or memory.id or memory.supersedes:
         return None
@@ -95,8 +95,8 @@ def write(core: Core, transaction: Transaction, place: Place, batch: Batch, oper
         near = batch.near[at]
         if near is not None:
             near = [*near, *newer[at], *(became[twin] for twin, _ in batch.twins[at])]
-        new = New(_with_lifetime(core, memory), batch.embedded[at], near)
-        same = with_id(transaction.connection, place.number, memory)
+        new = New(_add_lifetime(core, memory), batch.embedded[at], near)
+        same = find_by_id(transaction.connection, place.number, memory)
         verdict = (
             Verdict(same, 1.0, []) if same else duplicates.judge(core, transaction.connection, place, new, batch.known)
         )
@@ -134,7 +134,7 @@ def lifetime(core: Core, source: str, created_at: float) -> float | None:
     return None if days is None else created_at + days * 86400.0
 
 
-def _with_lifetime(core: Core, memory: NewMemory) -> NewMemory:
+def _add_lifetime(core: Core, memory: NewMemory) -> NewMemory:
     """Return a memory that expires as its source says, unless it says so itself or is pinned."""
     if memory.expires_at is not None or memory.pinned:
         return memory
@@ -154,7 +154,7 @@ def insert(
     _keep_vector(core, transaction, row, embedded)
 
 
-def with_id(connection: Connection, namespace: int | None, memory: NewMemory) -> Row | None:
+def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory) -> Row | None:
     """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
     if memory.id is None:
         return None
@@ -286,4 +286,4 @@ def _keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embed
         vectors.put(transaction.connection, generation.model, row.text_hash, np.asarray(vector, np.float32))
         generation.index.add(row.row, row.namespace, row.type, vector)
         transaction.on_rollback(lambda: core.embedding.refresh([row.row]))
-    transaction.after_commit(lambda: core.embedding.written(row.row, row.namespace, row.type, embedded))
+    transaction.after_commit(lambda: core.embedding.index_row(row.row, row.namespace, row.type, embedded))

@@ -35,8 +35,8 @@ def add_many(
         if done.results:
             yield
         try:
-            embedded = _embedded(core, part, len(done.results), len(call.memories), report)
-            results = _written(core, call, duplicates.search(core, call, part, embedded), done.operations, caller)
+            embedded = _embed(core, part, len(done.results), len(call.memories), report)
+            results = _write(core, call, duplicates.search(core, call, part, embedded), done.operations, caller)
         except Exception as error:
             raise parts.cut_short(error, len(done.results), len(call.memories), done.operations) from None
         done.results += results
@@ -46,7 +46,7 @@ def add_many(
     return done
 
 
-def _embedded(core: Core, part: Sequence[NewMemory], before: int, total: int, report: Report) -> list[Embedded]:
+def _embed(core: Core, part: Sequence[NewMemory], before: int, total: int, report: Report) -> list[Embedded]:
     embedded: list[Embedded] = []
     for start in range(0, len(part), _PER_REPORT):
         core.check_going_on()
@@ -55,7 +55,7 @@ def _embedded(core: Core, part: Sequence[NewMemory], before: int, total: int, re
     return embedded
 
 
-def _written(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], caller: Caller) -> list[Added]:
+def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], caller: Caller) -> list[Added]:
     """Write a part, within the operation that the first one began."""
     core.store.check_room()
 
@@ -109,7 +109,7 @@ def _check_others(core: Core, connection: Connection, call: AddMany, caller: Cal
         if memory.supersedes is not None:
             _check_superseded(core, connection, visible, memory.supersedes, (given, caller))
         if memory.id is not None:
-            adding.with_id(connection, number, memory)
+            adding.find_by_id(connection, number, memory)
             if given.setdefault(memory.id, content_hash(memory.content)) != content_hash(memory.content):
                 raise Conflict(f"The id {memory.id} is given to two memories.", {"id": memory.id})
 

@@ -42,7 +42,7 @@ def visible(core: Core, call: Scoped[Any]) -> str:
 @handles(Update)
 def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]":
     """Change the given fields of one memory."""
-    fields = _checked_fields(call)
+    fields = _check_fields(call)
     metadata = {} if call.metadata is UNSET else call.metadata
     checks.check_metadata(metadata)
     embedded = core.embedding.text_vector(fields["content"]) if "content" in fields else None
@@ -95,7 +95,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
                 history.record(connection, operation, row.id, namespace, row)
         gone = [row for row in found.values() if row.tier != L0]
         rows.delete(connection, [row.row for row in gone])
-        thoughts.forget(connection, [key for row in found.values() for key in _said(row)])
+        thoughts.forget(connection, [key for row in found.values() for key in _turn_keys(row)])
         _delete_turns(core, transaction, [row.id for row in found.values() if row.tier == L0], operation)
         transaction.after_commit(lambda: _forget(core, gone))
         return Deleted(ids=list(found), operation=operation)
@@ -114,7 +114,7 @@ def resolve(connection: Connection, prefix: str, condition: str) -> Row:
         return turns.as_row(turn)
 
 
-def _said(row: Row) -> list[str]:
+def _turn_keys(row: Row) -> list[str]:
     """Return the keys of the turns that a memory is made of, its own among them."""
     parts = msgspec.json.decode(row.metadata).get("turns") if row.turns > 1 else None
     return [row.id, *(part for part in parts or () if isinstance(part, str))]
@@ -166,7 +166,7 @@ def _rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
     )
 
 
-def _checked_fields(call: Update) -> dict[str, Any]:
+def _check_fields(call: Update) -> dict[str, Any]:
     """Return the columns that an update sets, metadata aside."""
     given = {
         name: value
@@ -220,7 +220,7 @@ def _change(
 
 def _forget(core: Core, gone: list[Row]) -> None:
     for row in gone:
-        core.embedding.removed(row.row)
+        core.embedding.remove_row(row.row)
 
 
 def _exchange(core: Core, gone: list[Row], back: list[Row]) -> None:

@@ -137,7 +137,7 @@ def _pair(place: Place, batch: Batch) -> None:
 def _compare(core: Core, connection: Connection, place: Place, batch: Batch, at: int) -> None:
     """Compare the text of one memory with those that it will meet, as far as can be seen now."""
     memory = batch.memories[at]
-    near = _above(core, connection, place, New(memory, batch.embedded[at], batch.near[at]))
+    near = _select_above(core, connection, place, New(memory, batch.embedded[at], batch.near[at]))
     texts = [(one.similarity, one.row.content) for one in near]
     texts += [(cosine, batch.memories[twin].content) for twin, cosine in batch.twins[at]]
     for _, text in sorted(texts, reverse=True)[:NEIGHBOURS]:
@@ -160,7 +160,7 @@ def judge(core: Core, connection: Connection, place: Place, new: New, known: Kno
         return Verdict(None, None, [])
     if same := equal(core, connection, place, new.memory):
         return Verdict(same, 1.0, [])
-    near = _above(core, connection, place, new)
+    near = _select_above(core, connection, place, new)
     for one in near:
         if _disagreement(known, one.row.content, new.memory.content) is None:
             return Verdict(one.row, one.similarity, [])
@@ -173,7 +173,7 @@ def equal(core: Core, connection: Connection, place: Place, memory: NewMemory) -
     return next(iter(queries.find_equal(connection, place.number, key, passed, memory.type, limit=1)), None)
 
 
-def _above(core: Core, connection: Connection, place: Place, new: New) -> list[Near]:
+def _select_above(core: Core, connection: Connection, place: Place, new: New) -> list[Near]:
     """Return the memories of the place above the threshold, nearest first."""
     if new.embedded is None:
         return []

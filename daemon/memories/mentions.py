@@ -19,11 +19,11 @@ def show(connection: Connection, row: Row, memory: Memory, reached: str) -> None
         return
     names = sorted(workspaces.mentioned(connection, [row.row]).get(row.row, ()))
     if names:
-        memory.links = _resolved(connection, workspace, names, reached)[:SHOWN]
+        memory.links = _resolve(connection, workspace, names, reached)[:SHOWN]
     memory.linked_from = workspaces.mentioning(connection, workspace, name_of(row.path), reached, SHOWN)
 
 
-def _resolved(connection: Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
+def _resolve(connection: Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
     """Return the paths of the files with these names; a name without one, or with one out of reach, says so."""
     files: dict[str, list[str]] = {name: [] for name in names}
     for path in workspaces.paths(connection, workspace):

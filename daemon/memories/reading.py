@@ -34,7 +34,7 @@ _HIDDEN = ("updated_at",)  # changes with every change
 @handles(Get)
 def read(core: Core, call: Get) -> Memory:
     """Return one memory, or a turn that is still in L0, for somebody who wants it: that counts as an access."""
-    row, memory = _found(core, call)
+    row, memory = _select(core, call)
     if row.row > 0:
         core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
     return memory
@@ -42,10 +42,10 @@ def read(core: Core, call: Get) -> Memory:
 
 def get(core: Core, call: Get) -> Memory:
     """Return one memory, or a turn that is still in L0, and leave no mark."""
-    return _found(core, call)[1]
+    return _select(core, call)[1]
 
 
-def _found(core: Core, call: Get) -> tuple[Row, Memory]:
+def _select(core: Core, call: Get) -> tuple[Row, Memory]:
     condition = visible(core, call)
     with core.store.reading() as connection:
         row = resolve(connection, call.id, condition)
@@ -94,7 +94,7 @@ def _difference(
 ) -> Change | None:
     if before is after is None:
         return None
-    old, new = _shown(core, before), _shown(core, after)
+    old, new = _show(core, before), _show(core, after)
     changed = {
         name: (old.get(name), new.get(name))
         for name in {**old, **new}
@@ -104,7 +104,7 @@ def _difference(
     return Change(operation=operation, kind=kind, action=action, at=at, changed=changed)
 
 
-def _shown(core: Core, row: Row | None) -> dict[str, Any]:
+def _show(core: Core, row: Row | None) -> dict[str, Any]:
     if row is None:
         return {}
     usefulness = feedback.usefulness(row.feedback)
@@ -130,15 +130,15 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
     with core.store.reading() as connection:
         cached = vectors.count(connection)
         logged = history.count(connection, condition if caller.bound else None)
-        waiting = pending_within(core, connection, condition) if caller.bound else 0
+        waiting = count_pending(core, connection, condition) if caller.bound else 0
     pending = core.embedding.pending()
     generation = core.embedding.active
     found = Stats(
         memories=total,
-        by_namespace=_summed((core.store.namespaces.name(part.namespace), part.memories) for part in standing),
+        by_namespace=_sum((core.store.namespaces.name(part.namespace), part.memories) for part in standing),
         by_type=facts.tally("type", reached),
         by_source=facts.tally("source", reached),
-        by_tier=_summed((part.tier, part.memories) for part in standing),
+        by_tier=_sum((part.tier, part.memories) for part in standing),
         embedded=len(generation.index) if generation else 0,
         pending_embeddings=total if pending is None else pending,
         embedding_cache=cached,
@@ -154,7 +154,7 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
     return found
 
 
-def pending_within(core: Core, connection: Connection, condition: str) -> int:
+def count_pending(core: Core, connection: Connection, condition: str) -> int:
     """Return how many memories in some namespaces wait for a vector."""
     generation = core.embedding.active
     return queries.count_without_vector(connection, condition, generation.model if generation else 0)
@@ -170,10 +170,10 @@ def counts_within(core: Core, caller: Caller) -> tuple[int, int]:
     """Return how many memories a bound caller sees, and how many of them wait for a vector."""
     condition = namespaces.condition(core.store.namespaces.reached(caller.namespace, "visible"))
     with core.store.reading() as connection:
-        return queries.count(connection, condition), pending_within(core, connection, condition)
+        return queries.count(connection, condition), count_pending(core, connection, condition)
 
 
-def _summed(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+def _sum(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Return the sums by name, the largest first."""
     sums: dict[str, int] = {}
     for name, count in pairs:

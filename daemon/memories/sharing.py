@@ -52,7 +52,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
         share_one = _move if call.move else _copy
         done: dict[str, SharedMemory] = {}
         for row in found.values():
-            going = searched.going(connection, row, done)
+            going = searched.take(connection, row, done)
             done[row.id] = share_one(core, transaction, place, going, operation)
         return Shared(memories=list(done.values()), operation=operation)
 
@@ -76,7 +76,7 @@ class _Searched:
             found = {
                 row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
             }
-            embedded = [_embedded(core, connection, row) for row in found.values()]
+            embedded = [_embed(core, connection, row) for row in found.values()]
         memories = [_new_memory(row) for row in found.values()]
         self._rows = list(found.values())
         self._at = {id: at for at, id in enumerate(found)}
@@ -87,11 +87,11 @@ class _Searched:
         """Find what the index has taken in since, within the transaction."""
         self._newer = duplicates.newer(place, self._batch)
 
-    def going(self, connection: Connection, row: Row, done: Mapping[str, SharedMemory]) -> _Going:
+    def take(self, connection: Connection, row: Row, done: Mapping[str, SharedMemory]) -> _Going:
         """Return a memory as it is now, with what the ones before it became; changed since, it is looked for anew."""
         batch, at = self._batch, self._at.get(row.id)
         if at is None or _text(row) != _text(self._rows[at]) or (near := batch.near[at]) is None:
-            embedded = _embedded(self._core, connection, row)
+            embedded = _embed(self._core, connection, row)
             return _Going(row, New(_new_memory(row), embedded), batch.known)
         twins = [done[id].id for twin, _ in batch.twins[at] if (id := self._rows[twin].id) in done]
         near = [*near, *self._newer[at], *(twin.row for twin in rows.by_ids(connection, twins).values())]
@@ -177,7 +177,7 @@ def _new_memory(row: Row) -> NewMemory:
     )
 
 
-def _embedded(core: Core, connection: Connection, row: Row) -> Embedded:
+def _embed(core: Core, connection: Connection, row: Row) -> Embedded:
     generation = core.embedding.active
     vector = vectors.cached(connection, generation.model, row.text_hash) if generation else None
     return (generation, vector) if generation and vector is not None else None

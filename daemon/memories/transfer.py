@@ -112,7 +112,7 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
     check(call.records)
     if call.dry_run:
         with core.store.reading() as connection:
-            return _tally(_steps(core, connection, call, _made(call.records)), None, dry_run=True)
+            return _tally(_steps(core, connection, call, _note_made(call.records)), None, dry_run=True)
     done, number = Imported(operation=call.operation), 0
     for part in parts.split(call.records):
         if number:
@@ -120,7 +120,7 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
         try:
             core.check_going_on()
             core.store.check_room()
-            done.add(_written(core, call, part, done.operation))
+            done.add(_write(core, call, part, done.operation))
         except Exception as error:
             operations = [] if done.operation is None else [done.operation]
             raise parts.cut_short(error, number, len(call.records), operations) from None
@@ -128,13 +128,13 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
     return done
 
 
-def _made(records: Sequence[Record]) -> list[tuple[Record, Row]]:
+def _note_made(records: Sequence[Record]) -> list[tuple[Record, Row]]:
     return [(record, _row(record)) for record in records]
 
 
-def _written(core: Core, call: ImportMemories, records: Sequence[Record], operation: int | None) -> Imported:
+def _write(core: Core, call: ImportMemories, records: Sequence[Record], operation: int | None) -> Imported:
     """Write a part within an operation, which begins with the first change if there is none yet."""
-    made = _made(records)  # hashing does not hold up the writer
+    made = _note_made(records)  # hashing does not hold up the writer
 
     def job(transaction: Transaction) -> Imported:
         number = operation
@@ -227,7 +227,7 @@ def _carry_out(core: Core, transaction: Transaction, step: _Step, operation: int
     if step.what == "created":
         history.record(connection, operation, row.id, step.record.namespace, None)  # the account of turns looks at it
         row.row = rows.insert(connection, row)
-        transaction.after_commit(lambda: core.embedding.written(row.row, number, row.type, None))
+        transaction.after_commit(lambda: core.embedding.index_row(row.row, number, row.type, None))
     elif step.what == "replaced" and old is not None:
         history.record(connection, operation, row.id, core.store.namespaces.name(old.namespace), old)
         different = {name: new for name in rows.COLUMNS[1:] if (new := getattr(row, name)) != getattr(old, name)}

@@ -23,7 +23,7 @@ from memoryd.daemon.workspaces import registry, reporting
 @handles(AddWorkspace)
 def add_workspace(core: Core, call: AddWorkspace) -> Workspace:
     """Add a workspace."""
-    return reporting.shown(core, registry.add(core, call.path, call.namespace, call.globs))
+    return reporting.describe(core, registry.add(core, call.path, call.namespace, call.globs))
 
 
 @handles(RemoveWorkspace)
@@ -40,7 +40,7 @@ def remove_workspace(core: Core, report: Report, call: RemoveWorkspace) -> Done:
 @handles(Workspaces)
 def workspaces(core: Core, call: Workspaces) -> WorkspaceList:
     """List the workspaces."""
-    return WorkspaceList(workspaces=[reporting.shown(core, workspace) for workspace in registry.everyone(core)])
+    return WorkspaceList(workspaces=[reporting.describe(core, workspace) for workspace in registry.everyone(core)])
 
 
 @handles(GetWorkspace)

@@ -175,6 +175,6 @@ def _add(connection: Connection, new: Iterable[Wanted], taken: set[str]) -> list
     return added
 
 
-def touched(connection: Connection, path: str, mtime_ns: int) -> None:
+def touch(connection: Connection, path: str, mtime_ns: int) -> None:
     """Bring the times of the chunks of a file up to date that was written again with what it held before."""
     workspaces.set_times(connection, path, mtime_ns / 1e9, created=dated(path) is None)

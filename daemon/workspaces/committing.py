@@ -51,7 +51,7 @@ class Change(NamedTuple):
     stat: Stat | None
     file: File | None = None
 
-    def grows(self) -> bool:
+    def is_larger(self) -> bool:
         """Return whether the index will take more room: the file is new there, or longer than it was."""
         if self.file is None or self.stat is None:
             return False
@@ -81,7 +81,7 @@ def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: C
 def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Counts, began: float) -> list[str]:
     """Write some changes in one transaction and rest; return the files whose change is overtaken."""
     live, weight = core.workspaces.live(workspace.id), sum(change.weight() for change in part)
-    if any(change.grows() for change in part):
+    if any(change.is_larger() for change in part):
         core.store.check_room()
     prepared_s = time.perf_counter() - began
 
@@ -100,9 +100,9 @@ def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Cou
             transaction.after_commit(partial(core.embedding.refresh, concerned))
         return done, overtaken, time.perf_counter() - began
 
-    done, overtaken, took_s = written(core, job, alone=weight > _LARGEST_SLICE)
+    done, overtaken, took_s = write_patiently(core, job, alone=weight > _LARGEST_SLICE)
     counts.add(done)
-    live.slice = _resized(core, weight, live.slice, took_s)
+    live.slice = _resize(core, weight, live.slice, took_s)
     core.rest(prepared_s + took_s)
     return overtaken
 
@@ -118,7 +118,7 @@ def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: C
     workspaces.put_file(connection, workspace.id, change.relative, change.stat)
     if change.file is None:
         done.unchanged += 1
-        chunks.touched(connection, path, change.stat.mtime_ns)
+        chunks.touch(connection, path, change.stat.mtime_ns)
         return []
     difference = chunks.put(core, transaction, change.file)
     done.indexed += 1
@@ -127,7 +127,7 @@ def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: C
     return difference.new + difference.gone
 
 
-def written(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
+def write_patiently(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
     """Write, however long the queue of the writer is. Also at the limit of size: who adds has looked at that."""
     return patiently(lambda: core.store.write(job, alone, over_limit=True), core.workspaces.check_open)
 
@@ -140,9 +140,9 @@ def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
     while waiting:
         core.workspaces.check_open()
         part, waiting = waiting[:size], waiting[size:]
-        removed, took_s = written(core, partial(_sweep, core, part))
+        removed, took_s = write_patiently(core, partial(_sweep, core, part))
         gone += removed
-        size = _resized(core, len(part), size, took_s)
+        size = _resize(core, len(part), size, took_s)
         tell(total - len(waiting), total)
         core.rest(took_s)
     return gone
@@ -156,7 +156,7 @@ def _sweep(core: Core, part: Sequence[int], transaction: Transaction) -> tuple[i
     return len(gone), time.perf_counter() - began
 
 
-def _resized(core: Core, weight: int, size: int, took_s: float) -> int:
+def _resize(core: Core, weight: int, size: int, took_s: float) -> int:
     """Return the size of the next slice after one of `weight` rows took `took_s`: at most doubled."""
     fitting = int(weight * core.config.jobs.slice_ms / 1000 / max(took_s, 1e-6))
     return max(1, min(fitting, 2 * size, _LARGEST_SLICE))

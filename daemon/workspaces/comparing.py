@@ -26,10 +26,10 @@ def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
         names = _names(core, workspace)
         for part in _parts(names):
             core.workspaces.check_open()
-            differing = [difference.path for difference in _compared(core, workspace, part)]
+            differing = [difference.path for difference in _compare(core, workspace, part)]
             if differing:  # a second look, since the index may have followed a change just now
                 root = f"{str(workspace.root).rstrip('/')}/"
-                found += _compared(core, workspace, [path.removeprefix(root) for path in differing])
+                found += _compare(core, workspace, [path.removeprefix(root) for path in differing])
             compared += len(part)
             tell(compared, max(len(names), compared))
     return Differences(files=found[:LISTED], total=len(found), compared=compared)
@@ -47,19 +47,19 @@ def _names(core: Core, workspace: Workspace) -> list[str]:
     return sorted(there | known.keys())
 
 
-def _compared(core: Core, workspace: Workspace, names: Sequence[str]) -> list[FileDifference]:
+def _compare(core: Core, workspace: Workspace, names: Sequence[str]) -> list[FileDifference]:
     documents = core.workspaces.live(workspace.id).reader.read(workspace.root, names)
     differences = (_difference(core, workspace, name, document) for name, document in documents)
     return [difference for difference in differences if difference]
 
 
-def _held(core: Core, path: str) -> list[Row]:
+def _read_held(core: Core, path: str) -> list[Row]:
     with core.store.reading() as connection:
         return list(rows.by_rows(connection, workspaces.rows_of(connection, path)).values())
 
 
 def _difference(core: Core, workspace: Workspace, name: str, document: Document | None) -> FileDifference | None:
-    held = _held(core, chunks.absolute(workspace, name))
+    held = _read_held(core, chunks.absolute(workspace, name))
     wanted = [] if document is None else [one.row for one in chunks.file_of(workspace, name, document).wanted]
     if document is not None and not document.sha256:
         return None  # it cannot be read, so what is indexed of it stays
@@ -77,7 +77,7 @@ def _difference(core: Core, workspace: Workspace, name: str, document: Document 
         workspace=workspace.namespace,
         path=chunks.absolute(workspace, name),
         standing="extra" if document is None else "changed" if held else "missing",
-        chunks=[_shown(in_file, row) for in_file, row in only[:SHOWN]],
+        chunks=[_show(in_file, row) for in_file, row in only[:SHOWN]],
     )
 
 
@@ -89,7 +89,7 @@ def _key(row: Row) -> tuple[object, ...]:
     )
 
 
-def _shown(in_file: bool, row: Row) -> ChunkDifference:
+def _show(in_file: bool, row: Row) -> ChunkDifference:
     return ChunkDifference(
         in_file=in_file,
         start_line=row.start_line or 1,

@@ -74,13 +74,13 @@ def append(text: str, note: str) -> Edit:
     """Add a note at the end of a text: as a list item or a paragraph, whichever the text has; else as an item."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     lines = split(text[len(mark) :])
-    ending = _ending(lines)
+    ending = _line_ending(lines)
     body = _front_lines(lines)
     blocks = list(_blocks(lines, body))
     at, blocks, is_end = _place(lines, body, blocks)
     told = note.replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip().split("\n")
     added = _styled(told, blocks)
-    before = [""] if _apart(lines[body:at], body > 0, blocks, told[0]) else []
+    before = [""] if _needs_blank(lines[body:at], body > 0, blocks, told[0]) else []
     after = [] if is_end or _is_blank(lines[at]) else [""]
     # A last line without an end gets one when a note follows; then the note has none.
     unended = at == len(lines) and at > 0 and not lines[-1].endswith("\n")
@@ -92,7 +92,7 @@ def append(text: str, note: str) -> Edit:
     return Edit(mark + "".join([*lines[:at], *new, *lines[at:]]), first + 1, first + len(added))
 
 
-def _ending(lines: Sequence[str]) -> str:
+def _line_ending(lines: Sequence[str]) -> str:
     crlf = sum(line.endswith("\r\n") for line in lines)
     return "\r\n" if 2 * crlf > sum(line.endswith("\n") for line in lines) else "\n"
 
@@ -119,7 +119,7 @@ def _place(lines: Sequence[str], body: int, blocks: list[_Block]) -> tuple[int, 
     return end, blocks, is_end
 
 
-def _apart(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block], note: str) -> bool:
+def _needs_blank(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block], note: str) -> bool:
     """Return whether a blank line is to stand between these lines and a note: unless it continues with a tight list."""
     if not lines:
         return is_headed
@@ -143,7 +143,7 @@ def _styled(lines: list[str], blocks: Sequence[_Block]) -> list[str]:
 
 def _is_plain(note: str) -> bool:
     """Return whether a note begins as plain text, not as a block of its own (list, heading, code, table, quote)."""
-    is_block = _begins_block(note) or _ITEM.match(note) or _OTHER.match(note) or _LONE_TAG.match(note)
+    is_block = _is_block_start(note) or _ITEM.match(note) or _OTHER.match(note) or _LONE_TAG.match(note)
     return not is_block and note[:4] != "    "
 
 
@@ -191,10 +191,10 @@ def _block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[int, 
     """Return the block that begins at a line, and the index after its last line."""
     if fence := _FENCE.match(line):
         closing = re.compile(rf" {{0,3}}{re.escape(fence[2][0])}{{{len(fence[2])},}}\s*$")
-        return _until(lines, at, at + 1, closing, blank)
+        return _find_end(lines, at, at + 1, closing, blank)
     for opening, closing in _HTML:
         if opening.match(line):
-            return _until(lines, at, at, closing, blank)
+            return _find_end(lines, at, at, closing, blank)
     if _TAG.match(line) or _LONE_TAG.match(line):
         return _blank_after(lines, at), _Block("other", at, blank)
     if (item := _ITEM.match(line)) and not _OTHER.match(line):
@@ -212,7 +212,9 @@ def _block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[int, 
     return end, _Block(kind, at, blank)
 
 
-def _until(lines: Sequence[str], start: int, first: int, closing: re.Pattern[str], blank: bool) -> tuple[int, _Block]:
+def _find_end(
+    lines: Sequence[str], start: int, first: int, closing: re.Pattern[str], blank: bool
+) -> tuple[int, _Block]:
     find = closing.match if first > start else closing.search
     for at in range(first, len(lines)):
         if find(lines[at].rstrip("\r\n")):
@@ -251,7 +253,7 @@ def _innermost(line: str) -> str:
 
 def _is_text(line: str) -> bool:
     """Return whether a line is one of a paragraph, which the next line may go on with whatever its indent."""
-    return not (_is_blank(line) or _begins_block(line) or _DASHES.match(line))
+    return not (_is_blank(line) or _is_block_start(line) or _DASHES.match(line))
 
 
 def _blank_after(lines: Sequence[str], start: int) -> int:
@@ -262,7 +264,7 @@ def _run_end(lines: Sequence[str], start: int) -> int:
     """Return where a paragraph (or table, quote, indented code) ends: at a blank line or another block."""
     for at in range(start + 1, len(lines)):
         line = lines[at].rstrip("\r\n")
-        if _is_blank(line) or _begins_block(line):
+        if _is_blank(line) or _is_block_start(line):
             return at
         if _UNDERLINE.match(line):
             is_item = lines[start].lstrip(" ").startswith(">") and line.strip() == "-"  # it underlines no quote
@@ -270,7 +272,7 @@ def _run_end(lines: Sequence[str], start: int) -> int:
     return len(lines)
 
 
-def _begins_block(line: str) -> bool:
+def _is_block_start(line: str) -> bool:
     """Return whether a line begins a block even right after a paragraph."""
     item = _ITEM.match(line)
     return bool(

@@ -52,8 +52,8 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
             known = workspaces.stats(connection, workspace.id)
         found = scan(core, workspace)
         counts = Counts(scanned=len(found.files), unchanged=len(found.files))
-        committing.write(core, workspace, _left_out(known, found), counts)
-        todo = [file.path for file in found.files if force or _differs(file, known.get(file.path))]
+        committing.write(core, workspace, _find_left_out(known, found), counts)
+        todo = [file.path for file in found.files if force or _is_different(file, known.get(file.path))]
         counts.unchanged -= len(todo)
         live.progress = (0, len(todo))
         tell(0, len(todo))
@@ -71,7 +71,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
         live.passing.release()
 
 
-def _left_out(known: dict[str, Stat], found: Scan) -> Iterator[Change]:
+def _find_left_out(known: dict[str, Stat], found: Scan) -> Iterator[Change]:
     """Yield the files that are not there any more, or that the patterns or a .gitignore leave out."""
     there = {file.path for file in found.files}
     return (Change(path, last, None) for path, last in known.items() if path not in there)
@@ -131,7 +131,7 @@ def check_there(workspace: Workspace) -> int:
         raise Gone(f"{workspace.root} cannot be looked into: {error.strerror}.") from None
 
 
-def _differs(file: Found, known: Stat | None) -> bool:
+def _is_different(file: Found, known: Stat | None) -> bool:
     if known is None or not known.hash or (file.size, file.mtime_ns) != (known.size, known.mtime_ns):
         return True
     return _RACY_S[0] < file.mtime_ns / 1e9 - known.indexed_at < _RACY_S[1]

@@ -74,12 +74,12 @@ def _item(written: Sequence[str], block: Block, body: Block, is_leaf: bool) -> I
     yield Item(told, block.start, end, marker[0], dated[1] if dated else "", is_free)
 
 
-def without_time(text: str) -> str:
+def strip_time(text: str) -> str:
     """Return a note without the time of day that it begins with."""
     return _TIME.sub("", text, count=1)
 
 
-def changed(text: str, change: Change, heading: str) -> str:
+def change_items(text: str, change: Change, heading: str) -> str:
     """Return a text with items taken out and others put in; what has no place is put below a heading at the end."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     written = split(text[len(mark) :])
@@ -91,14 +91,14 @@ def changed(text: str, change: Change, heading: str) -> str:
             after.setdefault(place, []).extend(([] if marker else [ending]) + [f"{marker}{told}{ending}"])
     if len(written) - 1 in after and not written[-1].endswith("\n"):
         written[-1] += ending
-    made = _joined(written, gone, after)
+    made = _join(written, gone, after)
     last = [f"{marker or '- '}{told}{ending}" for place, marker, told in change.added if place is None]
     if last:
-        made = _at_end(made, last, heading, ending)
+        made = _append(made, last, heading, ending)
     return mark + "".join(made)
 
 
-def _joined(written: Sequence[str], gone: Mapping[int, Item], after: Mapping[int, Sequence[str]]) -> list[str]:
+def _join(written: Sequence[str], gone: Mapping[int, Item], after: Mapping[int, Sequence[str]]) -> list[str]:
     made = list[str]()
     for number, line in enumerate(written):
         # Of two blank lines between which everything went, one stays.
@@ -111,7 +111,7 @@ def _joined(written: Sequence[str], gone: Mapping[int, Item], after: Mapping[int
     return made
 
 
-def _at_end(made: list[str], last: Sequence[str], heading: str, ending: str) -> list[str]:
+def _append(made: list[str], last: Sequence[str], heading: str, ending: str) -> list[str]:
     while made and not made[-1].strip():
         made.pop()
     if made and not made[-1].endswith("\n"):

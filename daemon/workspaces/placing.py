@@ -23,7 +23,7 @@ def relative_of(workspace: Workspace, file: str, now: float, is_local: bool) -> 
         name = f"{moment:%Y-%m-%d}"
     if is_short and name:
         given = f"{folder}{slash}{name}.md"
-    named = [path for path in _meant(given, is_short) if _named(workspace, path)]
+    named = [path for path in _expand(given, is_short) if _is_named(workspace, path)]
     if not named:
         patterns = ", ".join(workspace.globs)
         raise Invalid(
@@ -51,17 +51,17 @@ def _within(workspace: Workspace, file: str) -> str:
     return file
 
 
-def _meant(given: str, is_short: bool) -> Sequence[str]:
+def _expand(given: str, is_short: bool) -> Sequence[str]:
     """Return the paths that a name may stand for; one with .md represents itself."""
     return (given, f"{_FOLDER}{given}") if is_short else (given,)
 
 
-def _named(workspace: Workspace, path: str) -> bool:
+def _is_named(workspace: Workspace, path: str) -> bool:
     """Return whether the patterns of a workspace name a path."""
     *folders, name = path.split("/")
     here = level(frozenset(check_globs(workspace.globs)))
     for folder in folders:
-        inner = here.into(folder)
+        inner = here.descend(folder)
         if inner is None:
             return False
         here = inner
@@ -70,12 +70,12 @@ def _named(workspace: Workspace, path: str) -> bool:
 
 def _is_left_out(workspace: Workspace, path: str) -> bool:
     """Return whether a .gitignore leaves a file, or a folder that it is in, out."""
-    chain = ignore.enclosing(workspace.root)
+    chain = ignore.read_enclosing(workspace.root)
     below = ""
     for part in path.split("/"):
         chain = [*chain, ignore.read(workspace.root / below / ignore.NAME, below=below)]
         inner = f"{below}{part}"
-        if ignore.ignored(inner if inner == path else f"{inner}/", chain):
+        if ignore.is_ignored(inner if inner == path else f"{inner}/", chain):
             return True
         below = f"{inner}/"
     return False

@@ -28,7 +28,11 @@ def everyone(core: Core) -> list[Workspace]:
 def find(core: Core, name_or_path: str) -> Workspace:
     """Return the workspace of a namespace, or the one that an absolute path is in; raise `NotFound`."""
     known = everyone(core)
-    found = _at(known, name_or_path) if name_or_path.startswith("/") else _named(known, name_or_path.strip("/"))
+    found = (
+        _find_by_path(known, name_or_path)
+        if name_or_path.startswith("/")
+        else _find_by_name(known, name_or_path.strip("/"))
+    )
     if found is None:
         there = ", ".join(workspace.namespace for workspace in known[:_SHOWN])
         advice = f"There are: {there}." if there else "There is none; `memctl workspace add PATH` adds one."
@@ -36,11 +40,11 @@ def find(core: Core, name_or_path: str) -> Workspace:
     return found
 
 
-def _named(known: Sequence[Workspace], name: str) -> Workspace | None:
+def _find_by_name(known: Sequence[Workspace], name: str) -> Workspace | None:
     return next((workspace for workspace in known if workspace.namespace == name), None)
 
 
-def _at(known: Sequence[Workspace], path: str) -> Workspace | None:
+def _find_by_path(known: Sequence[Workspace], path: str) -> Workspace | None:
     places = (Path(os.path.normpath(path)), Path(os.path.realpath(path)))
     return next((w for w in known if any(place.is_relative_to(w.root) for place in places)), None)
 

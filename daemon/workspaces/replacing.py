@@ -56,7 +56,7 @@ def change_file(root: Path, relative: str, change: Change, *, create: bool = Fal
     *folders, name = relative.split("/")
     shown = f"{root}/{relative}"
     try:
-        with _folder(root, folders, create) as folder, _locked(folder, shown):
+        with _folder(root, folders, create) as folder, _lock(folder, shown):
             return _Replacing(folder, name, shown, change, create).run()
     except OSError as error:
         raise _sentence(shown, error) from None
@@ -67,7 +67,7 @@ def remove_file(root: Path, relative: str, check: Change) -> None:
     *folders, name = relative.split("/")
     shown = f"{root}/{relative}"
     try:
-        with _folder(root, folders, create=False) as folder, _locked(folder, shown):
+        with _folder(root, folders, create=False) as folder, _lock(folder, shown):
             _Replacing(folder, name, shown, check, create=False).remove()
     except OSError as error:
         raise _sentence(shown, error) from None
@@ -154,9 +154,9 @@ class _Replacing:
         except BaseException:
             _drop(self.folder, draft)
             raise
-        return self._settled(draft, old.data, new)
+        return self._settle(draft, old.data, new)
 
-    def _settled(self, draft: str, expected: bytes, mine: bytes) -> bytes:
+    def _settle(self, draft: str, expected: bytes, mine: bytes) -> bytes:
         """Delete what came out of an exchange if it is as expected; else it is somebody's save, which is put back."""
         for _ in range(_ATTEMPTS):
             out, is_final = self._came_out(draft)
@@ -221,7 +221,7 @@ def _folder(root: Path, folders: list[str], create: bool) -> Iterator[int]:
 
 
 @contextmanager
-def _locked(folder: int, shown: str) -> Iterator[None]:
+def _lock(folder: int, shown: str) -> Iterator[None]:
     """Hold the lock of a folder; without one where the file system has none."""
     give_up_at = time.monotonic() + _LOCK_LIMIT_S
     while True:

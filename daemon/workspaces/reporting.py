@@ -17,7 +17,7 @@ from memoryd.daemon.workspaces import indexing
 from memoryd.daemon.workspaces.committing import Tell
 
 
-def shown(core: Core, workspace: Workspace) -> Shown:
+def describe(core: Core, workspace: Workspace) -> Shown:
     """Return a workspace as clients see it."""
     with core.store.reading() as connection:
         sums = workspaces.sums(connection, workspace)
@@ -42,7 +42,7 @@ def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
         pending = workspaces.without_vector(connection, workspace, generation.model if generation else 0)
     progress = live.progress
     return WorkspaceStatus(
-        workspace=shown(core, workspace),
+        workspace=describe(core, workspace),
         pending_embeddings=pending,
         problems=[FileProblem(path=path, problem=problem) for path, problem in sorted(found.items())],
         reason=live.reason,
@@ -58,12 +58,12 @@ def index(core: Core, chosen: Sequence[Workspace], force: bool, tell: Any) -> "F
     """Bring workspaces up to date, on a thread of its own; one that cannot be does not keep the others from it."""
 
     def work() -> Indexed:
-        return Indexed(workspaces=[_indexed(core, workspace, force, tell) for workspace in chosen])
+        return Indexed(workspaces=[_index(core, workspace, force, tell) for workspace in chosen])
 
     return core.workspaces.run_apart("index", work)
 
 
-def _indexed(core: Core, workspace: Workspace, force: bool, tell: Any) -> IndexedWorkspace:
+def _index(core: Core, workspace: Workspace, force: bool, tell: Any) -> IndexedWorkspace:
     began = time.perf_counter()
     told: Tell = lambda done, total: tell(workspace.namespace, done, total)  # noqa: E731
     result = IndexedWorkspace(namespace=workspace.namespace)

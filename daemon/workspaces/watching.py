@@ -82,7 +82,7 @@ class Watchers:
     def start(self) -> None:
         """Begin to watch, and to bring the index up to date with what happened while nobody did."""
         workspaces = self._core.workspaces
-        workspaces.changed = self._changed
+        workspaces.changed = self._follow_changes
         self._thread = self._core.supervisor.start("workspaces", self._work, workspaces.stopping, self._wake, nice=True)
 
     def _work(self) -> None:
@@ -100,7 +100,7 @@ class Watchers:
         except MemorydError as error:
             log.warning("chunks of former workspaces could not be removed: %s", error)
 
-    def _changed(self) -> None:
+    def _follow_changes(self) -> None:
         """Follow a workspace that was added or removed; where that fails just now, the thread does."""
         try:
             self.follow()
@@ -155,7 +155,7 @@ class _Watcher:
     def _work(self) -> float:
         """Watch until that fails; return how long to wait."""
         try:
-            if not self._ended():
+            if not self._note_end():
                 self._watch()
         except Gone as error:
             self._say("gone", error.message)
@@ -166,7 +166,7 @@ class _Watcher:
             self._say("scanning", f"It failed and is tried again: {error}")
             raise
         finally:
-            if self._ended():
+            if self._note_end():
                 self._leave()
         return 0.0
 
@@ -177,7 +177,7 @@ class _Watcher:
         else:
             self._say("off", "")
 
-    def _ended(self) -> bool:
+    def _note_end(self) -> bool:
         return self.stop.is_set() or self.core.workspaces.stopping.is_set() or self.live.removed
 
     def _wait(self, seconds: float) -> None:
@@ -208,18 +208,20 @@ class _Watcher:
         try:
             self._say("inotify", "", len(folders))
             self._pass()
-            while not self._ended() and self.live.folders <= folders and _identity(self.workspace.root) == identity:
+            while not self._note_end() and self.live.folders <= folders and _identity(self.workspace.root) == identity:
                 heard = notify.watch(_DEBOUNCE_MS, _STEP_MS, _LOOK_MS, self.stop)
                 if isinstance(heard, set):
-                    self._heard({path for _, path in heard}, folders)
+                    self._note_paths({path for _, path in heard}, folders)
         finally:
             notify.close()
 
-    def _heard(self, paths: Iterable[str], folders: frozenset[str]) -> None:
-        names = [name for path in paths if (name := self._relative(path)) is not None and self._concerns(name, folders)]
+    def _note_paths(self, paths: Iterable[str], folders: frozenset[str]) -> None:
+        names = [
+            name for path in paths if (name := self._relative(path)) is not None and self._is_relevant(name, folders)
+        ]
         if not names:
             return
-        known = len(names) <= _MANY and self._known(names)
+        known = len(names) <= _MANY and self._are_known(names)
         if known:
             indexing.reindex(self.core, self.workspace, sorted(names))
         else:
@@ -229,7 +231,7 @@ class _Watcher:
         root = str(self.workspace.root).rstrip("/") + "/"
         return path[len(root) :] if path.startswith(root) else None
 
-    def _concerns(self, name: str, folders: frozenset[str]) -> bool:
+    def _is_relevant(self, name: str, folders: frozenset[str]) -> bool:
         """Return whether a name may be one of a file to index, a folder to look into or what decides about these."""
         last = name.rsplit("/", 1)[-1]
         if last.startswith("."):
@@ -238,7 +240,7 @@ class _Watcher:
             return True
         return os.path.isdir(os.path.join(self.workspace.root, name))
 
-    def _known(self, names: Sequence[str]) -> bool:
+    def _are_known(self, names: Sequence[str]) -> bool:
         """Return whether all names are those of files in the index, so that nothing else has to be asked about them."""
         with self.core.store.reading() as connection:
             return all(workspaces.stat(connection, self.workspace.id, name) is not None for name in names)
@@ -261,7 +263,7 @@ class _Watcher:
         """Make passes, until it is time to ask for watches again."""
         self._say("scanning", reason)
         until = time.monotonic() + _AGAIN_S
-        while not self._ended() and time.monotonic() < until:
+        while not self._note_end() and time.monotonic() < until:
             began = time.monotonic()
             self._pass()
             took_s = time.monotonic() - began

@@ -126,14 +126,14 @@ def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
         if row.tier == TIER:
             by_file.setdefault(str(row.path), []).append(row)
     forgetting = [_Forgetting(core, call, path, chosen) for path, chosen in by_file.items()]
-    removed = [part for one in forgetting for part in one.planned()]  # all of it, before anything is changed
+    removed = [part for one in forgetting for part in one.plan()]  # all of it, before anything is changed
     if call.dry_run:
         return Forgotten(removed=removed, deleted=others, dry_run=True)
     operation = None
     if others:
         gone = changing.delete(core, Delete(ids=others, namespace=call.namespace, reach=call.reach), caller).result()
         operation = gone.operation
-    removed = [part for one in forgetting for part in one.carried_out()]
+    removed = [part for one in forgetting for part in one.apply()]
     return Forgotten(removed=removed, deleted=others, operation=operation)
 
 
@@ -160,18 +160,18 @@ class _Forgetting:
         self.targets = [_target(everyone, at) for at, row in enumerate(everyone) if row.id in ids]
         self.removed: list[RemovedLines] = []
 
-    def planned(self) -> list[RemovedLines]:
+    def plan(self) -> list[RemovedLines]:
         """Return what would be taken out."""
-        self._guarded(lambda: self._change(read_file(self.workspace.root, self.relative)))
+        self._guard(lambda: self._change(read_file(self.workspace.root, self.relative)))
         return self.removed
 
-    def carried_out(self) -> list[RemovedLines]:
+    def apply(self) -> list[RemovedLines]:
         """Take it out, and bring the index up to date."""
-        self._guarded(lambda: change_file(self.workspace.root, self.relative, self._change))
+        self._guard(lambda: change_file(self.workspace.root, self.relative, self._change))
         indexing.reindex(self.core, self.workspace, [self.relative])
         return self.removed
 
-    def _guarded(self, work: Callable[[], object]) -> None:
+    def _guard(self, work: Callable[[], object]) -> None:
         """Do something with the file; where it is not as the index has it, bring that up to date for the next try."""
         indexing.check_not_gone(self.core, self.workspace)
         try:
@@ -199,8 +199,8 @@ def _target(everyone: Sequence[Row], at: int) -> _Target:
     before = [other.end_line or 0 for other in everyone[:at]]
     repeated = max([0, *(last - start + 1 for last in before)])
     after = everyone[at + 1] if at + 1 < len(everyone) else None
-    heading = _heading(row)
-    goes_on = after is not None and heading and f"{_heading(after)} > ".startswith(f"{heading} > ")
+    heading = _heading_of(row)
+    goes_on = after is not None and heading and f"{_heading_of(after)} > ".startswith(f"{heading} > ")
     lines = row.content.split("\n")
     kept = 0
     if goes_on:
@@ -209,7 +209,7 @@ def _target(everyone: Sequence[Row], at: int) -> _Target:
     return _Target(row, repeated, kept)
 
 
-def _heading(row: Row) -> str:
+def _heading_of(row: Row) -> str:
     """Return the heading path of a chunk, empty for none."""
     return str(msgspec.json.decode(row.metadata).get("heading", ""))
 
@@ -225,7 +225,7 @@ def _range(call: Forget, target: _Target, text: str, redacted: str) -> tuple[int
 
     `redacted` is the text as the index would have it, line by line.
     """
-    moved, is_whole = _moved(target.row, redacted)
+    moved, is_whole = _measure_move(target.row, redacted)
     start, end = (target.row.start_line or 1) + moved, (target.row.end_line or 1) + moved
     if call.start_line is not None:
         first, last = call.start_line + moved, (call.end_line or call.start_line) + moved
@@ -244,7 +244,7 @@ def _range(call: Forget, target: _Target, text: str, redacted: str) -> tuple[int
     return first, end
 
 
-def _moved(row: Row, text: str) -> tuple[int, bool]:
+def _measure_move(row: Row, text: str) -> tuple[int, bool]:
     """Return by how many lines a chunk has moved in its file, and whether it is whole lines of it.
 
     Raise `Conflict` when it is not there any more, or not only once.

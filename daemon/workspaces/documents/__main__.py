@@ -38,7 +38,7 @@ def main() -> None:
 def _settle() -> None:
     os.nice(NICE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the daemon, which ends its child
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGALRM, _refuse_number)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     gc.collect()
@@ -46,7 +46,7 @@ def _settle() -> None:
     gc.set_threshold(20_000)
 
 
-def _too_long(number: int, where: FrameType | None) -> None:
+def _refuse_number(number: int, where: FrameType | None) -> None:
     raise TimeoutError
 
 

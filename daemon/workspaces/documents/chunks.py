@@ -54,7 +54,7 @@ class _Chunker:
         begin = section.start
         for long in range(section.start, section.end):
             if len(self.lines[long]) > self.limit:
-                first, last = self._trimmed(begin, long)
+                first, last = self._trim(begin, long)
                 if first < last <= section.body and self.starts[long] - self.starts[first] <= self.limit // 2:
                     # nothing but headings, which the line's first piece takes along
                     yield from self._pieces(first, long)
@@ -65,7 +65,7 @@ class _Chunker:
         yield from self._lines(section, begin, section.end)
 
     def _lines(self, section: Section, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        begin, end = self._trimmed(begin, end)
+        begin, end = self._trim(begin, end)
         if begin == end:
             return
         start, stop = self.starts[begin], self.starts[end] - 1
@@ -74,10 +74,10 @@ class _Chunker:
             return
         before = start
         for first, last in pieces(start, stop, self.limit, self.aim, *self._cuts(section)):
-            lines = self._trimmed(bisect_left(self.starts, first), bisect_left(self.starts, last))
+            lines = self._trim(bisect_left(self.starts, first), bisect_left(self.starts, last))
             if lines[0] < lines[1]:
                 first, last = self.starts[lines[0]], self.starts[lines[1]] - 1
-                yield self._with_tail(before, first, last), last
+                yield self._take_tail(before, first, last), last
                 before = first
 
     def _cuts(self, section: Section) -> Sequence[Cuts]:
@@ -85,7 +85,7 @@ class _Chunker:
             self.cut = section, cuts_of_lines(self.lines, self.starts, section, self.limit)
         return self.cut[1]
 
-    def _with_tail(self, before: int, first: int, last: int) -> int:
+    def _take_tail(self, before: int, first: int, last: int) -> int:
         """Return where a chunk begins that takes along whole lines from the end of the one that began at `before`."""
         if first == before:
             return first
@@ -101,16 +101,16 @@ class _Chunker:
         before, cuts = begin, cuts_of_text(self.text, self.starts[long], end)
         for start, stop in pieces(begin, end, self.limit, self.aim, *cuts):
             if not self.text[start:stop].isspace():
-                yield self._with_words(before, start, stop), stop
+                yield self._take_words(before, start, stop), stop
                 before = start
 
-    def _with_words(self, before: int, first: int, last: int) -> int:
+    def _take_words(self, before: int, first: int, last: int) -> int:
         """Return where a piece begins that takes along the end of the one before: sentences, or else words."""
         earliest = max(before + 1, first - self.overlap, last - self.limit)
         found = SENTENCE.search(self.text, earliest, first) or _WORD.search(self.text, earliest, first)
         return found.end() if found else first
 
-    def _trimmed(self, begin: int, end: int) -> tuple[int, int]:
+    def _trim(self, begin: int, end: int) -> tuple[int, int]:
         """Return a range of lines without the blank ones at its ends."""
         while begin < end and not self.lines[begin].strip():
             begin += 1

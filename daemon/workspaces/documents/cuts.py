@@ -87,7 +87,7 @@ def cuts_of_lines(lines: Sequence[str], starts: Sequence[int], section: Section,
     """Return the cuts of a section: those that leave whole what fits, all others, those at its headings."""
     begin, end = section.start, section.end
     body = next((line for line in range(section.body, end) if lines[line].strip()), end)
-    ranks, whole = _ranks(section, starts, limit)
+    ranks, whole = _rank_starts(section, starts, limit)
     order = {
         line: _line_rank(lines, line, ranks.get(line)) << 32 | _checksum(lines[line][:KEY_CHARS])
         for line in range(begin + 1, end)
@@ -99,7 +99,7 @@ def cuts_of_lines(lines: Sequence[str], starts: Sequence[int], section: Section,
     return apart, every, heads
 
 
-def _ranks(section: Section, starts: Sequence[int], limit: int) -> tuple[dict[int, int], bytearray]:
+def _rank_starts(section: Section, starts: Sequence[int], limit: int) -> tuple[dict[int, int], bytearray]:
     """Return the rank of each line that a block begins with or ends before, and which lines are in one that fits."""
     ranks, whole = dict[int, int](), bytearray(section.end - section.start)
     waiting = [(block, 0) for block in reversed(section.blocks)]

@@ -35,7 +35,7 @@ def front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
         return Front(), None
     text = "\n".join(lines[1 : end - 1])
     try:
-        values = _mapping(text)
+        values = _read_mapping(text)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         return Front(), f"The front matter is not read, but taken as text: {_reason(error)}."
     if values is None:
@@ -44,8 +44,8 @@ def front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
     front = Front(
         type=_type(values.pop("type", None), problems),
         tags=_tags(values.pop("tags", None), problems),
-        pinned=_pinned(values.pop("pinned", None), problems),
-        expires_at=_expires(values.pop("expires", None), problems),
+        pinned=_read_pinned(values.pop("pinned", None), problems),
+        expires_at=_read_expires(values.pop("expires", None), problems),
         metadata=values,
         end_line=end,
     )
@@ -59,7 +59,7 @@ def _end(lines: Sequence[str]) -> int:
     return next((number + 1 for number, line in enumerate(lines[1:MAX_LINES], 1) if line.rstrip() == "---"), 0)
 
 
-def _mapping(text: str) -> dict[str, Any] | None:
+def _read_mapping(text: str) -> dict[str, Any] | None:
     """Return what YAML text holds, as JSON can hold it; None for text that is no list of keys with values."""
     if len(text) > MAX_CHARS:
         raise ValueError(f"it is longer than {MAX_CHARS} characters")
@@ -149,7 +149,7 @@ def _tags(value: Any, problems: list[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _pinned(value: Any, problems: list[str]) -> bool:
+def _read_pinned(value: Any, problems: list[str]) -> bool:
     if value is None or isinstance(value, bool):
         return bool(value)
     known = _YES.get(str(value).strip().lower())
@@ -158,7 +158,7 @@ def _pinned(value: Any, problems: list[str]) -> bool:
     return bool(known)
 
 
-def _expires(value: Any, problems: list[str]) -> float | None:
+def _read_expires(value: Any, problems: list[str]) -> float | None:
     if value is None or value is False or (isinstance(value, str) and value.strip().lower() in _NEVER):
         return None
     text = value.isoformat() if isinstance(value, date) else value  # a datetime is one

@@ -40,7 +40,7 @@ class Level:
     """What the patterns look for in one folder."""
 
     def __init__(self, patterns: Iterable[Parts]) -> None:
-        self._left = _with_none(patterns)
+        self._left = _add_without_folder(patterns)
         names = {_regex(parts[0]) for parts in self._left if len(parts) == 1}
         self._files = re.compile("|".join(sorted(names)) or r"(?!)")
 
@@ -48,7 +48,7 @@ class Level:
         """Return whether a file of this folder is meant."""
         return self._files.match(file) is not None
 
-    def into(self, folder: str) -> "Level | None":
+    def descend(self, folder: str) -> "Level | None":
         """Return what to look for in a folder of this one; None when nothing in it can be meant."""
         inner = {parts for parts in self._left if parts[0] == ANY and _matches(ANY, folder)}
         inner |= {parts[1:] for parts in self._left if len(parts) > 1 and _matches(parts[0], folder)}
@@ -61,7 +61,7 @@ def level(patterns: frozenset[Parts]) -> Level:
     return Level(patterns)
 
 
-def _with_none(patterns: Iterable[Parts]) -> set[Parts]:
+def _add_without_folder(patterns: Iterable[Parts]) -> set[Parts]:
     """Return patterns, and beside each that begins with `**` what it means with no folder for it."""
     found = set(patterns)
     for parts in list(found):

@@ -23,7 +23,7 @@ class Rules(NamedTuple):
     patterns: list[RegexPattern]
 
 
-def ignored(path: str, chain: Sequence[Rules]) -> bool:
+def is_ignored(path: str, chain: Sequence[Rules]) -> bool:
     """Return whether a path relative to the root, a folder's with `/`, is left out by rules, the outermost first.
 
     The folders above it are taken to be not left out: a walk did not come here otherwise.
@@ -31,12 +31,12 @@ def ignored(path: str, chain: Sequence[Rules]) -> bool:
     for rules in reversed(chain):
         local = rules.above + path.removeprefix(rules.below)
         for pattern in rules.patterns:
-            if (end := _matched(pattern, local)) and end == len(local):
+            if (end := _match(pattern, local)) and end == len(local):
                 return bool(pattern.include)
     return False
 
 
-def _matched(pattern: RegexPattern, path: str) -> int:
+def _match(pattern: RegexPattern, path: str) -> int:
     """Return how far a pattern matches: a folder above the path, or all of it."""
     found = pattern.match_file(path)
     if found is None:
@@ -46,7 +46,7 @@ def _matched(pattern: RegexPattern, path: str) -> int:
     return match.end() if above else len(path)
 
 
-def enclosing(root: Path) -> list[Rules]:
+def read_enclosing(root: Path) -> list[Rules]:
     """Return the rules of the folders around a root, up to the git checkout that it is in."""
     checkout = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     if checkout == root:
@@ -54,7 +54,7 @@ def enclosing(root: Path) -> list[Rules]:
     folders = [folder for folder in reversed(root.parents) if folder.is_relative_to(checkout)]
     chain = [read(folder / NAME, above=f"{root.relative_to(folder)}/") for folder in folders]
     # Who makes a workspace of a folder that git ignores wants it all the same.
-    within = any(_matched(pattern, rules.above) and pattern.include for rules in chain for pattern in rules.patterns)
+    within = any(_match(pattern, rules.above) and pattern.include for rules in chain for pattern in rules.patterns)
     return [] if within else [rules for rules in chain if rules.patterns]
 
 

@@ -31,7 +31,7 @@ class _Folder(NamedTuple):
 def scan(root: Path, globs: Sequence[str] = GLOBS) -> Scan:
     """Walk through a folder; raise `NotFound` when there is none, `Invalid` for a wrong pattern or no access."""
     walk = _Walk(root)
-    waiting = [_Folder("", level(frozenset(check_globs(globs))), ignore.enclosing(root))]
+    waiting = [_Folder("", level(frozenset(check_globs(globs))), ignore.read_enclosing(root))]
     while waiting:
         waiting += walk.look_into(waiting.pop())
     walk.files.sort()
@@ -60,7 +60,7 @@ class _Walk:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                self.problems[_shown(folder.path + entry.name)] = f"It cannot be read: {error.strerror}."
+                self.problems[_show(folder.path + entry.name)] = f"It cannot be read: {error.strerror}."
 
     def _entries(self, path: str) -> list[os.DirEntry[str]]:
         try:
@@ -78,41 +78,41 @@ class _Walk:
     def _take(self, folder: _Folder, entry: os.DirEntry[str]) -> Iterator[_Folder]:
         name, path = entry.name, folder.path + entry.name
         if entry.is_dir(follow_symlinks=False):
-            inner = folder.level.into(name)
+            inner = folder.level.descend(name)
             is_meant = inner and name != ".git" and path != DREAMS
-            if inner and is_meant and self._wanted(f"{path}/", folder.chain) and self._named(path):
+            if inner and is_meant and self._is_wanted(f"{path}/", folder.chain) and self._is_named(path):
                 yield _Folder(f"{path}/", inner, folder.chain)
         elif entry.is_symlink():
-            if (folder.level.names(name) or (_leads_to_folder(entry) and folder.level.into(name))) and self._wanted(
+            if (folder.level.names(name) or (_is_folder(entry) and folder.level.descend(name))) and self._is_wanted(
                 path, folder.chain
             ):
-                self.problems[_shown(path)] = _link_problem(self.root, path)
-        elif folder.level.names(name) and self._wanted(path, folder.chain) and self._named(path):
+                self.problems[_show(path)] = _link_problem(self.root, path)
+        elif folder.level.names(name) and self._is_wanted(path, folder.chain) and self._is_named(path):
             state = entry.stat(follow_symlinks=False)
             if stat.S_ISREG(state.st_mode):
                 self.files.append(Found(path, state.st_size, state.st_mtime_ns))
             else:
                 self.problems[path] = "It is not a regular file, so it is not read."
 
-    def _wanted(self, path: str, chain: Sequence[Rules]) -> bool:
-        if chain and ignore.ignored(path, chain):
+    def _is_wanted(self, path: str, chain: Sequence[Rules]) -> bool:
+        if chain and ignore.is_ignored(path, chain):
             self.ignored += 1
             return False
         return True
 
-    def _named(self, path: str) -> bool:
-        if path.isascii() or _shown(path) == path:
+    def _is_named(self, path: str) -> bool:
+        if path.isascii() or _show(path) == path:
             return True
-        self.problems[_shown(path)] = "Its name is not UTF-8, so it is not read."
+        self.problems[_show(path)] = "Its name is not UTF-8, so it is not read."
         return False
 
 
-def _shown(path: str) -> str:
+def _show(path: str) -> str:
     """Return a path as text: bytes that are not UTF-8 as escapes."""
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:  # a loop of links

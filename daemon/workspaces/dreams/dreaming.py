@@ -28,7 +28,7 @@ from memoryd.daemon.llm.provider import RULES, Provider
 from memoryd.daemon.store import dreams, workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
-from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, changed, items, without_time
+from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, change_items, items, strip_time
 from memoryd.daemon.workspaces.replacing import read_file
 
 MEMORY = "MEMORY.md"
@@ -132,7 +132,7 @@ def day_of(core: Core, now: float) -> datetime:
 # Drafting ------------------------------------------------------------------------------------------------------------
 
 
-def drafted(core: Core, workspace: Workspace, reading: Reading, terms: Terms) -> Draft:
+def make_draft(core: Core, workspace: Workspace, reading: Reading, terms: Terms) -> Draft:
     """Return the new state of MEMORY.md; raise `ModelUnavailable` while nothing can be compared."""
     text = _text(reading.memory or b"")
     with core.store.reading() as connection:
@@ -144,11 +144,11 @@ def drafted(core: Core, workspace: Workspace, reading: Reading, terms: Terms) ->
     is_new = any(source.item is None for source in found) or not (seen or {}).keys() >= marked.keys()
     if not is_new and not terms.force:
         return Draft(reading.memory or b"", [], 0, "rules", {})
-    fates, likeness, by = judged(core, [source.note for source in found], terms)
+    fates, likeness, by = judge(core, [source.note for source in found], terms)
     # What cannot be taken out stays, whatever was said of it.
     held = [source.item is not None and not source.item.is_free for source in found]
     fates = [Fate("keep") if is_held else fate for fate, is_held in zip(fates, held, strict=True)]
-    new = _written(text, found, fates, likeness)
+    new = _write(text, found, fates, likeness)
     passing = sum(fate.judgement == "passing" for fate in fates)
     return Draft(new.encode("utf-8", "surrogateescape"), _steps(found, fates), passing, by, marked)
 
@@ -185,7 +185,7 @@ def _notes(text: str) -> list[str]:
     """Return the statements of a daily file: its list items, and the sentences of what is longer."""
     found = list[str]()
     for item in items(text):
-        told = without_time(item.text)
+        told = strip_time(item.text)
         found += [told] if item.marker and len(told) <= MAX_CHARS else sentences(told)
     # A note with bytes that cannot be read would be written wrongly.
     return [told for told in found if len(told) <= MAX_CHARS and REPLACEMENT not in told]
@@ -195,7 +195,7 @@ def _key(text: str) -> bytes:
     return content_hash(text)[:_KEY_BYTES]
 
 
-def judged(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], Likeness, str]:
+def judge(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], Likeness, str]:
     """Ask the provider the outcome of notes, oldest first: those about like things together, no text twice."""
     chosen = distinct(notes)
     standing = {plain(note.text) for note in notes if note.stands}
@@ -209,7 +209,7 @@ def judged(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate],
         provider = core.cognition.provider if time.monotonic() < give_up_at else RULES
         numbers = [chosen[at] for at in group]
         part = likeness._replace(cosines=likeness.cosines[np.ix_(group, group)])
-        made, name = _asked(provider, [asked[number] for number in numbers], part)
+        made, name = _ask(provider, [asked[number] for number in numbers], part)
         by.add(name)
         for number, fate in zip(numbers, made, strict=True):
             found[number] = fate if fate.by is None else fate._replace(by=numbers[fate.by])
@@ -236,7 +236,7 @@ def _questions(core: Core, notes: Sequence[Note], chosen: Sequence[int], likenes
         yield sorted(together)
 
 
-def _asked(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[list[Fate], str]:
+def _ask(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[list[Fate], str]:
     """Return what a provider says of notes, or the rules where it fails or there are too many, and who said it."""
     if provider is not RULES and len(notes) <= _ASKED:
         try:
@@ -267,7 +267,7 @@ def likeness_of(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
 # What is written -----------------------------------------------------------------------------------------------------
 
 
-def _written(text: str, found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness) -> str:
+def _write(text: str, found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness) -> str:
     gone = [s.item for s, fate in zip(found, fates, strict=True) if s.item and fate.judgement != "keep"]
     standing = [at for at, source in enumerate(found) if source.item is not None]
     added = []
@@ -277,7 +277,7 @@ def _written(text: str, found: Sequence[Source], fates: Sequence[Fate], likeness
             place = None if beside is None else (beside.start if beside in gone else beside.end - 1)
             told = f"{source.note.text} ({source.note.date})"
             added.append((place, "" if beside is None else beside.marker, told))
-    return changed(text, Change(gone, added), HEADING) if gone or added else text
+    return change_items(text, Change(gone, added), HEADING) if gone or added else text
 
 
 def _place(

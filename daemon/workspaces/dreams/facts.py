@@ -20,7 +20,7 @@ from memoryd.daemon.store import dreams, history, queries, rows
 from memoryd.daemon.store.filters import living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.workspaces.dreams.dreaming import MAX_NOTES, Terms, judged
+from memoryd.daemon.workspaces.dreams.dreaming import MAX_NOTES, Terms, judge
 
 KIND = "dream"
 
@@ -42,7 +42,7 @@ def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> Dr
     if dry_run:
         report.outcome = "planned"
         return report
-    left = _written(core, found, fates, report) if report.steps else found
+    left = _write(core, found, fates, report) if report.steps else found
     if left is not found:
         report.outcome = "written"
 
@@ -71,7 +71,7 @@ def _day(row: Row) -> str:
 
 
 def _fates(core: Core, found: Sequence[Row], terms: Terms) -> tuple[list[Fate], str]:
-    fates, _, by = judged(core, [Note(row.content, _day(row), True) for row in found], terms)
+    fates, _, by = judge(core, [Note(row.content, _day(row), True) for row in found], terms)
     # As with `add`, memories of unlike types do not repeat each other.
     for at, fate in enumerate(fates):
         if fate.judgement == "repeats" and fate.by is not None and found[fate.by].type != found[at].type:
@@ -94,7 +94,7 @@ def _steps(found: Sequence[Row], fates: Sequence[Fate]) -> list[DreamStep]:
     ]
 
 
-def _written(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: DreamReport) -> Sequence[Row]:
+def _write(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: DreamReport) -> Sequence[Row]:
     """Mark what does not stay, as one operation; what was changed since it was read stays as it is."""
 
     def job(transaction: Transaction) -> int | None:
@@ -105,7 +105,7 @@ def _written(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Dr
         sound = [
             (present[old.id], present[kept.id], fate)
             for old, kept, fate in pairs
-            if _as_it_was(present.get(old.id), old) and _as_it_was(present.get(kept.id), kept)
+            if _is_unchanged(present.get(old.id), old) and _is_unchanged(present.get(kept.id), kept)
         ]
         if not sound:
             return None
@@ -122,7 +122,7 @@ def _written(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Dr
     return found if report.operation is None else []
 
 
-def _as_it_was(now: Row | None, then: Row) -> bool:
+def _is_unchanged(now: Row | None, then: Row) -> bool:
     return now is not None and (now.text_hash, now.pinned) == (then.text_hash, 0)
 
 

@@ -24,8 +24,8 @@ from memoryd.daemon.workspaces.dreams.dreaming import (
     Reading,
     Terms,
     day_of,
-    drafted,
     is_dreamt,
+    make_draft,
     read,
     subject_of,
 )
@@ -51,7 +51,7 @@ def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False)
     if not terms.force and is_dreamt(core, workspace, reading):
         report.problem = _NOTHING_NEW
         return report
-    draft = drafted(core, workspace, reading, terms)
+    draft = make_draft(core, workspace, reading, terms)
     old = reading.memory or b""
     report.steps, report.passing, report.by = draft.steps, draft.passing, draft.by
     report.chars_before, report.chars_after = _chars(old), _chars(draft.new)
@@ -220,7 +220,7 @@ def _span(core: Core, date: str | None) -> tuple[float, float]:
     return day.timestamp(), (day + timedelta(seconds=_DAY_S)).timestamp()
 
 
-def dreamed(core: Core, chosen: Sequence[Workspace], terms: Terms, dry_run: bool) -> list[DreamReport]:
+def dream_all(core: Core, chosen: Sequence[Workspace], terms: Terms, dry_run: bool) -> list[DreamReport]:
     """Dream of workspaces; one that cannot be does not keep the others from it."""
     reports = []
     for workspace in chosen:

@@ -80,13 +80,13 @@ def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
     """Dream of one place, or of all workspaces that have daily files."""
     if call.place is None:
         chosen = [workspace for workspace in registry.everyone(core) if daily_files(core, workspace)]
-        return Dreamt(dreams=dream_files.dreamed(core, chosen, terms, call.dry_run))
+        return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
     workspace = None if call.facts else _workspace(core, call)
     if workspace is None:
         return Dreamt(dreams=[dream_facts.dream(core, namespaces.check(call.place.strip("/")), terms, call.dry_run)])
     if call.undo:
         return Dreamt(dreams=[dream_files.undo(core, workspace, call.date, call.dry_run)])
-    return Dreamt(dreams=dream_files.dreamed(core, [workspace], terms, call.dry_run))
+    return Dreamt(dreams=dream_files.dream_all(core, [workspace], terms, call.dry_run))
 
 
 def _workspace(core: Core, call: Dream) -> Workspace | None:

@@ -115,9 +115,9 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
     embedder = CountingEmbedder()
     one, other = embedder._vector("one"), embedder._vector("other")
     generation = Generation(1, "words", embedder)
-    generation.written(1, 0, "fact", other)
-    generation.removed(2)
-    generation.written(3, 0, "fact", None)
+    generation.index_row(1, 0, "fact", other)
+    generation.remove_row(2)
+    generation.index_row(3, 0, "fact", None)
     snapshot = [(row, 0, "fact", one.tobytes()) for row in (1, 2, 3, 4)] + [
         (5, 0, "fact", None),
         (6, 0, "fact", b"short"),
@@ -134,11 +134,11 @@ def test_rows_set_aside_wait_until_they_are_tried_again_or_written_anew() -> Non
     generation.fill([(row, 0, "fact", None) for row in (1, 2, 3)])
     generation.set_aside([1, 3, 9])
     assert (generation.next_pending(9), generation.count_waiting()) == ([2], 3)
-    generation.written(3, 0, "fact", None)
+    generation.index_row(3, 0, "fact", None)
     assert generation.next_pending(9) == [2, 3]
     generation.retry()
     assert generation.next_pending(9) == [2, 3, 1]
-    generation.removed(1)
+    generation.remove_row(1)
     assert generation.count_waiting() == 2
 
 
