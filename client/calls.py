@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -53,7 +53,6 @@ from memoryd.client.times import When, seconds
 from memoryd.client.transport.batches import split_batches
 from memoryd.client.transport.paths import make_absolute, resolve_workspace
 
-P = ParamSpec("P")
 R = TypeVar("R")
 Words = str | Sequence[str]
 

@@ -34,11 +34,6 @@ class Floors(Struct, frozen=True):
     calibrated: bool = True
 
 
-BGE_LARGE = Floors(duplicate=0.92, relevant=0.60, join=0.70, merge=0.93)
-"""Of bge-large-en-v1.5, as published with the systems that were built on it: the reference, not a model to pull. Its
-cosines crowd together far above those of the default model, where unlike texts lie around 0.1 to 0.3."""
-
-
 class Hub(Struct, frozen=True):
     """A repository on the Hugging Face hub, at a fixed commit."""
 

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any
 
 import msgspec
 
@@ -110,10 +110,11 @@ def columns() -> int:
         return DEFAULT_COLUMNS
 
 
-def coloured(stream: TextIO | None = None) -> bool:
+def coloured() -> bool:
     """Return whether colours may be used: only on a terminal, and not when NO_COLOR is set."""
-    stream = stream or sys.stdout
-    return bool(stream and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+    return bool(
+        sys.stdout and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
 
 
 def paint(text: str, *styles: str) -> str:

@@ -94,7 +94,7 @@ def _remark(tier: TierState, report: TierReport) -> str:
 
 
 def _flows(report: TierReport) -> str:
-    came = sum(report.flows.get(kind, 0) for kind in ("observed", "recalled"))
+    came = report.flows.get("observed", 0)
     if not came:
         return paint("No turns were observed so far: `memctl observe`, or client.observe(…).", "dim")
     here = next((tier.count for tier in report.tiers if tier.name == "L0"), 0)

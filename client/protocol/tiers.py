@@ -89,7 +89,7 @@ class Turn(Struct, kw_only=True):
     judged: bool
     """false: the importance is the first guess"""
     source: str
-    """`conversation`, or `recall` for what a search brought up"""
+    """`conversation`"""
     created_at: float
     """when it was said"""
     speaker: str = ""

@@ -21,7 +21,7 @@ from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.writer import Transaction
 
-UNIMPORTANT, RECALLED = "unimportant", "recall"
+UNIMPORTANT = "unimportant"
 CONDENSE_CHARS = 240  # a shorter memory is its own summary
 
 
@@ -35,8 +35,6 @@ class Leaving(NamedTuple):
 
 def judged(core: Core, turn: Turn) -> Leaving:
     """Return where a turn goes when it leaves L0 with its present importance."""
-    if turn.source == turns.RECALL:
-        return Leaving(turn, "", RECALLED)
     settings = core.config.tiers
     if turn.importance >= settings.promote_from:
         return Leaving(turn, L1)
@@ -105,7 +103,6 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
     skips = [
         Skip(turn.namespace, turn.session, turn.role, turn.content, _left_with(turn), turn.created_at)
         for turn, _, reason in dropped
-        if reason != RECALLED
     ]
     if skips:
         turns.skip(connection, skips, core.config.tiers.skipped)
@@ -132,10 +129,9 @@ def _following(transaction: Transaction, leaving: Sequence[Turn]) -> dict[str, s
     for namespace in {turn.namespace for turn in leaving}:
         last: dict[str, str] = {}
         for turn in turns.ring(transaction.connection, namespace):
-            if turn.source != turns.RECALL:
-                if before := last.get(turn.session):
-                    found[before] = turn.content
-                last[turn.session] = turn.key
+            if before := last.get(turn.session):
+                found[before] = turn.content
+            last[turn.session] = turn.key
     return found
 
 

@@ -13,8 +13,6 @@ from memoryd.daemon.store.store import Store
 Happening = Change | Event  # an event of the daemon itself is ready to be sent
 Listener = Callable[[Sequence[Happening]], None]
 
-TOLD = {"told": True}  # `extra` of a record of the log that followers get though it is no warning
-
 _root = logging.getLogger("memoryd")
 
 
@@ -68,7 +66,7 @@ class _Log(logging.Handler):
         self._events = events
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass on warnings, and records that are marked for events."""
+        """Pass on warnings, and other records with `told` in their `extra`."""
         if record.levelno >= logging.WARNING or getattr(record, "told", False):
             try:
                 self._events.report_warning(record)

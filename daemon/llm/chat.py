@@ -9,7 +9,6 @@ in `usage`.
 Threads: any; at most `concurrency` questions are under way. Whoever asks waits, so nobody does whom a client waits for.
 """
 
-import logging
 import random
 import threading
 import time
@@ -30,9 +29,6 @@ MAX_REPLY_BYTES = 4 * 1024 * 1024
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 30.0, 900.0
 _BYTES_PER_TOKEN = 3  # where the server does not say what it has used
-
-log = logging.getLogger(__name__)
-
 
 ChatFailed = RemoteFailed  # the model did not answer; the message says why in one sentence
 

@@ -37,8 +37,7 @@ _COUNTED = (
     " GROUP BY 1, 5, 6, 7, 9, 10, 11 ORDER BY min(h.id)"
 )
 _TURNS = (
-    f"SELECT key, namespace, role, substr(content, 1, {TEXT_CHARS}) FROM turns WHERE id BETWEEN ? AND ?"
-    " AND source <> 'recall' ORDER BY id"
+    f"SELECT key, namespace, role, substr(content, 1, {TEXT_CHARS}) FROM turns WHERE id BETWEEN ? AND ? ORDER BY id"
 )
 _FILES = (
     f"SELECT namespace, path, count(*), substr(content, 1, {TEXT_CHARS}) FROM memories"

@@ -2,7 +2,6 @@
 
 import hashlib
 import unicodedata
-from collections.abc import Callable
 from typing import Any
 
 import apsw
@@ -13,8 +12,6 @@ from memoryd.daemon.store.tiers import DOCUMENTS
 
 _PORTION = 500
 
-Rest = Callable[[], None]
-
 
 def content_hash(content: str) -> bytes:
     """Return the hash by which equal contents are found: whatever their case and white space."""
@@ -22,8 +19,8 @@ def content_hash(content: str) -> bytes:
     return hashlib.sha256(normal.encode()).digest()
 
 
-def wrong(connection: apsw.Connection, rest: Rest = lambda: None) -> list[int]:
-    """Return the numbers of the rows whose hashes are not those of their text; rests after each portion."""
+def wrong(connection: apsw.Connection) -> list[int]:
+    """Return the numbers of the rows whose hashes are not those of their text."""
     found: list[int] = []
     after = 0
     while True:
@@ -36,7 +33,6 @@ def wrong(connection: apsw.Connection, rest: Rest = lambda: None) -> list[int]:
             return found
         found += [row for row, *fields in portion if hashes(fields[:4]) != tuple(fields[4:])]
         after = portion[-1][0]
-        rest()
 
 
 def hashes(fields: list[Any]) -> tuple[bytes, bytes]:

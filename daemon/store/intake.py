@@ -9,13 +9,13 @@ from memoryd.daemon.store.tiers import DOCUMENTS
 
 # The last turn of a session, if it is short.
 _LAST = (
-    "SELECT content FROM turns WHERE namespace = ?1 AND session = ?2 AND source <> 'recall'"
+    "SELECT content FROM turns WHERE namespace = ?1 AND session = ?2"
     " AND length(content) <= ?3 AND id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2)"
 )
 # The question that a turn answers: the user's last one, if it is recent and has no answer yet.
 _ASKED = (
     "SELECT q.key, q.created_at FROM turns q WHERE q.namespace = ?1 AND q.session = ?2 AND q.role = 'user'"
-    " AND q.source <> 'recall' AND q.created_at BETWEEN ?3 - ?4 AND ?3"
+    " AND q.created_at BETWEEN ?3 - ?4 AND ?3"
     " AND q.id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2 AND role = 'user')"
     " AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.namespace = ?1 AND a.answers = q.key)"
 )
@@ -44,7 +44,7 @@ def find_equal_memory(connection: apsw.Connection, namespace: int, key: bytes, n
 def find_equal_turn(connection: apsw.Connection, namespace: int, key: bytes) -> str | None:
     """Return the id of a turn in L0 of a namespace with the same text."""
     found: Any = connection.execute(
-        "SELECT key FROM turns WHERE namespace = ? AND content_hash = ? AND source <> 'recall'", (namespace, key)
+        "SELECT key FROM turns WHERE namespace = ? AND content_hash = ?", (namespace, key)
     ).get
     return None if found is None else str(found)
 

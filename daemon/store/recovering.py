@@ -24,7 +24,7 @@ _UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.TooBigErr
 _ACCOUNT = """
 INSERT INTO flows SELECT id, 'gone: recovery', missing FROM (
   SELECT n.id AS id,
-    (SELECT total(count) FROM flows WHERE namespace = n.id AND kind IN ('observed', 'recalled'))
+    (SELECT total(count) FROM flows WHERE namespace = n.id AND kind = 'observed')
     - (SELECT count(*) FROM turns WHERE namespace = n.id)
     - (SELECT total(turns) FROM memories WHERE namespace = n.id AND turns > 0)
     - (SELECT total(count) FROM flows WHERE namespace = n.id

@@ -1,6 +1,6 @@
 """L0 on disk: the journal of turns, the list of skipped ones, and the account of where every turn went.
 
-The account (`flows`) counts per namespace: `observed` and `recalled` turns came in; `skipped: …` ones were refused,
+The account (`flows`) counts per namespace: `observed` turns came in; `skipped: …` ones were refused,
 `dropped: …` ones left L0 without being kept, `gone: …` ones left with a memory. The rest must be in `turns` or in
 `memories.turns`; `conservation` checks that in one statement, which is one snapshot.
 """
@@ -16,7 +16,6 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 
 KEPT_CHARS = 240  # of a skipped turn
-RECALL = "recall"  # the source of what a search brought up
 TYPE = "turn"  # of the memory that a turn becomes
 
 
@@ -63,7 +62,7 @@ _TRIM = (
 _PROBLEMS = """
 SELECT n.name, came, here, kept, went FROM (
   SELECT id, name,
-    (SELECT total(count) FROM flows WHERE namespace = id AND kind IN ('observed', 'recalled')) AS came,
+    (SELECT total(count) FROM flows WHERE namespace = id AND kind = 'observed') AS came,
     (SELECT count(*) FROM turns WHERE namespace = n.id) AS here,
     (SELECT total(turns) FROM memories WHERE namespace = n.id AND turns > 0) AS kept,
     (SELECT total(count) FROM flows WHERE namespace = id

@@ -53,13 +53,12 @@ class Active:
         return sorted(found, key=lambda turn: -turn.id)
 
     def tail(self, reached: frozenset[int] | None, count: int = 5) -> list[Turn]:
-        """Return the newest turns of the reached namespaces, newest first; recalls are not among them."""
+        """Return the newest turns of the reached namespaces, newest first."""
         found = [
             turn
             for namespace, ring in list(self._rings.items())
             if reached is None or namespace in reached
-            for turn in ring[-2 * count :]
-            if turn.source != turns.RECALL
+            for turn in ring[-count:]
         ]
         return sorted(found, key=lambda turn: -turn.id)[:count]
 

@@ -12,7 +12,6 @@ from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import tiers
 from memoryd.daemon.memories import adding
-from memoryd.daemon.store import turns
 from memoryd.daemon.store.caller import Caller
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, found, running, wait_until
 
@@ -217,24 +216,6 @@ def test_a_turn_whose_id_an_import_took_is_kept_under_another(core: Core) -> Non
     adding.add(core, Add(memory=memory)).result(LIMIT_S)
     observe(core, *FACTS[1:21])
     assert contents(core) == ["Something else from a file", FACTS[0]]
-    assert problems(core) == []
-
-
-def test_what_a_search_brought_up_is_never_promoted(core: Core) -> None:
-    observe(core, FACTS[0])
-
-    def job(transaction: object) -> None:
-        connection = transaction.connection  # type: ignore[attr-defined]
-        [mine] = turns.everything(connection)
-        connection.execute("UPDATE turns SET source = 'recall', importance = 1.0")
-        turns.count(connection, mine.namespace, "observed", -1)
-        turns.count(connection, mine.namespace, "recalled", 1)
-        core.active.follow(transaction, [mine.namespace])  # type: ignore[arg-type]
-
-    core.store.write(job).result(LIMIT_S)
-    observe(core, *FACTS[1:21])
-    assert contents(core) == []
-    assert flows(core)["dropped: recall"] == 1
     assert problems(core) == []
 
 

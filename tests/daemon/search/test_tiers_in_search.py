@@ -75,7 +75,7 @@ def test_what_was_deleted_or_changed_is_not_met_in_the_hot_buffer(core: Core) ->
 # L0 ------------------------------------------------------------------------------------------------------------------
 
 
-def observe(core: Core, contents: Sequence[str], namespace: str = "", source: str = "conversation") -> None:
+def observe(core: Core, contents: Sequence[str], namespace: str = "") -> None:
     """Put turns into the journal as observing does, without its gate."""
 
     def job(transaction: Any) -> None:
@@ -86,7 +86,6 @@ def observe(core: Core, contents: Sequence[str], namespace: str = "", source: st
                 namespace=place,
                 session="s",
                 role="user",
-                source=source,
                 created_at=core.clock(),
                 content_hash=content.encode(),
                 content=content,
@@ -145,9 +144,8 @@ def test_a_turn_is_read_once_however_often_it_is_searched(core: Core, monkeypatc
     assert len(search(core, "heron at the weir").hits) == 2
 
 
-def test_only_the_tail_counts_and_recalls_do_not(core: Core) -> None:
+def test_only_the_tail_counts(core: Core) -> None:
     observe(core, [f"heron number {number}" for number in range(8)])
-    observe(core, ["heron recalled"], source=turns.RECALL)
     assert set(found(core, "heron")) == {f"heron number {number}" for number in range(3, 8)}
 
 
