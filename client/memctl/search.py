@@ -1,6 +1,7 @@
 """search: the command that hooks and shells run most, so it imports no more than it needs."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 
 from memoryd.client.calls import search as search_call
 from memoryd.client.memctl.arguments import add_query, query_of
@@ -41,8 +42,18 @@ def hit_text(hit: Hit, query: str) -> str:
     where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at)]
     disagrees = f"disagrees with {', '.join(id[:8] for id in hit.contradicts)}" if hit.contradicts else ""
     about = GAP.join(filter(None, [*(one_line(part or "") for part in where), place_link(hit), disagrees]))
-    content = f"\n{INDENT}".join(snippet(hit.content, query, columns() - len(INDENT), LINES, _mark))
+    lines = [*snippet(hit.content, query, columns() - len(INDENT), LINES, _mark), *_related_lines(hit, query)]
+    content = f"\n{INDENT}".join(lines)
     return f"{paint(f'{hit.score:.3f}', 'bold')}  {paint(hit.id[:8], 'cyan')}  {paint(about, 'dim')}\n{INDENT}{content}"
+
+
+def _related_lines(hit: Hit, query: str) -> Iterator[str]:
+    """Yield a line for each thing that belongs to a hit."""
+    for one in hit.related:
+        head = f"{one.kind} {one.id[:8]}"
+        room = columns() - len(INDENT) - len(head) - 2
+        text = snippet(one.content, query, room, 1, _mark) if one.content else []
+        yield "  ".join([paint(head, "dim"), *text])
 
 
 def _mark(word: str) -> str:

@@ -103,7 +103,7 @@ def _flows(report: TierReport) -> str:
     kept = came - here - sum(gone.values())
     rows = [
         ("in L0", here, ""),
-        ("memories", kept, "a question and its answer are one"),
+        ("memories", kept, "each with the id of its turn"),
         ("skipped", gone["skipped"], _reasons(groups["skipped"])),
         ("dropped", gone["dropped"], _reasons(groups["dropped"])),
         ("gone", gone["gone"], _reasons(groups["gone"])),
@@ -209,9 +209,8 @@ def _consolidate(args: Namespace) -> None:
 def _consolidated_text(done: Consolidated) -> str:
     rows = [
         ("judged", f"{done.judged:,}", "judgements that were waiting"),
-        ("promoted", f"{done.promoted:,}", "turns of L0 that matter, now memories"),
-        ("dropped", f"{done.dropped:,}", "turns of L0 that do not"),
-        ("paired", f"{done.paired:,}", "questions with their answers, each one memory of L2"),
+        ("promoted", f"{done.promoted:,}", "turns of L0, now memories"),
+        ("dropped", f"{done.dropped:,}", "turns of L0 that matter too little (`drop_unimportant`)"),
         ("moved", f"{done.moved:,}", "other memories from L1 to L2"),
     ]
     rows += [(name, f"{number:,}", "graph") for name, number in done.clustered.items() if number]

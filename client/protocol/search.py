@@ -11,10 +11,24 @@ from memoryd.client.protocol.memories import Memory
 ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
 
 
+class Related(Struct, kw_only=True):
+    """What a hit is shown with: its question, its answers, facts that were drawn from it, turns it was drawn from.
+
+    A fact or a turn is only named: it was found as well, with a lower score.
+    """
+
+    id: str
+    """id of the memory or turn"""
+    kind: Literal["question", "answer", "fact", "turn"]
+    """what it is to the hit"""
+    content: str = ""
+    """the text of a question or an answer, at most 4,000 characters"""
+
+
 class Hit(Memory, kw_only=True):
     """A memory found by a search: `score` as ranked, 0..1 times what feedback makes of it (`usefulness`).
 
-    `similarity` (cosine) and `bm25` where that arm found it.
+    `similarity` (cosine) and `bm25` where that arm found it. What belongs together is one hit: `related` has the rest.
     """
 
     score: float
@@ -23,6 +37,8 @@ class Hit(Memory, kw_only=True):
     """cosine with the query, if the vectors found it"""
     bm25: float | None = None
     """full-text score, if the words found it"""
+    related: list[Related] = []
+    """what belongs to it: its question, its latest answers, facts or turns"""
 
 
 class Hits(Struct, kw_only=True):

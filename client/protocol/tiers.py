@@ -211,7 +211,7 @@ class Consolidated(Struct, kw_only=True):
     moved: int
     """memories that went from L1 to L2 as they are"""
     paired: int
-    """questions that went with their answers, two turns as one memory"""
+    """0: a question and its answer stay two memories, which a search shows as one hit"""
     clustered: dict[str, int] = {}
     """what was done to the graph; empty: nothing, or a run was under way"""
     operation: int | None = None

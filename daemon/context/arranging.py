@@ -29,6 +29,7 @@ class Note(NamedTuple):
     score: float
     line: str
     below: "tuple[Note, ...]" = ()  # older ones that it disagrees with
+    related: tuple[str, ...] = ()  # ids of its question and its answers, which are in the line
 
 
 def group_of(kind: str, tier: str) -> str:

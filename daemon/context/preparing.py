@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
 from memoryd.client.inert import make_inert, origin
-from memoryd.client.protocol import ContextText, Done, GetContext, ResetSession
+from memoryd.client.protocol import ContextText, Done, GetContext, Related, ResetSession
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
 from memoryd.daemon.context.counting import Counter, counter
@@ -17,6 +17,7 @@ from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
+from memoryd.daemon.search.related import ids_shown
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import given, rows
 from memoryd.daemon.store.filters import living
@@ -27,6 +28,7 @@ from memoryd.daemon.store.writer import Transaction
 _LONGEST_SHARE = 3  # one memory takes at most a third of the budget
 _SHORTEST = 24  # tokens that a memory may have in any case
 _CHARS_PER_TOKEN = 16  # no longer beginning is looked at
+_ASKED_CHARS = 200  # of the question before its answer
 _NEVER = 2.0  # a cosine that no two texts have
 
 
@@ -55,7 +57,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         text=made.text,
         tokens=made.tokens,
         tokenizer=writer.by.name,
-        ids=[note.id for note in made.notes],
+        ids=[id for note in made.notes for id in (note.id, *note.related)],
         stable_chars=made.stable_chars,
         omitted=sum(note.id not in shown for part in new for note in part),
         repeated=len(standing) + len(relevant) - sum(map(len, new)),
@@ -76,16 +78,22 @@ class _Lines:
     def __init__(self, by: Counter, size: int, compact: bool) -> None:
         self.by, self._size, self._compact = by, size, compact
 
-    def note(self, row: Row, group: str, score: float = 0.0, below: Iterable[Note] = ()) -> Note:
-        """Return a memory as a note; it is cut to the size that one may have."""
+    def note(
+        self, row: Row, group: str, score: float = 0.0, below: Iterable[Note] = (), related: Sequence[Related] = ()
+    ) -> Note:
+        """Return a memory as a note, with its question and its answers; it is cut to the size that one may have."""
         date = datetime.fromtimestamp(row.created_at, UTC).date().isoformat()
         about = row.id[:8] if self._compact else f"{row.id[:8]}, {origin(row)}"
-        line = f"{date} [{about}] {self._text(row)}"
-        return Note(row.id, max(0, row.row), row.content_hash, group, row.created_at, score, line, tuple(below))
+        line = f"{date} [{about}] {self._text(row, related)}"
+        ids = tuple(ids_shown(related))
+        return Note(row.id, max(0, row.row), row.content_hash, group, row.created_at, score, line, tuple(below), ids)
 
-    def _text(self, row: Row) -> str:
+    def _text(self, row: Row, related: Sequence[Related]) -> str:
         most = _CHARS_PER_TOKEN * self._size
-        text = make_inert(row.content[: 2 * most])  # blanks may be many
+        asked = [f"Asked: {one.content[:_ASKED_CHARS]}" for one in related if one.kind == "question"]
+        told = [f"Answer: {one.content}" for one in related if one.kind == "answer"]
+        whole = " ".join([*asked, row.content, *told])
+        text = make_inert(whole[: 2 * most])  # blanks may be many
         if len(text) <= most and self.by.count(text) <= self._size:
             return text
         summary = make_inert(row.summary[: 2 * most])
@@ -110,6 +118,7 @@ def _relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines, 
     """
     scores = {hit.id: hit.score for hit in found.hits}
     linked = {hit.id: set(hit.contradicts) for hit in found.hits}
+    related = {hit.id: hit.related for hit in found.hits}
     present = _rows(core, found.retrieval, {*linked, *(id for ids in linked.values() for id in ids)})
     present = {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
     placed: set[str] = set()
@@ -122,7 +131,7 @@ def _relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines, 
         placed |= {row.id, *(one.id for one in older)}
         score = max(scores.get(one.id, 0.0) for one in (row, *older))
         below = [lines.note(one, "", scores.get(one.id, 0.0)) for one in older]
-        heads.append(lines.note(row, group_of(row.type, row.tier), score, below))
+        heads.append(lines.note(row, group_of(row.type, row.tier), score, below, related.get(row.id, ())))
     heads = [note for note in heads if note.id not in always]
     return sorted(heads, key=lambda note: (-note.score, -note.created_at, note.id))
 

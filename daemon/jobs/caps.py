@@ -28,16 +28,16 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan what brings every namespace below its limits."""
     settings = core.config.tiers
     with core.store.reading() as connection:
-        yield from _move_least_recent(core, connection, TIERS[L1].limit(settings), now)
+        yield from _move_least_recent(core, connection, TIERS[L1].limit(settings))
         yield from _delete_weakest(core, connection, _L2, TIERS[L2].limit(settings), now)
         yield from _delete_weakest(core, connection, _FACTS, core.config.cognition.max_facts, now)
 
 
-def _move_least_recent(core: Core, connection: Connection, limit: int, now: float) -> Iterator[Step]:
+def _move_least_recent(core: Core, connection: Connection, limit: int) -> Iterator[Step]:
     for namespace, count in aging.count_over(connection, _L1, limit):
         why = f"{L1} of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {limit}"
-        leaves = aging.find_least_recent(connection, now, namespace, count - limit)
-        yield from sweeping.steps(connection, now, leaves, lambda leaf: True, lambda leaf, why=why: why)  # type: ignore[misc]
+        leaves = aging.find_least_recent(connection, namespace, count - limit)
+        yield from sweeping.steps(leaves, lambda leaf, why=why: why)  # type: ignore[misc]
 
 
 def _delete_weakest(core: Core, connection: Connection, group: Group, limit: int, now: float) -> Iterator[Step]:

@@ -1,6 +1,6 @@
 """Consolidation by hand: everything within reach moves through all tiers now, whatever its age.
 
-Judge what waits, empty L0, move all of L1 to the registry, pair questions with answers, cluster. The moves are one
+Judge what waits, empty L0, move all of L1 to the registry, cluster. The moves are one
 operation. The facts of what was said and not processed yet are due then.
 A dry run counts what would happen to what is there now; turns that are not judged yet count as they are.
 """
@@ -63,7 +63,7 @@ def _result(
         promoted=counts["promoted"],
         dropped=counts["dropped"],
         moved=counts["moved"],
-        paired=counts["paired"],
+        paired=0,
         clustered=clustered.counts if clustered else {},
         operation=operation,
         took_ms=(time.perf_counter() - began) * 1000,
@@ -82,7 +82,7 @@ def _judge_all(core: Core, report: Report) -> int:
 
 
 def _embed_all(core: Core, report: Report) -> None:
-    """Wait for the vectors of what was paired, so that it is clustered with the rest; not when they do not get on."""
+    """Wait for the vectors of what was promoted, so that it is clustered with the rest; not when they do not get on."""
     generation = core.embedding.active
     if generation is None:
         return
@@ -143,12 +143,8 @@ def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     counts.update(promoted=len(leaving) - dropped, dropped=dropped)
     kept = [one.turn for one in leaving if one.tier == L1]
     now = core.clock.passed()
-    expiries = {turn.key: lifetime(core, turn.source, turn.created_at) for turn in kept}  # as it is promoted
-    units = {turn.key: (turn.namespace, turn.answers) for turn in kept if (expiries[turn.key] or now + 1) > now}
+    ends = (lifetime(core, turn.source, turn.created_at) for turn in kept)  # as it is promoted
+    moved = sum(end is None or end > now for end in ends)
     with core.store.reading() as connection:
-        found = rows.answers_in_recent(connection, condition(reached), now)
-        units.update((id, (namespace, question)) for id, namespace, question in found)
-    # A question and its answer that were moved apart go each alone.
-    paired = len({question for place, question in units.values() if question in units and units[question][0] == place})
-    counts.update(paired=paired, moved=len(units) - 2 * paired)
+        counts.update(moved=moved + rows.count_leaving(connection, condition(reached), now))
     return counts

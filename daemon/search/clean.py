@@ -1,10 +1,13 @@
-"""Stage: read the rows; the same content once; then the limit. The hits stay in the order of their scores.
+"""Stage: read the rows; the same content once; what belongs together as one hit; then the limit.
+
+The hits stay in the order of their scores.
 
 Memories that disagree are marked, not moved: the newer one may be about something else.
 """
 
 import math
 
+from memoryd.daemon.search.related import Shown, complete, links_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
@@ -18,16 +21,18 @@ _SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of 
 def clean(retrieval: Retrieval, sources: Sources) -> None:
     """Leave the hits, best first, each with its row."""
     kept: list[Candidate] = []
-    seen: set[bytes] = set()
+    seen: set[tuple[bytes, str | None]] = set()
+    shown = Shown()
     waiting = list(retrieval.ranked)
     while waiting and len(kept) < retrieval.call.limit:
         part = waiting[: _whole(waiting, retrieval.call.limit + 8)]
         del waiting[: len(part)]
         read(retrieval, part, sources)
-        kept += [candidate for candidate in _by_place(part) if _is_new(candidate, seen)]
+        kept += [candidate for candidate in _by_place(part) if _is_new(candidate, seen, shown)]
     for candidate in [*kept[retrieval.call.limit :], *waiting]:
         candidate.lost = f"ranked below the limit of {retrieval.call.limit}"
     retrieval.ranked = kept[: retrieval.call.limit]
+    complete(retrieval, sources)
     retrieval.contradictions = _contradictions(retrieval.ranked, sources, retrieval.chosen.reached)
 
 
@@ -73,14 +78,19 @@ def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
         candidate.record = retrieval.recent.get(candidate.row) or found.get(candidate.row)
 
 
-def _is_new(candidate: Candidate, seen: set[bytes]) -> bool:
-    if candidate.record is None:
+def _is_new(candidate: Candidate, seen: set[tuple[bytes, str | None]], shown: Shown) -> bool:
+    row = candidate.record
+    if row is None:
         candidate.lost = "deleted meanwhile"
         return False
-    if candidate.record.content_hash in seen:
+    if shown.joins(candidate, row):
+        return False
+    key = row.content_hash, links_of(row).question  # "No." to one question is not that to another
+    if key in seen:
         candidate.lost = "the same content is ranked higher"
         return False
-    seen.add(candidate.record.content_hash)
+    seen.add(key)
+    shown.add(candidate, row)
     return True
 
 

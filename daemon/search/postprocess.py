@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from memoryd.client.protocol import Hit
+from memoryd.daemon.search.related import shown_with
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.present import fields_of
@@ -50,7 +51,8 @@ def _hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
 
 def _hit(candidate: Candidate, fields: dict[str, Any]) -> Hit:
     fields["superseded_by"] = None  # no more: it is alive
-    return Hit(**fields, score=candidate.score, similarity=candidate.similarity, bm25=candidate.bm25)
+    related = shown_with(candidate)
+    return Hit(**fields, score=candidate.score, similarity=candidate.similarity, bm25=candidate.bm25, related=related)
 
 
 @cache

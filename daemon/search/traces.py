@@ -31,6 +31,7 @@ class Candidate:
     usefulness: float = 1.0  # what feedback made of the score
     origins: list[Origin] = field(default_factory=list)
     record: Row | None = None
+    related: list[Row] = field(default_factory=list)  # what is shown with it
     lost: str = ""
     lost_in: str = ""
 
@@ -55,7 +56,7 @@ class Traces:
     def keep(self, kept: Kept) -> None:
         """Keep a trace; the rows of its candidates are let go."""
         for candidate in kept.candidates:
-            candidate.record = None
+            candidate.record, candidate.related = None, []
         with self._lock:
             self._kept[kept.trace.id] = kept
             while len(self._kept) > self._capacity:

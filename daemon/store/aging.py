@@ -10,17 +10,10 @@ from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
 _USED = "max(m.updated_at, coalesce(m.last_accessed_at, 0))"  # when a memory was last used
 _LIVING = "NOT m.pinned AND (m.expires_at IS NULL OR m.expires_at > ?1)"
-# Even where what superseded it was deleted: that can be undone, the pair would be hidden then.
-_PAIRS = f"m.turns = 1 AND m.superseded_by IS NULL AND {_LIVING}"
-# Leaves at the time ?1. The literal tier lets the index of L1 alone be used.
-_RECENT = (
-    f"SELECT m.row, m.id, m.namespace, json_extract(m.metadata, '$.answers'), {_USED}, m.created_at, {_PAIRS}"
-    f" FROM memories m WHERE m.tier = {L1!r}"
-)
+# The literal tier lets the index of L1 alone be used.
+_RECENT = f"SELECT m.row, m.id, {_USED} FROM memories m WHERE m.tier = {L1!r}"
 _UNUSED = f"{_RECENT} AND {_LIVING} AND {_USED} < ?2 AND m.created_at < ?3"
-_LEAST_RECENT = f"{_RECENT} AND m.namespace = ?2 AND NOT m.pinned ORDER BY {_USED}, m.importance, m.row LIMIT ?3"
-_QUESTION = f"{_RECENT} AND {_PAIRS} AND m.id = ?2"
-_ANSWER = f"{_RECENT} AND {_PAIRS} AND json_extract(m.metadata, '$.answers') = ?2 ORDER BY m.row LIMIT 1"
+_LEAST_RECENT = f"{_RECENT} AND m.namespace = ? AND NOT m.pinned ORDER BY {_USED}, m.importance, m.row LIMIT ?"
 _CONFIDENCE = (
     "CASE WHEN json_type(m.metadata, '$.confidence') IN ('integer', 'real')"
     " THEN min(max(json_extract(m.metadata, '$.confidence'), 0), 1) ELSE m.importance END"
@@ -41,11 +34,7 @@ class Leaf(NamedTuple):
 
     row: int
     id: str
-    namespace: int
-    answers: str | None
     used_at: float
-    created_at: float
-    pairs: int  # whether it can be a question or an answer
 
 
 class Group(NamedTuple):
@@ -70,26 +59,9 @@ def find_recent(connection: apsw.Connection, now: float, reached: frozenset[int]
     return _leaves(connection, f"{_RECENT} AND {_LIVING} AND {namespaces.condition(reached)}", (now,))
 
 
-def find_least_recent(connection: apsw.Connection, now: float, namespace: int, count: int) -> Iterator[Leaf]:
+def find_least_recent(connection: apsw.Connection, namespace: int, count: int) -> Iterator[Leaf]:
     """Yield so many memories of a namespace's L1, the one unused for longest first."""
-    return _leaves(connection, _LEAST_RECENT, (now, namespace, count))
-
-
-def find_question(connection: apsw.Connection, now: float, answer: Leaf) -> Leaf | None:
-    """Return the question with which an answer becomes one memory."""
-    if not answer.pairs or not answer.answers:
-        return None
-    question = next(_leaves(connection, _QUESTION, (now, answer.answers)), None)
-    first = None if question is None else find_answer(connection, now, question)
-    return question if first is not None and first.row == answer.row else None
-
-
-def find_answer(connection: apsw.Connection, now: float, question: Leaf) -> Leaf | None:
-    """Return the answer with which a question becomes one memory: the first one in its namespace."""
-    if not question.pairs or question.answers:
-        return None
-    answer = next(_leaves(connection, _ANSWER, (now, question.id)), None)
-    return answer if answer is not None and answer.namespace == question.namespace else None
+    return _leaves(connection, _LEAST_RECENT, (namespace, count))
 
 
 def _leaves(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Leaf]:

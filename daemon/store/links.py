@@ -47,18 +47,6 @@ def within(connection: apsw.Connection, ids: Sequence[str], reached: str) -> dic
     return links
 
 
-def take_over(connection: apsw.Connection, old: str, new: str) -> None:
-    """Give a memory the links of another, those between the two excepted."""
-    connection.execute(
-        "INSERT OR IGNORE INTO links SELECT ?2, target, kind, created_at FROM links WHERE origin = ?1 AND target <> ?2",
-        (old, new),
-    )
-    connection.execute(
-        "INSERT OR IGNORE INTO links SELECT origin, ?2, kind, created_at FROM links WHERE target = ?1 AND origin <> ?2",
-        (old, new),
-    )
-
-
 def remove(connection: apsw.Connection, memories: Iterable[str]) -> None:
     """Delete the links from and to memories."""
     ends = [(memory,) for memory in memories]

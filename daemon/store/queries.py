@@ -66,6 +66,15 @@ def find_alive(connection: apsw.Connection, ids: Sequence[str], condition: str, 
     return rows.select(connection, where, (msgspec.json.encode(ids).decode(), *alive_at(now)))
 
 
+def find_answers(connection: apsw.Connection, questions: Sequence[str], condition: str, now: float) -> list[Row]:
+    """Return the living turns that answer some questions and meet a condition, oldest first."""
+    answers = (
+        "SELECT x.row FROM json_each(?) v CROSS JOIN memories x ON json_extract(x.metadata, '$.answers') = v.value"
+    )
+    where = f"m.row IN ({answers} AND x.turns = 1) AND {rows.near_id(condition)} AND {ALIVE} ORDER BY m.row"
+    return rows.select(connection, where, (msgspec.json.encode(questions).decode(), *alive_at(now)))
+
+
 def find_unpinned(connection: apsw.Connection, namespace: int, limit: int, now: float) -> list[Row]:
     """Return the latest living memories of a namespace, latest first, without what is pinned or a part of a file."""
     return rows.select(connection, _UNPINNED, (namespace, *alive_at(now), limit))

@@ -196,15 +196,14 @@ def without_vector(connection: apsw.Connection, model: int) -> list[tuple[int, s
     return list(found)
 
 
-def answers_in_recent(connection: apsw.Connection, within: str, now: float) -> list[tuple[str, int, str | None]]:
-    """Return id, place and the question that it answers of what may leave L1. What cannot be paired has no place."""
-    found: Any = connection.execute(
-        "SELECT m.id, iif(m.turns = 1 AND m.superseded_by IS NULL, m.namespace, -m.row),"
-        f" json_extract(m.metadata, '$.answers') FROM memories m WHERE m.tier = {L1!r} AND NOT m.pinned"
-        f" AND (m.expires_at IS NULL OR m.expires_at > ?) AND {within}",
-        (now,),
+def count_leaving(connection: apsw.Connection, within: str, now: float) -> int:
+    """Return how many memories a consolidation moves out of L1."""
+    sql = (
+        f"SELECT count(*) FROM memories m WHERE m.tier = {L1!r} AND NOT m.pinned"
+        f" AND (m.expires_at IS NULL OR m.expires_at > ?) AND {within}"
     )
-    return list(found)
+    found: Any = connection.execute(sql, (now,)).get
+    return int(found)
 
 
 def holds(connection: apsw.Connection, number: int, condition: str, values: Sequence[Any] = ()) -> bool:

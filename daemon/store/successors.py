@@ -44,7 +44,6 @@ _NEAREST_AROUND = (
     f" {_NEAREST} WHERE m.superseded_by IS NOT NULL AND m.row IN (SELECT row FROM changed"
     " UNION SELECT p.row FROM named CROSS JOIN memories p ON p.superseded_by = named.id) ORDER BY m.row DESC"
 )
-_TAKEN_OVER = "UPDATE deleted_successors SET superseded_by = ? WHERE id = ?"
 
 
 def in_force(connection: apsw.Connection, found: Iterable[Row], now: float) -> dict[int, str]:
@@ -64,11 +63,6 @@ def nearest(connection: apsw.Connection, changed: Sequence[int] | None) -> list[
     sql, values = (_NEAREST_OF_ALL, ()) if changed is None else (_NEAREST_AROUND, (_json(changed),))
     pairs: Any = connection.execute(sql, values)
     return list(pairs)
-
-
-def take_over(connection: apsw.Connection, deleted: str, by: str) -> None:
-    """Have the memory `by` supersede what a deleted one superseded, because it holds its text now."""
-    connection.execute(_TAKEN_OVER, (by, deleted))
 
 
 def _json(numbers: Sequence[int]) -> str:

@@ -7,7 +7,7 @@ lock, a leaf.
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 from memoryd.daemon.store import turns
@@ -61,6 +61,13 @@ class Active:
             for turn in ring[-count:]
         ]
         return sorted(found, key=lambda turn: -turn.id)[:count]
+
+    def find_linked(
+        self, questions: Container[str], asked: Container[str], reached: frozenset[int] | None
+    ) -> list[Turn]:
+        """Return the turns of the reached namespaces that answer some `questions`, and those that are `asked`."""
+        rings = (ring for namespace, ring in list(self._rings.items()) if reached is None or namespace in reached)
+        return [turn for ring in rings for turn in ring if turn.answers in questions or turn.key in asked]
 
     def text(self, turn: Turn, read: Callable[[Turn], Text]) -> Text:
         """Return what searches need of a turn's text; it is read once while it is used."""

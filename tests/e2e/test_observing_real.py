@@ -1,4 +1,4 @@
-"""Observing with the real daemon and the real default model: repetitions, look-alikes, summaries, a restart."""
+"""Observing with the real daemon and the real default model: what stays, summaries, a restart."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def judged(client: Any) -> bool:
 
 def test_turns_are_judged_with_the_real_model_and_are_back_after_a_restart(real: Any) -> None:
     with real.client("acme/api") as client:
-        known = client.add("On Fridays we do not deploy the gateway.").id
+        client.add("On Fridays we do not deploy the gateway.")
         client.add("The gateway listens on port 8080.")
         client.observe(
             [
@@ -32,12 +32,12 @@ def test_turns_are_judged_with_the_real_model_and_are_back_after_a_restart(real:
         )
         wait_until(lambda: judged(client))
         assert [turn.content for turn in reversed(client.turns().turns)] == [
+            "We do not deploy the gateway on Fridays.",
             "The gateway listens on port 8081.",
             LONG,
             "haha thanks, that's great",
         ]
-        [skipped] = client.skipped()
-        assert skipped.reason == f"near-duplicate ({known[:8]})"
+        assert client.skipped().turns == []
         importance = {turn.content[:10]: turn.importance for turn in client.turns()}
         assert importance["haha thank"] < 0.5 < importance["The gatewa"]
         before = client.turns().turns
@@ -47,7 +47,7 @@ def test_turns_are_judged_with_the_real_model_and_are_back_after_a_restart(real:
         assert client.turns().turns == before
         wait_until(lambda: client.status().model.state == "ready")
         done = client.consolidate()
-        assert (done.promoted, done.dropped, done.paired) == (2, 1, 1)
+        assert (done.promoted, done.dropped, done.moved) == (4, 0, 5)
         wait_until(lambda: judged(client))
         found = client.search("how many redirects does the crawler follow", tier="L2")[0]
         assert "five redirects" in found.content

@@ -1,7 +1,7 @@
 """Store the material of an evaluation, ask every question and score the answers. No printing but a progress bar."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from memoryd.client.memctl.bench.material import Asked, Material
@@ -9,6 +9,7 @@ from memoryd.client.memctl.bench.scoring import ContextScore, Score, ranking, sh
 from memoryd.client.memctl.bench.storing import VECTORS_S, Place, Store, clear, fill
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import wait_until_ready
+from memoryd.client.protocol import Hit
 from memoryd.client.transport.sync import Client
 
 LIMIT = 10
@@ -91,8 +92,14 @@ def _ask(client: Client, store: Store, way: str, asked: Asked) -> Score:
         language=asked.language,
         store=store.namespace,
         contexts=[_context(client, store, asked, budget) for budget in BUDGETS],
-        **ranking([store.held.get(hit.id, frozenset()) for hit in hits], asked.gold),
+        **ranking([_keys(store, hit) for hit in hits], asked.gold),
     )
+
+
+def _keys(store: Store, hit: Hit) -> frozenset[Hashable]:
+    """Return what a hit gives: itself, and the question and the answers that come with it."""
+    ids = [hit.id, *(one.id for one in hit.related if one.content)]
+    return frozenset().union(*(store.held.get(id, ()) for id in ids))
 
 
 def _context(client: Client, store: Store, asked: Asked, max_tokens: int) -> ContextScore:

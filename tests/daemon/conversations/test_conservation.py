@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -122,7 +121,7 @@ class Walk(RuleBasedStateMachine):
             self.core, Consolidate(namespace=namespace, reach="exact", dry_run=True), tools
         )
         done = consolidating.consolidate(self.core, call, tools)
-        for name in ("promoted", "dropped", "moved", "paired"):
+        for name in ("promoted", "dropped", "moved"):
             assert getattr(done, name) == getattr(foreseen, name), name
 
     @rule()
@@ -149,13 +148,6 @@ class Walk(RuleBasedStateMachine):
                 active = [turn.key for turn in turns.everything(connection)]
             kept = [row.id for row in memories(self.core)]
             assert len(set(active + kept)) == len(active) + len(kept)
-
-    @invariant()
-    def no_pair_mixes_namespaces(self) -> None:
-        if hasattr(self, "core"):
-            for row in memories(self.core):
-                members = msgspec.json.decode(row.metadata).get("turns", [])
-                assert len({self.observed[id] for id in members}) <= 1
 
 
 @pytest.mark.slow
@@ -191,6 +183,5 @@ def test_days_of_conversation_in_two_namespaces_are_accounted_for_at_every_step(
         for name, work in JOBS.items():
             run(core, work, kind=name)
             assert problems(core) == []
-    pairs = [row for row in memories(core, "L2") if row.turns == 2]
-    assert len(pairs) > 30
-    assert all(("acme" in row.content) != ("other" in row.content) for row in pairs)
+    assert len(memories(core, "L2")) > 60
+    assert {row.turns for row in memories(core)} == {1}

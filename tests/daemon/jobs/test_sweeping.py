@@ -24,13 +24,11 @@ from memoryd.client.protocol import NewTurn
 from memoryd.daemon.config import Config, LifetimeConfig, TiersConfig
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import Work
-from memoryd.daemon.jobs import sweeping
 from memoryd.daemon.jobs.caps import CAPS
 from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.jobs.sweeping import SWEEP, cold_age_s, recency
 from memoryd.daemon.store import rows
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, undo, update, wait_until
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, search, undo, update
 
 
 def access(core: Core, id: str) -> None:
@@ -135,181 +133,28 @@ def test_a_sweep_is_one_operation_and_undo_restores_everything(core: Core, clock
     assert everything(core) == before
 
 
-# Pairs ---------------------------------------------------------------------------------------------------------------
+# Questions and answers -----------------------------------------------------------------------------------------------
 
 
-def test_a_question_and_its_answer_become_one_memory_of_the_registry(core: Core, clock: Clock) -> None:
-    question, answer = talk(core, FACTS[0], FACTS[1], session="s").ids
+def test_a_question_and_its_answer_move_each_by_itself_unchanged_and_stay_linked(core: Core, clock: Clock) -> None:
+    asked, told = talk(core, FACTS[0], FACTS[1], session="s").ids
     clock.advance(25 * HOUR_S)
     to_l1(core)
-    assert contents(core, "L1") == [FACTS[0], FACTS[1]]
-    clock.advance(20 * DAY_S)
+    before = memories(core)
+    clock.advance(10 * DAY_S)
+    access(core, told)
+    clock.advance(10 * DAY_S)
     operation, counts = run(core, SWEEP)
-    assert counts == {"paired": 1}
-    [row] = memories(core)
-    assert row.content == f"User: {FACTS[0]}\nAssistant: {FACTS[1]}"
-    assert (row.id, row.tier, row.turns) == (question, "L2", 2)
-    assert msgspec.json.decode(row.metadata) == {"session": "s", "turns": [question, answer]}
-    assert problems(core) == []
-    wait_until(lambda: core.embedding.pending() == 0)
-    assert found(core, FACTS[1]) == [row.content]
-    del operation
-
-
-def test_undo_of_a_pairing_restores_both_turns_exactly(core: Core, clock: Clock) -> None:
-    talk(core, FACTS[0], FACTS[1], session="s")
-    clock.advance(25 * HOUR_S)
-    to_l1(core)
-    other = add(core, FACTS[5]).id
-
-    def link(transaction: object) -> None:
-        transaction.connection.execute(  # type: ignore[attr-defined]
-            "INSERT INTO links SELECT ?, id, 'contradicts', 1.0 FROM memories WHERE content = ?", (other, FACTS[1])
-        )
-
-    core.store.write(link).result(LIMIT_S)
-    clock.advance(20 * DAY_S)
-    access(core, other)
-    before = everything(core)
-    operation, counts = run(core, SWEEP)
-    assert counts == {"paired": 1}
-    assert len(everything(core)[2]) == 1, "the answer's link is the pair's"
+    assert counts == {"moved": 1}
+    assert [row.id for row in memories(core, "L2")] == [asked]
+    [hit] = search(core, FACTS[1], limit=1)
+    assert (hit.id, [(one.id, one.kind, one.content) for one in hit.related]) == (
+        told,
+        [(asked, "question", FACTS[0])],
+    )
     undo(core, operation)
-    assert everything(core) == before
-    assert FACTS[1] in found(core, FACTS[1])
+    assert [(row.id, row.tier, row.content) for row in memories(core)] == [(r.id, "L1", r.content) for r in before]
     assert problems(core) == []
-
-
-def test_undo_of_two_pairings_leaves_no_link_that_the_first_one_made(core: Core, clock: Clock) -> None:
-    first, second = (talk(core, FACTS[n], FACTS[n + 1], session=f"{n}").ids for n in (0, 2))
-    clock.advance(25 * HOUR_S)
-    to_l1(core)
-
-    def link(transaction: object) -> None:  # becomes one to the first question before the second one is recorded
-        connection = transaction.connection  # type: ignore[attr-defined]
-        connection.execute("INSERT INTO links VALUES (?, ?, 'shared_from', 1.0)", (second[0], first[1]))
-
-    core.store.write(link).result(LIMIT_S)
-    clock.advance(20 * DAY_S)
-    before = everything(core)
-    operation, counts = run(core, SWEEP)
-    after = everything(core)
-    assert counts == {"paired": 2}
-    undone = undo(core, operation)
-    assert everything(core) == before
-    undo(core, undone.operation)
-    assert everything(core) == after
-
-
-def test_a_question_waits_for_an_answer_that_is_still_in_use_and_the_other_way_round(core: Core, clock: Clock) -> None:
-    asked_1, told_1 = talk(core, FACTS[0], FACTS[1], session="a").ids
-    asked_2, told_2 = talk(core, FACTS[2], FACTS[3], session="b").ids
-    clock.advance(25 * HOUR_S)
-    to_l1(core)
-    clock.advance(10 * DAY_S)
-    access(core, told_1)
-    access(core, asked_2)
-    clock.advance(10 * DAY_S)
-    assert list(SWEEP.plan(core, clock.now)) == []
-    clock.advance(10 * DAY_S)
-    run(core, SWEEP)
-    assert [row.id for row in memories(core, "L2")] == [asked_1, asked_2]
-    del told_2
-
-
-def test_a_turn_whose_partner_is_in_l2_deleted_or_pinned_moves_alone(core: Core, clock: Clock) -> None:
-    observe(core, "What is the weather like?", session="a")
-    observe(core, FACTS[0], role="assistant", session="a")
-    asked, told = talk(core, FACTS[1], FACTS[2], session="b").ids
-    pinned = talk(core, FACTS[3], FACTS[4], session="c").ids
-    clock.advance(25 * HOUR_S)
-    to_l1(core)
-    delete(core, asked)
-    update(core, pinned[1], pinned=True)
-    clock.advance(20 * DAY_S)
-    _, counts = run(core, SWEEP)
-    assert counts == {"moved": 3}
-    assert contents(core, "L2") == ["What is the weather like?", FACTS[0], FACTS[2], FACTS[3]]
-    assert contents(core, "L1") == [FACTS[4]]
-    assert problems(core) == []
-    del told
-
-
-@pytest.mark.parametrize("work", [SWEEP, CAPS], ids=["sweep", "caps"])
-@pytest.mark.parametrize("end", ["superseded", "expired", "superseded for a while"])
-@pytest.mark.parametrize("dead", [0, 1], ids=["question", "answer"])
-def test_the_living_half_of_a_question_and_answer_is_found_and_the_other_is_not(
-    folder: object, clock: Clock, work: Work, end: str, dead: int
-) -> None:
-    config = Config(tiers=TiersConfig(max_recent=1))
-    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:  # type: ignore[arg-type]
-        ids = talk(core, FACTS[0], FACTS[1], session="s").ids
-        clock.advance(25 * HOUR_S)
-        to_l1(core)
-        living = FACTS[1 - dead]
-        if end == "expired":
-            update(core, ids[dead], expires_at=clock.now + DAY_S)
-        else:
-            until = clock.now + DAY_S if end == "superseded for a while" else None
-            successor = add(core, FACTS[2], supersedes=ids[dead], dedup=False, expires_at=until).id
-        clock.advance(20 * DAY_S)
-        back = {FACTS[dead]} if end == "superseded for a while" else set()
-        assert living in found(core, living)
-        assert set(found(core, FACTS[dead])) & {FACTS[dead]} == back
-        _, counts = run(core, work)
-        assert "paired" not in counts
-        assert work is CAPS or living in contents(core, "L2")
-        assert found(core, living)[0] == living
-        assert set(found(core, FACTS[dead])) & {FACTS[dead]} == back
-        assert not any(FACTS[dead] in content for content in contents(core, "L2") if content != FACTS[dead])
-        if end != "expired":
-            update(core, successor, expires_at=clock.now + DAY_S)
-            assert found(core, living)[0] == living
-        assert problems(core) == []
-
-
-def test_a_turn_that_was_superseded_or_expired_since_the_plan_is_not_paired(core: Core, clock: Clock) -> None:
-    first = talk(core, FACTS[0], FACTS[1], session="a").ids
-    second = talk(core, FACTS[2], FACTS[3], session="b").ids
-    clock.advance(25 * HOUR_S)
-    to_l1(core)
-    update(core, first[1], expires_at=clock.now + 20 * DAY_S)
-    superseding = add(core, FACTS[4], supersedes=second[0], dedup=False)
-    undone = undo(core, superseding.operation)
-    clock.advance(19 * DAY_S)
-    planned = list(SWEEP.plan(core, clock.now))
-    assert [step.action for step in planned] == ["pair", "pair"]
-    undo(core, undone.operation)  # brings back the row as it was: with its old time of change
-    clock.advance(2 * DAY_S)
-    assert "paired" not in run(core, SWEEP, planned)[1]
-    assert found(core, FACTS[0])[0] == FACTS[0]
-    assert found(core, FACTS[3])[0] == FACTS[3]
-
-
-def test_what_an_answer_superseded_stays_superseded_by_the_pair(core: Core, clock: Clock) -> None:
-    old = add(core, FACTS[5]).id
-    ids = talk(core, FACTS[0], FACTS[1], session="s").ids
-    clock.advance(25 * HOUR_S)
-    to_l1(core)
-
-    def supersede(transaction: object) -> None:  # as a dream does
-        connection = transaction.connection  # type: ignore[attr-defined]
-        rows.change(connection, rows.by_ids(connection, [old])[old].row, {"superseded_by": ids[1]})
-
-    core.store.write(supersede).result(LIMIT_S)
-    clock.advance(20 * DAY_S)
-    before = everything(core)
-    operation, counts = run(core, SWEEP)
-    assert counts["paired"] == 1
-    assert FACTS[5] not in found(core, FACTS[5])
-    deleted = delete(core, ids[0])
-    assert found(core, FACTS[5]) == [FACTS[5]]
-    undo(core, deleted.operation)
-    undo(core, operation)
-    assert everything(core) == before
-    assert FACTS[5] not in found(core, FACTS[5])
-    delete(core, ids[1])
-    assert found(core, FACTS[5])[0] == FACTS[5]
 
 
 def test_added_memories_move_alone_and_unchanged(core: Core, clock: Clock) -> None:
@@ -319,34 +164,6 @@ def test_added_memories_move_alone_and_unchanged(core: Core, clock: Clock) -> No
     run(core, SWEEP)
     assert memories(core)[0] == msgspec.structs.replace(before, tier="L2")
     assert memories(core)[0].id == id
-
-
-def test_a_pair_has_the_greater_importance_and_all_accesses(core: Core, clock: Clock) -> None:
-    talk(core, FACTS[0], FACTS[1])
-    clock.advance(25 * HOUR_S)
-    to_l1(core)
-    for row in memories(core):
-        access(core, row.id)
-        clock.advance(60)
-    asked, told = memories(core)
-    fields = sweeping.pair_fields(
-        msgspec.structs.replace(asked, importance=0.6, expires_at=5.0),
-        msgspec.structs.replace(told, importance=0.9, expires_at=7.0),
-    )
-    assert (fields["importance"], fields["access_count"], fields["last_accessed_at"]) == (0.9, 2, clock.now - 60)
-    assert fields["expires_at"] == 7.0
-    assert sweeping.pair_fields(asked, msgspec.structs.replace(told, expires_at=7.0))["expires_at"] is None
-
-
-def test_two_turns_too_large_for_one_memory_move_as_two(core: Core, clock: Clock) -> None:
-    large = "We decided " + "x" * 600_000
-    observe(core, large)
-    observe(core, large + "y", role="assistant")
-    clock.advance(25 * HOUR_S)
-    to_l1(core)
-    clock.advance(20 * DAY_S)
-    _, counts = run(core, SWEEP)
-    assert counts == {"moved": 2}
 
 
 # Quiet namespaces ----------------------------------------------------------------------------------------------------
@@ -410,19 +227,6 @@ def test_l1_over_its_limit_passes_on_the_least_recent_then_the_least_important(f
         assert list(CAPS.plan(core, clock.now)) == []
         undo(core, operation)
         assert len(contents(core, "L1")) == 5
-
-
-def test_a_question_that_has_to_go_takes_its_answer_along(folder: object, clock: Clock) -> None:
-    config = Config(tiers=TiersConfig(max_recent=3, ring=1))
-    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:  # type: ignore[arg-type]
-        talk(core, FACTS[0], FACTS[1])
-        clock.advance(1)
-        observe(core, *FACTS[2:5])
-        judge(core)
-        _, counts = run(core, CAPS, kind="caps")
-        assert counts == {"paired": 1}
-        assert contents(core, "L2") == [f"User: {FACTS[0]}\nAssistant: {FACTS[1]}"]
-        assert problems(core) == []
 
 
 def test_l2_over_its_limit_loses_the_weakest_by_confidence_and_recency(folder: object, clock: Clock) -> None:
@@ -532,7 +336,7 @@ def test_no_job_mixes_two_namespaces(core: Core, clock: Clock) -> None:
     to_l1(core)
     clock.advance(20 * DAY_S)
     _, counts = run(core, SWEEP)
-    assert counts == {"paired": 3}
+    assert counts == {"moved": 6}
     assert len({row.namespace for row in memories(core)}) == 3
     for namespace in ("acme", "acme/api", ""):
         assert flows(core, namespace)["observed"] == 2

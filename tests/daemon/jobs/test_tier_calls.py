@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from conversing import DAY_S, FACTS, memories, problems, run
+from conversing import DAY_S, FACTS, memories, problems
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Forbidden, Invalid, NotFound
 from memoryd.client.protocol import AddToken, Consolidate, NewMemory, Observe, Progress, Seed, Verify
-from memoryd.daemon.conversations import judging, promoting
-from memoryd.daemon.conversations.promoting import PROMOTE
+from memoryd.daemon.conversations import judging
 from memoryd.daemon.core.core import Core
 from workbench import Clock, wait_until
 
@@ -119,34 +118,21 @@ def test_consolidation_moves_everything_on_at_once_and_can_be_undone(client: Any
     client.add("The pin stays", pinned=True)
     judged(core)
     foreseen = client.consolidate(dry_run=True)
-    assert (foreseen.promoted, foreseen.dropped, foreseen.paired, foreseen.moved) == (3, 0, 1, 1)
+    assert (foreseen.promoted, foreseen.dropped, foreseen.moved) == (3, 0, 3)
     assert {row.tier for row in memories(core)} == {"L1"}
     events: list[Progress] = []
 
     done = client.call(Consolidate(), events.append)
-    assert (done.promoted, done.dropped, done.paired, done.moved) == (3, 0, 1, 1)
+    assert (done.promoted, done.dropped, done.moved) == (3, 0, 3)
     assert sum(done.clustered.values()) > 0
     assert {"judge", "promote", "move", "cluster"} <= {event.stage for event in events}
-    assert sorted(row.tier for row in memories(core)) == ["L1", "L2", "L2", "L2"]
+    assert sorted(row.tier for row in memories(core)) == ["L1", "L2", "L2", "L2", "L2"]
     assert client.turns().total == 0
     assert problems(core) == []
     client.undo(done.operation)
     assert client.turns().total == 3
     assert sorted(row.tier for row in memories(core)) == ["L1", "L1"]
     assert client.call(Verify()).problems == []
-
-
-def test_consolidation_pairs_no_turn_that_was_superseded_and_foresees_that(client: Any, core: Core) -> None:
-    ids = []
-    for number, session in enumerate("abc"):
-        said = [("user", FACTS[2 * number]), ("assistant", FACTS[2 * number + 1])]
-        ids += client.observe([{"role": role, "content": text} for role, text in said], session=session).ids
-    judged(core)
-    run(core, PROMOTE, promoting.steps(core, core.active.fill(), "asked for"), kind="promote")
-    client.add("The question of b again", supersedes=ids[2], dedup=False)
-    client.add("Another answer to c", supersedes=ids[5], dedup=False)
-    foreseen, done = client.consolidate(dry_run=True), client.consolidate()
-    assert (done.paired, done.moved) == (foreseen.paired, foreseen.moved) == (1, 6)
 
 
 def test_consolidation_keeps_to_its_reach(daemon: Any, core: Core) -> None:

@@ -23,7 +23,7 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from workbench import add
 
-NO_STAGE = {"__init__", "effects", "pipeline", "profiles", "retrieval", "traces", "whynot"}
+NO_STAGE = {"__init__", "effects", "pipeline", "profiles", "related", "retrieval", "traces", "whynot"}
 
 
 def test_every_module_of_a_stage_is_listed_in_the_pipeline() -> None:

@@ -81,8 +81,17 @@ def _cut(text: str, chars: int) -> str:
 
 async def found(session: Session, memories: Sequence[Memory], budget: int, own: str) -> list[Found]:
     """Return memories as they are shown to one who asked at `own`, each with at most its share of the budget."""
-    texts = await shortened(session, [make_inert(memory.content) for memory in memories], share(budget))
+    texts = await shortened(session, [make_inert(_text(memory)) for memory in memories], share(budget))
     return [_found(memory, text, own) for memory, text in zip(memories, texts, strict=True)]
+
+
+def _text(memory: Memory) -> str:
+    """Return the text of a memory, of a hit with its question before it and its answers after it."""
+    if not isinstance(memory, Hit):
+        return memory.content
+    asked = [f"Asked: {one.content}" for one in memory.related if one.kind == "question"]
+    told = [f"Answer: {one.content}" for one in memory.related if one.kind == "answer"]
+    return "\n".join([*asked, memory.content, *told])
 
 
 def share(budget: int) -> int:

@@ -1,0 +1,128 @@
+"""What belongs together is one hit: a question with its answers, a fact with the turns that it was drawn from.
+
+The links are ids in metadata: `answers` of a turn names its question, `turns` of a fact its turns. Of two linked
+candidates the better one is shown and names the other. A question is shown with its answers and an answer with its
+question although nothing found them: they follow from the link. Nothing is stored for that.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memoryd.client.protocol import Related
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.traces import Candidate
+from memoryd.daemon.store import queries, turns
+from memoryd.daemon.store.namespaces import condition
+from memoryd.daemon.store.rows import Row
+
+_MOST_CHARS = 4000  # of a question or an answer that comes with a hit
+_MOST_ANSWERS = 3  # of one question, the latest
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Links(NamedTuple):
+    """What a memory is linked to: the question that it answers, the turns that it was drawn from."""
+
+    question: str | None
+    said: list[str]
+
+
+def links_of(row: Row) -> Links:
+    """Return the links of a memory or a turn."""
+    if '"answers"' not in row.metadata and '"turns"' not in row.metadata:
+        return Links(None, [])
+    about = _decode(row.metadata)
+    question, said = about.get("answers"), about.get("turns")
+    drawn = row.turns == 0 and isinstance(said, list)
+    return Links(
+        question if row.turns == 1 and isinstance(question, str) else None,
+        [id for id in said if isinstance(id, str)] if drawn else [],  # type: ignore[union-attr]
+    )
+
+
+class Shown:
+    """The candidates that become hits, best first, and what is shown with each of them."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Candidate] = {}  # the hit that shows the text of a memory
+        self._naming: dict[str, Candidate] = {}  # the hit that is linked to a memory
+
+    def joins(self, candidate: Candidate, row: Row) -> bool:
+        """Return whether a candidate is linked to a better one, and show it with that one."""
+        question, said = links_of(row)
+        linked = (self._by_id[id] for id in (question, *said) if id in self._by_id)
+        head = self._naming.get(row.id) or next(linked, None)
+        if head is None or head.record is None:
+            return False
+        head.related.append(row)
+        candidate.lost = f"shown with {head.record.id[:8]}"
+        if _kind(head.record, row) in ("question", "answer"):
+            self._by_id[row.id] = head
+        return True
+
+    def add(self, candidate: Candidate, row: Row) -> None:
+        """Show a candidate as a hit."""
+        question, said = links_of(row)
+        self._by_id[row.id] = candidate
+        for id in (question, *said):
+            if id is not None:
+                self._naming.setdefault(id, candidate)
+
+
+def complete(retrieval: Retrieval, sources: Sources) -> None:
+    """Give the hits that are turns their questions and answers, which need not have been found."""
+    heads = {row.id: one for one in retrieval.ranked if (row := one.record) is not None and row.turns == 1}
+    asked = {question for one in heads.values() if one.record and (question := links_of(one.record).question)}
+    if not heads:
+        return
+    reached = retrieval.chosen.reached
+    recent = [turns.as_row(turn) for turn in sources.active.find_linked(heads.keys(), asked, reached)]
+    with sources.store.reading() as connection:
+        where = condition(reached)
+        stored = queries.find_answers(connection, list(heads), where, retrieval.passed)
+        stored += queries.find_alive(connection, sorted(asked), where, retrieval.passed)
+    for row in (*stored, *recent):
+        question = links_of(row).question
+        if question in heads and row.id != question:
+            _attach(heads[question], row)
+        for one in heads.values():
+            if one.record and links_of(one.record).question == row.id:
+                _attach(one, row)
+
+
+def _attach(head: Candidate, row: Row) -> None:
+    if all(row.id != known.id for known in head.related):
+        head.related.append(row)
+
+
+def shown_with(candidate: Candidate) -> list[Related]:
+    """Return what is shown with a hit: its question first, then the latest of its answers, then facts or turns."""
+    head = candidate.record
+    assert head is not None
+    found: dict[str, list[Row]] = {"question": [], "answer": [], "fact": [], "turn": []}
+    for row in sorted(candidate.related, key=lambda row: row.created_at):
+        found[_kind(head, row)].append(row)
+    found["answer"] = found["answer"][-_MOST_ANSWERS:]
+    return [_related(kind, row) for kind, rows in found.items() for row in rows]
+
+
+def _related(kind: str, row: Row) -> Related:
+    told = kind in ("question", "answer")
+    return Related(id=row.id, kind=kind, content=row.content[:_MOST_CHARS] if told else "")  # type: ignore[arg-type]
+
+
+def _kind(head: Row, row: Row) -> str:
+    """Return what a memory is to the one that it is shown with."""
+    if row.id in (linked := links_of(head)).said:
+        return "turn"
+    if row.id == linked.question:
+        return "question"
+    return "fact" if head.id in links_of(row).said else "answer"
+
+
+def ids_shown(related: Iterable[Related]) -> list[str]:
+    """Return the ids of what is shown with its text."""
+    return [one.id for one in related if one.content]

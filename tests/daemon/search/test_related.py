@@ -1,0 +1,89 @@
+"""What belongs together is one hit: questions with answers, facts with their turns."""
+
+import pytest
+
+from conversing import FACTS, judge, observe, run, talk
+from memoryd.client.protocol import GetContext, Hit
+from memoryd.daemon.context import preparing
+from memoryd.daemon.conversations import promoting
+from memoryd.daemon.conversations.promoting import PROMOTE
+from memoryd.daemon.core.core import Core
+from workbench import LIMIT_S, Clock, add, delete, search, update, wait_until
+
+ASKED, TOLD = "On which port does the gateway listen?", "Nine thousand and ninety since the last release of March."
+
+
+@pytest.fixture(params=["L0", "stored"])
+def place(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def settle(core: Core, place: str) -> None:
+    judge(core)
+    if place == "stored":
+        run(core, PROMOTE, promoting.steps(core, core.active.fill(), "asked for"), kind="promote")
+    wait_until(lambda: core.embedding.pending() == 0)
+
+
+def shown(hit: Hit) -> list[tuple[str, str, str]]:
+    return [(one.kind, one.id, one.content) for one in hit.related]
+
+
+def test_a_question_comes_with_its_answer_and_the_answer_with_its_question(core: Core, place: str) -> None:
+    asked, told = talk(core, ASKED, TOLD, session="s").ids
+    add(core, FACTS[0])
+    settle(core, place)
+    first = search(core, "gateway listen port", limit=5).hits[0]
+    assert (first.id, shown(first)) == (asked, [("answer", told, TOLD)])
+    first = search(core, "the last release of March", limit=5).hits[0]
+    assert (first.id, shown(first)) == (told, [("question", asked, ASKED)])
+    both = search(core, f"{ASKED} {TOLD}", limit=5)
+    assert len({asked, told} & {hit.id for hit in both}) == 1
+
+
+def test_the_answer_of_another_namespace_a_deleted_or_an_expired_one_is_not_shown(core: Core, clock: Clock) -> None:
+    asked, told = talk(core, ASKED, TOLD, session="s", namespace="acme").ids
+    settle(core, "stored")
+    forged = {"answers": asked, "role": "assistant"}
+    add(core, "Something that somebody else claims about it", "other", metadata=forged)
+    [hit] = search(core, ASKED, limit=1)
+    assert [one.id for one in hit.related] == [told]
+    update(core, told, expires_at=clock.now + 10)
+    clock.advance(20)
+    assert search(core, ASKED, limit=1).hits[0].related == []
+    update(core, told, expires_at=None)
+    assert search(core, ASKED, limit=1).hits[0].related != []
+    delete(core, told)
+    assert search(core, ASKED, limit=1).hits[0].related == []
+
+
+def test_of_a_fact_and_its_turn_the_better_one_is_shown_and_names_the_other(core: Core, place: str) -> None:
+    said = "We talked about the weather at length, and that the ledger will use Postgres 16."
+    [turn] = observe(core, said, session="s").ids
+    fact = add(core, "The ledger will use Postgres 16.", source="extraction", metadata={"turns": [turn]}).id
+    settle(core, place)
+    [hit] = search(core, "The ledger will use Postgres 16.")
+    assert (hit.id, shown(hit)) == (fact, [("turn", turn, "")])
+    [hit] = search(core, said)
+    assert (hit.id, shown(hit)) == (turn, [("fact", fact, "")])
+
+
+def test_two_facts_of_one_turn_are_two_hits(core: Core) -> None:
+    [turn] = observe(core, "The ledger uses Postgres, and the ledger is in Porto.", session="s").ids
+    ids = {
+        add(core, text, source="extraction", metadata={"turns": [turn]}, dedup=False).id
+        for text in ("The ledger uses Postgres.", "The ledger is in Porto.")
+    }
+    settle(core, "L0")
+    hits = {hit.id for hit in search(core, "ledger Postgres")}
+    assert ids <= hits
+    assert turn not in hits
+
+
+def test_a_context_holds_the_answer_beside_its_question_within_the_budget(core: Core) -> None:
+    asked, told = talk(core, ASKED, TOLD, session="s").ids
+    settle(core, "stored")
+    made = preparing.context(core, core.sources, GetContext(task=ASKED, max_tokens=200)).result(LIMIT_S)
+    assert f"{ASKED} Answer: {TOLD}" in made.text
+    assert made.ids == [asked, told]
+    assert made.tokens <= 200
