@@ -8,9 +8,7 @@ The file is exchanged as a whole under a lock. It never stops a hook: where it c
 the name of its folder. `projects.former` holds names that were in use before the table was.
 """
 
-import fcntl
 import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypedDict
@@ -20,12 +18,13 @@ import msgspec
 from memoryd.client.checkout import first_commit, remote_of
 from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.transport import paths, trust
+from memoryd.client.transport.lock import take
 
 FILE, LOCK, FORMER = "projects.json", "projects.lock", "projects.former"
 MAX_NAME_BYTES = 512  # of a namespace
 _MAX_FOLDERS = 16  # of one project
 _MAX_PROJECTS = 1000  # beyond them, projects without existing folders are forgotten
-_LOCK_LIMIT_S, _PAUSE_S = 0.5, 0.005
+_LOCK_LIMIT_S = 0.5
 
 
 class Project(TypedDict):
@@ -173,24 +172,13 @@ def change_table() -> Iterator[Table]:
     trust.check_data_folder(folder)
     lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _take(lock)
+        take(lock, _LOCK_LIMIT_S)
         table = read_table()
         yield table
         _prune(table)
         _exchange(os.path.join(folder, FILE), msgspec.json.format(msgspec.json.encode(table), indent=1))
     finally:
         os.close(lock)
-
-
-def _take(lock: int) -> None:
-    give_up_at = time.monotonic() + _LOCK_LIMIT_S
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > give_up_at:
-                raise
-            time.sleep(_PAUSE_S)
 
 
 def _exchange(path: str, data: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from memoryd.client.errors import Unauthenticated
+from memoryd.client.errors import Unauthenticated, Unavailable
 from memoryd.client.memctl.output import note
 from memoryd.client.protocol import Call, Reach, Redacted, Scoped
 from memoryd.client.transport import paths
@@ -68,6 +68,15 @@ def send(args: argparse.Namespace, call: Call[R], on_progress: OnProgress | None
         result = client.call(placed(args, call), on_progress)
     say_redacted(getattr(result, "redacted", {}))
     return result
+
+
+def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
+    """Send one call to a daemon that runs already; raise `Unavailable` where none does."""
+    with client_for(args, autostart=False) as client:
+        try:
+            return client.call(call)
+        except Unavailable:
+            raise Unavailable(f"No daemon runs at {client.socket_path}; start one with `memctl up`.") from None
 
 
 def say_redacted(kinds: Redacted) -> None:

@@ -3,20 +3,15 @@
 from argparse import Namespace
 
 from memoryd.client.calls import stats as stats_call
-from memoryd.client.errors import Unavailable
 from memoryd.client.exposition import format_stats
 from memoryd.client.memctl.arguments import no_arguments
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.link import ask_running
 from memoryd.client.memctl.output import say_bytes, say_json
 
 
 def _metrics(args: Namespace) -> None:
-    with client_for(args, autostart=False) as client:
-        try:
-            found = client.call(stats_call())
-        except Unavailable:
-            raise Unavailable(f"No daemon runs at {client.socket_path}; start one with `memctl up`.") from None
+    found = ask_running(args, stats_call())
     if args.json:
         say_json(found)
     else:

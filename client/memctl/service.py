@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from memoryd.client.calls import status as status_call
-from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut, Unavailable
+from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
 from memoryd.client.memctl.arguments import no_arguments, timeout
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.link import ask_running, client_for
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, duration, fields, one_line, size_text
@@ -168,11 +168,7 @@ def _down_service(args: Namespace) -> None:
 
 
 def _status(args: Namespace) -> None:
-    with client_for(args, autostart=False) as client:
-        try:
-            found = client.call(status_call())
-        except Unavailable:
-            raise Unavailable(f"No daemon runs at {client.socket_path}; start one with `memctl up`.") from None
+    found = ask_running(args, status_call())
     show(args, found, lambda: _status_text(found))
 
 

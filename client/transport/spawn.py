@@ -4,13 +4,11 @@ However many clients race, the first takes a lock beside the socket and starts t
 find the daemon answering and continue. The daemon reports through a pipe when it is ready or why it is not.
 """
 
-import fcntl
 import os
 import select
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -19,6 +17,7 @@ from typing import BinaryIO
 
 from memoryd.client.errors import Unavailable
 from memoryd.client.transport import activation, paths, trust
+from memoryd.client.transport.lock import take
 
 START_LIMIT_S = 30.0
 LOCK_LIMIT_S = START_LIMIT_S + 5.0  # whoever waits sees the end of the start, also of one that failed
@@ -63,20 +62,15 @@ def make_private(folder: Path) -> None:
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    give_up_at = time.monotonic() + LOCK_LIMIT_S
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise Unavailable(f"No daemon answers and none can be started: {path}: {error.strerror}.") from None
     try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up_at:
-                    raise Unavailable(f"Another process has been starting the daemon for {LOCK_LIMIT_S:g} s.") from None
-                time.sleep(0.01)
+        try:
+            take(descriptor, LOCK_LIMIT_S)
+        except BlockingIOError:
+            raise Unavailable(f"Another process has been starting the daemon for {LOCK_LIMIT_S:g} s.") from None
         yield
     finally:
         os.close(descriptor)

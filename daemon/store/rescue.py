@@ -17,20 +17,11 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Conflict, MemorydError, StorageFailed
+from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
 from memoryd.daemon.store import recovering, restoring, swap
 from memoryd.daemon.store.store import FILE_NAME, Store
 from memoryd.daemon.system import listen, process
-
-
-class Report(msgspec.Struct):
-    """What was made ready, whether it is in place, and where the former database is kept."""
-
-    memories: int = 0
-    taken_up: bool = False
-    kept: str = ""
-    rows: dict[str, int] = {}
-    damaged: list[str] = []
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

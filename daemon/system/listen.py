@@ -4,21 +4,19 @@ Single instance: the daemon holds an exclusive lock beside the socket and one in
 Whoever holds the socket's lock may remove a stale socket file, since no living daemon can own it.
 """
 
-import fcntl
 import os
 import socket
 import stat
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
 from memoryd.client.transport import trust
+from memoryd.client.transport.lock import take
 
 _FIRST_PASSED_FD = 3
 _BACKLOG = 512
-_LOCK_PAUSE_S = 0.02
 
 
 def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
@@ -30,16 +28,12 @@ def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StorageFailed(f"{path.parent} is not writable: {error.strerror}.") from None
-    give_up_at = time.monotonic() + wait_s
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return descriptor
-        except BlockingIOError:
-            if time.monotonic() >= give_up_at:
-                os.close(descriptor)
-                raise Conflict(f"Another daemon already serves {what}; `memctl doctor` says which.") from None
-            time.sleep(_LOCK_PAUSE_S)
+    try:
+        take(descriptor, wait_s)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Conflict(f"Another daemon already serves {what}; `memctl doctor` says which.") from None
+    return descriptor
 
 
 def is_passed() -> bool:

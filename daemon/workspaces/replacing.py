@@ -12,7 +12,6 @@ folder), whichever process they are in.
 """
 
 import errno
-import fcntl
 import os
 import secrets
 import stat
@@ -23,8 +22,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoryd.client.errors import Busy, Conflict, Forbidden, Invalid, NotFound, StorageFailed
+from memoryd.client.transport.lock import take
 from memoryd.daemon.workspaces import exchange
-from memoryd.daemon.workspaces.exchange import EXCHANGE, NO_REPLACE, PREFIX, READ, STEP_S, WRITE, is_unwritten
+from memoryd.daemon.workspaces.exchange import EXCHANGE, NO_REPLACE, PREFIX, READ, WRITE, is_unwritten
 
 MAX_BYTES = 16 * 1024 * 1024
 _ATTEMPTS = 20
@@ -223,19 +223,13 @@ def _folder(root: Path, folders: list[str], create: bool) -> Iterator[int]:
 @contextmanager
 def _lock(folder: int, shown: str) -> Iterator[None]:
     """Hold the lock of a folder; without one where the file system has none."""
-    give_up_at = time.monotonic() + _LOCK_LIMIT_S
-    while True:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if time.monotonic() > give_up_at:
-                raise Busy(f"{shown} is being written by another memoryd.", {"retry_after_ms": 1000}) from None
-            time.sleep(STEP_S)
-        except OSError as error:
-            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-                raise
-            break
+    try:
+        take(folder, _LOCK_LIMIT_S)
+    except BlockingIOError:
+        raise Busy(f"{shown} is being written by another memoryd.", {"retry_after_ms": 1000}) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            raise
     yield  # closing the folder ends it
 
 

@@ -13,8 +13,9 @@ from memoryd.client.memctl.local import BACKUPS, Copy, copies
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count, size_text, table
-from memoryd.client.memctl.upkeep.restart import Report, exchanged, folder_of, rescue, running
+from memoryd.client.memctl.upkeep.restart import exchanged, folder_of, rescue, running
 from memoryd.client.protocol import BackedUp, Progress
+from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
 
 LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy

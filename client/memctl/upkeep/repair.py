@@ -14,7 +14,6 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count
 from memoryd.client.memctl.upkeep.backup import LIMIT_S
 from memoryd.client.memctl.upkeep.restart import (
-    Report,
     arguments_of,
     exchanged,
     folder_of,
@@ -25,6 +24,7 @@ from memoryd.client.memctl.upkeep.restart import (
 )
 from memoryd.client.methods import verify as verify_call
 from memoryd.client.protocol import Delete, Deleted, Done, Progress, Turns, Verification
+from memoryd.client.rescue import Report
 from memoryd.client.transport.sync import Client
 
 EVERYTHING = "everything"

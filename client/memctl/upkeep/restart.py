@@ -16,21 +16,12 @@ from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import output_of
 from memoryd.client.protocol import Shutdown, Status
+from memoryd.client.rescue import Report
 from memoryd.client.transport import paths, spawn
 
 MODULE = "memoryd.daemon.store.rescue"
 _STOP_S = 60.0
 _LOCK_S = 10.0
-
-
-class Report(msgspec.Struct):
-    """What the process that did the work says of it."""
-
-    memories: int = 0
-    taken_up: bool = False
-    kept: str = ""
-    rows: dict[str, int] = {}
-    damaged: list[str] = []
 
 
 def running(args: Namespace) -> Status | None:

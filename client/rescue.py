@@ -1,0 +1,13 @@
+"""What the process that makes another database ready reports to memctl, as JSON."""
+
+import msgspec
+
+
+class Report(msgspec.Struct):
+    """What was made ready, whether it is in place, and where the former database is kept."""
+
+    memories: int = 0
+    taken_up: bool = False
+    kept: str = ""
+    rows: dict[str, int] = {}
+    damaged: list[str] = []
