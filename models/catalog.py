@@ -84,8 +84,8 @@ _ROWS = (
         dimensions=384,
         max_tokens=256,
         pooling="mean",
-        # Of the hand-written pairs in tests/data/agreement 90 % of the rephrasings and 74 % of the look-alikes are
-        # above 0.88 (81 and 59 % above 0.92, which a full stop can cost); unlike statements reach 0.70.
+        # Of hand-written pairs 90 % of the rephrasings and 74 % of the look-alikes are above 0.88 (81 and 59 % above
+        # 0.92, which a full stop can cost); unlike statements reach 0.70.
         # join, merge: tests/benchmarks/bench_join.py. Nodes joined at 0.50 agree best with the sessions of long chats
         # (88 % of the pairs in a node are of one session, 2 % by chance) and with the files of a code base; of the
         # halves of one session every second pair of centres is above 0.85, of different sessions fewer than 1 in 100.

@@ -1,9 +1,8 @@
 """Facts of a conversation become memories; what is known already is evidence, no news.
 
-A fact is compared with all memories of its namespace whatever their type: equal text, or a near one that agrees, is
-counted as an access and stays as it is. What disagrees is linked `contradicts`; a correction is linked with all that it
-disagrees with on its subject. A fact stands beside its turns, which stay, and names them in its metadata (`turns`). One
-run is one operation: `undo` takes back its facts.
+A fact is compared with all memories of its namespace whatever their type: equal text, or a near one that says the
+same, is counted as an access and stays as it is. What it contradicts on its subject is linked. A fact stands beside its
+turns, which stay, and names them in its metadata (`turns`). One run is one operation: `undo` takes back its facts.
 """
 
 import logging
@@ -17,9 +16,8 @@ from memoryd.client.protocol import Metadata, NewMemory
 from memoryd.daemon.conversations.judging import embedder
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language.agreement import disagreement
 from memoryd.daemon.language.extracting import Fact
-from memoryd.daemon.language.marks import CORRECTION
+from memoryd.daemon.language.statements import contradiction, is_same
 from memoryd.daemon.llm.provider import RULES, Embed, Provider
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
@@ -95,20 +93,20 @@ def _compared(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequen
         return News(fact, embedded, list(told), [])
     generation, vector = embedded
     floors = generation.embedder.floors
-    floor = floors.join if fact.type == CORRECTION else floors.duplicate
     mask = core.store.facts.allowed(
         Filter(reached=frozenset([key.namespace]), words={"tier": [L1, L2]}), core.clock.passed()
     )
     nearest = generation.index.nearest(vector, _NEIGHBOURS, mask)
-    near = nearest.rows[nearest.similarities > floor - 0.01].tolist()
+    near = nearest.rows[nearest.similarities > floors.join - 0.01].tolist()
     if not near:
         return News(fact, embedded, [], [])
     with core.store.reading() as connection:
         numbers, matrix = generation.exact(connection, near)
         cosines = dict(zip(numbers, (matrix @ vector).tolist(), strict=True))
         others = [row for row in rows.by_rows(connection, numbers).values() if row.type != turns.TYPE]
-    against = [row.id for row in others if cosines[row.row] >= floor and disagreement(row.content, fact.text)]
-    same = [row.id for row in others if cosines[row.row] >= floors.duplicate and row.id not in against]
+    others = [row for row in others if cosines[row.row] >= floors.join]
+    same = [row.id for row in others if cosines[row.row] >= floors.duplicate and is_same(row.content, fact.text)]
+    against = [row.id for row in others if contradiction(row.content, fact.text)]
     return News(fact, embedded, same, against)
 
 
@@ -179,14 +177,12 @@ def _cosine(one: Embedded, other: Embedded) -> float:
 def _says_it(kept: _Kept, news: News) -> bool:
     """Tell whether a fact of the same run says what another one says."""
     floor = news.embedded[0].embedder.floors.duplicate if news.embedded else 1.0
-    near = _cosine(kept.embedded, news.embedded) >= floor and disagreement(kept.fact.text, news.fact.text) is None
+    near = _cosine(kept.embedded, news.embedded) >= floor and is_same(kept.fact.text, news.fact.text)
     return near or content_hash(kept.fact.text) == content_hash(news.fact.text)
 
 
 def _disagrees(kept: _Kept, news: News) -> bool:
     if news.embedded is None:
         return False
-    floors = news.embedded[0].embedder.floors
-    floor = floors.join if news.fact.type == CORRECTION else floors.duplicate
-    near = _cosine(kept.embedded, news.embedded) >= floor
-    return near and disagreement(kept.fact.text, news.fact.text) is not None
+    near = _cosine(kept.embedded, news.embedded) >= news.embedded[0].embedder.floors.join
+    return near and contradiction(kept.fact.text, news.fact.text) is not None

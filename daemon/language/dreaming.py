@@ -41,7 +41,7 @@ class Likeness(NamedTuple):
     cosines: NDArray[np.float32]
     subject: float
     same: float
-    disagree: Callable[[str, str], str | None]
+    is_same: Callable[[str, str], bool]
 
 
 def fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
@@ -71,7 +71,7 @@ def _fate(notes: Sequence[Note], number: int, near: Sequence[int], likeness: Lik
     text = notes[number].text
     for other in near:
         is_near = likeness.cosines[number, other] >= likeness.same
-        if is_near and likeness.disagree(text, notes[other].text) is None:
+        if is_near and likeness.is_same(text, notes[other].text):
             return Fate("repeats", other)
     for other in near:
         if reason := subjects.outdated(text, notes[other].text):

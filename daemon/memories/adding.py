@@ -2,7 +2,7 @@
 
 The decision is made where writes are serial, so two clients that add the same at once get one memory. It compares with
 the memories of the same namespace and type: equal normalised text is merged; above the threshold of similarity the
-texts are merged unless they disagree (`agreement`), and then both are kept and linked `contradicts`.
+texts are merged when they say the same; what contradicts each other is kept and linked (`duplicates`).
 """
 
 import secrets

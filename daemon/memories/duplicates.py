@@ -1,14 +1,14 @@
 """Duplicates: what a text meets in the place where it goes.
 
-Equal normalised text is the same memory; above the threshold of similarity the texts are the same unless they disagree
-(`agreement`). It is decided in the writer's transaction, so that two clients at once get one memory. What takes long, a
-scan of the index and the comparison of texts, is done by `search` before it, for all memories of a transaction at once:
-no other write waits for that. The transaction looks again at each memory that was found, as it is then, and scans only
-what the index has taken in since.
+Equal normalised text is the same memory; above the threshold of similarity so is a text that says the same
+(`statements`). What is about the same subject and contradicts it is linked. It is decided in the writer's transaction,
+so that two clients at once get one memory. What takes long, a scan of the index and the comparison of texts, is done by
+`search` before it, for all memories of a transaction at once: no other write waits for that. The transaction looks
+again at each memory that was found, as it is then, and scans only what the index has taken in since.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from memoryd.client.protocol import Add, AddMany, NewMemory
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.language.agreement import disagreement
+from memoryd.daemon.language.statements import contradiction, is_same
 from memoryd.daemon.store import queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
@@ -30,7 +30,8 @@ NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among
 _MARGIN = 0.01  # the index is exact to about 0.001
 
 Embedded = tuple[Generation, Vector] | None
-Known = dict[tuple[str, str], str | None]  # why an old text and a new one are not the same, None: they are
+Outcome = Literal["same", "contradicts", ""]
+Known = dict[tuple[str, str], Outcome]  # what comparing an old text and a new one came to
 
 
 class Place(NamedTuple):
@@ -53,7 +54,7 @@ class New(NamedTuple):
 
 
 class Near(NamedTuple):
-    """A memory above the threshold of similarity."""
+    """A memory on the same subject."""
 
     row: Row
     similarity: float
@@ -110,20 +111,26 @@ def _scan(place: Place, batch: Batch, wanted: Sequence[int], after: int = 0) -> 
     for kind in {batch.memories[at].type for at in wanted}:
         chosen = [(at, one) for at in wanted if batch.memories[at].type == kind and (one := batch.embedded[at])]
         generation = chosen[0][1][0]
-        like = Wanted(place.number, kind, _floor(generation, place) - _MARGIN, NEIGHBOURS, after)
+        like = Wanted(place.number, kind, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS, after)
         found = generation.index.alike(np.stack([vector for _, (_, vector) in chosen]), like)
         yield from ((at, near) for (at, _), near in zip(chosen, found, strict=True))
 
 
 def _floor(generation: Generation, place: Place) -> float:
+    """Return the cosine from which texts may be the same."""
     return generation.embedder.floors.duplicate if place.threshold is None else place.threshold
+
+
+def _subject_floor(generation: Generation, place: Place) -> float:
+    """Return the cosine from which texts are about the same subject, and are compared."""
+    return min(_floor(generation, place), generation.embedder.floors.join)
 
 
 def _pair(place: Place, batch: Batch) -> None:
     """Note for each memory of a batch the earlier ones of its type that are near it, nearest first."""
     there = [(at, one) for at, one in enumerate(batch.embedded) if one]
     matrix = np.stack([vector for _, (_, vector) in there])
-    floor = _floor(there[0][1][0], place) - _MARGIN
+    floor = _subject_floor(there[0][1][0], place) - _MARGIN
     cosines = matrix @ matrix.T
     for later, earlier in np.argwhere(np.tril(cosines > floor, -1)).tolist():
         one, other = there[later][0], there[earlier][0]
@@ -137,11 +144,11 @@ def _pair(place: Place, batch: Batch) -> None:
 def _compare(core: Core, connection: Connection, place: Place, batch: Batch, at: int) -> None:
     """Compare the text of one memory with those that it will meet, as far as can be seen now."""
     memory = batch.memories[at]
-    near = _select_above(core, connection, place, New(memory, batch.embedded[at], batch.near[at]))
+    near = _select_near(core, connection, place, New(memory, batch.embedded[at], batch.near[at]))
     texts = [(one.similarity, one.row.content) for one in near]
     texts += [(cosine, batch.memories[twin].content) for twin, cosine in batch.twins[at]]
     for _, text in sorted(texts, reverse=True)[:NEIGHBOURS]:
-        if _disagreement(batch.known, text, memory.content) is None:
+        if _compare_texts(batch.known, text, memory.content) == "same":
             break
 
 
@@ -160,11 +167,18 @@ def judge(core: Core, connection: Connection, place: Place, new: New, known: Kno
         return Verdict(None, None, [])
     if same := equal(core, connection, place, new.memory):
         return Verdict(same, 1.0, [])
-    near = _select_above(core, connection, place, new)
+    if new.embedded is None:
+        return Verdict(None, None, [])
+    near, floor = _select_near(core, connection, place, new), _floor(new.embedded[0], place)
+    contradicted = []
     for one in near:
-        if _disagreement(known, one.row.content, new.memory.content) is None:
+        outcome = _compare_texts(known, one.row.content, new.memory.content)
+        if outcome == "same" and one.similarity >= floor:
             return Verdict(one.row, one.similarity, [])
-    return Verdict(None, near[0].similarity if near else None, [one.row for one in near])
+        if outcome == "contradicts":
+            contradicted.append(one.row)
+    similarity = near[0].similarity if near and near[0].similarity >= floor else None
+    return Verdict(None, similarity, contradicted)
 
 
 def equal(core: Core, connection: Connection, place: Place, memory: NewMemory) -> Row | None:
@@ -173,20 +187,22 @@ def equal(core: Core, connection: Connection, place: Place, memory: NewMemory) -
     return next(iter(queries.find_equal(connection, place.number, key, passed, memory.type, limit=1)), None)
 
 
-def _select_above(core: Core, connection: Connection, place: Place, new: New) -> list[Near]:
-    """Return the memories of the place above the threshold, nearest first."""
+def _select_near(core: Core, connection: Connection, place: Place, new: New) -> list[Near]:
+    """Return the memories of the place on the same subject, nearest first."""
     if new.embedded is None:
         return []
     generation, vector = new.embedded
     near = new.near
     if near is None:
-        like = Wanted(place.number, new.memory.type, _floor(generation, place) - _MARGIN, NEIGHBOURS)
+        like = Wanted(place.number, new.memory.type, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
         [near] = generation.index.alike(vector[None, :], like)
     if not (candidates := sorted(set(near))):
         return []
     numbers, matrix = vectors.of_rows(connection, generation.model, candidates, ALIVE, alive_at(core.clock.passed()))
     exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True)) if numbers else {}
-    known = rows.by_rows(connection, [number for number in numbers if exact[number] >= _floor(generation, place)])
+    known = rows.by_rows(
+        connection, [number for number in numbers if exact[number] >= _subject_floor(generation, place)]
+    )
     found = [
         Near(row, exact[row.row])
         for row in known.values()
@@ -195,8 +211,8 @@ def _select_above(core: Core, connection: Connection, place: Place, new: New) ->
     return sorted(found, key=lambda one: -one.similarity)[:NEIGHBOURS]
 
 
-def _disagreement(known: Known, old: str, new: str) -> str | None:
-    """Return why two texts are not the same, None where they are; it takes milliseconds, so once for each pair."""
+def _compare_texts(known: Known, old: str, new: str) -> Outcome:
+    """Return whether two texts say the same, contradict each other, or neither; once for each pair."""
     if (old, new) not in known:
-        known[old, new] = disagreement(old, new)
+        known[old, new] = "same" if is_same(old, new) else "contradicts" if contradiction(old, new) else ""
     return known[old, new]

@@ -21,9 +21,9 @@ from memoryd.client.errors import Invalid, ModelUnavailable, NotFound
 from memoryd.client.protocol import DreamStep
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language.agreement import disagreement
 from memoryd.daemon.language.condensing import sentences
 from memoryd.daemon.language.dreaming import Fate, Likeness, Note, distinct, groups, plain, spread
+from memoryd.daemon.language.statements import is_same
 from memoryd.daemon.llm.provider import RULES, Provider
 from memoryd.daemon.store import dreams, workspaces
 from memoryd.daemon.store.workspaces import Workspace
@@ -261,7 +261,7 @@ def likeness_of(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
                 made[row] = given[1]  # one that has none is like no other
         core.rest(time.perf_counter() - began)
     floors = generation.embedder.floors
-    return Likeness(made @ made.T, floors.join, floors.duplicate, disagreement)
+    return Likeness(made @ made.T, floors.join, floors.duplicate, is_same)
 
 
 # What is written -----------------------------------------------------------------------------------------------------

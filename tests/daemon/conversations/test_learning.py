@@ -124,12 +124,12 @@ def test_a_promoted_turn_stays_beside_its_fact(core: Core) -> None:
 
 
 def test_what_is_known_is_evidence_whatever_its_type(core: Core, clock: Any) -> None:
-    known = add(core, "We decided to use Postgres 16 for the  LEDGER", type="codebase-knowledge").id
+    known = add(core, "We decided to use Postgres 16 for the  ledger", type="codebase-knowledge").id
     clock.advance(5)
     talk(core, f"Hello again. {DECIDED}")
     assert facts(core) == []
     memory = reading.get(core, Get(id=known))
-    assert (memory.content, memory.access_count) == ("We decided to use Postgres 16 for the  LEDGER", 1)
+    assert (memory.content, memory.access_count) == ("We decided to use Postgres 16 for the  ledger", 1)
     assert flows(core)["facts: known"] == 1
 
 

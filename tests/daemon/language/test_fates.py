@@ -25,7 +25,7 @@ def judged(*notes: tuple[str, bool], cosine: float = 0.7) -> list[Fate]:
     """Return what becomes of notes (text, stands), oldest first, all equally alike."""
     made = [Note(text, f"2026-01-{day:02}", stands) for day, (text, stands) in enumerate(notes, 1)]
     cosines = np.full((len(made), len(made)), cosine, np.float32)
-    return fates(made, Likeness(cosines, 0.5, 0.9, lambda old, new: "they differ"))
+    return fates(made, Likeness(cosines, 0.5, 0.9, lambda old, new: False))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
@@ -72,7 +72,7 @@ def test_nothing_goes_without_one_that_is_kept_for_it(chosen: list[tuple[str, bo
     standing = {plain(note.text) for note in notes if note.stands}
     asked = [notes[number]._replace(stands=plain(notes[number].text) in standing) for number in newest]
     cosines = np.full((len(asked), len(asked)), cosine, np.float32)
-    made = fates(asked, Likeness(cosines, 0.5, 0.9, lambda old, new: "they differ"))
+    made = fates(asked, Likeness(cosines, 0.5, 0.9, lambda old, new: False))
     found = {
         number: fate if fate.by is None else fate._replace(by=newest[fate.by])
         for number, fate in zip(newest, made, strict=True)

@@ -58,7 +58,7 @@ def test_changed_content_is_searched_by_its_new_words_and_meaning_only(core: Cor
 def test_a_changed_type_moves_the_memory_to_the_duplicates_of_that_type(core: Core) -> None:
     id = add(core, "The grey heron fishes at dawn near the old mill").id
     update(core, id, type="lesson")
-    near = "The gray heron fishes at dawn near the old mill"
+    near = "A grey heron fishes at dawn near an old mill"
     assert add(core, near, type="lesson", dedup_threshold=0.7).id == id
     assert add(core, near, type="fact", dedup_threshold=0.7).outcome == "created"
 

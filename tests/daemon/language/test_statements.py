@@ -1,0 +1,105 @@
+"""Pairs of statements: what is the same, what contradicts, what is about another thing."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryd.daemon.language.statements import MAX_CHARS, contradiction, is_same, stem
+
+DATA = Path(__file__).parents[2] / "data"
+LOOK_ALIKES = [
+    tuple(line.split(" | "))
+    for line in (DATA / "agreement" / "look_alikes.txt").read_text("utf-8").splitlines()
+    if not line.startswith("# ")
+]
+SEEN = [msgspec.json.decode(line) for line in (DATA / "pairs" / "pairs-seen.jsonl").read_bytes().splitlines()]
+
+
+def test_no_look_alike_is_the_same() -> None:
+    assert len(LOOK_ALIKES) > 500
+    assert [(old, new) for old, new in LOOK_ALIKES if is_same(old, new) or is_same(new, old)] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The user prefers dark mode.", "User prefers dark mode"),
+        ("The user prefers dark mode", "the user prefers dark mode!"),
+        ("The config file is `settings.toml`", 'The config file is "settings.toml"'),
+        ("You can't deploy on Fridays", "You cannot deploy on Fridays"),
+        ("It's the default branch for releases", "It is the default branch for releases"),
+        ("Встреча  в понедельник", "Встреча в понедельник"),
+        ("re\u0301sume\u0301 hier", "résumé hier"),
+        ("", " "),
+    ],
+)
+def test_articles_contractions_and_marks_change_nothing(old: str, new: str) -> None:
+    assert is_same(old, new)
+    assert is_same(new, old)
+    assert contradiction(old, new) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Sie kommen morgen", "sie kommen morgen"),
+        ("No, funciona bien", "No funciona bien"),
+        ("The operator is .", "The operator is .."),
+        ("Kim's the boss", "Kim's boss"),
+        ("", "The office is closed"),
+    ],
+)
+def test_what_may_change_the_meaning_keeps_texts_apart(old: str, new: str) -> None:
+    assert not is_same(old, new)
+
+
+def test_the_rules_hold_their_figures_on_the_seen_pairs() -> None:
+    """Precision and recall of the rules alone; PERFORMANCE.md has those of `memctl bench pairs`."""
+    claimed = [pair for pair in SEEN if contradiction(pair["older"], pair["newer"])]
+    right = [pair for pair in claimed if pair["label"] == "contradicts"]
+    assert len(right) >= 0.97 * len(claimed)
+    assert len(right) >= 0.8 * sum(pair["label"] == "contradicts" for pair in SEEN)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("We use Terraform.", "We don't use Terraform any more.", "polarity"),
+        ("The retry limit is three", "The retry limit is five", "value"),
+        ("We install with npm", "We install with pnpm", "value"),
+        ("Alice owns billing", "Bob owns billing", "value"),
+        ("PR #123 fixes the login bug.", "PR #129 fixes the login bug.", None),
+        ("Alice likes tea", "Bob likes tea", None),
+        ("The backup runs in staging", "The backup runs in production", None),
+        ("I went to the beach in May", "I went to the beach in June", None),
+        ("See you!", "See you soon!", None),
+        ("Is the limit three?", "The limit is five", None),
+        ("We meet in room Oak, as always.", "From now on we meet in room Maple.", "value"),
+        ("We agreed to meet in room Oak", "The team moved, we meet in the garden room now", "change"),
+        ("we own a dog", "we also own a cat now", None),
+        ("", "", None),
+    ],
+)
+def test_a_contradiction_is_another_value_of_the_same_thing(old: str, new: str, rule: str | None) -> None:
+    assert contradiction(old, new) == rule
+
+
+def test_what_is_long_is_not_judged() -> None:
+    tail = " and so on" * (MAX_CHARS // 10)
+    assert contradiction("The limit is three" + tail, "The limit is five" + tail) is None
+
+
+@given(st.text(), st.text())
+def test_any_texts_can_be_compared(one: str, other: str) -> None:
+    assert is_same(one, one)
+    assert is_same(one, other) == is_same(other, one)
+    assert contradiction(one, one) is None
+    contradiction(one, other)
+
+
+@pytest.mark.parametrize(("word", "root"), [("reviews", "review"), ("moved", "mov"), ("class", "class"), ("is", "is")])
+def test_stems(word: str, root: str) -> None:
+    assert stem(word) == root
