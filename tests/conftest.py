@@ -107,7 +107,7 @@ class Clock:
     def read(self) -> Reading:
         return Reading(self.now, self.now - self.booted_at, self.boot)
 
-    def written(self) -> list[float]:
+    def read_dates(self) -> list[float]:
         return self.files
 
 

@@ -8,7 +8,7 @@ function is always right.
 import os
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,7 +94,6 @@ def reader_of(clock: Clock) -> Callable[[], Reading]:
     return getattr(clock, "read", read)
 
 
-def reader_of_dates(clock: Clock) -> Sequence[float]:
-    """Return how files were dated since the boot, nothing for a clock that does not date files."""
-    written: Callable[[], list[float]] = getattr(clock, "written", list)
-    return written()
+def reader_of_dates(clock: Clock) -> Callable[[], list[float]]:
+    """Return what reads how files were dated since the boot; it finds nothing for a clock that does not date files."""
+    return getattr(clock, "read_dates", list)

@@ -139,7 +139,7 @@ class Timekeeper:
         read = self._read()
         self._known = start_state(read)
         if known := _decode(kept):
-            self._set(follow(known, read, reader_of_dates(clock)))
+            self._set(follow(known, read, reader_of_dates(clock)()))
 
     def __call__(self) -> float:
         """Return now, for what is dated; it does not go back where a boot lost the time."""

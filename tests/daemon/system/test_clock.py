@@ -39,7 +39,9 @@ def test_the_file_says_how_much_time_passed_and_in_which_boot(folder: Path) -> N
 
 def test_a_clock_that_is_only_a_function_is_always_right() -> None:
     assert reader_of(lambda: NOW)() == Reading(NOW, NOW, "")
-    assert reader_of_dates(lambda: NOW) == []
+    assert reader_of_dates(lambda: NOW)() == []
+    clock = SystemClock()
+    assert reader_of_dates(clock) == clock.read_dates
 
 
 def test_the_systems_clock_counts_the_time_since_the_boot() -> None:
