@@ -1,11 +1,14 @@
 """What `--help` shows: examples that work, within 80 columns, every argument explained."""
 
 import argparse
+import ast
+from pathlib import Path
 
 import pytest
 from examples import invocations
 from fake_daemon import Memctl
 
+from memoryd.client import memctl as memctl_package
 from memoryd.client.memctl.arguments import command_of, parse
 from memoryd.client.memctl.commands import COMMANDS, EXAMPLES, GROUPS
 
@@ -50,6 +53,26 @@ def test_the_help_of_memctl_fits_a_narrow_terminal(memctl: Memctl) -> None:
 def test_the_help_of_a_command_with_verbs_fits_a_narrow_terminal(first: str, memctl: Memctl) -> None:
     text = memctl(first, "--help").out
     assert [line for line in text.splitlines() if len(line) > NARROW] == []
+
+
+def test_each_command_of_a_module_has_its_row_in_the_table() -> None:
+    """A row without its command fails in `command_of`."""
+    folder = Path(str(memctl_package.__file__)).parent
+    rows = {(row.module, name) for name, row in COMMANDS.items()}
+    others = {(module, name) for module, name in _commands_in(folder) if (module, name) not in rows}
+    assert others == set(), "give each of these a row in GROUPS of client/memctl/commands.py"
+
+
+def _commands_in(folder: Path) -> set[tuple[str, str]]:
+    """Return (module, name) of each key of a dict named COMMANDS in the modules of memctl."""
+    found = set()
+    for path in folder.rglob("*.py"):
+        module = ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.parse(path.read_text()).body:
+            names = {ast.unparse(target) for target in getattr(node, "targets", [])}
+            if isinstance(node, ast.Assign) and "COMMANDS" in names and isinstance(node.value, ast.Dict):
+                found |= {(module, str(ast.literal_eval(key))) for key in node.value.keys if key}
+    return found
 
 
 def test_every_row_begins_alike() -> None:
