@@ -1,6 +1,7 @@
 """Jobs that look after the database: embed, optimize, checkpoint, backup. On real files."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,16 @@ def test_every_job_has_an_interval_a_deadline_and_a_sentence() -> None:
         assert row.every_s >= 60
         assert 0 < row.deadline_s <= 600
         assert row.about.endswith(".")
+
+
+def test_each_work_of_the_daemon_is_in_the_table() -> None:
+    folder = Path(table.__file__).parents[1]
+    pattern = re.compile(r"^([A-Z_]+) = Work\(", re.MULTILINE)
+    works = {(path.stem, name) for path in folder.rglob("*.py") for name in pattern.findall(path.read_text())}
+    rows = re.findall(r"(\w+)\.([A-Z_]+)\),?$", Path(table.__file__).read_text(), re.MULTILINE)
+    in_table = {(module.removeprefix("dream_"), name) for module, name in rows}
+    assert works - in_table == set(), "give each of these a row in JOBS of daemon/jobs/table.py"
+    assert len(works) == len(table.JOBS)
 
 
 def test_settings_of_a_job_that_there_is_not_are_refused() -> None:
