@@ -1,5 +1,8 @@
 """Durable storage: one SQLite file. All SQL is here; nothing else opens SQLite.
 
+`rows` reads and writes memories, `queries` finds them by what they hold, `aging` those that leave a tier; `links` joins
+them. A function is named by what it reads or writes, and takes the connection: a reader's, or that of the writer.
+
 `memories` holds the rows. `memories_fts` (kept in step by triggers), `vec_embeddings` and the index in RAM are
 derived from it. A vector belongs to (model, SHA-256 of the text), so `vec_embeddings` is the durable copy and the
 embedding cache in one. It is a plain table of float32 blobs in sqlite-vec's format: vec0 takes 180 µs to read one

@@ -15,7 +15,7 @@ import numpy as np
 from memoryd.daemon.store.vectors import Vector
 
 CLUSTER, CONCEPT = "cluster", "concept"
-CO_OCCURS, DERIVED_FROM, ABSTRACTED_FROM = "co_occurs", "derived_from", "abstracted_from"
+DERIVED_FROM, ABSTRACTED_FROM = "derived_from", "abstracted_from"
 
 
 class Node(NamedTuple):

@@ -31,21 +31,6 @@ def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
         raise ModelBroken(f"{path.name} is not a whole safetensors file ({error}); fetch it again.") from error
 
 
-def write_tensors(path: Path, tensors: dict[str, NDArray[Any]]) -> None:
-    """Write tensors as a safetensors file."""
-    kinds = {np.dtype(kind): name for name, kind in TYPES.items() if name != "BF16"}
-    header: dict[str, Any] = {}
-    end = 0
-    for name, tensor in tensors.items():
-        begin, end = end, end + tensor.nbytes
-        header[name] = {"dtype": kinds[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
-    with path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for tensor in tensors.values():
-            file.write(np.ascontiguousarray(tensor).tobytes())
-
-
 def _read_header(data: mmap.mmap) -> tuple[int, dict[str, Any]]:
     size = int.from_bytes(data[:8], "little")
     if not 0 < size <= min(HEADER_LIMIT_BYTES, len(data) - 8):

@@ -5,13 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bert_reference import embed
+from tensors import write_tensors
 from tiny_bert import HEADS, LAYERS, tiny_tensors, write_checkpoint
 
 from memoryd.models import ModelBroken
 from memoryd.models.convert import convert as conversion
 from memoryd.models.convert.convert import Format, convert
 from memoryd.models.convert.quantise import quantise_blocks
-from memoryd.models.convert.weights import read_tensors, write_tensors
+from memoryd.models.convert.weights import read_tensors
 from memoryd.models.session import open_session
 
 TEXTS = ([2, 3], [2, 4, 3], [2, 4, 5, 6, 7, 3], [2, *[8, 9, 10, 11] * 15, 3])

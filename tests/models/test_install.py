@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 import pytest
 from bert_reference import embed
+from tensors import write_tensors
 from tiny_bert import HEADS, LAYERS, WORDS, tiny_tensors, tiny_tokenizer
 
 from memoryd import models
 from memoryd.models import ModelBroken, ModelError, ModelMissing, ModelUnavailable, import_directory, load
 from memoryd.models.catalog import CATALOG, Floors, Hub, ModelSpec, Package
 from memoryd.models.convert.convert import convert
-from memoryd.models.convert.weights import write_tensors
 from memoryd.models.folder import MANIFEST
 from memoryd.models.install.place import lock_folder, sweep
 from memoryd.models.sources import hub, index

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tensors import write_tensors
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-from memoryd.models.convert.weights import write_tensors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "quick", "brown", "fox", "a", "we", "use", "cache", "no", "yes"]
 HIDDEN, LAYERS, HEADS, WIDE, POSITIONS = 32, 2, 4, 768, 64
