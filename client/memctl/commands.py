@@ -114,7 +114,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "graph topics": Row("graph", "communities of nodes; --recompute finds them again"),
         "graph dedupe": Row("graph", "merge nodes that are alike"),
         "graph abstract": Row("graph", "make concept nodes over clusters that are alike"),
-        "graph export": Row("graph_export", "the graph as a page to look at, GraphML or DOT"),
+        "graph export": Row("graph_export", "the graph as a page to look at, or as GraphML"),
     },
     "Background jobs": {
         "jobs list": Row("jobs", "background jobs: state, last run, next run"),
