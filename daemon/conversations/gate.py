@@ -1,7 +1,8 @@
 """The relevance gate: why a turn is not taken into L0, decided by its text alone.
 
-Precise rather than complete: what people say about an error stays, what a machine printed of it goes. A turn is noise
-only when every line of it is. Pure functions without a model; called for each turn that is observed.
+Precise rather than complete: what people say about an error stays, what a machine printed of it is refused. A turn is
+noise only when every line of it is. Words of silence tell nothing unless they answer a question, which the caller knows
+(`QUIET`). Pure functions without a model; called for each turn that is observed.
 """
 
 import re
@@ -11,13 +12,15 @@ from memoryd.daemon.store.stopwords import STOP_WORDS
 
 READ_CHARS = 20_000  # a longer text is no noise: somebody may have to read it again
 MAX_LINE_CHARS = 500  # printed noise has shorter lines, and patterns take their time on longer ones
-MIN_CHARACTERS = 4  # letters and figures; a Chinese or Japanese character counts as two
 
+MIN_CHARACTERS = 4  # letters and figures of words of silence that are more than too short
 TOO_SHORT = "too short"
 STOP_WORDS_ONLY = "only stop words"
 CONNECTION_ERROR = "connection error"
 STACK_TRACE = "stack trace"
 PROGRESS = "progress output"
+QUIET = (TOO_SHORT, STOP_WORDS_ONLY)  # reasons that do not hold for an answer
+ANSWER_CHARS = 120  # of a short answer at most
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 # Said to keep a talk going; with stop words alone they tell nothing.
@@ -126,12 +129,12 @@ _COMPANION = re.compile(rf"{_LOG}{_EXCEPTION}(?:: .*)?|[~^ ]+")
 
 def verdict(text: str) -> str | None:
     """Return why a turn is not worth keeping, None when it may be."""
-    if _characters(text) < MIN_CHARACTERS:
-        return TOO_SHORT
     if len(text) > READ_CHARS:
         return None
-    if len(text) < 200 and _SILENT.issuperset(_words(text)):
-        return STOP_WORDS_ONLY
+    if not any(character.isalnum() for character in text):
+        return _noise(text) or TOO_SHORT
+    if len(text) < 200 and (_FILLERS if ends_asking(text) else _SILENT).issuperset(_words(text)):
+        return TOO_SHORT if sum(map(str.isalnum, text)) < MIN_CHARACTERS else STOP_WORDS_ONLY
     return _noise(text)
 
 
@@ -156,11 +159,14 @@ def _words(text: str) -> list[str]:
     return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
 
 
-def _characters(text: str) -> int:
-    count = 0
-    for character in text:
-        if character.isalnum():
-            count += 2 if "\u2e80" <= character <= "\ufaff" else 1
-            if count >= MIN_CHARACTERS:
-                break
-    return count
+_ASKING = re.compile(r"(?:[?？]|[か吗呢嗎][。.]?)[\s\"'”’»)\]*_`]*$")
+
+
+def is_short_answer(text: str) -> bool:
+    """Return whether a turn that follows a question is its answer and means little without it."""
+    return len(text) <= ANSWER_CHARS and not ends_asking(text)
+
+
+def ends_asking(text: str) -> bool:
+    """Return whether a text ends with a question."""
+    return bool(_ASKING.search(text[-40:]))

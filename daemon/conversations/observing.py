@@ -123,17 +123,30 @@ def _pass_on(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTur
 
 def _one(place: Place, taken: Taken) -> ObservedTurn:
     turn = taken.turn
-    if taken.refused:
+    asked = _find_asked(place, turn)
+    if taken.refused and not (asked and taken.refused in gate.QUIET):
         return _skipped(place, turn, taken.refused)
     key = checks.content_hash(turn.content)
     if turn.id is not None and _known(place, turn.id, key):
         return _skipped(place, turn, KNOWN, [turn.id])
+    if asked:  # "No." to one question is not that to another
+        return _accepted(place, taken, key, asked)
     if origins := _alive(place, place.core.recalls.find_repeated(place.name, place.session, turn.content)):
         turns.count(place.connection, place.number, "evidence", len(origins))
         return _skipped(place, turn, REPEATED, origins)
     if same := _equal(place, key):
         return _skipped(place, turn, DUPLICATE, same)
-    return _accepted(place, taken, key)
+    return _accepted(place, taken, key, _answers(place, turn))
+
+
+def _find_asked(place: Place, turn: NewTurn) -> str | None:
+    """Return the question that a short turn follows directly, whoever asked it."""
+    if not gate.is_short_answer(turn.content):
+        return None
+    last = intake.find_last(place.connection, place.number, place.session)
+    if last is None or not gate.ends_asking(last[2]):
+        return None
+    return last[0] if 0 <= _at(place, turn) - last[1] <= place.core.config.tiers.pair_within_s else None
 
 
 def _known(place: Place, id: str, key: bytes) -> bool:
@@ -171,7 +184,7 @@ def _skipped(place: Place, turn: NewTurn, reason: str, same: Sequence[str] = ())
     return ObservedTurn(outcome="skipped", id=turn.id, reason=reason, same_as=same[0] if same else None)
 
 
-def _accepted(place: Place, taken: Taken, key: bytes) -> ObservedTurn:
+def _accepted(place: Place, taken: Taken, key: bytes, answers: str | None) -> ObservedTurn:
     turn, connection = taken.turn, place.connection
     made = Turn(
         key=turn.id or secrets.token_hex(16),
@@ -180,7 +193,7 @@ def _accepted(place: Place, taken: Taken, key: bytes) -> ObservedTurn:
         role=turn.role,
         importance=FIRST_GUESS if taken.importance is None else taken.importance,
         created_at=_at(place, turn),
-        answers=_answers(place, turn),
+        answers=answers,
         content_hash=key,
         previous=intake.find_previous(connection, place.number, place.session, SHORT_CHARS),
         content=turn.content,

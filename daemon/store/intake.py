@@ -12,6 +12,10 @@ _LAST = (
     "SELECT content FROM turns WHERE namespace = ?1 AND session = ?2"
     " AND length(content) <= ?3 AND id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2)"
 )
+_END = (
+    "SELECT key, created_at, substr(content, -100) FROM turns WHERE namespace = ? AND session = ?"
+    " AND source <> 'recall' ORDER BY id DESC LIMIT 1"
+)
 # The question that a turn answers: the user's last one, if it is recent and has no answer yet.
 _ASKED = (
     "SELECT q.key, q.created_at FROM turns q WHERE q.namespace = ?1 AND q.session = ?2 AND q.role = 'user'"
@@ -19,6 +23,12 @@ _ASKED = (
     " AND q.id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2 AND role = 'user')"
     " AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.namespace = ?1 AND a.answers = q.key)"
 )
+
+
+def find_last(connection: apsw.Connection, namespace: int, session: str) -> tuple[str, float, str] | None:
+    """Return id, time and end of the text of a session's last turn in L0, None when there is none."""
+    found: Any = connection.execute(_END, (namespace, session)).fetchone()
+    return None if found is None else (str(found[0]), float(found[1]), str(found[2]))
 
 
 def find_id(connection: apsw.Connection, id: str) -> tuple[bytes, int] | None:

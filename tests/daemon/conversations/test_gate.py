@@ -127,12 +127,34 @@ def test_noise_of_several_kinds_is_noise() -> None:
     assert verdict("\n".join([*lines(PROGRESS), "Connection refused"])) == gate.PROGRESS
 
 
-@pytest.mark.parametrize("text", ["", "ok", "?", "no", "hm", "42", "...", "👍", "好"])
-def test_a_text_of_fewer_than_four_letters_is_too_short(text: str) -> None:
-    assert verdict(text) == gate.TOO_SHORT
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        *((text, gate.TOO_SHORT) for text in ("", "?", "👍", "ok", "no", "hm", "ok?")),
+        *((text, gate.STOP_WORDS_ONLY) for text in ("okay", "it is")),
+        *((text, None) for text in ("42", "v2", "好", "Is it?")),
+    ],
+)
+def test_the_shortest_texts_are_refused_when_they_tell_nothing(text: str, reason: str | None) -> None:
+    assert verdict(text) == reason
 
 
-@pytest.mark.parametrize("text", ["yes please", "I will", "that is it", "thanks", "go now", "Why did he do it?"])
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("Is it done?", True),
+        ('He asked "why?"', True),
+        ("完了しましたか。", True),
+        ("真的吗", True),
+        ("Why? Because.", False),
+    ],
+)
+def test_a_question_is_known_by_its_end(text: str, asks: bool) -> None:
+    assert gate.ends_asking(text) is asks
+    assert gate.is_short_answer(text) is not asks
+
+
+@pytest.mark.parametrize("text", ["yes please", "I will", "that is it", "thanks", "go now", "Why he did it."])
 def test_stop_words_alone_tell_nothing(text: str) -> None:
     assert verdict(text) == gate.STOP_WORDS_ONLY
 

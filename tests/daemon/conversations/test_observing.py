@@ -13,7 +13,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import tiers
 from memoryd.daemon.memories import adding
 from memoryd.daemon.store.caller import Caller
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, found, running, wait_until
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, found, running, search, wait_until
 
 
 def turn(content: str, role: str = "user", **fields: object) -> NewTurn:
@@ -42,6 +42,7 @@ def test_no_model_is_asked_while_turns_are_observed(folder: object, clock: Clock
     ("content", "reason"),
     [
         ("ok", "too short"),
+        ("👍 !", "too short"),
         ("yes please", "only stop words"),
         ("Error: connect ECONNREFUSED 127.0.0.1:5432", "connection error"),
         ("Downloading model.onnx: 45%", "progress output"),
@@ -239,6 +240,28 @@ def test_an_answer_to_a_skipped_question_belongs_to_no_older_one(core: Core) -> 
     observe(core, "ok", session="s")
     observe(core, FACTS[3], role="assistant", session="s")
     assert core.active.of(None)[0].answers is None
+
+
+@pytest.mark.parametrize("said", ["No.", "ok", "👍", "yes, port 9090", "About twelve."])
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_short_answer_to_a_question_is_kept_with_it(core: Core, said: str, role: str) -> None:
+    asked = [observe(core, question, session="s", role="user").ids[0] for question in ("Is it done?", "Again?\n")]
+    [told] = observe(core, said, session="s", role=role).ids
+    assert core.active.of(None)[0].answers == asked[1]
+    observe(core, "Is the other one done?", session="s")
+    assert observe(core, said, session="s", role=role).accepted == 1, "an answer to another question is no duplicate"
+    assert [one.kind for one in search(core, "Again?", limit=1).hits[0].related] == ["answer"]
+    assert search(core, "Again?", limit=1).hits[0].related[0].id == told
+    assert problems(core) == []
+
+
+def test_words_of_silence_that_answer_nothing_are_skipped(core: Core, clock: Clock) -> None:
+    observe(core, "Is it done?", session="s")
+    assert observe(core, "No.", session="another").accepted == 0
+    clock.advance(901)
+    assert observe(core, "No.", session="s").accepted == 0
+    observe(core, FACTS[0], session="s")
+    assert observe(core, "No.", session="s").accepted == 0
 
 
 def test_an_answer_belongs_to_its_own_session(core: Core) -> None:
