@@ -2,6 +2,6 @@
 
 An add is embedded on its worker; the writer's transaction decides whether it is new, a duplicate or a contradiction.
 Feedback is one vote of each caller; `store/facts.py` keeps the factor of the few memories that have any, and the stage
-*rank* multiplies by it. An export goes by id in batches, a record being a memory with its links; an import writes
-records as they are, as one operation over several calls.
+*rank* multiplies by it. An export is in the order of ids, in batches, a record being a memory with its links; an import
+writes records as they are, as one operation over several calls.
 """

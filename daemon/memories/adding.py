@@ -51,7 +51,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
 
 
 def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: NewMemory) -> str | None:
-    """Return the memory that an add merely repeats after a search told it to a session; it is evidence, no news."""
+    """Return the memory that an add merely repeats after a search returned it to a session; it is evidence, not new."""
     if not place.dedup or memory.id or memory.supersedes:
         return None
     connection = transaction.connection
@@ -66,7 +66,7 @@ def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: N
 
 def check_id(memory: NewMemory, caller: Caller) -> None:
     """Raise `Forbidden` where a token may not choose ids."""
-    # Whether an id is taken would tell of memories that the caller cannot see.
+    # Whether an id is taken would reveal memories that the caller cannot see.
     if memory.id is not None and caller.bound:
         raise Forbidden("Only the machine's user may choose the id of a memory; leave it out.")
 

@@ -139,7 +139,7 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
         namespace = caller.logged(call.namespace)
         connection, now = transaction.connection, core.clock()
         number, mine, gone, back, rings = history.undo(connection, call.operation, rights, now, namespace)
-        # A memory may have gone elsewhere since, or come from elsewhere.
+        # A memory may have been moved since, or come from elsewhere.
         if not all(caller.sees(core.store.namespaces.name(row.namespace)) for row in (*gone, *back)):
             raise history.not_yours(number)
         if len(back) >= len(gone):  # it removes nothing, and its history takes room

@@ -1,4 +1,4 @@
-"""Duplicates: what a text meets in the place where it goes.
+"""Duplicates: what a text meets in the namespace that it is added to.
 
 Equal normalised text is the same memory; above the threshold of similarity so is a text that says the same
 (`statements`). What is about the same subject and contradicts it is linked. It is decided in the writer's transaction,
@@ -35,7 +35,7 @@ Known = dict[tuple[str, str], Outcome]  # what comparing an old text and a new o
 
 
 class Place(NamedTuple):
-    """Where an add goes: the namespace, who may be superseded from there, how duplicates are judged, who adds."""
+    """The target of an add: the namespace, who may be superseded from there, how duplicates are judged, who adds."""
 
     name: str
     number: int
@@ -72,7 +72,7 @@ class Batch(NamedTuple):
     """Memories of one transaction and what was found before it.
 
     `near` are for each the rows that may be near it (None: an equal text was there, or it has no vector), `twins` the
-    earlier memories of the batch that may, with their cosines; `stamp` tells what the index has taken in since.
+    earlier memories of the batch that may, with their cosines; `stamp` shows what the index has taken in since.
     """
 
     memories: Sequence[NewMemory]

@@ -13,7 +13,7 @@ SHOWN = 100  # links of one memory, each way
 
 
 def show(connection: Connection, row: Row, memory: Memory, reached: str) -> None:
-    """Set what a chunk of a file links to and what links to its file, as far as it lies in the `reached` namespaces."""
+    """Set what a chunk of a file links to and what links to its file, as far as it is in the `reached` namespaces."""
     workspace = workspaces.holding(connection, row.path) if row.tier == workspaces.TIER and row.path else None
     if workspace is None or row.path is None:
         return

@@ -121,7 +121,7 @@ def operations(core: Core, call: Operations) -> OperationLog:
 
 
 def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
-    """Count what is stored within reach; a bound caller is told nothing of the rest."""
+    """Count what is stored within reach; a bound caller learns nothing of the rest."""
     condition = visible(core, call)
     reached = core.store.namespaces.reached(call.namespace, call.reach)
     facts = core.store.facts  # counting 100,000 rows takes SQLite a tenth of a second

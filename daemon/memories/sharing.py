@@ -88,7 +88,7 @@ class _Searched:
         self._newer = duplicates.newer(place, self._batch)
 
     def take(self, connection: Connection, row: Row, done: Mapping[str, SharedMemory]) -> _Going:
-        """Return a memory as it is now, with what the ones before it became; changed since, it is looked for anew."""
+        """Return a memory as it is now, with what the ones before it became; changed since, it is looked for again."""
         batch, at = self._batch, self._at.get(row.id)
         if at is None or _text(row) != _text(self._rows[at]) or (near := batch.near[at]) is None:
             embedded = _embed(self._core, connection, row)
@@ -111,7 +111,7 @@ def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
     anywhere = not caller.bound and not call.namespace
     target = call.to or "the root"
     if namespace == call.to:
-        raise Invalid(f"Memory {row.id[:8]} lies in {target} already.", {"id": row.id})
+        raise Invalid(f"Memory {row.id[:8]} is in {target} already.", {"id": row.id})
     if not anywhere and call.to not in namespaces.enclosing(namespace):
         raise Invalid(f"{target} does not enclose {namespace or 'the root'}; memories are shared outward.")
     if call.move:

@@ -47,7 +47,7 @@ What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
 
 @handles(ExportMemories)
 def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
-    """Return the next portion of the memories that a filter leaves, in the order of their ids."""
+    """Return the next batch of the memories that a filter leaves, in the order of their ids."""
     chosen = compile_filter(call, core.store.namespaces)
     reached = namespaces.condition(chosen.reached)
     with core.store.reading() as connection:
@@ -61,7 +61,7 @@ def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
 
 
 def _portion(connection: Connection, chosen: Filter, call: ExportMemories) -> tuple[list[str], bool]:
-    """Return the ids of the next portion, and whether there are more."""
+    """Return the ids of the next batch, and whether there are more."""
     keys: list[str] = []
     size = 0
     for key, size_bytes in queries.find_sizes(connection, chosen, call.after_id, call.limit + 1):
@@ -87,7 +87,7 @@ def _records(core: Core, connection: Connection, found: list[Row], reached: str)
 
 
 def _leave_votes(caller: Caller, namespace: str, records: list[Record], found: dict[str, Row]) -> None:
-    """Give the records their votes; a bound caller gets its own, as others' tell who they are."""
+    """Give the records their votes; a bound caller gets its own, as others' say who they are."""
     for record in records:
         given = feedback.votes(found[record.id].feedback)
         mine = voter(caller, namespace)
@@ -247,7 +247,7 @@ def _restore_links(connection: Connection, record: Record) -> None:
 
 def _check_operation(connection: Connection, number: int) -> None:
     if history.kind_of(connection, number) != KIND:
-        raise Invalid(f"Operation {number} is no import that could be gone on with.")
+        raise Invalid(f"Operation {number} is no import that could be continued.")
     if (undone_by := history.undone_by(connection, number)) is not None:
         raise Conflict(
             f"The import, operation {number}, was undone meanwhile by operation {undone_by}.",
@@ -314,4 +314,4 @@ def _check_ids(record: Record) -> None:
         checks.check_id(link.target)
         checks.check_word("kind of link", link.kind)
         if record.id not in (link.origin, link.target):
-            raise Invalid(f"A link goes from {link.origin[:8]} to {link.target[:8]}, neither of which it is.")
+            raise Invalid(f"A link is from {link.origin[:8]} to {link.target[:8]}, neither of which it is.")

@@ -2,7 +2,7 @@
 
 Without a token a connection is the machine's user, who reaches everything; a namespace that it names is its place, not
 its limit. A token binds a connection to a namespace. It sees that namespace, those inside it and those that enclose it.
-What lies in its own (and inside it) belongs to it; what lies in an enclosing one is shared: an `agent` reads it and
+What is in its own (and inside it) belongs to it; what is in an enclosing one is shared: an `agent` reads it and
 adds to it, a `lead` also edits and deletes it.
 """
 
@@ -28,15 +28,15 @@ class Caller(NamedTuple):
         return self.role != "owner"
 
     def owns(self, namespace: str) -> bool:
-        """Tell whether a namespace is the caller's own or lies inside it."""
+        """Return whether a namespace is the caller's own or is inside it."""
         return not self.bound or namespace == self.namespace or namespace.startswith(self.namespace + "/")
 
     def sees(self, namespace: str) -> bool:
-        """Tell whether memories in a namespace can be read."""
+        """Return whether memories in a namespace can be read."""
         return self.owns(namespace) or namespace in enclosing(self.namespace)
 
     def may_change(self, namespace: str) -> bool:
-        """Tell whether memories in a namespace may be edited, moved and deleted."""
+        """Return whether memories in a namespace may be edited, moved and deleted."""
         return self.owns(namespace) or (self.role == "lead" and namespace in enclosing(self.namespace))
 
     def logged(self, namespace: str) -> str:
@@ -47,7 +47,7 @@ class Caller(NamedTuple):
         """Raise `Forbidden` for a memory that can be seen but is not the caller's to change."""
         if not self.may_change(namespace):
             raise Forbidden(
-                f"Memory {memory[:8]} is shared ({namespace or 'the root'}); with this token only what lies in "
+                f"Memory {memory[:8]} is shared ({namespace or 'the root'}); with this token only what is in "
                 f"{self.namespace} may be changed.",
                 {"id": memory},
             )

@@ -2,7 +2,7 @@
 
 The writer notes between which row numbers the transaction wrote into the history, the journal of turns and the
 memories; after the commit it reads these rows on its own connection, before the next transaction begins, so each change
-is told as it was.
+is reported as it was.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import apsw
 from memoryd.daemon.store.tiers import DOCUMENTS, L0
 
 TEXT_CHARS = 240
-MAX_DETAILED = 300  # changes of one transaction that are told one by one
+MAX_DETAILED = 300  # changes of one transaction that are reported one by one
 
 _WATCHED = frozenset({"history", "turns", "memories"})
 # A turn is a side as well: what undo puts back into L0.

@@ -114,7 +114,7 @@ def copy(
         os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_EXCL, 0o600))
         source, copied = open_reader(store.path), open_plain(part)
         try:
-            source.execute("BEGIN")  # one snapshot: the copy never starts anew
+            source.execute("BEGIN")  # one snapshot: the copy never starts again
             expected = counts(source)
             _copy_pages(source, copied, check, tell)
             copied.pragma("journal_mode", "delete")

@@ -1,4 +1,4 @@
-"""Rows of `dreams` (what was dreamt of, what undoes it) and `dreamt` (the notes that dreams of a workspace saw)."""
+"""Rows of `dreams` (what was processed, what undoes it) and `dreamt` (the notes that dreams of a workspace saw)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ class Dream(NamedTuple):
 
 
 def is_known(connection: apsw.Connection, subject: str, digest: bytes) -> bool:
-    """Tell whether these inputs were dreamt of, or are what a dream made of its inputs."""
+    """Return whether these inputs were processed, or are what a dream made of its inputs."""
     found: Any = connection.execute(
         f"SELECT 1 FROM dreams WHERE subject = ?1 AND (inputs = ?2 OR result = ?2) AND state IN {_SETTLED}",
         (subject, digest),

@@ -29,7 +29,7 @@ _VECTORS = "SELECT m.name, count(e.id) FROM models m LEFT JOIN vec_embeddings e 
 class Facts(msgspec.Struct, kw_only=True):
     """What a database file holds.
 
-    `marks` tell whether clients changed anything since a copy was made; `problems` is of SQLite's quick check, empty
+    `marks` say whether clients changed anything since a copy was made; `problems` is of SQLite's quick check, empty
     without `--check`.
     """
 

@@ -10,8 +10,8 @@ at which the last one expires. A commit that changes a successor changes that of
 
 `usefulness` has the few memories that somebody gave feedback on, with the factor of their score.
 
-Threads: the writer changes it after each commit, before anybody is told; readers take the arrays as they are. Of a row
-`namespace`, which makes it one, and `until`, which makes it alive, are written last.
+Threads: the writer changes it after each commit, before anybody gets a reply; readers take the arrays as they are. Of a
+row `namespace`, which makes it one, and `until`, which makes it alive, are written last.
 """
 
 import math
@@ -219,7 +219,7 @@ class Facts:
 
 
 def only(mask: Mask, rows: NDArray[np.int64]) -> Mask:
-    """Return the part of a mask that lies in `rows`."""
+    """Return the part of a mask that is in `rows`."""
     inside = np.zeros_like(mask)
     inside[rows[rows < len(mask)]] = True
     return mask & inside
@@ -244,8 +244,8 @@ def _superseded(until: dict[int, float]) -> _Superseded:
 
 
 def _among(wanted: Iterable[int], column: NDArray[np.int32]) -> Mask:
-    """Return for each place of a column whether one of the wanted numbers stands there."""
-    numbers = column.copy()  # the writer goes on
+    """Return for each place of a column whether one of the wanted numbers is there."""
+    numbers = column.copy()  # the writer continues
     largest = int(numbers.max(initial=0))
     table = np.zeros(largest + 2, np.bool_)  # the last place is that of -1
     table[[number for number in wanted if number <= largest]] = True

@@ -1,6 +1,6 @@
 """Feedback on a memory: the column `feedback`, a JSON list of one `Vote` for each caller, and what follows from it.
 
-One's own word goes before what one's agents merely cited, and each caller counts once, however often it repeats itself.
+One's own word precedes what one's agents merely cited, and each caller counts once, however often it repeats itself.
 With a = 1 + votes for and b = 1 + votes against, usefulness is the mean of the Beta distribution over its prior's,
 2a / (a + b), as Agent Swarm has it: 1 without feedback, between 0 and 2. The score is multiplied by
 1 + 0.15 (usefulness - 1): never less than 0.85 nor more than 1.15, so that feedback decides between memories that

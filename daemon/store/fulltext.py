@@ -5,8 +5,8 @@ Cost grows with the commonest term; `MAX_POSTINGS` bounds it: terms enter from t
 many postings would be scored.
 
 BM25 (Robertson, Walker 1994) with the constants of FTS5's own bm25(), k1 = 1.2 and b = 0.75, gives the same scores. It
-is computed here because FTS5 weighs a word by how many rows of the whole table hold it, which tells a caller who does
-not reach all of them what words others' memories hold; and because from arrays it is many times faster.
+is computed here because FTS5 weighs a word by how many rows of the whole table hold it, which reveals to a caller who
+does not reach all of them what words others' memories hold; and because from arrays it is many times faster.
 """
 
 import math
@@ -131,7 +131,7 @@ class stopping_at:
 
 
 def rebuild(connection: apsw.Connection) -> None:
-    """Build the index anew from the rows."""
+    """Build the index again from the rows."""
     connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
 
 

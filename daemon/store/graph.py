@@ -1,7 +1,7 @@
 """The graph of L2 on disk: nodes, their members, the edges between them.
 
 A centroid is stored as the running mean of its members' unit vectors; it is renormalised where it is compared. `size`
-is the number of members in that mean: where it differs from the members that are there, the mean has to be made anew.
+is the number of members in that mean: where it differs from the members that are there, the mean has to be rebuilt.
 `co_occurs` edges are undirected and stored with origin < target; the other kinds point from what was made to what it
 was made of. Reads may be given thousands of numbers; results hold only what exists.
 """
@@ -52,7 +52,7 @@ _NEIGHBOURS = (
 )
 _STRENGTHEN = (
     "INSERT INTO edges (origin, target, kind, weight) SELECT ?1, ?2, 'co_occurs', ?3"
-    # A node may be gone since the search that saw it.
+    # A node may be deleted since the search that saw it.
     " WHERE (SELECT count(*) FROM nodes WHERE id IN (?1, ?2)) = 2"
     " ON CONFLICT DO UPDATE SET weight = weight + excluded.weight"
 )
@@ -124,7 +124,8 @@ def neighbours(
 def strengthen(connection: apsw.Connection, pairs: Iterable[tuple[int, int]], weight: float = 1.0) -> None:
     """Add `weight` to the `co_occurs` edge of each pair of nodes, making it if it is new (on the writer's connection).
 
-    A pair of one node with itself or with a node that is gone is left out; the order within a pair is of no meaning.
+    A pair of one node with itself or with a node that no longer exists is left out; the order within a pair is of no
+    meaning.
     """
     edges = [(min(pair), max(pair), weight) for pair in pairs if pair[0] != pair[1]]
     connection.executemany(_STRENGTHEN, edges)

@@ -1,4 +1,4 @@
-"""What can be wrong with the graph on disk, and starting it anew. All of it is derived: nothing is lost with it."""
+"""What can be wrong with the graph on disk, and starting it again. All of it is derived: nothing is lost with it."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from memoryd.daemon.store import graph
 from memoryd.daemon.store.tiers import L2
 
-_CHECKED = 256  # nodes whose centroid is made anew
+_CHECKED = 256  # nodes whose centroid is rebuilt
 
 _FAULTS = {
     "memories of L2 are neither in a node nor waiting for one": (
@@ -58,7 +58,7 @@ def _centred(connection: apsw.Connection, node: int, model: int) -> bool:
     known, matrix = graph.vectors_of(connection, model, rows)
     _, means = graph.centroids(connection, [node])
     if not rows or len(known) != len(rows):
-        return True  # not to be told now: vectors are being made
+        return True  # unknown now: vectors are being made
     return matrix.shape[1] == means.shape[1] and bool(np.allclose(matrix.mean(axis=0), means[0], atol=1e-3))
 
 

@@ -74,7 +74,7 @@ def _edges(connection: apsw.Connection, where: str, values: tuple[Any, ...] = ()
 
 
 def neighbours_of(connection: apsw.Connection, node: int, within: str) -> list[tuple[Any, int, str, float, bool]]:
-    """Return kind, other node, its label, weight, and whether the edge goes out from the node."""
+    """Return kind, other node, its label, weight, and whether the edge leads out of the node."""
     found: Any = connection.execute(
         "SELECT e.kind, n.id, n.label, e.weight, TRUE FROM edges e JOIN nodes n ON n.id = e.target"
         f" WHERE e.origin = ?1 AND {within} UNION ALL "

@@ -38,7 +38,7 @@ def update_centroid(connection: apsw.Connection, node: int, size: int, mean: Vec
 
 
 def update_concept(connection: apsw.Connection, node: int, label: str, mean: Vector, now: float) -> None:
-    """Set label and centroid of a concept; its size is the number of clusters that it stands for."""
+    """Set label and centroid of a concept; its size is the number of clusters that it represents."""
     connection.execute(
         "UPDATE nodes SET label = ?2, centroid = ?3, settled = 1, updated_at = ?4, named_by = '', named_of = NULL,"
         " size = (SELECT count(*) FROM edges WHERE origin = ?1 AND kind = 'abstracted_from') WHERE id = ?1",
@@ -121,7 +121,7 @@ def put_edge(connection: apsw.Connection, origin: int, target: int, kind: str, w
 
 
 def delete_abstractions(connection: apsw.Connection, concept: int) -> None:
-    """Delete the edges from a concept to the clusters that it stands for."""
+    """Delete the edges from a concept to the clusters that it represents."""
     connection.execute("DELETE FROM edges WHERE origin = ? AND kind = 'abstracted_from'", (concept,))
 
 

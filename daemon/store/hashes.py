@@ -1,4 +1,4 @@
-"""Hashes of the rows: what duplicates and vectors are found by. They follow from the text and can be made anew."""
+"""Hashes of the rows: what duplicates and vectors are found by. They follow from the text and can be rebuilt."""
 
 import hashlib
 import unicodedata

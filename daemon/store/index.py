@@ -7,7 +7,7 @@ with the float32 vectors of the durable copy, which gives the exact order (recal
 0.98). Rows are appended and removed by moving the last one into the gap: O(1).
 
 Threads: changes hold a lock. A search takes a view of the arrays and scans without it; what a change moves meanwhile
-can at worst be scored wrongly, which the exact rescoring mends. Every change, a move too, gives its row a new stamp:
+can at worst be scored wrongly, which the exact rescoring fixes. Every change, a move too, gives its row a new stamp:
 who reads `stamp` before a search finds what that may have missed among the rows with a later one.
 """
 

@@ -1,6 +1,6 @@
 """The limit of the database's size, and what is said where nothing more fits.
 
-At the limit itself calls that grow the database are refused before they run. SQLite's own limit lies above it: upkeep
+At the limit itself calls that grow the database are refused before they run. SQLite's own limit is above it: upkeep
 and background work need room, and what removes has none, since it writes history before it frees anything.
 """
 
@@ -22,7 +22,7 @@ def max_pages(limit_bytes: int, page_bytes: int) -> int:
 
 
 def let_grow(connection: apsw.Connection, pages: int) -> None:
-    """Let the file grow to no more than so many pages, 0: as far as the disk goes. What it has already it keeps."""
+    """Let the file grow to no more than so many pages, 0: as far as the disk has room. What it has already it keeps."""
     connection.pragma("max_page_count", pages or _MOST_PAGES)
 
 

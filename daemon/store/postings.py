@@ -1,13 +1,13 @@
 """Where each stem occurs, in RAM: what full text is ranked from.
 
-FTS5 keeps the index and knows in which memories a stem stands; its bm25() costs 0.7 µs for each of them, in every
-search. Here the postings of a stem are read once (0.25 µs a place where it stands) and kept as arrays, from which NumPy
+FTS5 keeps the index and knows which memories hold a stem; its bm25() costs 0.7 µs for each of them, in every
+search. Here the postings of a stem are read once (0.25 µs a place) and kept as arrays, from which NumPy
 ranks at about 20 ns each. The commonest stems fit: `MAX_KEPT` postings of 8 bytes, the longest unasked go first.
 
 Kept in step: a commit notes what stems the memories now hold whose text it changed; a posting takes in what was noted
-since it was read when it is next asked for. After more than `_NOTED` changes it is read anew.
+since it was read when it is next asked for. After more than `_NOTED` changes it is read again.
 
-Threads: the writer calls `changed` after each commit, before anybody is told of it. A reader calls `opening` before its
+Threads: the writer calls `changed` after each commit, before anybody gets a reply. A reader calls `opening` before its
 snapshot begins: what it then reads may hold changes noted later, and taking those in twice does no harm.
 """
 
@@ -186,7 +186,7 @@ def common_stems(connection: apsw.Connection, limit: int) -> list[str]:
 
 
 def among(posting: Posting, reached: Mask | None) -> tuple[Rows, Counts]:
-    """Return the part of a posting that lies in a mask by row number."""
+    """Return the part of a posting that is in a mask by row number."""
     if reached is None:
         return posting.rows, posting.counts
     inside = passing(reached, posting.rows)
@@ -211,7 +211,7 @@ def _with(posting: Posting, stem: str, latest: dict[int, Counter[str]], seen: in
 
 
 def _stems_of(connection: apsw.Connection, numbers: list[int]) -> dict[int, Counter[str]]:
-    """Return for each row its stems with their weighted counts; none for a row that is gone."""
+    """Return for each row its stems with their weighted counts; none for a row that no longer exists."""
     held: dict[int, Counter[str]] = {row: Counter() for row in numbers}
     found: Any = connection.execute(_TEXTS.format(", ".join(map(str, numbers))))
     for row, *texts in found:

@@ -12,7 +12,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2
 from memoryd.daemon.store.turns import TYPE
 
-_MAX_CHARS = 65_536  # of a memory that goes into a context: more than any budget holds of one
+_MAX_CHARS = 65_536  # of a memory in a context: more than any budget holds of one
 _SORTED_BY = {
     "created": "m.created_at",
     "updated": "m.updated_at",

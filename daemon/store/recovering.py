@@ -1,8 +1,8 @@
 """Reading what is readable of a damaged database into a new one.
 
-Tables are read by their keys in portions; where a page cannot be read the portion is halved until the rows that are
-lost are known. What is derived is not copied but made anew. Afterwards references that lead nowhere are mended: a
-memory whose namespace is lost comes into `recovered/NUMBER`, the account of turns counts what is gone.
+Tables are read by their keys in batches; where a page cannot be read the batch is halved until the rows that are
+lost are known. What is derived is not copied but rebuilt. Afterwards references that lead nowhere are fixed: a
+memory whose namespace is lost comes into `recovered/NUMBER`, the account of turns counts what no longer exists.
 """
 
 from collections.abc import Callable, Iterator
@@ -189,7 +189,7 @@ def _mend_references(target: apsw.Connection) -> None:
         f"INSERT INTO namespaces (id, name) SELECT namespace, 'recovered/' || namespace FROM ({used})"
         " WHERE namespace NOT IN (SELECT id FROM namespaces)"
     )
-    for _ in range(_PORTION):  # what refers to what was dropped goes in the next round
+    for _ in range(_PORTION):  # what refers to what was dropped is dropped in the next round
         broken: list[Any] = target.execute("PRAGMA foreign_key_check").fetchall()
         gone = {(table, row) for table, row, *_ in broken if row is not None}
         for table, row in gone:

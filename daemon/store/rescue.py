@@ -1,4 +1,4 @@
-"""What is done to a database while no daemon serves it: restore a copy, read out a damaged one, begin anew.
+"""What is done to a database while no daemon serves it: restore a copy, read out a damaged one, start again.
 
 `python -m memoryd.daemon.store.rescue restore FILE | recover | reset | take-up | cancel --data-dir DIR` prints one JSON
 document; memctl runs it. The new database is made ready beside the present one, checked, and taken up at once when the
@@ -25,7 +25,7 @@ from memoryd.daemon.system import listen, process
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out one command; return the exit code."""
+    """Run one command; return the exit code."""
     given = _parser().parse_args(arguments)
     os.umask(0o077)
     folder = paths.data_dir(given.data_dir)

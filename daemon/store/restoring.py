@@ -59,7 +59,7 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
 
 
 def _opened(folder: Path, file: Path) -> int:
-    """Open the copy as the daemon will, migrating it; build what is derived anew where it does not agree."""
+    """Open the copy as the daemon will, migrating it; build what is derived again where it does not agree."""
     store = Store(folder)
     try:
         if store.problems().result():

@@ -9,7 +9,7 @@ import msgspec
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
-# A question and its answer as one memory: how its content begins, and what stands between the two.
+# A question and its answer as one memory: how its content begins, and what is between the two.
 ASKED, ANSWERED = "User: ", "\nAssistant: "
 # The embedded text of a memory `m`; `embedded_text` says the same.
 EMBEDDED = (
@@ -76,7 +76,7 @@ def beginnings(connection: apsw.Connection, where: str, values: Sequence[Any], c
 def embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
     """Return what of a memory is embedded: a part of a file under its headings, the question of a question and answer.
 
-    A long answer would drown what was asked and said; what it tells is found by its words. `EMBEDDED` says the same.
+    A long answer would drown what was asked and said; its content is found by its words. `EMBEDDED` says the same.
     """
     if turns > 1 and content.startswith(ASKED) and content.find(ANSWERED) > len(ASKED):
         return content[len(ASKED) : content.index(ANSWERED)]
@@ -207,7 +207,7 @@ def count_leaving(connection: apsw.Connection, within: str, now: float) -> int:
 
 
 def holds(connection: apsw.Connection, number: int, condition: str, values: Sequence[Any] = ()) -> bool:
-    """Tell whether a condition on the alias `m` holds for a memory."""
+    """Return whether a condition on the alias `m` holds for a memory."""
     sql = f"SELECT 1 FROM memories m WHERE m.row = ? AND {condition}"
     return connection.execute(sql, (number, *values)).fetchone() is not None
 
@@ -229,7 +229,7 @@ def delete(connection: apsw.Connection, numbers: Iterable[int]) -> None:
 def replace(connection: apsw.Connection, present: Sequence[Row], former: Sequence[Row]) -> None:
     """Put the `former` rows in place of the `present` ones.
 
-    A row in both is changed where it differs: a full-text entry is not made anew because its memory changed its tier.
+    A row in both is changed where it differs: a full-text entry is not rebuilt because its memory changed its tier.
     A memory that moved, or whose text is another, leaves its node, as one that is deleted does.
     """
     kept = {row.row: row for row in present}

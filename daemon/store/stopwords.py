@@ -1,6 +1,6 @@
 """Words that a full-text query leaves out: they are in most texts and say nothing about which one is meant.
 
-First-person pronouns are missing on purpose: in a memory of a person "my" and "I" tell whose thing it is. So is "may",
+First-person pronouns are missing on purpose: in a memory of a person "my" and "I" say whose thing it is. So is "may",
 which is a month.
 """
 

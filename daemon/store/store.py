@@ -98,7 +98,7 @@ class Store:
             self.used_bytes = self._used(connection)
 
     def is_full(self) -> bool:
-        """Tell whether the database has reached its limit: what is there is read and deleted, nothing is added."""
+        """Return whether the database has reached its limit: what is there is read and deleted, nothing is added."""
         return bool(self.limit_bytes) and self.used_bytes >= self.limit_bytes
 
     def check_room(self) -> None:
@@ -119,12 +119,12 @@ class Store:
     def write(self, job: Callable[[Transaction], T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job for the writer; raise `Busy` when too many wait.
 
-        One of thousands of rows goes `alone`; one that removes may take the file `over_limit`.
+        One of thousands of rows runs `alone`; one that removes may take the file `over_limit`.
         """
         return self._writer.submit(job, alone, over_limit)
 
     def follow(self, follower: Follower | None) -> None:
-        """Tell `follower` what each transaction changes from now on, on the writer's thread; None: nobody."""
+        """Pass to `follower` what each transaction changes from now on, on the writer's thread; None: nobody."""
         self._writer.follower = follower
 
     def waiting_writes(self) -> int:
@@ -183,7 +183,7 @@ class Store:
 
         def finish(done: "Future[list[str]]") -> None:
             error = done.exception()
-            if error and found:  # the damage that is told is why the rest cannot be looked at
+            if error and found:  # the damage that is reported is why the rest cannot be checked
                 result.set_result(found)
             elif error:
                 result.set_exception(error)
@@ -202,7 +202,7 @@ class Store:
         return [f"memories: {number} have hashes that are not those of their text"] if number else []
 
     def rebuild(self) -> "Future[None]":
-        """Build the full-text index and wrong hashes anew; drop vectors that cannot be right, and a wrong graph."""
+        """Build the full-text index and wrong hashes again; drop vectors that cannot be right, and a wrong graph."""
 
         def job(transaction: Transaction) -> None:
             hashes.mend(transaction.connection, hashes.wrong(transaction.connection))
@@ -286,7 +286,7 @@ def _loose_ends(connection: apsw.Connection) -> list[str]:
     """Return the tables in which rows refer to rows that do not exist."""
     found: Any = connection.execute(
         'SELECT "table", count(*) FROM pragma_foreign_key_check'
-        " WHERE \"table\" NOT IN ('members', 'edges', 'backlog')"  # the graph tells of its own
+        " WHERE \"table\" NOT IN ('members', 'edges', 'backlog')"  # the graph reports its own
         " GROUP BY 1"
     ).fetchall()
     return [f"{table}: {number} rows refer to what does not exist" for table, number in found]

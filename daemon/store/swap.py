@@ -58,7 +58,7 @@ def cancel(folder: Path) -> None:
 
 
 def is_waiting(folder: Path) -> bool:
-    """Tell whether a database waits to be taken up."""
+    """Return whether a database waits to be taken up."""
     return (folder / NEXT / FILE_NAME).is_file()
 
 

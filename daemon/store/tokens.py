@@ -49,7 +49,7 @@ class Tokens:
             self._callers[key] = Caller("owner", key=key)
 
     def caller(self, secret: str) -> Caller:
-        """Return whom a token stands for; raise `Unauthenticated`."""
+        """Return whom a token represents; raise `Unauthenticated`."""
         caller = self._callers.get(_hash(secret))
         if caller is None:
             raise self.refusal("The token is not known here; it may have been revoked.")
@@ -61,7 +61,7 @@ class Tokens:
         return Unauthenticated(sentence, {"owner_token": str(self.owner_file)} if self.required else {})
 
     def holds(self, caller: Caller) -> bool:
-        """Tell whether the token of a caller is still in force."""
+        """Return whether the token of a caller is still in force."""
         return caller.key in self._callers
 
     def add(self, call: AddToken) -> "Future[NewToken]":

@@ -162,7 +162,7 @@ def exchange(connection: apsw.Connection, gone: Iterable[Turn], back: Iterable[T
 
 
 def rate(connection: apsw.Connection, key: str, importance: float) -> bool:
-    """Set the importance of a turn; tell whether it is in L0."""
+    """Set the importance of a turn; say whether it is in L0."""
     return bool(connection.execute("UPDATE turns SET importance = ? WHERE key = ? RETURNING 1", (importance, key)).get)
 
 
@@ -189,7 +189,7 @@ def skipped(connection: apsw.Connection, condition: str, limit: int, offset: int
 
 
 def skipped_after(connection: apsw.Connection, namespace: int, session: str, role: str, at: float) -> bool:
-    """Tell whether a turn of a role was skipped in a session at a time or later."""
+    """Return whether a turn of a role was skipped in a session at a time or later."""
     sql = "SELECT 1 FROM skipped WHERE namespace = ? AND session = ? AND role = ? AND at >= ? LIMIT 1"
     return connection.execute(sql, (namespace, session, role, at)).get is not None
 

@@ -38,14 +38,14 @@ def segments(connection: apsw.Connection) -> int:
 
 
 def merge(connection: apsw.Connection) -> bool:
-    """Merge segments a little further; tell whether there was anything to do (FTS5 says so by its changes)."""
+    """Merge segments a little further; say whether there was anything to do (FTS5 says so by its changes)."""
     before = connection.total_changes()
     connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', ?)", (_MERGE_PAGES,))
     return connection.total_changes() - before >= 2
 
 
 def marks(connection: apsw.Connection) -> list[Any]:
-    """Return what tells whether clients changed anything: the numbers of the latest operation and turns."""
+    """Return what says whether clients changed anything: the numbers of the latest operation and turns."""
     return connection.execute(_MARKS.format(schema="")).fetchall()
 
 

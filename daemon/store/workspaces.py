@@ -72,7 +72,7 @@ def device(connection: apsw.Connection, number: int) -> int | None:
 
 
 def set_device(connection: apsw.Connection, number: int, value: int) -> None:
-    """Keep the file system that a workspace lies on."""
+    """Keep the file system that a workspace is on."""
     connection.execute("UPDATE workspaces SET device = ? WHERE id = ?", (value, number))
 
 
@@ -123,7 +123,7 @@ def put_file(connection: apsw.Connection, number: int, path: str, kept: Stat) ->
 
 
 def drop_file(connection: apsw.Connection, number: int, path: str) -> bool:
-    """Forget a file; tell whether it was known."""
+    """Forget a file; say whether it was known."""
     connection.execute("DELETE FROM files WHERE workspace = ? AND path = ?", (number, path))
     return connection.changes() > 0
 
@@ -210,7 +210,7 @@ def unmention(connection: apsw.Connection, row: int) -> None:
 
 
 def holding(connection: apsw.Connection, path: str) -> Workspace | None:
-    """Return the workspace that an absolute path lies in."""
+    """Return the workspace that an absolute path is in."""
     return next((found for found in everyone(connection) if path.startswith(below(found.root)[0])), None)
 
 
@@ -222,7 +222,7 @@ def paths(connection: apsw.Connection, workspace: Workspace) -> list[str]:
 
 
 def seen(connection: apsw.Connection, path: str, reached: str) -> bool:
-    """Tell whether a chunk of a file lies in the `reached` namespaces (an SQL condition on `m`)."""
+    """Return whether a chunk of a file is in the `reached` namespaces (an SQL condition on `m`)."""
     sql = f"SELECT 1 FROM memories m WHERE m.path = ? AND m.tier = {DOCUMENTS!r} AND {reached} LIMIT 1"
     return connection.execute(sql.replace("m.namespace", "+m.namespace"), (path,)).get is not None
 

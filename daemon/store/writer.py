@@ -56,7 +56,7 @@ class Transaction:
         self._after: dict[bool, list[Callable[[], None]]] = {True: [], False: []}
 
     def after_commit(self, action: Callable[[], None]) -> None:
-        """Run `action` after the commit, before anybody is told of it."""
+        """Run `action` after the commit, before anybody gets a reply."""
         self._after[True].append(action)
 
     def on_rollback(self, action: Callable[[], None]) -> None:
@@ -101,7 +101,7 @@ class Writer:
         self._committed = committed  # called with the rows of memories that a transaction touched, and of their texts
         self._touched: set[int] = set()  # rows of memories that the present transaction has changed
         self._texts: set[int] = set()  # those whose entry in full text is another
-        self.follower: Follower | None = None  # is told what each transaction changed, after everybody else
+        self.follower: Follower | None = None  # gets what each transaction changed, after everybody else
         self._written = Written()
         connection.set_update_hook(self._note)
         self._moved_at: float | None = None  # when the writer last got on with something; None while it rests
@@ -117,7 +117,7 @@ class Writer:
     def submit(self, job: Job[T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full.
 
-        A job of thousands of rows goes `alone`, in a transaction without a savepoint: within one, SQLite takes longer
+        A job of thousands of rows runs `alone`, in a transaction without a savepoint: within one, SQLite takes longer
         for each statement the more the savepoint has changed (it cuts its journal in RAM, from the start of a list).
         What removes may take the file `over_limit`, since it writes history first; so may its bookkeeping.
         """
@@ -163,7 +163,7 @@ class Writer:
         return 0.0
 
     def _give_up(self, batch: "list[_Order]", error: BaseException) -> None:
-        """Tell those who wait that their jobs failed in a way that was not foreseen."""
+        """Fail the jobs that wait with an error that was not foreseen."""
         self._supervisor.note_failure("writer", error)
         for order in batch:
             if not order.future.done():
@@ -242,10 +242,10 @@ class Writer:
             if changes := self._written.read(self._connection):
                 follower(changes)
         except Exception:
-            log.exception("what a transaction changed could not be told")
+            log.exception("what a transaction changed could not be reported")
 
     def _move(self) -> bool:
-        """Note that the writer moves; SQLite asks now and then, and goes on when told False."""
+        """Note that the writer moves; SQLite asks now and then, and continues when that is False."""
         self._moved_at = time.monotonic()
         return False
 

@@ -133,7 +133,7 @@ def test_all_are_shared_or_none(core: Core) -> None:
     outer = add(core, "It lies outside", "acme").id
     with pytest.raises(NotFound):
         share(core, id, "dead", to="acme")
-    with pytest.raises(Invalid, match="lies in acme already"):
+    with pytest.raises(Invalid, match="is in acme already"):
         share(core, id, outer, to="acme")
     assert found(core, "Tuesday", namespace="acme") == ["It lies outside"]
 
