@@ -21,14 +21,12 @@ from memoryd.client.protocol import (
 from memoryd.client.transport.sync import Client
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs.sweeping import pair_fields
 from memoryd.daemon.memories import changing, feedback, reading, sharing, transfer
 from memoryd.daemon.registry import finish
 from memoryd.daemon.search import pipeline
-from memoryd.daemon.store import feedback as columns
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.facts import Facts
-from workbench import LIMIT_S, add, delete, found, insert, search, trace, undo, update
+from workbench import LIMIT_S, add, delete, found, search, trace, undo, update
 
 ALPHA, BETA = (Caller("agent", f"acme/{name}", name, name.encode()) for name in ("alpha", "beta"))
 PLUMS, PEARS = "the market has plums on Monday", "the market has plums on Sunday"
@@ -248,15 +246,6 @@ def test_a_memory_that_is_moved_onto_an_equal_one_brings_its_feedback_along(core
     assert (told.useful, told.useless) == (1, 1)
     undo(core, shared.operation)
     assert get(core, there).usefulness.useful == 0
-
-
-def test_a_question_and_its_answer_that_become_one_keep_both_their_feedback(core: Core) -> None:
-    question, answer = insert(core.store, "Where is the port?"), insert(core.store, "The port is in the east.")
-    question.feedback = columns.said("", "anna", True, "", 1.0)
-    answer.feedback = columns.said("", "carl", False, "", 2.0)
-    paired = columns.usefulness(str(pair_fields(question, answer)["feedback"]))
-    assert paired is not None
-    assert (paired.useful, paired.useless) == (1, 1)
 
 
 def test_clients_give_feedback(client: Client) -> None:
