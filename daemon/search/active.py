@@ -1,62 +1,101 @@
-"""Stage: the tail of L0. The last turns of the reached namespaces are candidates, verbatim, with tier L0.
+"""Stage: L0. All turns of the reached namespaces are searched, by words and by meaning, verbatim, with tier L0.
 
 They are in no index yet: the words are scored as full text scores its own, the meaning by their vector once the
-background has made it. Of a very long turn the beginning is read; all of it is once it has left L0.
+background has made it. What is read of a turn is kept in RAM while it is searched, so that a search of some hundred
+turns costs one product of a matrix. Of a very long turn the beginning is read; all of it is once it has left L0.
 """
 
+import heapq
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import fulltext, vectors
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.fulltext import Question
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stems_of
-from memoryd.daemon.store.turns import Turn, as_row
+from memoryd.daemon.store.turns import TYPE, Turn, about, as_row
 from memoryd.daemon.tiers.active import Text
 
-TAIL = 5
 _READ_CHARS = 100_000
 
 
 def active(retrieval: Retrieval, sources: Sources) -> None:
-    """Add the last turns that the filters leave and that share a word or enough meaning with the query."""
-    tail = [turn for turn in sources.active.tail(retrieval.chosen.reached, TAIL) if _passes(retrieval, turn)]
-    if not tail:
+    """Add the turns that the filters leave and that share a word with the query or are nearest to it."""
+    found = [turn for turn in sources.active.of(retrieval.chosen.reached) if _passes(retrieval, turn)]
+    if not found:
         return
     with sources.store.reading() as connection:
-        for turn in tail:
-            _add(retrieval, connection, turn, sources.active.text(turn, lambda turn: _read(connection, turn)))
-    retrieval.notes.update(tail=len(tail), found=len(retrieval.recent))
+        texts = sources.active.texts(found, lambda turn: _read(connection, turn))
+        similarities = _similarities(retrieval, connection, texts)
+    words = _words(retrieval.question, texts)
+    for place in _best(words, retrieval.depth) | _best(similarities, retrieval.call.limit):
+        turn = found[place]
+        candidate = retrieval.candidate(-turn.id, L0)
+        candidate.similarity, candidate.bm25 = similarities[place], words[place]
+        retrieval.recent[-turn.id] = as_row(turn)
+    retrieval.notes.update(turns=len(found), found=len(retrieval.recent))
+
+
+def _best(scores: Sequence[float | None], count: int) -> set[int]:
+    """Return the places of the highest scores."""
+    known = ((score, place) for place, score in enumerate(scores) if score is not None)
+    return {place for _, place in heapq.nlargest(count, known)}
+
+
+def _words(question: Question | None, texts: Sequence[Text]) -> list[float | None]:
+    """Return the BM25 of each text, None where it has no word of the query."""
+    if question is None:
+        return [None] * len(texts)
+    scores = fulltext.score(question, [text.stems for text in texts], [text.length for text in texts])
+    return [score or None for score in scores]
 
 
 def _passes(retrieval: Retrieval, turn: Turn) -> bool:
-    """Apply to a turn what the filters ask of a memory; those on metadata, paths and ids leave no turn."""
+    """Apply to a turn what the filters ask of a memory."""
     chosen = retrieval.chosen
-    fields = {"type": "turn", "source": turn.source, "tier": L0}
+    fields = {"type": TYPE, "source": turn.source, "tier": L0}
     return (
-        not chosen.further
-        and all(fields[name] in wanted for name, wanted in chosen.words.items())
+        all(fields[name] in wanted for name, wanted in chosen.words.items())
         and (chosen.after is None or turn.created_at > chosen.after)
         and (chosen.before is None or turn.created_at < chosen.before)
+        and (not chosen.further or _passes_further(retrieval.call, turn))
     )
 
 
+def _passes_further(call: Any, turn: Turn) -> bool:
+    """Apply the filters on paths, ids and metadata; a turn has no path."""
+    if call.path_prefix is not None or (call.ids and not turn.key.startswith(tuple(call.ids))):
+        return False
+    metadata = about(turn)
+    return all(name in metadata and _equals(metadata[name], wanted) for name, wanted in call.metadata.items())
+
+
+def _equals(value: Any, wanted: Any) -> bool:
+    return bool(value == wanted or (isinstance(value, list) and wanted in value))
+
+
 def _read(connection: Connection, turn: Turn) -> Text:
-    return Text(vectors.text_hash(turn.content), Counter(stems_of(connection, turn.content[:_READ_CHARS])))
+    text = " ".join([turn.content[:_READ_CHARS], turn.speaker, *turn.files.splitlines()])
+    stems = Counter(stems_of(connection, text))
+    return Text(vectors.text_hash(turn.content), stems, stems.total())
 
 
-def _add(retrieval: Retrieval, connection: Connection, turn: Turn, text: Text) -> None:
+def _similarities(retrieval: Retrieval, connection: Connection, texts: Sequence[Text]) -> list[float | None]:
+    """Return the cosine of each text with the query, None where its vector is not made yet."""
     generation, vector = retrieval.generation, retrieval.vector
-    similarity: float | None = None
-    if generation is not None and isinstance(vector, np.ndarray):
-        stored = vectors.cached(connection, generation.model, text.hash)
-        similarity = None if stored is None else float(stored @ vector)
-    floor = generation.embedder.floors.relevant if generation else 1.0
-    words = fulltext.score(retrieval.question, text.stems) if retrieval.question else 0.0
-    if words == 0.0 and (similarity is None or similarity < floor):
-        return
-    candidate = retrieval.candidate(-turn.id, L0)
-    candidate.similarity, candidate.bm25 = similarity, words or None
-    retrieval.recent[-turn.id] = as_row(turn)
+    if generation is None or not isinstance(vector, np.ndarray):
+        return [None] * len(texts)
+    model = generation.model
+    missing = [text.hash for text in texts if text.model != model]
+    stored = vectors.find(connection, model, missing) if missing else {}
+    for text in texts:
+        if text.hash in stored:
+            text.model, text.vector = model, stored[text.hash]
+    known = [text.vector for text in texts if text.model == model and text.vector is not None]
+    cosines = iter((np.stack(known) @ vector).tolist() if known else ())
+    return [next(cosines) if text.model == model and text.vector is not None else None for text in texts]

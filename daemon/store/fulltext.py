@@ -12,6 +12,7 @@ does not reach all of them what words others' memories hold; and because from ar
 import math
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -90,14 +91,14 @@ def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> l
     return list(zip(best.tolist(), total[best].tolist(), strict=True))
 
 
-def score(question: Question, stems: Counter[str]) -> float:
-    """Return the BM25 of a text that is in no index, given how often it has which stem."""
-    length = stems.total()
-    return sum(
-        word.rarity * float(_saturated(times, length, question.average))
-        for word in question.words
-        if (times := stems[word.stem])
-    )
+def score(question: Question, texts: Sequence[Counter[str]], lengths: Sequence[int]) -> list[float]:
+    """Return the BM25 of texts that are in no index, given how often each has which stem and how many it has in all."""
+    total, sizes = np.zeros(len(texts)), np.array(lengths, np.float64)
+    for word in question.words:
+        times = np.array([stems.get(word.stem, 0) for stems in texts], np.float64)
+        total += word.rarity * _saturated(times, sizes, question.average)
+    found: list[float] = total.tolist()
+    return found
 
 
 def _documents(connection: apsw.Connection, postings: Postings, stem: str, reached: Mask | None) -> int:

@@ -18,6 +18,8 @@ from memoryd.daemon.store.tiers import DOCUMENTS
 
 Vector = NDArray[np.float32]
 
+_IN_LIMIT = 500  # values per IN list
+
 
 def text_hash(text: str) -> bytes:
     """Return the key of a text's vector."""
@@ -49,6 +51,21 @@ def cached(connection: apsw.Connection, model: int, key: bytes) -> Vector | None
     """Return the vector of a text that was embedded before."""
     blob = connection.execute("SELECT vector FROM vec_embeddings WHERE model = ? AND text_hash = ?", (model, key)).get
     return np.frombuffer(blob, np.float32) if isinstance(blob, bytes) else None
+
+
+def find(connection: apsw.Connection, model: int, keys: Sequence[bytes]) -> dict[bytes, Vector]:
+    """Return the vectors of those of some texts that were embedded before."""
+    found: dict[bytes, Vector] = {}
+    for start in range(0, len(keys), _IN_LIMIT):
+        part = keys[start : start + _IN_LIMIT]
+        sql = f"SELECT text_hash, vector FROM vec_embeddings WHERE model = ? AND text_hash IN ({_marks(part)})"
+        rows: Any = connection.execute(sql, (model, *part))
+        found.update((key, np.frombuffer(blob, np.float32)) for key, blob in rows)
+    return found
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def count(connection: apsw.Connection) -> int:

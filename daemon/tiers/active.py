@@ -7,22 +7,27 @@ lock, a leaf.
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
 
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.turns import Turn
+from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
-READ_TEXTS = 64
+MOST_STEMS = 200_000  # of all texts that are kept read, some 20 MB
 
 
-class Text(NamedTuple):
-    """What searches need of the text of a turn: the hash of what is embedded, and how often it has which stem."""
+@dataclass(slots=True)
+class Text:
+    """What searches need of a turn: the hash of its text, how often it has which of its stems, its vector."""
 
     hash: bytes
     stems: Counter[str]
+    length: int
+    model: int = 0
+    vector: Vector | None = None
 
 
 class Active:
@@ -52,16 +57,6 @@ class Active:
         ]
         return sorted(found, key=lambda turn: -turn.id)
 
-    def tail(self, reached: frozenset[int] | None, count: int = 5) -> list[Turn]:
-        """Return the newest turns of the reached namespaces, newest first."""
-        found = [
-            turn
-            for namespace, ring in list(self._rings.items())
-            if reached is None or namespace in reached
-            for turn in ring[-count:]
-        ]
-        return sorted(found, key=lambda turn: -turn.id)[:count]
-
     def find_linked(
         self, questions: Container[str], asked: Container[str], reached: frozenset[int] | None
     ) -> list[Turn]:
@@ -69,18 +64,23 @@ class Active:
         rings = (ring for namespace, ring in list(self._rings.items()) if reached is None or namespace in reached)
         return [turn for ring in rings for turn in ring if turn.answers in questions or turn.key in asked]
 
-    def text(self, turn: Turn, read: Callable[[Turn], Text]) -> Text:
-        """Return what searches need of a turn's text; it is read once while it is used."""
+    def texts(self, turns: Sequence[Turn], read: Callable[[Turn], Text]) -> list[Text]:
+        """Return what searches need of the texts of turns; each is read once while it is used."""
         with self._lock:
-            if found := self._texts.get(turn.key):
-                self._texts.move_to_end(turn.key)
-                return found
-        made = read(turn)
+            known = {turn.key: self._texts[turn.key] for turn in turns if turn.key in self._texts}
+            for key in known:
+                self._texts.move_to_end(key)
+        made = {turn.key: read(turn) for turn in turns if turn.key not in known}
+        if made:
+            self._keep(made)
+        return [known.get(turn.key) or made[turn.key] for turn in turns]
+
+    def _keep(self, made: dict[str, Text]) -> None:
         with self._lock:
-            self._texts[turn.key] = made
-            while len(self._texts) > READ_TEXTS:
-                self._texts.popitem(last=False)
-        return made
+            self._texts.update(made)
+            stems = sum(map(_weight, self._texts.values()))
+            while stems > MOST_STEMS and len(self._texts) > 1:
+                stems -= _weight(self._texts.popitem(last=False)[1])
 
     def fill(self) -> dict[int, int]:
         """Return how many turns each namespace has in L0."""
@@ -91,3 +91,8 @@ class Active:
             self._rings[namespace] = ring
         else:
             self._rings.pop(namespace, None)
+
+
+def _weight(text: Text) -> int:
+    """Return how many stems of RAM a text takes, with its vector and what holds them."""
+    return len(text.stems) + 20

@@ -1,4 +1,4 @@
-"""The tiers in a search: the hot buffer, the tail of L0, the graph; and what a search leaves behind."""
+"""The tiers in a search: the hot buffer, L0, the graph; and what a search leaves behind."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 from memoryd.client.protocol import Get, GetContext, Hit, List, NewTurn, Observe
 from memoryd.daemon.context import preparing
-from memoryd.daemon.conversations import observing
+from memoryd.daemon.conversations import judging, observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.search import active, postprocess
@@ -114,6 +114,10 @@ def test_the_last_turns_are_found_by_their_words_and_marked_l0(core: Core) -> No
         ({"type": ["turn"], "source": ["conversation"]}, True),
         ({"type": ["fact"]}, False),
         ({"metadata": {"k": "v"}}, False),
+        ({"metadata": {"role": "user"}}, True),
+        ({"metadata": {"role": ["user"]}}, False),
+        ({"metadata": {"speaker": None}}, False),
+        ({"ids": ["ffff"]}, False),
         ({"path_prefix": "a"}, False),
         ({"after": 1e9}, True),
         ({"before": 1e9}, False),
@@ -140,13 +144,36 @@ def test_a_turn_is_read_once_however_often_it_is_searched(core: Core, monkeypatc
         observing.observe(core, Observe(turns=[NewTurn(role="user", content=content)])).result(LIMIT_S)
     for query in ("heron", "herons at the weir", "an egret"):
         search(core, query)
-    assert sorted(read) == [26, active._READ_CHARS]
+    assert sorted(read) == [27, active._READ_CHARS + 1]
     assert len(search(core, "heron at the weir").hits) == 2
 
 
-def test_only_the_tail_counts(core: Core) -> None:
-    observe(core, [f"heron number {number}" for number in range(8)])
-    assert set(found(core, "heron")) == {f"heron number {number}" for number in range(3, 8)}
+def test_all_of_l0_is_searched_by_words_by_meaning_and_by_what_is_known_of_a_turn(core: Core) -> None:
+    said = [f"heron number {number}" for number in range(20)]
+    observe(core, said)
+    assert set(found(core, "heron", limit=30)) == set(said)
+    turn = NewTurn(role="user", content="we saw it again", speaker="Farid", files=["birds.md"])
+    [id] = observing.observe(core, Observe(turns=[turn], namespace="b")).result(LIMIT_S).ids
+    assert found(core, "farid", namespace="b")[0] == "we saw it again"
+    for metadata in ({"speaker": "Farid"}, {"files": "birds.md"}):
+        assert found(core, "again", metadata=metadata) == ["we saw it again"]
+    assert found(core, "again", ids=[id[:8]]) == ["we saw it again"]
+    assert found(core, "zebra") == []
+    near = [NewTurn(role="user", content=text) for text in said]
+    observing.observe(core, Observe(turns=near, namespace="c")).result(LIMIT_S)
+    while judging.step(core):
+        pass
+    hits = search(core, "zebra", limit=5, namespace="c").hits
+    assert len(hits) == 5
+    assert all(hit.similarity is not None for hit in hits)
+
+
+def test_the_texts_that_are_kept_read_are_bounded(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoryd.daemon.tiers.active.MOST_STEMS", 100)
+    observe(core, [f"heron number {number}" for number in range(20)])
+    assert len(found(core, "heron", limit=30)) == 20
+    assert len(core.active._texts) == 4  # of 3 stems and 20 for the vector
+    assert len(found(core, "heron", limit=30)) == 20
 
 
 def test_a_turn_that_is_a_memory_too_is_shown_once(core: Core) -> None:
