@@ -248,6 +248,22 @@ def test_other_files_and_other_folders_are_nothing_to_the_index(process: Process
         assert client.stats().methods["index_workspace"].calls == 1
 
 
+def test_an_answer_names_the_files_that_tools_wrote_since_the_last_one(process: Process, agent: Agent) -> None:
+    agent.environment["USER"] = "Farid"
+    agent.hook("prompt", session_id="s", prompt="We decided that the importer streams its orders.")
+    for name in ("src/importer.py", "src/importer.py", "/elsewhere/a b.md"):
+        agent.hook("tool", session_id="s", tool_name="Write", tool_input={"file_path": name})
+    agent.hook("tool", session_id="t", tool_name="Write", tool_input={"file_path": "other.py"})
+    agent.hook("stop", session_id="s", last_assistant_message="Implemented streaming, about 220 MB.")
+    agent.hook("stop", session_id="s", last_assistant_message="The tests of the importer pass again.")
+    with process.client() as client:
+        said = {turn.content: turn for turn in client.turns(reach="all")}
+    prompt, first, second = sorted(said.values(), key=lambda turn: turn.created_at)
+    assert (prompt.speaker, prompt.files) == ("Farid", [])
+    assert (first.speaker, first.files) == ("", [f"{agent.project}/src/importer.py", "/elsewhere/a b.md"])
+    assert second.files == []
+
+
 def test_the_environment_and_a_token_say_where_memories_go(process: Process, agent: Agent) -> None:
     agent.environment["MEMORYD_NAMESPACE"] = "acme/web"
     agent.hook("prompt", prompt=SAYING)

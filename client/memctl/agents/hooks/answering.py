@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.memctl.agents.hooks import hosts
+from memoryd.client.memctl.agents.hooks import hosts, touched
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS, Host
 from memoryd.client.memctl.agents.hooks.wire import Link
 from memoryd.client.project import project_namespace
@@ -23,6 +23,7 @@ OPENING_TOKENS, PROMPT_TOKENS = 1000, 500
 DEADLINE_MS = 400  # of the search for a context
 _LOST = ("compact", "clear")  # sources of a session's start after which it has nothing of what it was given
 _MAX_TASK_CHARS, _MAX_TEXT_CHARS, _MAX_SESSION_CHARS = 4000, 60_000, 64
+_MAX_SPEAKER_BYTES = 128
 _TRANSCRIPT_TAIL = 512 * 1024  # bytes
 _COMMAND = re.compile(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
 # What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
@@ -117,6 +118,8 @@ def notes(event: Asked) -> list[Call]:
         calls = _turn(event, "user", _prompt(event))
     elif event.event == hosts.STOP:
         calls = _turn(event, "assistant", *_said(event))
+        if calls and (files := touched.take(event.session)):
+            calls[0]["turns"][0]["files"] = files
     elif event.event == hosts.COMPACT and event.session and _is_compacted(event):
         calls = [{"method": "reset_session", **place}]
     elif event.event == hosts.END and event.session:
@@ -134,9 +137,17 @@ def _turn(event: Asked, role: str, text: str, id: str = "") -> list[Call]:
     if not text.strip():
         return []
     turn: Call = {"role": role, "content": text[:_MAX_TEXT_CHARS], "created_at": event.at}
+    if role == "user" and (speaker := _speaker()):
+        turn["speaker"] = speaker
     if not os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
         turn["id"] = id or os.urandom(16).hex()
     return [{"method": "observe", "namespace": event.namespace, "session": event.session, "turns": [turn]}]
+
+
+def _speaker() -> str:
+    """Return the name of who types the prompts, empty where it is not known."""
+    name = os.environ.get("USER", "")
+    return name if name.isprintable() and len(name.encode(errors="replace")) <= _MAX_SPEAKER_BYTES else ""
 
 
 def _said(event: Asked) -> tuple[str, str]:
@@ -177,8 +188,8 @@ def _answer_of(line: bytes) -> tuple[str, str] | None:
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
-def written(event: Asked) -> list[str]:
-    """Return the memory files that a tool wrote, as absolute paths."""
+def edited(event: Asked) -> list[str]:
+    """Return the files that a tool wrote, as absolute paths."""
     if event.event != hosts.TOOL:
         return []
     given = event.given.get("tool_input")
@@ -186,8 +197,13 @@ def written(event: Asked) -> list[str]:
     patch = given.get("command")
     named = [given.get("file_path"), event.given.get("file_path")]
     named += _PATCHED.findall(patch) if isinstance(patch, str) else []
-    paths = [os.path.normpath(os.path.join(event.folder, path)) for path in named if isinstance(path, str)]
-    return [path for path in paths if _is_memory(path) and "\0" not in path]
+    paths = [os.path.normpath(os.path.join(event.folder, path)) for path in named if isinstance(path, str) and path]
+    return [path for path in paths if "\0" not in path]
+
+
+def written(event: Asked) -> list[str]:
+    """Return the memory files that a tool wrote, as absolute paths."""
+    return [path for path in edited(event) if _is_memory(path)]
 
 
 def _is_memory(path: str) -> bool:

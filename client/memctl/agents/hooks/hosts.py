@@ -12,7 +12,7 @@ START, PROMPT, TOOL, COMPACT, STOP, END = "session-start", "prompt", "tool", "co
 EVENTS = {
     START: "give the context that a session begins with",
     PROMPT: "give what matters for a prompt and is new to the session; take note of the prompt",
-    TOOL: "bring the index up to date when a memory file was written",
+    TOOL: "note which files were written; bring the index up to date when one is a memory file",
     COMPACT: "have the session be given again what a compaction takes from it",
     STOP: "take note of the agent's answer",
     END: "say that the session is over: it is summed up",

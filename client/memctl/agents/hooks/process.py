@@ -90,16 +90,21 @@ class Answer:
 
 def carry_out(event: str, agent: str, data: bytes, answer: Answer) -> None:
     """Answer an event and tell the daemon of it; what it cannot be told is spooled."""
-    from memoryd.client.memctl.agents.hooks import answering
+    from memoryd.client.errors import Untrusted
+    from memoryd.client.memctl.agents.hooks import answering, touched
     from memoryd.client.memctl.agents.hooks.wire import Silent
 
     asked = answering.asked(event, agent, data)
+    with suppress(OSError, Untrusted):
+        touched.note(asked.session, answering.edited(asked))
     link = None
     with suppress(Silent):
         link = _linked(event)
         _tell(link, asked, answer)
     answer.give("")
     _note(link, answering.notes(asked))
+    if event == hosts.START:
+        touched.forget_old()
 
 
 def _linked(event: str) -> Any:
