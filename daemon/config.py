@@ -221,12 +221,25 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How long memories live that are neither pinned nor added with a time of expiry."""
 
+    preset: Annotated[
+        Literal["", "swarm"],
+        Meta(
+            description="swarm: outcomes of tasks live for 7 days and summaries of sessions for 3, unless `days` says"
+        ),
+    ] = ""
     days: Annotated[
         dict[str, Annotated[float, Meta(gt=0.0)]], Meta(description="days by source; other sources live for ever")
-    ] = field(default_factory=lambda: {"task_completion": 7.0, "session_summary": 3.0, "file_index": 30.0})
+    ] = field(default_factory=lambda: {"file_index": 30.0})
     grace_days: Annotated[
         float, Meta(ge=0.0, description="expired memories stay readable by id for so long before they are deleted")
     ] = 30.0
+
+    def days_of(self, source: str) -> float | None:
+        """Return how many days what came from a source lives, None for ever."""
+        return self.days.get(source, _PRESETS[self.preset].get(source))
+
+
+_PRESETS: dict[str, dict[str, float]] = {"": {}, "swarm": {"task_completion": 7.0, "session_summary": 3.0}}
 
 
 class PrivacyConfig(Struct, frozen=True, forbid_unknown_fields=True):

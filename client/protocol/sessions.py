@@ -38,7 +38,7 @@ class ResetSession(Scoped[Done], kw_only=True, frozen=True):
 class CompleteTask(Scoped[Added], kw_only=True, frozen=True):
     """Keep what came of a task for the next sessions: a note, or a lesson where it failed.
 
-    It lives as long as its source `task_completion` says, and a long output is condensed in the background.
+    A long output is condensed in the background. `[lifetime]` may set how long outcomes live.
     """
 
     outcome: Literal["completed", "failed", "partial", "cancelled"]

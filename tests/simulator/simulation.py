@@ -126,7 +126,7 @@ class Simulation:
     # The core --------------------------------------------------------------------------------------------------------
 
     def _started(self) -> Core:
-        config = msgspec.convert({"jobs": JOBS, **self.plan.settings}, Config)
+        config = msgspec.convert({"jobs": JOBS, "lifetime": {"preset": "swarm"}, **self.plan.settings}, Config)
         folder = self._folder / f"life{self._lives}"
         core = Core(folder, config, self._folder, lambda name, where: Embedder(), clock=self.clock)
         core.start()

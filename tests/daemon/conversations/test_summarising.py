@@ -62,7 +62,7 @@ def test_a_session_is_summed_up_once_it_was_quiet_for_long(core: Core, clock: An
     assert note.content.splitlines() == ["Session work-1, 2027-01-15:", SAID[1], SAID[2]]
     assert (note.type, note.namespace) == ("note", "acme")
     assert note.metadata == {"session": "work-1", "by": "rules", "turns": 4}
-    assert note.expires_at == clock() + 3 * 86_400
+    assert note.expires_at is None
 
 
 def test_the_next_summary_of_a_session_replaces_the_first_and_keeps_what_it_said(core: Core, clock: Any) -> None:

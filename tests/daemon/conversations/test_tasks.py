@@ -18,7 +18,7 @@ def test_a_completed_task_is_a_note_with_its_time_to_live(client: Client, clock:
     assert memory.content == "Completed: add a cache\nValkey 8 runs in staging"
     assert (memory.type, memory.source) == ("note", "task_completion")
     assert memory.metadata == {"outcome": "completed", "task": "add a cache", "session": "s"}
-    assert memory.expires_at == clock() + 7 * 86_400
+    assert memory.expires_at is None
 
 
 def test_a_failed_task_is_a_lesson_about_what_failed(client: Client) -> None:

@@ -1,6 +1,7 @@
 """The sweep, promotion of quiet namespaces, caps and expiry: what moves when, as one operation that can be undone."""
 
 import math
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -263,10 +264,28 @@ def test_without_a_limit_l2_keeps_everything(core: Core) -> None:
 # Expiry --------------------------------------------------------------------------------------------------------------
 
 
+SWARM = Config(lifetime=LifetimeConfig(preset="swarm"))
+
+
+@pytest.fixture
+def swarm(folder: object, clock: Clock) -> Iterator[Core]:
+    with running(folder, CountingEmbedder(), clock=clock, config=SWARM) as core:  # type: ignore[arg-type]
+        yield core
+
+
+@pytest.mark.parametrize(
+    ("source", "days"), [("task_completion", None), ("session_summary", None), ("file_index", 30), ("manual", None)]
+)
+def test_by_default_parts_of_files_alone_expire(core: Core, clock: Clock, source: str, days: int | None) -> None:
+    add(core, FACTS[0], source=source)
+    assert memories(core)[0].expires_at == (None if days is None else clock.now + days * DAY_S)
+
+
 @pytest.mark.parametrize(
     ("source", "days"), [("task_completion", 7), ("session_summary", 3), ("file_index", 30), ("manual", None)]
 )
-def test_the_source_of_a_memory_sets_its_time_to_live(core: Core, clock: Clock, source: str, days: int | None) -> None:
+def test_the_source_of_a_memory_sets_its_time_to_live(swarm: Core, clock: Clock, source: str, days: int | None) -> None:
+    core = swarm
     add(core, FACTS[0], source=source)
     expected = None if days is None else clock.now + days * DAY_S
     assert memories(core)[0].expires_at == expected
@@ -277,14 +296,16 @@ def test_the_source_of_a_memory_sets_its_time_to_live(core: Core, clock: Clock, 
         assert found(core, FACTS[0]) == []
 
 
-def test_a_given_time_a_pin_and_an_import_have_their_own_way(core: Core, clock: Clock) -> None:
+def test_a_given_time_a_pin_and_an_import_have_their_own_way(swarm: Core, clock: Clock) -> None:
+    core = swarm
     add(core, FACTS[0], source="task_completion", expires_at=clock.now + 5)
     add(core, FACTS[1], source="task_completion", pinned=True)
     add(core, FACTS[2], source="task_completion", created_at=clock.now - DAY_S)
     assert [row.expires_at for row in memories(core)] == [clock.now + 5, None, clock.now + 6 * DAY_S]
 
 
-def test_a_repetition_lives_as_long_as_the_longer_of_the_two(core: Core, clock: Clock) -> None:
+def test_a_repetition_lives_as_long_as_the_longer_of_the_two(swarm: Core, clock: Clock) -> None:
+    core = swarm
     add(core, FACTS[0], source="session_summary")
     clock.advance(DAY_S)
     add(core, FACTS[0], source="session_summary")
