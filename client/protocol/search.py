@@ -100,6 +100,8 @@ class CandidateTrace(Struct, kw_only=True):
     """where the memory is kept"""
     origins: list[str] = []
     """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`"""
+    cues: list[str] = []
+    """what in the question added to its score: `speaker`, `role`, `date`, `when`"""
     lost: str = ""
     """`stage: reason`, empty for a hit"""
 

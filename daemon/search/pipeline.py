@@ -23,6 +23,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.active import active
 from memoryd.daemon.search.candidates import candidates
 from memoryd.daemon.search.clean import clean
+from memoryd.daemon.search.cues import cues
 from memoryd.daemon.search.cut import cut
 from memoryd.daemon.search.diversify import diversify
 from memoryd.daemon.search.effects import Mark
@@ -47,6 +48,7 @@ PIPELINE: tuple[Stage, ...] = (
     hot,
     active,
     fuse,
+    cues,
     expand,
     cut,
     rank,

@@ -152,10 +152,11 @@ class Profile(NamedTuple):
     graph: bool = False
     floor: bool = False  # only what the model's floor calls relevant
     usefulness: bool = False  # feedback counts
+    cues: bool = False  # who spoke and when counts where the question says it
 
 
 PROFILES: dict[str, Profile] = {
-    "default": Profile(graph=True, usefulness=True),
+    "default": Profile(graph=True, usefulness=True, cues=True),
     "memweave": Profile("weighted", 0.7, saturated, min_score=0.35, rank=_memweave, rows=True),
     "memori": Profile("rrf", rank=_memori, rows=True, candidates=3, missing_is_last=True),
     "swarm": Profile("similarity", rank=_swarm, rows=True, candidates=3),

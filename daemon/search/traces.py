@@ -30,6 +30,7 @@ class Candidate:
     score: float = 0.0
     usefulness: float = 1.0  # what feedback made of the score
     origins: list[Origin] = field(default_factory=list)
+    cues: list[str] = field(default_factory=list)  # that hold
     record: Row | None = None
     related: list[Row] = field(default_factory=list)  # what is shown with it
     lost: str = ""
@@ -88,6 +89,7 @@ def whole(connection: Connection, kept: Kept, seen: frozenset[int] | None = None
             score=candidate.score,
             tier=found[candidate.row].tier,
             origins=list(dict.fromkeys(candidate.origins)),
+            cues=candidate.cues,
             usefulness=candidate.usefulness,
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
         )

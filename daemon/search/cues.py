@@ -1,0 +1,126 @@
+"""Stage: cues. What a question says of who spoke, or when, adds a little to the score of memories that fit.
+
+`CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
+word costs nothing; else the rows of the best `_POOL` candidates are read.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memoryd.client.dates import Span, day_of, find_spans, may_name_a_date
+from memoryd.daemon.search.clean import read
+from memoryd.daemon.search.fuse import order
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.traces import Candidate
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.stopwords import STOP_WORDS
+
+_POOL = 40  # candidates
+_READ_CHARS = 1_000  # of a memory
+_LONGEST_DAYS = 32  # of a span that tells one memory from another
+_WORD = re.compile(r"[^\W\d_]+")
+_SPEAKER = re.compile(r"([^\W\d_][^\n:]{0,39}): ")
+_WHEN = re.compile(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwann\b|什么时候|いつ|何時", re.I)
+_OWN = re.compile(r"\b(?:i|my|me|mine|ich|mein|meine)\b|我|私", re.I)
+_OTHERS = re.compile(
+    r"\byou (?:said|told|recommended|suggested|mentioned|gave|wrote|provided|listed|explained)\b"
+    r"|\b(?:did|have|had) you (?:say|tell|recommend|suggest|mention|said|told)|\byour (?:advice|answer|suggestion)",
+    re.I,
+)
+_OVERVIEW = re.compile(r"\border\b|\bfirst\b|\blast\b|\bbefore\b|\bafter\b|\bsummar|\bhow many\b|\boverview\b", re.I)
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Asked(NamedTuple):
+    """What a question says of who spoke and when."""
+
+    names: frozenset[str]
+    role: str
+    spans: list[Span]
+    when: bool
+
+
+class Said(NamedTuple):
+    """What a memory says of who spoke and when."""
+
+    speaker: str
+    role: str
+    at: datetime
+    text: str
+
+
+class Cue(NamedTuple):
+    """A row of the table; `languages` are those whose words the condition knows."""
+
+    name: str
+    languages: str
+    holds: Callable[[Asked, Said], bool]
+    bonus: float
+
+
+def _is_dated(asked: Asked, said: Said) -> bool:
+    if not asked.spans:
+        return False
+    told = [day_of(said.at), *find_spans(said.text, said.at)]
+    return any(one.overlaps(other) for one in asked.spans for other in told)
+
+
+def _is_by_role(asked: Asked, said: Said) -> bool:
+    """Tell whether the memory is by the one that the question means: "I" is who has no other name."""
+    return bool(asked.role) and said.role == asked.role and said.speaker in ("", said.role)
+
+
+CUES = (
+    Cue("speaker", "any", lambda asked, said: bool(said.speaker) and said.speaker in asked.names, 0.10),
+    Cue("role", "en de zh ja", _is_by_role, 0.10),
+    Cue("date", "en de zh ja", _is_dated, 0.15),
+    Cue("when", "en de zh ja", lambda asked, said: asked.when and may_name_a_date(said.text.casefold()), 0.03),
+)
+
+
+def cues(retrieval: Retrieval, sources: Sources) -> None:
+    """Add the bonuses of the cues that hold, and rank again."""
+    asked = ask(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
+    if retrieval.method != "weighted" or not retrieval.profile.cues or not any(asked):
+        return
+    pool = retrieval.ranked[:_POOL]
+    read(retrieval, pool, sources)
+    counts: dict[str, int] = {}
+    for candidate in pool:
+        for cue in _held(asked, candidate):
+            candidate.score += cue.bonus
+            candidate.cues.append(cue.name)
+            counts[cue.name] = counts.get(cue.name, 0) + 1
+    retrieval.ranked.sort(key=order)
+    retrieval.notes.update(counts)
+
+
+def ask(question: str, now: datetime) -> Asked:
+    """Return what a question says of who spoke and when."""
+    words = _WORD.findall(question)
+    names = frozenset(word.casefold() for word in words if word[0].isupper() and word.casefold() not in STOP_WORDS)
+    role = "assistant" if _OTHERS.search(question) else "user" if _OWN.search(question) else ""
+    spans = [span for span in find_spans(question, now) if (span.end - span.start).days <= _LONGEST_DAYS]
+    role = "" if _OVERVIEW.search(question) else role
+    return Asked(names - {"i"}, role, spans, _WHEN.search(question) is not None)
+
+
+def said_in(row: Row) -> Said:
+    """Return what a memory says of who spoke and when."""
+    about = _decode(row.metadata) if "speaker" in row.metadata or "role" in row.metadata else {}
+    text = row.content[:_READ_CHARS]
+    found = _SPEAKER.match(text)
+    label = found[1].casefold() if found else ""
+    speaker, role = str(about.get("speaker") or label).casefold(), str(about.get("role") or "")
+    return Said(speaker, role or label, datetime.fromtimestamp(row.created_at, UTC), text)
+
+
+def _held(asked: Asked, candidate: Candidate) -> list[Cue]:
+    if candidate.record is None:
+        return []
+    said = said_in(candidate.record)
+    return [cue for cue in CUES if cue.holds(asked, said)]

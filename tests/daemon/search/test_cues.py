@@ -1,0 +1,82 @@
+"""Cues: what a question says of who spoke and when adds to the score of what fits, and the trace names it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search.cues import CUES, ask, said_in
+from memoryd.daemon.store.rows import Row
+from workbench import add, search, trace
+
+NOW = datetime(2026, 5, 29, 7, 1, tzinfo=UTC)
+YESTERDAY = datetime(2026, 5, 28, 12, tzinfo=UTC).timestamp()
+LONG_AGO = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
+
+
+def row(content: str, created_at: float = LONG_AGO, metadata: str = "{}") -> Row:
+    return Row(
+        namespace=1,
+        id="0" * 32,
+        type="turn",
+        source="manual",
+        tier="L1",
+        importance=0.5,
+        created_at=created_at,
+        updated_at=created_at,
+        content_hash=b"",
+        text_hash=b"",
+        content=content,
+        metadata=metadata,
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "content", "fields", "cues"),
+    [
+        ("What did Caroline research?", "Caroline: I looked into agencies", {}, ["speaker"]),
+        ("What did Caroline research?", "agencies", {"metadata": '{"speaker": "Caroline"}'}, ["speaker"]),
+        ("What did Caroline research?", "Melanie: Caroline looked into agencies", {}, []),
+        ("what is my size?", "user: I wear 42", {}, ["role"]),
+        ("what is my size?", "Paul: I wear 42", {"metadata": '{"role": "user", "speaker": "Paul"}'}, []),
+        ("what is my size?", "I wear 42", {"metadata": '{"role": "user"}'}, ["role"]),
+        ("which shoes have you recommended?", "These.", {"metadata": '{"role": "assistant"}'}, ["role"]),
+        ("in which order did I buy them?", "user: first the red ones", {}, []),
+        ("what broke yesterday?", "the pump", {"created_at": YESTERDAY}, ["date"]),
+        ("what broke yesterday?", "the pump", {}, []),
+        ("what broke on 31 December 2024?", "the pump broke yesterday", {}, ["date"]),
+        ("when did the pump break?", "it broke last Tuesday", {}, ["when"]),
+        ("when did the pump break?", "it broke", {}, []),
+        ("which pump?", "Paul: yesterday I told you", {"created_at": YESTERDAY}, []),
+    ],
+)
+def test_a_cue_holds_where_the_memory_fits(
+    question: str, content: str, fields: dict[str, Any], cues: list[str]
+) -> None:
+    asked, said = ask(question, NOW), said_in(row(content, **fields))
+    assert [cue.name for cue in CUES if cue.holds(asked, said)] == cues
+
+
+def test_a_cue_adds_its_bonus_and_is_in_the_trace(core: Core) -> None:
+    told = add(core, "Paul: the heron fishes at dawn").id
+    other = add(core, "Maya: the heron fishes at dawn, too").id
+    plain = {hit.id: hit.score for hit in search(core, "what did they say about the heron")}
+    hits = search(core, "what did Paul say about the heron", vector_weight=0.0)
+    found = {one.id: one.cues for one in trace(core, hits.trace).candidates}
+    assert found == {told: ["speaker"], other: []}
+    assert plain.keys() == {told, other}
+    assert hits[0].id == told
+    [stage] = [stage for stage in trace(core, hits.trace).stages if stage.name == "cues"]
+    assert stage.notes == {"speaker": 1}
+
+
+def test_published_profiles_know_no_cues(core: Core) -> None:
+    add(core, "Paul: the heron fishes at dawn")
+    hits = search(core, "what did Paul say about the heron", profile="memweave", min_score=0.0)
+    assert [one.cues for one in trace(core, hits.trace).candidates] == [[]]
+
+
+def test_each_row_of_the_table_has_a_name_and_a_small_bonus() -> None:
+    assert len({cue.name for cue in CUES}) == len(CUES)
+    assert all(0 < cue.bonus <= 0.15 and cue.languages for cue in CUES)
