@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 _ITEM = re.compile(r"( {0,3})(?:([-*+])|(\d{1,9})([.)]))([ \t]{1,4}(?=\S)|(?=\s*$))")
+_MAX_MARKERS = 100  # of items that begin in one line: each makes a copy of it
 _ANY_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _INTERRUPTS = re.compile(r" {0,3}(?:>|(?:[*_] *){3,}$)")
 # HTML blocks that a blank line ends: kind 6 by these names, kind 7 a tag that is alone.
@@ -246,7 +247,10 @@ def _item_end(lines: Sequence[str], start: int, width: int) -> int:
 
 def _innermost(line: str) -> str:
     """Return what is in a line after the markers of the items that it begins."""
-    while (item := _ANY_ITEM.match(line)) and item.end() < len(line) and not _DASHES.match(line):
+    for _ in range(_MAX_MARKERS):
+        item = _ANY_ITEM.match(line)
+        if not item or item.end() == len(line) or _DASHES.match(line):
+            break
         line = line[item.end() :]
     return line
 

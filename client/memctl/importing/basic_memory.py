@@ -113,10 +113,11 @@ def _parts(body: str) -> tuple[str, list[re.Match[str]], list[tuple[str, str]]]:
 
 def _without_empty_sections(lines: list[str]) -> str:
     kept: list[str] = []
+    below = ""
     for line in reversed(lines):
-        below = next((text for text in reversed(kept) if text.strip()), "")
         if not (_HEADING.match(line) and (not below or (_HEADING.match(below) and _level(below) <= _level(line)))):
             kept.append(line)
+            below = line if line.strip() else below
     return "\n".join(reversed(kept)).strip()
 
 

@@ -17,8 +17,10 @@ from pattern_attacks import attacks
 from pattern_probing import Bound, defect
 
 from memoryd.client.credentials import redact
+from memoryd.client.memctl.importing import basic_memory
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import extracting, rating
+from memoryd.daemon.workspaces import editing
 from memoryd.daemon.workspaces.documents.globs import Level
 
 # Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
@@ -126,11 +128,18 @@ HOSTILE = [
 
 @pytest.mark.parametrize(
     "read",
-    [gate.verdict, rating.importance, redact, lambda text: extracting.of_turn("user", text, 0)],
-    ids=["gate", "importance", "credentials", "facts"],
+    [
+        gate.verdict,
+        rating.importance,
+        redact,
+        lambda text: extracting.of_turn("user", text, 0),
+        lambda text: editing.append(text, text),
+        basic_memory._parts,
+    ],
+    ids=["gate", "importance", "credentials", "facts", "notes", "import"],
 )
 def test_what_reads_texts_of_any_length_is_done_with_long_ones_soon(read: Callable[[str], Any]) -> None:
-    for text in (*HOSTILE, *PUMPS, *(f"{pump}\n" * 300 for pump in PUMPS)):
+    for text in (*HOSTILE, *PUMPS, "- " * 32_768 + "x", *(f"{pump}\n" * 300 for pump in PUMPS)):
         begin = time.thread_time()
         read(text)
         assert time.thread_time() - begin < 2, text[:80]

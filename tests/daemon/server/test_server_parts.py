@@ -1,5 +1,6 @@
 """The parts of the server as functions and small objects: lanes, meters, log lines, notices, locks, configuration."""
 
+import gc
 import logging
 import os
 import re
@@ -8,17 +9,81 @@ import stat
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Untrusted
+from memoryd.client.protocol import Request
 from memoryd.daemon import config
+from memoryd.daemon.server import envelope
 from memoryd.daemon.server.lanes import Lane, Work
 from memoryd.daemon.system import listen, log, notify
 from waiting import wait_until
+
+# The envelope --------------------------------------------------------------------------------------------------------
+
+MANY = {"a": [[]] * 200_000}
+
+
+def _request(**call: Any) -> Request:
+    return Request(1, 1, msgspec.Raw(msgspec.msgpack.encode(call)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"method": "search", "query": "x", "metadata": MANY},
+        {"method": "add", "memory": {"content": "x", "metadata": MANY}},
+        {"method": "add_many", "memories": [{"content": "x"}, {"content": "y", "metadata": MANY}]},
+        {"method": "tag", "id": "abcd", "values": MANY},
+    ],
+    ids=lambda call: call["method"],
+)
+def test_metadata_of_many_small_values_is_refused_before_they_take_memory(call: dict[str, Any]) -> None:
+    request = _request(**call)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Invalid, match=r"The metadata is about 200\d+ bytes; the limit is 65536"):
+            envelope.call_of(request)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_names_of_a_call_that_does_not_fit_are_all_that_is_decoded_of_it() -> None:
+    request = _request(method="count_tokens", texts=["abcde"] * 200_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Invalid, match="length <= 1000"):
+            envelope.call_of(request)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_garbage_is_looked_for_while_a_call_is_decoded() -> None:
+    request, runs = _request(method="add_many", memories=[{"content": "x"}] * 20_000), list[str]()
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        runs.append(phase)
+
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        call = envelope.call_of(request)
+        found = len(runs)
+    finally:
+        gc.callbacks.remove(note)
+    assert found == 0
+    assert gc.isenabled()
+    assert len(call.memories) == 20_000  # type: ignore[attr-defined]
+
 
 # Lanes ---------------------------------------------------------------------------------------------------------------
 
