@@ -15,6 +15,8 @@ from memoryd.client.protocol import (
     EndSession,
     Feedback,
     Get,
+    GetAround,
+    GetLog,
     GraphAbstract,
     GraphDedupe,
     GraphEdges,
@@ -297,6 +299,26 @@ def complete_task(
     )
 
 
+def get_log(
+    since: float | None = None,
+    until: float | None = None,
+    path: str = "",
+    session: str | None = None,
+    limit: int = 20,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> GetLog:
+    """Return what was done, session by session: what was asked, what it came to, which files were written."""
+    return GetLog(since=since, until=until, path=path, session=session, limit=limit, reach=reach)
+
+
+def get_around(
+    id: str, around: int = 5, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> GetAround:
+    """Return a turn with those before and after it in its conversation."""
+    return GetAround(id=id, around=around, reach=reach)
+
+
 def turns(
     session: str | None = None, limit: int = 100, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
 ) -> Turns:
@@ -366,6 +388,8 @@ class DeclaredMethods:
     end_session = method(end_session)
     reset_session = method(reset_session)
     complete_task = method(complete_task)
+    get_log = method(get_log)
+    get_around = method(get_around)
     turns = method(turns)
     skipped = method(skipped)
     tiers = method(tiers)

@@ -28,8 +28,9 @@ from memoryd.client.memctl.feedback import summary
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, printable, show
 from memoryd.client.memctl.place import linked, place_link, short_path
-from memoryd.client.memctl.table import count, fields, one_line, table
+from memoryd.client.memctl.table import GAP, count, fields, one_line, table
 from memoryd.client.methods import get as get_call
+from memoryd.client.methods import get_around
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_FRAME_BYTES, Add, Added, Memory, Sort, Tag
 from memoryd.client.times import iso
 
@@ -106,12 +107,27 @@ def _when_or_never(text: str) -> float | str:
 
 def _get_arguments(parser: ArgumentParser) -> None:
     add_id(parser)
+    parser.add_argument("--around", type=int, metavar="N", help="with N turns before and after it in its conversation")
     add_reach(parser)
 
 
 def _get(args: Namespace) -> None:
+    if args.around is not None:
+        conversation = send(args, get_around(args.id, around=args.around))
+        show(
+            args, conversation.turns, lambda: "\n".join(turn_text(turn) for turn in conversation) or "No turn is kept."
+        )
+        return
     memory = send(args, get_call(args.id))
     show(args, memory, lambda: memory_text(memory))
+
+
+def turn_text(turn: Memory) -> str:
+    """Return a turn as a line about it and its text below."""
+    who = str(turn.metadata.get("speaker") or turn.metadata.get("role") or turn.type)
+    files = [str(path) for path in turn.metadata.get("files", [])]
+    about = GAP.join([iso(turn.created_at) or "", one_line(who), *map(one_line, files)])
+    return f"{paint(turn.id[:8], 'cyan')}  {paint(about, 'dim')}\n{printable(turn.content)}"
 
 
 def memory_text(memory: Memory) -> str:
@@ -249,7 +265,9 @@ COMMANDS = {
         '  memctl add "Deploys run on Tuesdays" --namespace acme/api --tag release\n'
         "  git log -1 --format=%B | memctl add - --type codebase-knowledge",
     ),
-    "get": Command(_get_arguments, _get, "  memctl get 3f9a\n  memctl get 3f9a02c4 --json"),
+    "get": Command(
+        _get_arguments, _get, "  memctl get 3f9a\n  memctl get 3f9a02c4 --json\n  memctl get 3f9a --around 5"
+    ),
     "list": Command(
         _list_arguments,
         _list,

@@ -1,11 +1,12 @@
-"""Sessions and tasks: what came of them."""
+"""Sessions and tasks: what was done in them and what came of it."""
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Done, Scoped, rpc
-from memoryd.client.protocol.memories import Added
+from memoryd.client.protocol.base import Done, Limit, Scoped, Seconds, rpc
+from memoryd.client.protocol.memories import Added, Memory
 
 
 class SessionEnded(Struct, kw_only=True):
@@ -51,3 +52,95 @@ class CompleteTask(Scoped[Added], kw_only=True, frozen=True):
     """the conversation that it belongs to"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
+
+
+class LoggedOutcome(Struct, kw_only=True):
+    """How a task of a session went."""
+
+    id: str
+    """id of the memory"""
+    outcome: str
+    """completed, failed, partial or cancelled"""
+    content: str
+    """the task and what came of it, at most 1,000 characters"""
+
+
+class LoggedSession(Struct, kw_only=True):
+    """What is known of one session within the time that was asked for."""
+
+    namespace: str
+    """where it was observed"""
+    session: str
+    """the conversation's name"""
+    began_at: float
+    """when its first turn was said"""
+    ended_at: float
+    """when the last of it was said or noted"""
+    turns: int
+    """how many turns are kept"""
+    asked: str = ""
+    """the user's first turn, at most 1,000 characters"""
+    summary: str = ""
+    """its latest summary, at most 1,000 characters"""
+    files: list[str] = []
+    """the files that its turns name, in order"""
+    outcomes: list[LoggedOutcome] = []
+    """how its tasks went, in order"""
+
+
+class SessionLog(Struct, kw_only=True):
+    """Sessions, the latest first."""
+
+    sessions: list[LoggedSession]
+    """the latest first"""
+
+    def __iter__(self) -> Iterator[LoggedSession]:
+        return iter(self.sessions)
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+
+@rpc("within", reads=True)
+class GetLog(Scoped[SessionLog], kw_only=True, frozen=True):
+    """Return what was done, session by session: what was asked, what it came to, which files were written.
+
+    It is made of the latest 20,000 turns, summaries and outcomes of the time. Turns without a session are left out.
+    """
+
+    since: Seconds | None = None
+    """only what came about then or later"""
+    until: Seconds | None = None
+    """only what came about before"""
+    path: str = ""
+    """only sessions whose turns name this file, by its whole path or the end of it"""
+    session: str | None = None
+    """only this conversation"""
+    limit: Limit = 20
+    """how many sessions at most"""
+
+
+class Conversation(Struct, kw_only=True):
+    """Turns of one conversation in the order of time, in L0 or memories by now."""
+
+    turns: list[Memory]
+    """in the order in which they were said"""
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self.turns)
+
+    def __len__(self) -> int:
+        return len(self.turns)
+
+
+@rpc("within", reads=True)
+class GetAround(Scoped[Conversation], kw_only=True, frozen=True):
+    """Return a turn with those before and after it in its conversation.
+
+    Of a fact the first turn that it was drawn from is taken, of a summary or an outcome its time in the session.
+    """
+
+    id: str
+    """id or unique prefix of 4 or more digits"""
+    around: Annotated[int, Meta(ge=0, le=200)] = 5
+    """how many turns before it, and after it, at most"""

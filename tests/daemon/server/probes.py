@@ -268,6 +268,8 @@ _OWN: dict[type[Call[Any]], Probe] = {
     protocol.RevokeToken: _once(protocol.RevokeToken(name="beta"), protocol.RevokeToken(name="nobody")),
     protocol.RunJob: _once(protocol.RunJob(name="sweep", dry_run=True), protocol.RunJob(name="sweep")),
     protocol.Turns: lambda world: _placed(protocol.Turns, limit=1000),
+    protocol.GetLog: lambda world: _placed(protocol.GetLog, limit=1000),
+    protocol.GetAround: lambda world: (call for id in IDS for call in _placed(protocol.GetAround, id=id, around=100)),
     protocol.Skipped: lambda world: _placed(protocol.Skipped, limit=1000),
     protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
     protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),

@@ -20,6 +20,7 @@ BUSY = Scale(days=DAYS, turns=5.0, deeds=1.2)
 EVERY_DAYS = 5  # between two runs of the jobs
 OWN_JOBS = "[jobs]\nenabled = false\n"  # they are run here, at simulated times
 NO_FACTS = "[cognition]\nextract = false\n"  # the stories follow turns, whose place facts would take
+SHORT_LIVES = '\n[lifetime]\npreset = "swarm"\n'
 
 
 def play_year(quiet: bool) -> tuple[dict[str, Any], Path]:
@@ -27,7 +28,7 @@ def play_year(quiet: bool) -> tuple[dict[str, Any], Path]:
     missing = prepare_model()
     start = datetime.fromtimestamp(time(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     began = start.timestamp() - DAYS * DAY_S
-    with private_daemon(config=CONFIG + OWN_JOBS + NO_FACTS, clock=began) as daemon:
+    with private_daemon(config=CONFIG + OWN_JOBS + NO_FACTS + SHORT_LIVES, clock=began) as daemon:
         player = Player(daemon, daemon.clock, model=not missing)
         try:
             events = year(SEED, began, BUSY)

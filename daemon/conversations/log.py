@@ -1,0 +1,117 @@
+"""What was done, session by session; and a memory in its conversation."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from memoryd.client.protocol import (
+    Conversation,
+    GetAround,
+    GetLog,
+    LoggedOutcome,
+    LoggedSession,
+    SessionLog,
+)
+from memoryd.daemon.conversations import summarising, tasks
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.changing import resolve, visible
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import namespaces, present, sessions, turns
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.sessions import Entry, Span
+
+_FOR_EVER = 1e15
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+@handles(GetLog)
+def read_log(core: Core, call: GetLog) -> SessionLog:
+    """Return the sessions of a time, the latest first."""
+    reached = core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
+    span = Span(call.since or 0.0, _FOR_EVER if call.until is None else call.until, call.session)
+    sources = summarising.SOURCE, tasks.SOURCE
+    with core.store.reading() as connection:
+        entries = sessions.find_entries(connection, span, sources, visible(core, call), core.clock.passed())
+    recent = [_entry(turn) for turn in core.active.of(reached) if turn.session and _is_in(span, turn)]
+    held = [*entries[::-1], *recent[::-1]]  # of one time in the order in which it came
+    found = _grouped(core, sorted(held, key=lambda entry: entry.created_at))
+    shown = (one for one in found if not call.path or any(_is_file(path, call.path) for path in one.files))
+    return SessionLog(sessions=sorted(shown, key=lambda one: -one.ended_at)[: call.limit])
+
+
+def _is_in(span: Span, turn: turns.Turn) -> bool:
+    return span.since <= turn.created_at < span.until and span.session in (None, turn.session)
+
+
+def _entry(turn: turns.Turn) -> Entry:
+    row = turns.as_row(turn)
+    return Entry(row.namespace, turn.session, row.created_at, 1, row.id, row.source, row.metadata, row.content)
+
+
+def _is_file(path: str, wanted: str) -> bool:
+    return path == wanted or path.endswith(f"/{wanted.removeprefix('./')}")
+
+
+def _grouped(core: Core, entries: Iterable[Entry]) -> Iterator[LoggedSession]:
+    """Yield the sessions of entries, which are in the order of time."""
+    groups: dict[tuple[int, str], list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault((entry.namespace, entry.session), []).append(entry)
+    for (namespace, session), held in groups.items():
+        yield _session(core.store.namespaces.name(namespace), session, held)
+
+
+def _session(namespace: str, session: str, held: list[Entry]) -> LoggedSession:
+    said = [entry for entry in held if entry.turns]
+    summaries = [entry.content for entry in held if entry.source == summarising.SOURCE]
+    about = {entry.id: _decode(entry.metadata) for entry in held}
+    asked = next((entry.content for entry in said if about[entry.id].get("role") == "user"), "")
+    return LoggedSession(
+        namespace=namespace,
+        session=session,
+        began_at=held[0].created_at,
+        ended_at=held[-1].created_at,
+        turns=sum(entry.turns for entry in said),
+        asked=asked,
+        summary=summaries[-1].partition("\n")[2] if summaries else "",
+        files=list(dict.fromkeys(path for entry in said for path in about[entry.id].get("files", []))),
+        outcomes=[
+            LoggedOutcome(id=entry.id, outcome=str(about[entry.id].get("outcome", "")), content=entry.content)
+            for entry in held
+            if entry.source == tasks.SOURCE
+        ],
+    )
+
+
+# One conversation ----------------------------------------------------------------------------------------------------
+
+
+@handles(GetAround)
+def read_around(core: Core, call: GetAround) -> Conversation:
+    """Return a turn, or that which a fact was drawn from, with the turns before and after it."""
+    condition = visible(core, call)
+    with core.store.reading() as connection:
+        row = resolve(connection, call.id, condition)
+        said = _decode(row.metadata).get("turns")
+        if isinstance(said, list) and said and row.turns == 0:
+            row = resolve(connection, said[0], condition)
+        session = _decode(row.metadata).get("session")
+        before, after = sessions.find_around(connection, row, session, call.around)
+        both = [*before, *([row] if row.turns else []), *after, *_recent(core, row, session)]
+        ordered = sorted({one.id: one for one in both}.values(), key=_place)
+        place = next((n for n, one in enumerate(ordered) if _place(one) >= _place(row)), len(ordered))
+        shown = ordered[max(0, place - call.around) : place + call.around + (1 if row.turns else 0)]
+        found = present.memories(connection, core.store.namespaces, shown, condition, core.clock.passed())
+    return Conversation(turns=found)
+
+
+def _recent(core: Core, row: Row, session: str | None) -> list[Row]:
+    """Return the turns of a conversation that are in L0."""
+    there = core.active.of(frozenset([row.namespace]))
+    return [turns.as_row(turn) for turn in there if turn.session == (session or "")]
+
+
+def _place(row: Row) -> tuple[float, bool, int]:
+    """Return where a turn is in its conversation; those of L0 come after those that left it."""
+    return row.created_at, row.row < 0, abs(row.row)

@@ -1,0 +1,118 @@
+"""What was done, session by session; and a memory in its conversation."""
+
+from typing import Any
+
+import pytest
+
+from conversing import FACTS, judge, observe, run
+from memoryd.client.errors import NotFound
+from memoryd.client.protocol import CompleteTask, EndSession, GetAround, GetLog, NewTurn
+from memoryd.daemon.conversations import log, promoting, tasks, thinking
+from memoryd.daemon.conversations.promoting import PROMOTE
+from memoryd.daemon.core.core import Core
+from workbench import LIMIT_S, Clock, add
+
+
+def said(role: str, content: str, **fields: Any) -> NewTurn:
+    return NewTurn(role=role, content=content, **fields)
+
+
+def work(core: Core, clock: Clock) -> None:
+    """Two sessions: one with files, an outcome and a summary, in L0 or beyond; and one of a day later."""
+    observe(core, said("user", "Make the importer stream its orders."), session="a", namespace="acme")
+    clock.advance(60)
+    files = ["/src/importer.py", "/src/orders.py"]
+    observe(core, said("assistant", "Implemented streaming, 220 MB.", files=files), session="a", namespace="acme")
+    observe(core, said("user", "We decided that the limit of the importer is 300 MB."), session="a", namespace="acme")
+    done = CompleteTask(outcome="completed", output="It streams.", task="importer", session="a", namespace="acme")
+    tasks.complete(core, done).result(LIMIT_S)
+    thinking.end(core, EndSession(session="a", namespace="acme")).result(LIMIT_S)
+    while thinking.step(core):
+        pass
+    clock.advance(86_400)
+    observe(core, said("user", "Rename the ledger.", files=["/src/ledger.py"]), session="b", namespace="acme")
+    observe(core, "A remark of nobody in particular", namespace="acme")
+
+
+@pytest.fixture(params=["L0", "stored"])
+def place(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def settle(core: Core, place: str) -> None:
+    judge(core)
+    if place == "stored":
+        run(core, PROMOTE, promoting.steps(core, core.active.fill(), "asked for"), kind="promote")
+
+
+def test_sessions_are_told_latest_first_with_what_they_came_to(core: Core, clock: Clock, place: str) -> None:
+    began = clock.now
+    work(core, clock)
+    settle(core, place)
+    late, early = log.read_log(core, GetLog(namespace="acme"))
+    assert (late.session, late.turns, late.asked, late.files) == ("b", 1, "Rename the ledger.", ["/src/ledger.py"])
+    assert (early.session, early.namespace, early.turns, early.began_at) == ("a", "acme", 3, began)
+    assert early.asked == "Make the importer stream its orders."
+    assert early.files == ["/src/importer.py", "/src/orders.py"]
+    assert [(one.outcome, one.content) for one in early.outcomes] == [("completed", "Completed: importer\nIt streams.")]
+    assert "limit of the importer is 300 MB" in early.summary
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"path": "/src/importer.py"}, ["a"]),
+        ({"path": "importer.py"}, ["a"]),
+        ({"path": "./orders.py"}, ["a"]),
+        ({"path": "porter.py"}, []),
+        ({"session": "b"}, ["b"]),
+        ({"session": ""}, []),
+        ({"limit": 1}, ["b"]),
+        ({"namespace": "other"}, []),
+        ({"namespace": "acme/api"}, ["b", "a"]),
+        ({"namespace": "acme/api", "reach": "exact"}, []),
+    ],
+)
+def test_the_log_can_be_narrowed(
+    core: Core, clock: Clock, place: str, asked: dict[str, Any], expected: list[str]
+) -> None:
+    work(core, clock)
+    settle(core, place)
+    assert [one.session for one in log.read_log(core, GetLog(**{"namespace": "acme", **asked}))] == expected
+
+
+def test_the_log_has_what_came_about_within_a_time(core: Core, clock: Clock, place: str) -> None:
+    began = clock.now
+    work(core, clock)
+    settle(core, place)
+    assert [one.session for one in log.read_log(core, GetLog(since=began + 3600))] == ["b"]
+    assert [one.session for one in log.read_log(core, GetLog(until=began + 3600))] == ["a"]
+    assert [one.turns for one in log.read_log(core, GetLog(until=began + 1))] == [1]
+
+
+def test_a_turn_is_read_in_its_conversation_wherever_its_turns_are_by_now(core: Core) -> None:
+    ids = []
+    for number in range(30):
+        ids += observe(core, FACTS[number], session="s").ids
+        observe(core, FACTS[30 + number // 2] + f" Number {number}.", session="another")
+
+    def around(id: str, count: int) -> list[str]:
+        return [turn.content for turn in log.read_around(core, GetAround(id=id, around=count))]
+
+    assert around(ids[15], 2) == list(FACTS[13:18])
+    assert around(ids[20], 3) == list(FACTS[17:24])
+    assert around(ids[0], 2) == list(FACTS[:3])
+    assert around(ids[29], 2) == list(FACTS[27:30])
+    assert around(ids[7], 0) == [FACTS[7]]
+    assert around(ids[7], 200) == list(FACTS[:30])
+    fact = add(core, "What was decided", source="extraction", metadata={"turns": [ids[4]]}).id
+    assert around(fact, 1) == list(FACTS[3:6])
+    assert around(add(core, "Said on purpose").id, 3) == []
+    with pytest.raises(NotFound):
+        around("0000", 1)
+
+
+def test_turns_without_a_session_are_a_conversation_of_their_namespace(core: Core) -> None:
+    ids = observe(core, *FACTS[:25]).ids
+    found = [turn.content for turn in log.read_around(core, GetAround(id=ids[5], around=1))]
+    assert found == list(FACTS[4:7])
