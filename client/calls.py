@@ -49,7 +49,7 @@ from memoryd.client.protocol import (
     Update,
     WhyNot,
 )
-from memoryd.client.times import When, seconds
+from memoryd.client.times import When, moment, seconds
 from memoryd.client.transport.batches import split_batches
 from memoryd.client.transport.paths import make_absolute, resolve_workspace
 
@@ -134,8 +134,8 @@ def _filters(
         "source": to_list(source),
         "tier": to_list(tier),
         "metadata": dict(metadata or {}),
-        "after": None if after is None else seconds(after),
-        "before": None if before is None else seconds(before),
+        "after": None if after is None else moment(after),
+        "before": None if before is None else moment(before),
         "path_prefix": path_prefix,
         "ids": list(ids),
         "reach": reach,

@@ -27,6 +27,26 @@ def seconds(when: When) -> float:
         raise Invalid(f"{when!r} is not a time; give UTC seconds, a datetime or ISO 8601 text.") from None
 
 
+def moment(when: When, *, end: bool = False) -> float:
+    """Return UTC seconds as `seconds` does, also for a date as people say it ("yesterday", "last Tuesday", "in May").
+
+    That is a span of time in the local zone: its start, or with `end` its end. Raise `Invalid` for what is no date.
+    """
+    try:
+        return seconds(when)
+    except Invalid:
+        if not isinstance(when, str):
+            raise
+    from memoryd.client.dates import span_of
+
+    span = span_of(when, datetime.now().astimezone())
+    if span is None:
+        advice = "write it like 2026-03-31, 2026-03-31T14:30:00+02:00, yesterday, last Tuesday or in May"
+        raise Invalid(f"{when!r} is not a date; {advice}.")
+    # Without its zone: that of today may be another hour than that of then.
+    return (span.end if end else span.start).replace(tzinfo=None).timestamp()
+
+
 def iso(when: float | None) -> str | None:
     """Return ISO 8601 text in UTC for seconds."""
     return (

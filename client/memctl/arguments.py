@@ -17,7 +17,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, EXAMPLES, Command, summary, verbs
 from memoryd.client.memctl.output import columns, say
 from memoryd.client.protocol import ProfileName, Reach, Tier
-from memoryd.client.times import seconds
+from memoryd.client.times import moment
 
 MAX_TIMEOUT_S = 86400.0
 _WITH_VALUE = ("--socket", "--namespace", "--timeout")
@@ -141,7 +141,9 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--source", action="append", metavar="S", help="how it came in: manual …")
     group.add_argument("--tier", action="append", choices=get_args(Tier), help="where it is kept")
     group.add_argument("--metadata", action="append", type=metadata, metavar="M", help="KEY=VALUE or a JSON object")
-    group.add_argument("--after", type=when, metavar="DATE", help="created after this ISO 8601 date")
+    group.add_argument(
+        "--after", type=when, metavar="DATE", help="created after this date: 2026-03-31, yesterday, last Tuesday"
+    )
     group.add_argument("--before", type=when, metavar="DATE", help="created before it")
     group.add_argument("--path-prefix", metavar="PATH", help="from files below this path")
     group.add_argument("--id", action="append", dest="ids", metavar="ID", help="only these memories")
@@ -211,9 +213,9 @@ def query_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def when(text: str) -> float:
-    """Return UTC seconds for a date."""
+    """Return UTC seconds for a date, also as people say it."""
     try:
-        return seconds(text)
+        return moment(text)
     except Invalid as error:
         raise argparse.ArgumentTypeError(error.message) from None
 

@@ -1,10 +1,14 @@
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memoryd.client.calls import search
 from memoryd.client.dates import find_spans, span_of
+from memoryd.client.errors import Invalid
+from memoryd.client.times import moment, seconds
 
 NOW = datetime(2026, 5, 29, 7, 1, tzinfo=UTC)  # a Friday
 
@@ -58,6 +62,21 @@ def test_a_day_begins_at_the_midnight_of_the_zone() -> None:
 def test_all_dates_of_a_text_are_found() -> None:
     found = find_spans("Between last Monday and 3 June we met, not on 2026-01-01.", NOW)
     assert [f"{span.start:%m-%d}" for span in found] == ["05-25", "06-03", "01-01"]
+
+
+def test_a_filter_takes_the_date_in_the_zone_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC-5")  # five hours east
+    time.tzset()
+    try:
+        start, end = moment("yesterday"), moment("Yesterday", end=True)
+        assert (end - start, start % 86400.0) == (86400.0, 19 * 3600.0)
+        assert search("x", after="yesterday").after == start
+        assert moment("2026-03-31") == seconds("2026-03-31")  # without a zone it is UTC
+        with pytest.raises(Invalid, match="'soon' is not a date"):
+            search("x", before="soon")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @given(st.text() | st.from_regex(r"\A[0-9]{1,4}(-[0-9]{2}){0,2} (days|weeks|years) ago\Z"))

@@ -214,7 +214,7 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(memctl: Memctl) -> None:
         ["search", "x", "--unknown"],
         ["search", "x", "--limit", "many"],
         ["search", "x", "--reach", "far"],
-        ["list", "--after", "tomorrow"],
+        ["list", "--after", "soon"],
         ["add", "x", "--created-at", "31.3.2026"],
         ["add", "x", "--metadata", "[1]"],
         ["tag", "abcd"],
@@ -232,7 +232,7 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(memctl: Memctl) -> None:
 
 
 def test_a_date_that_does_not_parse_is_explained(memctl: Memctl) -> None:
-    assert "'tomorrow' is not a date; write it like 2026-03-31" in memctl("list", "--after", "tomorrow").err
+    assert "'soon' is not a date; write it like 2026-03-31" in memctl("list", "--after", "soon").err
 
 
 def test_a_socket_path_that_is_too_long_is_explained(memctl: Memctl) -> None:

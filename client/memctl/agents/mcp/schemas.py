@@ -42,7 +42,7 @@ class Search(Arguments, kw_only=True):
     query: Annotated[str, Meta(min_length=1, description="what to look for, in plain words")]
     limit: Annotated[int, Meta(ge=1, le=50)] = 8
     project: Project = ""
-    since: Annotated[str, Meta(description="only memories from this ISO 8601 date on")] = ""
+    since: Annotated[str, Meta(description="only memories from this date on: ISO 8601, or like yesterday")] = ""
     until: Annotated[str, Meta(description="only memories up to and including this date")] = ""
     max_tokens: Budget = 1500
     explain: Annotated[bool, Meta(description="say of each how it was found")] = False

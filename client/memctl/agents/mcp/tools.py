@@ -15,7 +15,7 @@ from memoryd.client.memctl.agents.mcp.answers import ID_DIGITS, ROOT, Answer, fo
 from memoryd.client.memctl.agents.mcp.session import Session
 from memoryd.client.memctl.link import phrase
 from memoryd.client.protocol import Forget, Get, Hit, Memory, Redacted, Trace
-from memoryd.client.times import iso, seconds
+from memoryd.client.times import iso, moment, seconds
 
 SOURCE = "mcp"
 FORGET_BUDGET, FORGET_LIMIT = 1500, 10
@@ -109,9 +109,10 @@ def _why(hit: Hit, trace: Trace) -> str:
 
 def _period(given: schemas.Search) -> dict[str, float]:
     """Return the filters for a period; a bare date as its end means the whole day."""
-    period = {"after": seconds(given.since)} if given.since else {}
+    period = {"after": moment(given.since)} if given.since else {}
     if given.until:
-        period["before"] = seconds(given.until) + (_DAY_S if len(given.until) == _DATE_CHARS else 0.0)
+        is_day = len(given.until) == _DATE_CHARS and given.until[0].isdigit()
+        period["before"] = moment(given.until, end=True) + (_DAY_S if is_day else 0.0)
     return period
 
 
