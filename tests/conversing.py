@@ -81,7 +81,7 @@ def flows(core: Core, namespace: str = "") -> dict[str, int]:
 
 def skips(core: Core) -> list[tuple[str, str]]:
     with core.store.reading() as connection:
-        return [(skip.content, skip.reason) for skip in turns.skipped(connection, "TRUE", 1000, 0)]
+        return [(skip.content, skip.reason) for skip in turns.read_skipped(connection, "TRUE", 1000, 0)]
 
 
 def problems(core: Core) -> list[str]:
@@ -94,6 +94,6 @@ def everything(core: Core) -> tuple[list[Any], list[Any], list[Any]]:
     with core.store.reading() as connection:
         return (
             rows.select(connection, "TRUE ORDER BY m.row", ()),
-            turns.everything(connection),
+            turns.read_all(connection),
             connection.execute("SELECT * FROM links ORDER BY 1, 2, 3").fetchall(),
         )

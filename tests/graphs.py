@@ -117,4 +117,4 @@ def _centroids(core: Core) -> list[tuple[bytes, Vector]]:
     for node, blob, memory in ask(core, "SELECT id, centroid, memory FROM nodes JOIN members ON node = id"):
         found.setdefault(node, (blob, []))[1].append(memory)
     with core.store.reading() as connection:
-        return [(blob, vectors.of_rows(connection, generation.model, rows)[1]) for blob, rows in found.values()]
+        return [(blob, vectors.read_exact(connection, generation.model, rows)[1]) for blob, rows in found.values()]

@@ -39,7 +39,7 @@ class Mover:
         self.under_way.set()
         assert self.gate.wait(LIMIT_S)
         self.slices.append(len(steps))
-        present = rows.by_ids(transaction.connection, [step.target for step in steps])
+        present = rows.read_ids(transaction.connection, [step.target for step in steps])
         moved = 0
         for step in steps:
             row = present.get(step.target)

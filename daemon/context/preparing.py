@@ -20,7 +20,7 @@ from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.related import ids_shown
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import given, rows
-from memoryd.daemon.store.filters import living
+from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
@@ -145,7 +145,7 @@ def _find_opening(core: Core, call: GetContext, known: set[str], lines: _Lines) 
 def _rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
     """Return turns of L0 and memories by id, as far as they are alive and within reach."""
     with core.store.reading() as connection:
-        found = living(connection, rows.by_ids(connection, sorted(ids)).values(), retrieval.passed)
+        found = select_living(connection, rows.read_ids(connection, sorted(ids)).values(), retrieval.passed)
     reached = retrieval.chosen.reached
     recent = {row.id: row for row in retrieval.recent.values() if row.id in ids}
     return recent | {row.id: row for row in found if reached is None or row.namespace in reached}
@@ -184,7 +184,7 @@ def _had(core: Core, call: GetContext) -> dict[str, bytes]:
     if not call.session:
         return {}
     with core.store.reading() as connection:
-        return given.to_session(connection, _key(call))
+        return given.read_given(connection, _key(call))
 
 
 def _note(core: Core, call: GetContext, made: Fitted, result: ContextText) -> "Future[ContextText]":

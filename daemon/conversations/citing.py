@@ -41,13 +41,13 @@ def step(core: Core) -> bool:
 
 def _count(core: Core, transaction: Transaction, found: Sequence[tuple[Said, list[str]]]) -> None:
     """Count the citations of what is still there and can be seen from where the session is."""
-    present = rows.by_ids(transaction.connection, [id for _, ids in found for id in ids])
+    present = rows.read_ids(transaction.connection, [id for _, ids in found for id in ids])
     for one, ids in found:
-        seen = core.store.namespaces.reached(one.namespace, None)
+        seen = core.store.namespaces.reach(one.namespace, None)
         session = hashlib.sha256(f"{one.namespace}\n{one.session}".encode()).hexdigest()[:12]
         for row in (present[id] for id in ids if id in present):
             if row.tier == TIER or (seen is not None and row.namespace not in seen):
                 continue
-            if (column := feedback.cited(row.feedback, one.by, session, core.clock())) is not None:
+            if (column := feedback.note_citation(row.feedback, one.by, session, core.clock())) is not None:
                 row.feedback = column
                 rows.change(transaction.connection, row.row, {"feedback": column})

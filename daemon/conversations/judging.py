@@ -109,13 +109,13 @@ def _rate(core: Core, provider: Provider) -> bool:
     def job(transaction: Transaction) -> None:
         connection = transaction.connection
         concerned = set()
-        asked = turns.unjudged(connection, keys)  # others may have been thought about meanwhile
+        asked = turns.select_unjudged(connection, keys)  # others may have been thought about meanwhile
         for thing in (one for one in things if one.key in asked):
             if turns.rate(connection, thing.key, rated[thing.key]):
                 concerned.add(thing.namespace)
             else:  # it may have become a memory since
                 rows.rate_promoted(connection, thing.key, rated[thing.key])
-        turns.answered(connection, keys, "rate")
+        turns.remove_jobs(connection, keys, "rate")
         core.active.follow(transaction, concerned)
 
     if keys:
@@ -156,7 +156,7 @@ def _embedded(core: Core, generation: Generation) -> bool:
         for thing, vector in known:
             key = vectors.text_hash(thing.content)
             vectors.put(transaction.connection, generation.model, key, np.asarray(vector, np.float32))
-        turns.answered(transaction.connection, keys, "embed")
+        turns.remove_jobs(transaction.connection, keys, "embed")
 
     core.store.write(job).result()
     return True
@@ -174,7 +174,7 @@ def _condense(core: Core) -> bool:
     def job(transaction: Transaction) -> None:
         summaries = [(row, summary) for row, summary in made if summary]
         rows.put_summaries(transaction.connection, summaries)
-        turns.answered(transaction.connection, keys, "condense")
+        turns.remove_jobs(transaction.connection, keys, "condense")
 
     if keys:
         core.store.write(job).result()
@@ -207,9 +207,9 @@ def embedder(core: Core) -> Callable[[Sequence[str]], NDArray[np.float32] | None
 def _asked(core: Core, job: str, limit: int) -> tuple[list[str], list[Thing]]:
     """Return the next keys of a job, and what they stand for; some may stand for nothing any more."""
     with core.store.reading() as connection:
-        keys = turns.asked(connection, job, limit)
-        active = turns.by_keys(connection, keys) if keys else {}
-        present = rows.by_ids(connection, [key for key in keys if key not in active]) if keys else {}
+        keys = turns.read_asked(connection, job, limit)
+        active = turns.read_keys(connection, keys) if keys else {}
+        present = rows.read_ids(connection, [key for key in keys if key not in active]) if keys else {}
     things = [Thing(key, turn.namespace, turn.role, turn.content, turn, None) for key, turn in active.items()]
     things += [
         Thing(key, row.namespace, "", row.content, None, row)

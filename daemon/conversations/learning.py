@@ -23,7 +23,7 @@ from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.store import history, queries, rows, turns
 from memoryd.daemon.store.caller import USER
-from memoryd.daemon.store.filters import Filter, living
+from memoryd.daemon.store.filters import Filter, select_living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.thoughts import Heard, Key
 from memoryd.daemon.store.tiers import L1, L2
@@ -93,7 +93,7 @@ def _compared(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequen
         return News(fact, embedded, list(told), [])
     generation, vector = embedded
     floors = generation.embedder.floors
-    mask = core.store.facts.allowed(
+    mask = core.store.facts.mask_of(
         Filter(reached=frozenset([key.namespace]), words={"tier": [L1, L2]}), core.clock.passed()
     )
     nearest = generation.index.nearest(vector, _NEIGHBOURS, mask)
@@ -103,7 +103,7 @@ def _compared(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequen
     with core.store.reading() as connection:
         numbers, matrix = generation.exact(connection, near)
         cosines = dict(zip(numbers, (matrix @ vector).tolist(), strict=True))
-        others = [row for row in rows.by_rows(connection, numbers).values() if row.type != turns.TYPE]
+        others = [row for row in rows.read_rows(connection, numbers).values() if row.type != turns.TYPE]
     others = [row for row in others if cosines[row.row] >= floors.join]
     same = [row.id for row in others if cosines[row.row] >= floors.duplicate and is_same(row.content, fact.text)]
     against = [row.id for row in others if contradiction(row.content, fact.text)]
@@ -138,10 +138,10 @@ class _Run:
     def _is_known(self, news: News) -> bool:
         connection, passed = self._transaction.connection, self._core.clock.passed()
         equal = queries.find_equal(connection, self._key.namespace, content_hash(news.fact.text), passed)
-        same = [row for row in equal if row.type != turns.TYPE] or living(
-            connection, rows.by_ids(connection, news.same).values(), passed
+        same = [row for row in equal if row.type != turns.TYPE] or select_living(
+            connection, rows.read_ids(connection, news.same).values(), passed
         )
-        rows.accessed(connection, [(row.row, 1, self._core.clock()) for row in same])
+        rows.count_accesses(connection, [(row.row, 1, self._core.clock()) for row in same])
         return bool(same) or any(_says_it(one, news) for one in self._kept)
 
     def _insert(self, news: News, sources: Sequence[Heard]) -> None:
@@ -157,7 +157,7 @@ class _Run:
         )
         row = adding.new_row(self._core, self._place, memory, content_hash(fact.text))
         row.expires_at = adding.lifetime(self._core, SOURCE, row.created_at)
-        against = list(rows.by_ids(connection, news.against).values())
+        against = list(rows.read_ids(connection, news.against).values())
         against += [one.row for one in self._kept if _disagrees(one, news)]
         verdict = Verdict(None, None, against)
         adding.insert(self._core, self._transaction, self._place, row, verdict, news.embedded, self._begun())

@@ -18,7 +18,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.store import intake, namespaces, rows, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.filters import living
+from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.thoughts import Heard
 from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.writer import Transaction
@@ -169,10 +169,10 @@ def _equal(place: Place, key: bytes) -> list[str]:
 def _alive(place: Place, ids: list[str]) -> list[str]:
     """Return those of some memories that still are and can be seen from here, and count an access of each."""
     passed = place.core.clock.passed()
-    known = living(place.connection, rows.by_ids(place.connection, ids).values(), passed)
-    seen = place.core.store.namespaces.reached(place.name, None)
+    known = select_living(place.connection, rows.read_ids(place.connection, ids).values(), passed)
+    seen = place.core.store.namespaces.reach(place.name, None)
     there = [row for row in known if seen is None or row.namespace in seen or row.namespace == place.number]
-    rows.accessed(place.connection, [(row.row, 1, place.now) for row in there])
+    rows.count_accesses(place.connection, [(row.row, 1, place.now) for row in there])
     return [row.id for row in there]
 
 
@@ -214,7 +214,7 @@ def _answers(place: Place, turn: NewTurn) -> str | None:
     if asked is None:
         return None
     key, asked_at = asked
-    if place.heard is None and turns.skipped_after(place.connection, place.number, place.session, "user", asked_at):
+    if place.heard is None and turns.was_skipped_after(place.connection, place.number, place.session, "user", asked_at):
         return None  # it answers a turn that was not kept
     return key
 

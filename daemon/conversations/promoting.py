@@ -49,7 +49,7 @@ def leave(core: Core, transaction: Transaction, leaving: Sequence[Turn], operati
     if operation is None:
         place = core.store.namespaces.name(leaving[0].namespace)
         operation = history.begin(connection, f"{history.JOB}promote", place, core.clock())
-    taken = rows.by_ids(connection, [turn.key for turn in leaving])
+    taken = rows.read_ids(connection, [turn.key for turn in leaving])
     following = _following(transaction, leaving)
     promoted: list[Row] = []
     dropped: list[Leaving] = []
@@ -158,7 +158,7 @@ def steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step]:
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
     """Carry out one slice; a turn that has left meanwhile is skipped."""
-    there = turns.by_keys(transaction.connection, [step.target for step in planned])
+    there = turns.read_keys(transaction.connection, [step.target for step in planned])
     leaving = sorted(there.values(), key=lambda turn: turn.id)
     counts = leave(core, transaction, leaving, operation)
     counts["skipped"] += len(planned) - len(leaving)

@@ -83,7 +83,7 @@ def hurry(core: Core, reached: frozenset[int] | None) -> None:
 
     def job(transaction: Transaction) -> None:
         now = core.clock()
-        for thought in thoughts.everything(transaction.connection, learning.KIND):
+        for thought in thoughts.read_all(transaction.connection, learning.KIND):
             if (reached is None or thought.key.namespace in reached) and thought.attempts == 0:
                 thoughts.hasten(transaction.connection, thought.key, now)
         transaction.after_commit(core.cognition.thoughts.set)
@@ -122,8 +122,8 @@ def think(core: Core, thought: Thought, provider: Provider) -> None:
 
     def job(transaction: Transaction) -> None:
         connection = transaction.connection
-        finish(transaction, thoughts.still(connection, heard))
-        thoughts.done(connection, key, heard, core.clock())
+        finish(transaction, thoughts.select_queued(connection, heard))
+        thoughts.finish(connection, key, heard, core.clock())
 
     try:
         core.store.write(job).result()
@@ -140,7 +140,7 @@ def _put_off(core: Core, thought: Thought, error: Exception) -> None:
         if attempts >= _ATTEMPTS:
             thoughts.give_up(transaction.connection, thought.key)
         else:
-            thoughts.failed(transaction.connection, thought, not_before)
+            thoughts.put_off(transaction.connection, thought, not_before)
 
     core.store.write(job).result()
 
@@ -149,7 +149,7 @@ def flush(core: Core, limit_s: float) -> None:
     """Draw out the facts that wait, by rules, for so long at most."""
     end_at = time.monotonic() + limit_s
     with core.store.reading() as connection:
-        waiting = thoughts.everything(connection, learning.KIND)
+        waiting = thoughts.read_all(connection, learning.KIND)
     for thought in waiting:
         first = -1
         while time.monotonic() < end_at:  # a long conversation takes several portions

@@ -51,7 +51,7 @@ class Core:
         make_private(folder)
         self.folder, self.config = folder, config
         self.store = Store(folder, config.storage.max_size_mb * 1_000_000)
-        self.clock = Timekeeper(clock, self.store.setting(SETTING))
+        self.clock = Timekeeper(clock, self.store.read_setting(SETTING))
         self.supervisor = self.store.supervisor
         self.supervisor.clock = self.clock
         self.tokens = Tokens(self.store, folder, self.clock, config.access.require_token)
@@ -61,7 +61,7 @@ class Core:
         with self.store.reading() as connection:
             self.active = Active(connection)
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
-        ledger = Ledger(self.store.setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
+        ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(choice.provider(config.llm, ledger.spend, self.clock))
         self.ending = threading.Event()  # calls under way have had their time: those in parts end after the present one
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so

@@ -53,8 +53,8 @@ class Embedding:
         self.active: Generation | None = None
         self._next: Generation | None = None
         self._loading: Generation | None = None
-        self._state = ModelState(name=store.setting("model") or config.name, state="loading")
-        self._wanted = store.setting("next_model") or self._state.name
+        self._state = ModelState(name=store.read_setting("model") or config.name, state="loading")
+        self._wanted = store.read_setting("next_model") or self._state.name
         self._queries = QueryVectors(config.query_cache)
         self._bulk = BulkPool()
         self._wake = threading.Event()  # there may be work
@@ -98,7 +98,7 @@ class Embedding:
         if generation is None:
             return None
         with self._store.reading() as connection:
-            known = vectors.cached(connection, generation.model, vectors.text_hash(text))
+            known = vectors.read_cached(connection, generation.model, vectors.text_hash(text))
         if known is not None:
             return generation, known
         return _vector_of(generation, attempt(generation.embedder, text))
@@ -109,7 +109,7 @@ class Embedding:
         if generation is None:
             return [None] * len(texts)
         with self._store.reading() as connection:
-            known = [vectors.cached(connection, generation.model, vectors.text_hash(text)) for text in texts]
+            known = [vectors.read_cached(connection, generation.model, vectors.text_hash(text)) for text in texts]
         unknown = [text for text, vector in zip(texts, known, strict=True) if vector is None]
         made = iter(self._bulk.embed(generation.embedder, unknown))
         return [_vector_of(generation, next(made) if vector is None else vector) for vector in known]
@@ -261,7 +261,7 @@ class Embedding:
         self._loading = generation
         try:
             with self._store.reading() as connection:
-                generation.fill(vectors.everything(connection, generation.model))
+                generation.fill(vectors.read_all(connection, generation.model))
         except BaseException:
             self._loading = None
             raise

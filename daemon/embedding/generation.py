@@ -71,7 +71,7 @@ class Generation:
     def exact(self, connection: Connection, rows: Sequence[int]) -> tuple[list[int], Vector]:
         """Return those rows that have a vector, and their exact vectors from disk, shape (rows, dimensions)."""
         places = dict(zip(rows, self.index.places(rows), strict=True))
-        known = vectors.at_places(connection, (place for place in places.values() if place))
+        known = vectors.read_places(connection, (place for place in places.values() if place))
         found = {row: known[place] for row, place in places.items() if place in known}
         if missing := [row for row in rows if row not in found]:
             looked_up = vectors.places_of(connection, self.model, missing)

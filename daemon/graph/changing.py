@@ -38,7 +38,7 @@ def regroup(core: Core, call: GraphRegroup) -> GraphChange:
 def _reach(core: Core, call: Scoped[Any]) -> frozenset[int] | None:
     if core.embedding.active is None:
         raise ModelUnavailable("The graph rests on vectors, and no embedding model is ready yet.")
-    return core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
+    return core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
 
 
 def _change(core: Core, planned: Iterable[Step], dry_run: bool) -> GraphChange:

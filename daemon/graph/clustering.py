@@ -152,15 +152,15 @@ def _draft(core: Core, generation: Generation, namespace: int, numbers: Numbers,
 def _nodes(core: Core, draft: Draft) -> list[stored.Node]:
     """Return all clusters of a draft's namespace."""
     with core.store.reading() as connection:
-        return stored.of_kind(connection, draft.setting.generation.model, stored.CLUSTER, draft.setting.namespace)
+        return stored.read_kind(connection, draft.setting.generation.model, stored.CLUSTER, draft.setting.namespace)
 
 
 def _near(core: Core, draft: Draft, rows: list[int]) -> list[stored.Node]:
     """Return the clusters near some memories, and those that changed since they were compared with the others."""
     model, namespace = draft.setting.generation.model, draft.setting.namespace
     with core.store.reading() as connection:
-        unsettled = stored.of_kind(connection, model, stored.CLUSTER, namespace, unsettled=True)
-        _, matrix = vectors.of_rows(connection, model, rows) if rows else ([], [])
+        unsettled = stored.read_kind(connection, model, stored.CLUSTER, namespace, unsettled=True)
+        _, matrix = vectors.read_exact(connection, model, rows) if rows else ([], [])
         return [*unsettled, *_nearest(core, connection, draft, matrix)]
 
 
@@ -179,7 +179,7 @@ def _nearest(core: Core, connection: Connection, draft: Draft, matrix: Any) -> l
             connection, setting.generation.model, vector, _NEAR, frozenset([setting.namespace])
         )
     }
-    return stored.by_numbers(connection, found)
+    return stored.read_nodes(connection, found)
 
 
 CLUSTER = Work(plan, apply)

@@ -65,7 +65,7 @@ def _concepts(draft: Draft) -> dict[int, tuple[str, list[int]]]:
     """Return label and clusters of the concepts that are there."""
     with draft.setting.store.reading() as connection:
         model, namespace = draft.setting.generation.model, draft.setting.namespace
-        nodes = stored.of_kind(connection, model, stored.CONCEPT, namespace)
+        nodes = stored.read_kind(connection, model, stored.CONCEPT, namespace)
         clusters = stored.targets(connection, [node.id for node in nodes], stored.ABSTRACTED_FROM)
     return {node.id: (node.label, clusters.get(node.id, [])) for node in nodes}
 

@@ -51,7 +51,7 @@ class Naming:
         if provider is RULES or self.wait_s():
             return False
         with core.store.reading() as connection:
-            unnamed = [_describe(connection, node) for node in stored.unnamed(connection, BATCH)]
+            unnamed = [_describe(connection, node) for node in stored.read_unnamed(connection, BATCH)]
             made = {one.members: known for one in unnamed if (known := graph_names.find(connection, one.members))}
         new = list({one.members: one for one in unnamed if one.members not in made}.values())
         if new:

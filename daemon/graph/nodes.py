@@ -107,7 +107,7 @@ class Centroids:
             if self._index is None or self._model != model:
                 self._index, self._model = VectorIndex(dimensions), model
                 self._places = np.zeros(0, np.int32)
-                found = stored.of_kind(connection, model, stored.CLUSTER)
+                found = stored.read_kind(connection, model, stored.CLUSTER)
                 self._fill(connection, self._index, found)
                 for node, late in self._late.items():
                     if late is None:

@@ -96,7 +96,7 @@ def export(core: Core, call: GraphExport) -> GraphPart:
     """Return the next part of the graph."""
     within = _within(core, call)
     with core.store.reading() as connection:
-        found = stored.after(connection, call.after, within, call.limit)
+        found = stored.read_after(connection, call.after, within, call.limit)
         previews = _previews(connection, [node.id for node in found], call.preview)
         edges = _edges(graph_reading.edges_of(connection, within, [node.id for node in found]))
         exported = [
@@ -153,7 +153,7 @@ def _similarities(core: Core, connection: Connection, node: stored.Node, rows: l
     centre = _centre(connection, node.id)
     if generation is None or centre is None or not rows:
         return {}
-    numbers, matrix = vectors.of_rows(connection, generation.model, rows)
+    numbers, matrix = vectors.read_exact(connection, generation.model, rows)
     if matrix.shape[1:] != centre.shape:
         return {}
     return {row: round(value, 4) for row, value in zip(numbers, (matrix @ centre).tolist(), strict=True)}

@@ -53,7 +53,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     """Run one slice."""
     counts = sweeping.apply(core, transaction, [step for step in planned if step.action != "delete"], operation)
     weak = [step.data for step in planned if step.action == "delete"]
-    present = rows.by_rows(transaction.connection, weak)
+    present = rows.read_rows(transaction.connection, weak)
     going = [row for row in present.values() if (row.tier == L2 or row.source == SOURCE) and not row.pinned]
     remove(core, transaction, going, operation)
     counts.update(deleted=len(going), skipped=len(weak) - len(going))

@@ -38,7 +38,7 @@ class Tools(NamedTuple):
 def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     """Consolidate, or count what would be done."""
     began = time.perf_counter()
-    reached = core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
+    reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
     if call.dry_run:
         counts = foreseen(core, reached)
         return _result(True, counts, began)

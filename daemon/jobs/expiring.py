@@ -22,7 +22,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
     """Delete one slice; what was pinned or lives longer since is skipped."""
-    present = rows.by_rows(transaction.connection, [step.data[0] for step in planned])
+    present = rows.read_rows(transaction.connection, [step.data[0] for step in planned])
     going = [
         row
         for row, before in ((present.get(number), before) for number, before in (step.data for step in planned))

@@ -73,7 +73,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     """Run one slice; what was used, pinned or moved since is skipped."""
     counts: Counter[str] = Counter()
     moves: list[Move] = [step.data for step in planned]
-    present = rows.by_rows(transaction.connection, [move.row for move in moves])
+    present = rows.read_rows(transaction.connection, [move.row for move in moves])
     for move in moves:
         if (row := _find_unused(present, move)) is None:
             counts["skipped"] += 1

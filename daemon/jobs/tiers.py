@@ -31,12 +31,12 @@ _ROW_BYTES = 37  # of the columns that filters read, per memory
 @handles(Turns)
 def list_turns(core: Core, call: Turns) -> ActiveTurns:
     """Return the turns in L0, newest first."""
-    found = core.active.of(core.store.namespaces.reached(check(call.namespace), call.reach))
+    found = core.active.of(core.store.namespaces.reach(check(call.namespace), call.reach))
     if call.session is not None:
         found = [turn for turn in found if turn.session == call.session]
     shown = found[: call.limit]
     with core.store.reading() as connection:
-        unjudged = turns.unjudged(connection, [turn.key for turn in shown])
+        unjudged = turns.select_unjudged(connection, [turn.key for turn in shown])
     return ActiveTurns(
         turns=[_turn(core, turn, turn.key not in unjudged) for turn in shown],
         total=len(found),
@@ -65,7 +65,7 @@ def list_skipped(core: Core, call: Skipped) -> SkippedTurns:
     """Return turns that were not kept, newest first."""
     condition = visible(core, call)
     with core.store.reading() as connection:
-        found = turns.skipped(connection, condition, call.limit, call.offset)
+        found = turns.read_skipped(connection, condition, call.limit, call.offset)
     name = core.store.namespaces.name
     return SkippedTurns(
         turns=[
@@ -85,13 +85,13 @@ def list_skipped(core: Core, call: Skipped) -> SkippedTurns:
 @handles(Tiers)
 def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
     """Return the state of all tiers within reach. A bound caller does not see what searches returned."""
-    reached = core.store.namespaces.reached(check(call.namespace), call.reach)
+    reached = core.store.namespaces.reach(check(call.namespace), call.reach)
     condition = visible(core, call)
-    stored = core.store.facts.standing(reached)
+    stored = core.store.facts.count_standing(reached)
     with core.store.reading() as connection:
         account = turns.flows(connection, condition)
-        waiting = turns.waiting(connection, condition)
-        heard = thoughts.waiting(connection, condition)
+        waiting = turns.count_waiting(connection, condition)
+        heard = thoughts.count_waiting(connection, condition)
         nodes = graph_reading.count_nodes(connection, condition)
     active = core.active.of(reached)
     hot = {

@@ -29,8 +29,8 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         given = trimming.old_given(connection, now - core.config.context.given_days * _DAY_S)
         unused_since = now - settings.vectors_days * _DAY_S
         expired = trimming.old_orphans(connection, unused_since)
-        used, unused = trimming.used_again(connection), trimming.new_orphans(connection)
-        successors = trimming.unused_successors(connection)
+        used, unused = trimming.select_used_again(connection), trimming.new_orphans(connection)
+        successors = trimming.select_unused_successors(connection)
     yield from _steps("runs", runs, f"beyond the latest {settings.keep_runs} of a job", 0.0)
     yield from _steps("skipped", skipped, f"beyond the latest {core.config.tiers.skipped} of a namespace", 0.0)
     yield from _steps("operations", operations, f"older than {settings.history_days:g} days, or too many", 0.0)

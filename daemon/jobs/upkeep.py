@@ -22,7 +22,7 @@ def plan_embed(core: Core, now: float) -> Iterator[Step]:
     if generation is None:
         return  # the embedder tries by itself to get its model
     with core.store.reading() as connection:
-        found = rows.without_vector(connection, generation.model)
+        found = rows.read_without_vector(connection, generation.model)
     for row, id in found:
         if row not in generation.pending:
             yield Step("embed", id, f"it has no vector of {generation.name}", row)

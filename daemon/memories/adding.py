@@ -39,7 +39,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     batch = duplicates.search(core, call, [call.memory], [embedded])
 
     def job(transaction: Transaction) -> Added:
-        operation = history.begin(transaction.connection, "add", caller.logged(call.namespace), core.clock())
+        operation = history.begin(transaction.connection, "add", caller.log_place(call.namespace), core.clock())
         place = place_of(core, transaction, call, caller)
         repeated = _find_repeated(core, transaction, place, call.memory)
         if repeated is not None:
@@ -59,7 +59,7 @@ def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: N
     if not told or duplicates.equal(core, connection, place, memory):
         return None  # an equal memory is merged
     alive = queries.find_alive(connection, list(told), place.visible, core.clock.passed())
-    rows.accessed(connection, [(row.row, 1, core.clock()) for row in alive])
+    rows.count_accesses(connection, [(row.row, 1, core.clock()) for row in alive])
     turns.count(connection, place.number, "evidence", len(alive))
     return alive[0].id if alive else None
 
@@ -74,7 +74,7 @@ def check_id(memory: NewMemory, caller: Caller) -> None:
 def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: Caller) -> Place:
     """Return where a call adds, a namespace that is made if it is new."""
     number = core.store.namespaces.ensure(transaction, call.namespace)
-    reached = core.store.namespaces.reached(call.namespace, call.reach)
+    reached = core.store.namespaces.reach(call.namespace, call.reach)
     return Place(
         name=call.namespace,
         number=number,
@@ -158,7 +158,7 @@ def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory)
     """Return the memory that has the id of an import; raise `Conflict` when it is another one."""
     if memory.id is None:
         return None
-    row = rows.by_ids(connection, [memory.id]).get(memory.id)
+    row = rows.read_ids(connection, [memory.id]).get(memory.id)
     expected = (content_hash(memory.content), namespace)
     if row is not None and ((row.content_hash, row.namespace) != expected or row.tier == DOCUMENTS):
         raise Conflict(f"The id {memory.id} belongs to another memory.", {"id": memory.id})

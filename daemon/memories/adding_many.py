@@ -65,7 +65,7 @@ def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], c
             operation = operations[0]
             _check_in_effect(connection, operation)
         else:
-            operation = history.begin(connection, "add_many", caller.logged(call.namespace), core.clock())
+            operation = history.begin(connection, "add_many", caller.log_place(call.namespace), core.clock())
         place = adding.place_of(core, transaction, call, caller)
         return adding.write(core, transaction, place, batch, operation)
 
@@ -73,7 +73,7 @@ def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], c
 
 
 def _check_in_effect(connection: Connection, operation: int) -> None:
-    undone_by = history.undone_by(connection, operation)
+    undone_by = history.find_undo(connection, operation)
     if undone_by is not None:
         raise Conflict(
             f"Operation {operation} was undone by operation {undone_by} while it went on; nothing of it is stored.",
@@ -102,7 +102,7 @@ def check(core: Core, call: AddMany, caller: Caller) -> None:
 
 def _check_others(core: Core, connection: Connection, call: AddMany, caller: Caller) -> None:
     """Check the memories that others refer to: those of a given id, those to be superseded."""
-    visible = namespaces.condition(core.store.namespaces.reached(call.namespace, call.reach))
+    visible = namespaces.condition(core.store.namespaces.reach(call.namespace, call.reach))
     number = core.store.namespaces.number(call.namespace)
     given: dict[str, bytes] = {}
     for memory in call.memories:

@@ -36,7 +36,7 @@ TAGS = "tags"  # the metadata key that holds a memory's tags
 
 def visible(core: Core, call: Scoped[Any]) -> str:
     """Return the SQL condition on the namespaces that a call reaches."""
-    return namespaces.condition(core.store.namespaces.reached(namespaces.check(call.namespace), call.reach))
+    return namespaces.condition(core.store.namespaces.reach(namespaces.check(call.namespace), call.reach))
 
 
 @handles(Update)
@@ -50,7 +50,7 @@ def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]"
     def changed(row: Row) -> dict[str, Any]:
         own = dict(fields)
         if "content" in own:
-            own["text_hash"] = vectors.text_hash(rows.embedded_text(own["content"], turns=row.turns))
+            own["text_hash"] = vectors.text_hash(rows.text_to_embed(own["content"], turns=row.turns))
         if call.metadata is UNSET:
             return own
         base = {} if call.replace_metadata else msgspec.json.decode(row.metadata)
@@ -86,7 +86,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
     def job(transaction: Transaction) -> Deleted:
         connection = transaction.connection
         found = {row.id: row for row in (resolve(connection, prefix, condition) for prefix in call.ids)}
-        operation = history.begin(connection, "delete", caller.logged(call.namespace), core.clock())
+        operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
         for row in found.values():
             namespace = core.store.namespaces.name(row.namespace)
             caller.check_change(row.id, namespace)
@@ -111,7 +111,7 @@ def resolve(connection: Connection, prefix: str, condition: str) -> Row:
         turn = turns.resolve(connection, prefix, condition)
         if turn is None:
             raise
-        return turns.as_row(turn)
+        return turns.to_row(turn)
 
 
 def _turn_keys(row: Row) -> list[str]:
@@ -122,7 +122,7 @@ def _turn_keys(row: Row) -> list[str]:
 
 def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operation: int) -> None:
     connection = transaction.connection
-    going = list(turns.by_keys(connection, keys).values())
+    going = list(turns.read_keys(connection, keys).values())
     for turn in going:
         history.record_turn(connection, operation, turn, core.store.namespaces.name(turn.namespace))
         turns.count(connection, turn.namespace, "gone: delete")
@@ -136,12 +136,12 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
     rights = _rights(core, call, caller)
 
     def job(transaction: Transaction) -> Undone:
-        namespace = caller.logged(call.namespace)
+        namespace = caller.log_place(call.namespace)
         connection, now = transaction.connection, core.clock()
         number, mine, gone, back, rings = history.undo(connection, call.operation, rights, now, namespace)
         # A memory may have been moved since, or come from elsewhere.
-        if not all(caller.sees(core.store.namespaces.name(row.namespace)) for row in (*gone, *back)):
-            raise history.not_yours(number)
+        if not all(caller.can_see(core.store.namespaces.name(row.namespace)) for row in (*gone, *back)):
+            raise history.refusal(number)
         if len(back) >= len(gone):  # it removes nothing, and its history takes room
             core.store.check_room()
         core.active.follow(transaction, rings)
@@ -157,8 +157,8 @@ def _rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
     if not caller.bound:
         return history.Rights(reached)
     names = core.store.namespaces
-    own = names.reached(caller.namespace, "subtree") or frozenset()
-    shared = names.reached(caller.namespace, "visible") if caller.role == "lead" else None
+    own = names.reach(caller.namespace, "subtree") or frozenset()
+    shared = names.reach(caller.namespace, "visible") if caller.role == "lead" else None
     return history.Rights(
         reached,
         changeable=namespaces.condition(own | (shared or frozenset())),
@@ -206,7 +206,7 @@ def _change(
     caller.check_change(row.id, namespace)
     checks.check_editable(row.id, row.tier, row.path)
     fields = {**changed(row), "updated_at": core.clock()}
-    operation = history.begin(connection, method_name(type(call)), caller.logged(call.namespace), core.clock())
+    operation = history.begin(connection, method_name(type(call)), caller.log_place(call.namespace), core.clock())
     history.record(connection, operation, row.id, namespace, row)
     rows.change(connection, row.row, fields)
     after = msgspec.structs.replace(row, **fields)

@@ -198,9 +198,9 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
         [near] = generation.index.alike(vector[None, :], like)
     if not (candidates := sorted(set(near))):
         return []
-    numbers, matrix = vectors.of_rows(connection, generation.model, candidates, ALIVE, alive_at(core.clock.passed()))
+    numbers, matrix = vectors.read_exact(connection, generation.model, candidates, ALIVE, alive_at(core.clock.passed()))
     exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True)) if numbers else {}
-    known = rows.by_rows(
+    known = rows.read_rows(
         connection, [number for number in numbers if exact[number] >= _subject_floor(generation, place)]
     )
     found = [

@@ -37,10 +37,10 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
         row = resolve(connection, call.id, condition)
         _check_rateable(row)
         if caller.bound:  # its operation is found by its namespace, where it may have written nothing yet
-            core.store.namespaces.ensure(transaction, caller.logged(call.namespace))
-        operation = history.begin(connection, "feedback", caller.logged(call.namespace), now)
+            core.store.namespaces.ensure(transaction, caller.log_place(call.namespace))
+        operation = history.begin(connection, "feedback", caller.log_place(call.namespace), now)
         history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
-        after = msgspec.structs.replace(row, feedback=feedback.said(row.feedback, by, call.useful, call.note, now))
+        after = msgspec.structs.replace(row, feedback=feedback.note_vote(row.feedback, by, call.useful, call.note, now))
         rows.change(connection, row.row, {"feedback": after.feedback})
         [memory] = present.memories(connection, core.store.namespaces, [after], condition, core.clock.passed())
         memory.usefulness = feedback.usefulness(after.feedback, notes=True)

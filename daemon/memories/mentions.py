@@ -14,13 +14,13 @@ SHOWN = 100  # links of one memory, each way
 
 def show(connection: Connection, row: Row, memory: Memory, reached: str) -> None:
     """Set what a chunk of a file links to and what links to its file, as far as it is in the `reached` namespaces."""
-    workspace = workspaces.holding(connection, row.path) if row.tier == workspaces.TIER and row.path else None
+    workspace = workspaces.find_holding(connection, row.path) if row.tier == workspaces.TIER and row.path else None
     if workspace is None or row.path is None:
         return
-    names = sorted(workspaces.mentioned(connection, [row.row]).get(row.row, ()))
+    names = sorted(workspaces.read_mentioned(connection, [row.row]).get(row.row, ()))
     if names:
         memory.links = _resolve(connection, workspace, names, reached)[:SHOWN]
-    memory.linked_from = workspaces.mentioning(connection, workspace, name_of(row.path), reached, SHOWN)
+    memory.linked_from = workspaces.find_mentioning(connection, workspace, name_of(row.path), reached, SHOWN)
 
 
 def _resolve(connection: Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
@@ -31,6 +31,6 @@ def _resolve(connection: Connection, workspace: Workspace, names: list[str], rea
             files[name].append(path)
     found: list[Any] = []
     for name, paths in files.items():
-        seen = [path for path in paths if workspaces.seen(connection, path, reached)]
+        seen = [path for path in paths if workspaces.can_see(connection, path, reached)]
         found += sorted(seen) or [f"{name} (not found)"]
     return found

@@ -61,7 +61,7 @@ def list_(core: Core, call: List) -> Page:
     chosen, passed = compile_filter(call, core.store.namespaces), core.clock.passed()
     order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
     with core.store.reading() as connection:
-        found, total = queries.find_page(connection, chosen.where(passed, call.all_states), order)
+        found, total = queries.find_page(connection, chosen.full_condition(passed, call.all_states), order)
         reached = namespaces.condition(chosen.reached)
         listed = present.memories(connection, core.store.namespaces, found, reached, passed)
         return Page(memories=listed, total=total)
@@ -73,15 +73,15 @@ def changes(core: Core, call: History) -> Changes:
 
     While it lay where the caller does not reach, it did not exist for the caller: a move is its beginning or its end.
     """
-    reached = core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
+    reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
 
     def seen(row: Row | None) -> Row | None:
         return row if row and (reached is None or row.namespace in reached) else None
 
     with core.store.reading() as connection:
-        memory = history.known_id(connection, call.id, namespaces.condition(reached))
+        memory = history.resolve_known(connection, call.id, namespaces.condition(reached))
         states = history.states(connection, memory)
-        rows_after = [before for _, _, _, before in states[1:]] + [rows.by_ids(connection, [memory]).get(memory)]
+        rows_after = [before for _, _, _, before in states[1:]] + [rows.read_ids(connection, [memory]).get(memory)]
     differences = [
         _difference(core, operation, kind, at, seen(before), seen(after))
         for (operation, kind, at, before), after in zip(states, rows_after, strict=True)
@@ -123,9 +123,9 @@ def operations(core: Core, call: Operations) -> OperationLog:
 def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
     """Count what is stored within reach; a bound caller learns nothing of the rest."""
     condition = visible(core, call)
-    reached = core.store.namespaces.reached(call.namespace, call.reach)
+    reached = core.store.namespaces.reach(call.namespace, call.reach)
     facts = core.store.facts  # counting 100,000 rows takes SQLite a tenth of a second
-    standing = facts.standing(reached)
+    standing = facts.count_standing(reached)
     total = sum(part.memories for part in standing)
     with core.store.reading() as connection:
         cached = vectors.count(connection)
@@ -168,7 +168,7 @@ def count(core: Core) -> int:
 
 def counts_within(core: Core, caller: Caller) -> tuple[int, int]:
     """Return how many memories a bound caller sees, and how many of them wait for a vector."""
-    condition = namespaces.condition(core.store.namespaces.reached(caller.namespace, "visible"))
+    condition = namespaces.condition(core.store.namespaces.reach(caller.namespace, "visible"))
     with core.store.reading() as connection:
         return queries.count(connection, condition), count_pending(core, connection, condition)
 

@@ -40,12 +40,12 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     def job(transaction: Transaction) -> Shared:
         connection = transaction.connection
         found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
-        if superseded := successors.in_force(connection, found.values(), core.clock.passed()):
+        if superseded := successors.read_in_force(connection, found.values(), core.clock.passed()):
             id = next(row.id for row in found.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
         for row in found.values():
             _check(row, core.store.namespaces.name(row.namespace), call, caller)
-        operation = history.begin(connection, "share", caller.logged(call.namespace), core.clock())
+        operation = history.begin(connection, "share", caller.log_place(call.namespace), core.clock())
         number = core.store.namespaces.ensure(transaction, call.to)
         place = Place(call.to, number, visible=condition, dedup=True, threshold=None, caller=caller)
         searched.begin(place)
@@ -94,7 +94,7 @@ class _Searched:
             embedded = _embed(self._core, connection, row)
             return _Going(row, New(_new_memory(row), embedded), batch.known)
         twins = [done[id].id for twin, _ in batch.twins[at] if (id := self._rows[twin].id) in done]
-        near = [*near, *self._newer[at], *(twin.row for twin in rows.by_ids(connection, twins).values())]
+        near = [*near, *self._newer[at], *(twin.row for twin in rows.read_ids(connection, twins).values())]
         return _Going(row, New(_new_memory(row), batch.embedded[at], near), batch.known)
 
 
@@ -112,7 +112,7 @@ def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
     target = call.to or "the root"
     if namespace == call.to:
         raise Invalid(f"Memory {row.id[:8]} is in {target} already.", {"id": row.id})
-    if not anywhere and call.to not in namespaces.enclosing(namespace):
+    if not anywhere and call.to not in namespaces.list_enclosing(namespace):
         raise Invalid(f"{target} does not enclose {namespace or 'the root'}; memories are shared outward.")
     if call.move:
         caller.check_change(row.id, namespace)
@@ -152,7 +152,7 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     if verdict.same is not None:
         adding.merge(core, transaction, place, verdict, memory, embedded, operation)
         rows.change(connection, source.row, {"superseded_by": verdict.same.id, "updated_at": core.clock()})
-        both = feedback.merged(verdict.same.feedback, source.feedback)
+        both = feedback.merge(verdict.same.feedback, source.feedback)
         rows.change(connection, verdict.same.row, {"feedback": both})
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
     for other in verdict.contradicted:
@@ -179,5 +179,5 @@ def _new_memory(row: Row) -> NewMemory:
 
 def _embed(core: Core, connection: Connection, row: Row) -> Embedded:
     generation = core.embedding.active
-    vector = vectors.cached(connection, generation.model, row.text_hash) if generation else None
+    vector = vectors.read_cached(connection, generation.model, row.text_hash) if generation else None
     return (generation, vector) if generation and vector is not None else None

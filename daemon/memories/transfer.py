@@ -52,7 +52,7 @@ def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
     reached = namespaces.condition(chosen.reached)
     with core.store.reading() as connection:
         keys, more = _portion(connection, chosen, call)
-        found = rows.by_ids(connection, keys)
+        found = rows.read_ids(connection, keys)
         records = _records(core, connection, [found[key] for key in keys], reached)
         _leave_votes(caller, call.namespace, records, found)
         total, chunks = queries.count_exported(connection, chosen)
@@ -171,7 +171,7 @@ def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> 
 
 def _steps(core: Core, connection: Connection, call: ImportMemories, made: list[tuple[Record, Row]]) -> list[_Step]:
     ids = [record.id for record, _ in made]
-    stored, active = rows.by_ids(connection, ids), turns.by_keys(connection, ids)
+    stored, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
     for record, row in made:
         number = core.store.namespaces.number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
@@ -212,7 +212,7 @@ def _row(record: Record) -> Row:
         turns=record.turns,
         feedback=feedback.text(record.votes),
         content_hash=checks.content_hash(record.content),
-        text_hash=vectors.text_hash(rows.embedded_text(record.content, turns=record.turns)),
+        text_hash=vectors.text_hash(rows.text_to_embed(record.content, turns=record.turns)),
         summary=record.summary,
         metadata=checks.metadata_text(record.metadata),
         neighbours=record.neighbours,
@@ -248,7 +248,7 @@ def _restore_links(connection: Connection, record: Record) -> None:
 def _check_operation(connection: Connection, number: int) -> None:
     if history.kind_of(connection, number) != KIND:
         raise Invalid(f"Operation {number} is no import that could be continued.")
-    if (undone_by := history.undone_by(connection, number)) is not None:
+    if (undone_by := history.find_undo(connection, number)) is not None:
         raise Conflict(
             f"The import, operation {number}, was undone meanwhile by operation {undone_by}.",
             {"stored": 0, "operations": [number]},

@@ -18,7 +18,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.fulltext import Question
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stems_of
-from memoryd.daemon.store.turns import TYPE, Turn, about, as_row
+from memoryd.daemon.store.turns import TYPE, Turn, about, to_row
 from memoryd.daemon.tiers.active import Text
 
 _READ_CHARS = 100_000
@@ -37,7 +37,7 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
         turn = found[place]
         candidate = retrieval.candidate(-turn.id, L0)
         candidate.similarity, candidate.bm25 = similarities[place], words[place]
-        retrieval.recent[-turn.id] = as_row(turn)
+        retrieval.recent[-turn.id] = to_row(turn)
     retrieval.notes.update(turns=len(found), found=len(retrieval.recent))
 
 

@@ -73,7 +73,7 @@ def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
     stored = [candidate.row for candidate in missing if candidate.row not in retrieval.recent]
     if stored:
         with sources.store.reading() as connection:
-            found = rows.by_rows(connection, stored)
+            found = rows.read_rows(connection, stored)
     for candidate in missing:
         candidate.record = retrieval.recent.get(candidate.row) or found.get(candidate.row)
 

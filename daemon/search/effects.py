@@ -113,9 +113,9 @@ class Effects:
     def _tell(self, marks: Iterable[Mark]) -> None:
         for mark in marks:
             with self._store.reading() as connection:
-                found: list[Row] = list(rows.by_rows(connection, mark.rows).values())
+                found: list[Row] = list(rows.read_rows(connection, mark.rows).values())
             # A search may have reached further than its place: what is not seen from there is no repetition there.
-            seen = self._store.namespaces.reached(mark.namespace, None)
+            seen = self._store.namespaces.reach(mark.namespace, None)
             told = [row for row in found if seen is None or row.namespace in seen]
             self._recalls.note(mark.namespace, mark.session, told)
 
@@ -123,7 +123,7 @@ class Effects:
 def _write(transaction: Transaction, marks: list[Mark]) -> None:
     accesses = Counter(row for mark in marks for row in mark.accessed)
     last = {row: mark.at for mark in sorted(marks, key=lambda mark: mark.at) for row in mark.accessed}
-    rows.accessed(transaction.connection, ((row, count, last[row]) for row, count in accesses.items()))
+    rows.count_accesses(transaction.connection, ((row, count, last[row]) for row, count in accesses.items()))
     nodes = graph.nodes_of(transaction.connection, {row for mark in marks for row in mark.met})
     met: Counter[tuple[int, int]] = Counter()
     for mark in marks:

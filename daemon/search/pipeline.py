@@ -86,7 +86,7 @@ def trace(sources: Sources, call: GetTrace) -> Trace:
 
 def _seen(sources: Sources, call: Scoped[Any]) -> frozenset[int] | None:
     """Return the namespaces whose memories a trace may name: one made before may hold what is out of reach by now."""
-    return sources.store.namespaces.reached(call.namespace, call.reach) if sources.caller.bound else None
+    return sources.store.namespaces.reach(call.namespace, call.reach) if sources.caller.bound else None
 
 
 def run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
@@ -134,7 +134,7 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
     multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
     least = max(LEAST_DEPTH, multiplier * call.limit)
     chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock.passed()
-    allowed = sources.store.allowed(chosen, passed)
+    allowed = sources.store.mask_of(chosen, passed)
     return Retrieval(
         call=call,
         chosen=chosen,
@@ -152,7 +152,7 @@ def _within(sources: Sources, chosen: Filter, allowed: Mask, passed: float) -> M
     """Return the memories among which words are weighed: those within reach, None for all that there are."""
     if chosen.reached is None and not sources.caller.bound:
         return None
-    return sources.store.allowed(Filter(chosen.reached), passed) if chosen.condition else allowed
+    return sources.store.mask_of(Filter(chosen.reached), passed) if chosen.condition else allowed
 
 
 def _timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> StageTrace:

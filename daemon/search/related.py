@@ -79,7 +79,7 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
     if not heads:
         return
     reached = retrieval.chosen.reached
-    recent = [turns.as_row(turn) for turn in sources.active.find_linked(heads.keys(), asked, reached)]
+    recent = [turns.to_row(turn) for turn in sources.active.find_linked(heads.keys(), asked, reached)]
     with sources.store.reading() as connection:
         where = condition(reached)
         stored = queries.find_answers(connection, list(heads), where, retrieval.passed)

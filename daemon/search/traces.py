@@ -78,7 +78,7 @@ class Traces:
 
 def whole(connection: Connection, kept: Kept, seen: frozenset[int] | None = None) -> Trace:
     """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
-    stored = rows.by_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
+    stored = rows.read_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
     found = {number: row for number, row in {**stored, **kept.recent}.items() if seen is None or row.namespace in seen}
     candidates = [
         CandidateTrace(

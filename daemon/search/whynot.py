@@ -19,7 +19,7 @@ from memoryd.daemon.store.vectors import Vector
 @handles(WhyNot)
 def why_not(sources: Sources, call: WhyNot) -> Why:
     """Return the stage that lost the memory and the reason, or its rank if it is a hit."""
-    reached = namespaces.condition(sources.store.namespaces.reached(namespaces.check(call.namespace), call.reach))
+    reached = namespaces.condition(sources.store.namespaces.reach(namespaces.check(call.namespace), call.reach))
     with sources.store.reading() as connection:
         row = rows.resolve(connection, call.id, reached)
     retrieval, _ = retrieve(sources, call)
@@ -42,11 +42,11 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
 def _filtered_by(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
     """Return which filter leaves the memory out, empty if none does."""
     passed = sources.clock.passed()
-    if by := successors.in_force(connection, [row], passed):
+    if by := successors.read_in_force(connection, [row], passed):
         return f"it is superseded by {by[row.row]}"
 
     def holds(condition: str, values: tuple[Any, ...] = ()) -> bool:
-        return rows.holds(connection, row.row, condition, values)
+        return rows.is_true(connection, row.row, condition, values)
 
     if not holds(ALIVE, alive_at(passed)):
         return "it is expired"
@@ -88,7 +88,7 @@ def _missed_by_words(sources: Sources, retrieval: Retrieval, row: Row, why: Why)
 def _place_by_meaning(
     connection: Connection, generation: Generation, retrieval: Retrieval, row: Row, vector: Vector
 ) -> tuple[float | None, int | None]:
-    numbers, matrix = vectors.of_rows(connection, generation.model, [row.row])
+    numbers, matrix = vectors.read_exact(connection, generation.model, [row.row])
     if not numbers:
         return None, None
     similarity = float(matrix[0] @ vector)

@@ -12,7 +12,7 @@ import msgspec
 from memoryd.client.errors import Forbidden, Unauthenticated
 from memoryd.client.protocol import DECLARED, Call, Scoped, method_name
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.namespaces import enclosing
+from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.tokens import Tokens
 
 C = TypeVar("C", bound=Call[Any])
@@ -26,7 +26,7 @@ def admit(call: C, caller: Caller, tokens: Tokens) -> C:
     rule = DECLARED[type(call)].access
     if caller is USER or rule == "anyone":
         return call
-    if caller.role == "nobody" or not tokens.holds(caller):
+    if caller.role == "nobody" or not tokens.is_valid(caller):
         raise _refuse_token(tokens)
     if caller.role == "owner":
         return call
@@ -38,8 +38,8 @@ def admit(call: C, caller: Caller, tokens: Tokens) -> C:
 
 def _place(call: Any, caller: Caller, outward: bool) -> Any:
     namespace = call.namespace or caller.namespace
-    own = caller.owns(namespace)
-    if not own and not (outward and namespace in enclosing(caller.namespace)):
+    own = caller.is_owner_of(namespace)
+    if not own and not (outward and namespace in list_enclosing(caller.namespace)):
         raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}.")
     if call.reach == "all" or (call.reach == "subtree" and not own):
         raise Forbidden(f"This token reaches {caller.namespace} and what encloses it, not {call.reach!r}.")

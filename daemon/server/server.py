@@ -141,7 +141,7 @@ class Server:
 
     def _count_queued(self) -> dict[str, int]:
         waiting = {name: lane.count() for name, lane in self._lanes.items()}
-        return {**waiting, "writes": self.core.store.waiting_writes()}
+        return {**waiting, "writes": self.core.store.count_waiting_writes()}
 
 
 def _nobody(view: View, limit: int | None) -> "Future[Subscribed]":

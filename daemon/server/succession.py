@@ -30,7 +30,7 @@ class Succession:
 
     def __init__(self, store: Store, config: ServerConfig) -> None:
         self._store, self._config = store, config
-        self._tried = store.setting(_TRIED) or ""
+        self._tried = store.read_setting(_TRIED) or ""
         if self._tried == memoryd.__version__:
             store.set_setting(_TRIED, "")
             self._tried = ""

@@ -40,7 +40,7 @@ def add_token(context: Context, call: AddToken) -> "Future[NewToken]":
 @handles(ListTokens)
 def list_tokens(context: Context, call: ListTokens) -> TokenList:
     """List the tokens."""
-    return context.core.tokens.listed()
+    return context.core.tokens.list_tokens()
 
 
 @handles(RevokeToken)

@@ -5,7 +5,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.events import Happening
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.changes import Change, Side
-from memoryd.daemon.store.namespaces import check, enclosing
+from memoryd.daemon.store.namespaces import check, list_enclosing
 from memoryd.daemon.store.tiers import L0
 
 
@@ -15,14 +15,14 @@ class View:
     def __init__(self, core: Core, call: Subscribe, caller: Caller) -> None:
         self._place = check(call.namespace)
         self._reach = call.reach or ("visible" if self._place else "all")
-        self._enclosing = frozenset(enclosing(self._place))
+        self._enclosing = frozenset(list_enclosing(self._place))
         self._kinds = frozenset(call.kinds)
         self._name, self._clock = core.store.namespaces.name, core.clock
         self._tokens, self.caller = core.tokens, caller
 
     def is_valid(self) -> bool:
         """Return whether the caller may still see what it saw: its token may be revoked meanwhile."""
-        return not self.caller.key or self._tokens.holds(self.caller)
+        return not self.caller.key or self._tokens.is_valid(self.caller)
 
     def event_of(self, happening: Happening) -> Event | None:
         """Return the event that this follower gets of a change, None for nothing."""

@@ -51,20 +51,20 @@ class Group(NamedTuple):
 
 def find_unused(connection: apsw.Connection, now: float, used_before: float, created_before: float) -> Iterator[Leaf]:
     """Yield the memories of L1 that were last used and created before some times; pinned and expired ones stay."""
-    return _leaves(connection, _UNUSED, (now, used_before, created_before))
+    return _read_leaves(connection, _UNUSED, (now, used_before, created_before))
 
 
 def find_recent(connection: apsw.Connection, now: float, reached: frozenset[int] | None) -> Iterator[Leaf]:
     """Yield the memories of L1 in the reached namespaces; pinned and expired ones stay."""
-    return _leaves(connection, f"{_RECENT} AND {_LIVING} AND {namespaces.condition(reached)}", (now,))
+    return _read_leaves(connection, f"{_RECENT} AND {_LIVING} AND {namespaces.condition(reached)}", (now,))
 
 
 def find_least_recent(connection: apsw.Connection, namespace: int, count: int) -> Iterator[Leaf]:
     """Yield so many memories of a namespace's L1, the one unused for longest first."""
-    return _leaves(connection, _LEAST_RECENT, (namespace, count))
+    return _read_leaves(connection, _LEAST_RECENT, (namespace, count))
 
 
-def _leaves(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Leaf]:
+def _read_leaves(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Leaf]:
     found: Any = connection.execute(sql, values)
     return (Leaf(*columns) for columns in found)
 

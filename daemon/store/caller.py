@@ -9,7 +9,7 @@ adds to it, a `lead` also edits and deletes it.
 from typing import Literal, NamedTuple
 
 from memoryd.client.errors import Forbidden
-from memoryd.daemon.store.namespaces import enclosing
+from memoryd.daemon.store.namespaces import list_enclosing
 
 Kind = Literal["owner", "lead", "agent", "nobody"]
 
@@ -27,21 +27,21 @@ class Caller(NamedTuple):
         """Whether there is anything that this caller does not reach."""
         return self.role != "owner"
 
-    def owns(self, namespace: str) -> bool:
+    def is_owner_of(self, namespace: str) -> bool:
         """Return whether a namespace is the caller's own or is inside it."""
         return not self.bound or namespace == self.namespace or namespace.startswith(self.namespace + "/")
 
-    def sees(self, namespace: str) -> bool:
+    def can_see(self, namespace: str) -> bool:
         """Return whether memories in a namespace can be read."""
-        return self.owns(namespace) or namespace in enclosing(self.namespace)
+        return self.is_owner_of(namespace) or namespace in list_enclosing(self.namespace)
 
     def may_change(self, namespace: str) -> bool:
         """Return whether memories in a namespace may be edited, moved and deleted."""
-        return self.owns(namespace) or (self.role == "lead" and namespace in enclosing(self.namespace))
+        return self.is_owner_of(namespace) or (self.role == "lead" and namespace in list_enclosing(self.namespace))
 
-    def logged(self, namespace: str) -> str:
+    def log_place(self, namespace: str) -> str:
         """Return under which namespace the operation log has what is called at a namespace: never a shared one."""
-        return namespace if self.owns(namespace) else self.namespace
+        return namespace if self.is_owner_of(namespace) else self.namespace
 
     def check_change(self, memory: str, namespace: str) -> None:
         """Raise `Forbidden` for a memory that can be seen but is not the caller's to change."""

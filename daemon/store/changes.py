@@ -84,7 +84,7 @@ class Written:
 
     def read(self, connection: apsw.Connection) -> list[Change]:
         """Return what the transaction did, once it is committed."""
-        found = self._recorded(connection)
+        found = self._read_recorded(connection)
         known = {change.id for change in found}
         if span := self._ranges.get("turns"):
             observed: Any = connection.execute(_TURNS, span)
@@ -101,7 +101,7 @@ class Written:
             ]
         return found
 
-    def _recorded(self, connection: apsw.Connection) -> list[Change]:
+    def _read_recorded(self, connection: apsw.Connection) -> list[Change]:
         """Return the changes that the history has: each is from its row before to that of the memory's next change."""
         span = self._ranges.get("history")
         if span is None:

@@ -63,7 +63,7 @@ def present(folder: Path) -> list[Path]:
     """Return the copies in a folder, the one with the oldest content first; one that cannot be read is the oldest."""
     if not os.path.isdir(folder):
         return []
-    return sorted(folder.glob("memoryd-*T*Z.sqlite"), key=lambda path: (_counts(marks_of(path)), _written(path)))
+    return sorted(folder.glob("memoryd-*T*Z.sqlite"), key=lambda path: (_counts(marks_of(path)), _order_of(path)))
 
 
 def _counts(found: Sequence[tuple[str, int]]) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ def _counts(found: Sequence[tuple[str, int]]) -> tuple[int, ...]:
     return tuple(known.get(name, 0) for name in _COUNTERS)
 
 
-def _written(path: Path) -> tuple[int, str]:
+def _order_of(path: Path) -> tuple[int, str]:
     """Return what orders copies of the same content."""
     try:
         return path.stat().st_mtime_ns, path.name
@@ -122,9 +122,9 @@ def copy(
         finally:
             copied.close()
             source.close()
-        synced(part)
+        sync(part)
         part.rename(target)
-        synced(target.parent)
+        sync(target.parent)
         return Copy(*expected, target.stat().st_size)
     except (OSError, apsw.Error) as error:
         raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
@@ -163,7 +163,7 @@ def faults(connection: apsw.Connection, check: Callable[[], None] = lambda: None
     return [] if lines == ["ok"] else lines
 
 
-def synced(path: Path) -> None:
+def sync(path: Path) -> None:
     """Wait until a file or folder is on disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -65,7 +65,7 @@ def latest(connection: apsw.Connection, workspace: int, day: tuple[float, float]
     return Dream(*found) if found else None
 
 
-def seen(connection: apsw.Connection, workspace: int) -> dict[bytes, str] | None:
+def read_seen(connection: apsw.Connection, workspace: int) -> dict[bytes, str] | None:
     """Return the notes that dreams of a workspace have seen, with their dates; None before the first dream."""
     found: Any = connection.execute("SELECT note, date FROM dreamt WHERE workspace = ?", (workspace,)).fetchall()
     return dict(found) or None

@@ -78,7 +78,7 @@ class Facts:
         self._used = 0  # row numbers up to here are taken
         self._columns = _empty(_FIRST_CAPACITY)
         self._until: dict[int, float] = {}  # superseded before this time, of the rows that are or were to be
-        self._superseded = _superseded(self._until)
+        self._superseded = _mark_superseded(self._until)
         self._put(connection.execute(_ALL).fetchall())
         self._follow(connection, None)
         rated: Any = connection.execute(_RATED)
@@ -95,7 +95,7 @@ class Facts:
             self._put(found)
         self._follow(connection, numbers)
 
-    def allowed(self, chosen: Filter, now: float) -> Mask:
+    def mask_of(self, chosen: Filter, now: float) -> Mask:
         """Return for each row number whether namespaces, words, dates and state allow it; the last one is no row's.
 
         What `chosen.further` asks is not answered here.
@@ -106,19 +106,19 @@ class Facts:
         mask = columns.until > now
         mask[superseded.rows[superseded.until > now]] = False
         if chosen.reached is not None:
-            mask &= _among(chosen.reached, columns.namespace)
+            mask &= _is_among(chosen.reached, columns.namespace)
         for name, wanted in chosen.words.items():
             known = [self._words[word] for word in wanted if word in self._words]
-            mask &= _among(known, getattr(columns, name))
+            mask &= _is_among(known, getattr(columns, name))
         if chosen.after is not None:
             mask &= columns.created > chosen.after
         if chosen.before is not None:
             mask &= columns.created < chosen.before
         return mask
 
-    def standing(self, reached: frozenset[int] | None) -> list[Standing]:
+    def count_standing(self, reached: frozenset[int] | None) -> list[Standing]:
         """Return how many memories each of these namespaces has in each tier, the dead ones included."""
-        columns, rows = self._reached(reached)
+        columns, rows = self._select_reached(reached)
         namespaces, tiers = columns.namespace[rows], columns.tier[rows]
         words = list(self._words)  # after the columns: a word is known before a row has it
         pairs, inverse, counts = np.unique(
@@ -132,21 +132,21 @@ class Facts:
 
     def tally(self, column: str, reached: frozenset[int] | None) -> dict[str, int]:
         """Return how many memories of these namespaces have which type or source, the commonest first."""
-        columns, rows = self._reached(reached)
+        columns, rows = self._select_reached(reached)
         numbers = getattr(columns, column)[rows]
         words = list(self._words)
         counts = np.bincount(numbers, minlength=len(words)).tolist()
         found = [(word, count) for word, count in zip(words, counts, strict=False) if count]
         return dict(sorted(found, key=lambda item: -item[1]))
 
-    def _reached(self, reached: frozenset[int] | None) -> tuple[_Columns, Mask]:
+    def _select_reached(self, reached: frozenset[int] | None) -> tuple[_Columns, Mask]:
         """Return the columns, and which of their rows are memories in these namespaces."""
         used = self._used + 2
         columns = _Columns._make(column[:used] for column in self._columns)
         columns = columns._replace(namespace=columns.namespace.copy())  # a row may go meanwhile
         if reached is None:
             return columns, columns.namespace != _NOWHERE
-        return columns, _among(reached, columns.namespace)
+        return columns, _is_among(reached, columns.namespace)
 
     def count(self) -> int:
         """Return the largest row number, which is about the number of memories."""
@@ -188,7 +188,7 @@ class Facts:
                     changed.append(row)
             differs |= bool(changed)
         if differs:
-            self._superseded = _superseded(self._until)
+            self._superseded = _mark_superseded(self._until)
 
     def _rate(self, rows: list[int], feedback: list[str]) -> None:
         if self.usefulness or any(feedback):
@@ -218,14 +218,14 @@ class Facts:
         self._columns = larger
 
 
-def only(mask: Mask, rows: NDArray[np.int64]) -> Mask:
+def restrict(mask: Mask, rows: NDArray[np.int64]) -> Mask:
     """Return the part of a mask that is in `rows`."""
     inside = np.zeros_like(mask)
     inside[rows[rows < len(mask)]] = True
     return mask & inside
 
 
-def passing(mask: Mask, rows: NDArray[np.integer[Any]]) -> Mask:
+def select_passing(mask: Mask, rows: NDArray[np.integer[Any]]) -> Mask:
     """Return which of some rows a mask allows; rows that it does not know are not."""
     inside: Mask = mask[np.minimum(rows, len(mask) - 1)]
     return inside
@@ -238,12 +238,12 @@ def _empty(capacity: int) -> _Columns:
     return _Columns(numbers(), numbers(), numbers(), numbers(), np.zeros(capacity), np.full(capacity, _GONE))
 
 
-def _superseded(until: dict[int, float]) -> _Superseded:
+def _mark_superseded(until: dict[int, float]) -> _Superseded:
     count = len(until)
     return _Superseded(np.fromiter(until, np.int64, count), np.fromiter(until.values(), np.float64, count))
 
 
-def _among(wanted: Iterable[int], column: NDArray[np.int32]) -> Mask:
+def _is_among(wanted: Iterable[int], column: NDArray[np.int32]) -> Mask:
     """Return for each place of a column whether one of the wanted numbers is there."""
     numbers = column.copy()  # the writer continues
     largest = int(numbers.max(initial=0))

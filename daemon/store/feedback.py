@@ -34,15 +34,15 @@ def text(given: Iterable[Vote]) -> str:
     return _encode(kept).decode() if kept else ""
 
 
-def said(feedback: str, by: str, useful: bool, note: str, now: float) -> str:
+def note_vote(feedback: str, by: str, useful: bool, note: str, now: float) -> str:
     """Return the column after a caller has said whether the memory is useful; what it said before counts no more."""
     present = {vote.by: vote for vote in votes(feedback)}
-    cited = present[by].cited if by in present else []
-    present[by] = Vote(by=by, useful=useful, note=note, at=now, cited=cited)
+    note_citation = present[by].cited if by in present else []
+    present[by] = Vote(by=by, useful=useful, note=note, at=now, cited=note_citation)
     return text(present.values())
 
 
-def cited(feedback: str, by: str, session: str, now: float) -> str | None:
+def note_citation(feedback: str, by: str, session: str, now: float) -> str | None:
     """Return the column after a caller's session cited the memory; None if that counts no more."""
     present = {vote.by: vote for vote in votes(feedback)}
     mine = present.get(by) or Vote(by=by, at=now)
@@ -52,7 +52,7 @@ def cited(feedback: str, by: str, session: str, now: float) -> str | None:
     return text(present.values())
 
 
-def merged(one: str, other: str) -> str:
+def merge(one: str, other: str) -> str:
     """Return the column of a memory that two become: of each caller its latest vote."""
     if not (one and other):
         return one or other

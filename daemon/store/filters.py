@@ -35,7 +35,7 @@ class Filter(NamedTuple):
     before: float | None = None
     further: bool = False
 
-    def where(self, now: float, all_states: bool = False) -> tuple[str, tuple[Any, ...]]:
+    def full_condition(self, now: float, all_states: bool = False) -> tuple[str, tuple[Any, ...]]:
         """Return the whole condition: namespaces, fields and, unless `all_states`, only what is alive at `now`."""
         parts = [namespaces.condition(self.reached)]
         if self.condition:
@@ -55,7 +55,7 @@ def alive_at(now: float) -> tuple[float, float]:
     return now, now
 
 
-def living(connection: apsw.Connection, found: Iterable[Row], now: float) -> list[Row]:
+def select_living(connection: apsw.Connection, found: Iterable[Row], now: float) -> list[Row]:
     """Return those of some stored memories that are alive at `now`, in the same order."""
     asked = list(found)
     numbers = msgspec.json.encode([row.row for row in asked]).decode()
@@ -65,7 +65,7 @@ def living(connection: apsw.Connection, found: Iterable[Row], now: float) -> lis
 
 def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
     """Return the filter of a call; raise `Invalid` for a namespace or value that makes no sense."""
-    reached = names.reached(namespaces.check(call.namespace), call.reach)
+    reached = names.reach(namespaces.check(call.namespace), call.reach)
     parts: list[str] = []
     values: list[Any] = []
     words: dict[str, list[str]] = {"type": call.type, "source": call.source, "tier": list(call.tier)}

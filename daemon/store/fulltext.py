@@ -19,7 +19,7 @@ import apsw
 import numpy as np
 
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.postings import Counts, Postings, Rows, among
+from memoryd.daemon.store.postings import Counts, Postings, Rows, restrict
 from memoryd.daemon.store.tokenizer import stems_of, words_of
 from memoryd.daemon.store.top import top
 
@@ -72,7 +72,7 @@ def ask(
         cost, found = cost + number, found + bool(number)
         if found > MIN_TERMS and cost > max_postings:
             break
-        rows, counts = among(postings.find(connection, stem), reached)
+        rows, counts = restrict(postings.find(connection, stem), reached)
         asked.append(Word(word, stem, _rarity(documents, len(rows)), rows, counts))
     chosen = {word.text for word in asked}
     return Question(asked, [word for _, word, _ in counted if word not in chosen], average)
@@ -84,7 +84,7 @@ def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> l
     for word in question.words:
         rows = np.minimum(word.rows, len(allowed) - 1)  # rows that the mask does not know fall into its last place
         lengths = postings.lengths(word.rows)
-        total[rows] += word.rarity * _saturated(word.counts, lengths, question.average)
+        total[rows] += word.rarity * _saturate(word.counts, lengths, question.average)
     total[~allowed] = 0.0
     best = top(total, limit)
     best = best[total[best] > 0.0]
@@ -96,7 +96,7 @@ def score(question: Question, texts: Sequence[Counter[str]], lengths: Sequence[i
     total, sizes = np.zeros(len(texts)), np.array(lengths, np.float64)
     for word in question.words:
         times = np.array([stems.get(word.stem, 0) for stems in texts], np.float64)
-        total += word.rarity * _saturated(times, sizes, question.average)
+        total += word.rarity * _saturate(times, sizes, question.average)
     found: list[float] = total.tolist()
     return found
 
@@ -104,7 +104,7 @@ def score(question: Question, texts: Sequence[Counter[str]], lengths: Sequence[i
 def _documents(connection: apsw.Connection, postings: Postings, stem: str, reached: Mask | None) -> int:
     if reached is None:
         return postings.documents(connection, stem)
-    rows, _ = among(postings.find(connection, stem), reached)
+    rows, _ = restrict(postings.find(connection, stem), reached)
     return len(rows)
 
 
@@ -112,7 +112,7 @@ def _rarity(documents: int, holding: int) -> float:
     return max(_LEAST_RARITY, math.log((max(documents, holding) - holding + 0.5) / (holding + 0.5)))
 
 
-def _saturated(counts: Any, lengths: Any, average: float) -> Any:
+def _saturate(counts: Any, lengths: Any, average: float) -> Any:
     return counts * (_K1 + 1) / (counts + _K1 * (1 - _B + _B / average * lengths))
 
 

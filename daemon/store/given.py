@@ -11,7 +11,7 @@ _KEEP = (
 )
 
 
-def to_session(connection: apsw.Connection, session: str) -> dict[str, bytes]:
+def read_given(connection: apsw.Connection, session: str) -> dict[str, bytes]:
     """Return the content hashes of the memories that a session was given, by id."""
     found: Any = connection.execute("SELECT memory, content_hash FROM given WHERE session = ?", (session,))
     return dict(found)

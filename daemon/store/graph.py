@@ -68,12 +68,12 @@ def find_node(connection: apsw.Connection, node: int, within: str = "TRUE") -> N
     return next(iter(nodes(connection, f"n.id = ? AND {within}", (node,))), None)
 
 
-def by_numbers(connection: apsw.Connection, numbers: Iterable[int]) -> list[Node]:
+def read_nodes(connection: apsw.Connection, numbers: Iterable[int]) -> list[Node]:
     """Return those nodes that exist, by rising number."""
     return nodes(connection, f"n.id IN ({_list(numbers)}) ORDER BY n.id")
 
 
-def of_kind(
+def read_kind(
     connection: apsw.Connection, model: int, kind: str, namespace: int | None = None, unsettled: bool = False
 ) -> list[Node]:
     """Return the nodes of a kind and model, of a namespace or all, by rising number; or only the `unsettled` ones."""
@@ -83,12 +83,12 @@ def of_kind(
     return nodes(connection, f"{where} ORDER BY n.id", values)
 
 
-def unnamed(connection: apsw.Connection, limit: int) -> list[Node]:
+def read_unnamed(connection: apsw.Connection, limit: int) -> list[Node]:
     """Return settled nodes that a language model has not named."""
     return nodes(connection, "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?", (limit,))
 
 
-def after(connection: apsw.Connection, number: int, within: str, limit: int) -> list[Node]:
+def read_after(connection: apsw.Connection, number: int, within: str, limit: int) -> list[Node]:
     """Return the next nodes after a number within reach (a condition on `n`), by rising number."""
     return nodes(connection, f"n.id > ? AND {within} ORDER BY n.id LIMIT ?", (number, limit))
 
@@ -167,7 +167,7 @@ def backlog(connection: apsw.Connection, model: int) -> dict[int, list[int]]:
     return found
 
 
-def waiting(connection: apsw.Connection) -> int:
+def count_waiting(connection: apsw.Connection) -> int:
     """Return how many memories of L2 wait for a node, those without a vector included."""
     count = connection.execute("SELECT count(*) FROM backlog").get
     assert isinstance(count, int)

@@ -39,21 +39,21 @@ def problems(connection: apsw.Connection) -> list[str]:
     counts: dict[str, Any] = {
         what: connection.execute(f"SELECT count(*) FROM {where}").get for what, where in _FAULTS.items()
     }
-    counts["centroids are not the mean of their members"] = _off_centre(connection)
+    counts["centroids are not the mean of their members"] = _count_off_centre(connection)
     return [f"graph: {number} {what}" for what, number in counts.items() if number]
 
 
-def _off_centre(connection: apsw.Connection) -> int:
+def _count_off_centre(connection: apsw.Connection) -> int:
     """Return how many of some settled nodes, spread over all, have a centroid that is not the mean of their members."""
     chosen: list[Any] = connection.execute(
         "SELECT id, model FROM nodes WHERE settled AND kind = 'cluster'"
         " AND id % max(1, (SELECT count(*) FROM nodes) / ?1) = 0 LIMIT ?1",
         (_CHECKED,),
     ).fetchall()
-    return sum(not _centred(connection, node, model) for node, model in chosen)
+    return sum(not _is_centred(connection, node, model) for node, model in chosen)
 
 
-def _centred(connection: apsw.Connection, node: int, model: int) -> bool:
+def _is_centred(connection: apsw.Connection, node: int, model: int) -> bool:
     rows = graph.members(connection, [node]).get(node, [])
     known, matrix = graph.vectors_of(connection, model, rows)
     _, means = graph.centroids(connection, [node])

@@ -160,7 +160,7 @@ def count_without_topic(connection: apsw.Connection, within: str) -> int:
 def count_backlog(connection: apsw.Connection, visible: str) -> int:
     """Return how many of the memories within reach wait for a node."""
     if visible == "TRUE":
-        return graph.waiting(connection)
+        return graph.count_waiting(connection)
     count: Any = connection.execute(
         f"SELECT count(*) FROM backlog b CROSS JOIN memories m ON m.row = b.memory WHERE {visible}"
     ).get

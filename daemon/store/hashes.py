@@ -42,7 +42,7 @@ def hashes(fields: list[Any]) -> tuple[bytes, bytes]:
     if tier == DOCUMENTS:
         told = msgspec.json.decode(metadata).get("heading", "")
         heading = told if isinstance(told, str) else ""
-    return content_hash(content), vectors.text_hash(rows.embedded_text(content, heading, turns))
+    return content_hash(content), vectors.text_hash(rows.text_to_embed(content, heading, turns))
 
 
 def mend(connection: apsw.Connection, numbers: list[int]) -> None:

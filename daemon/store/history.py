@@ -53,7 +53,7 @@ def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) ->
     return number
 
 
-def undone_by(connection: apsw.Connection, operation: int) -> int | None:
+def find_undo(connection: apsw.Connection, operation: int) -> int | None:
     """Return the operation that took back this one, None while it is in effect."""
     found = connection.execute("SELECT undone_by FROM operations WHERE id = ?", (operation,)).get
     return found if isinstance(found, int) else None
@@ -63,7 +63,7 @@ def record(connection: apsw.Connection, operation: int, memory: str, namespace: 
     """Keep a memory's state before the operation touches it; the first state within an operation counts."""
     image = None
     if before is not None:
-        image = Image(before, links.of_memory(connection, memory))
+        image = Image(before, links.read_links(connection, memory))
     _keep(connection, operation, memory, namespace, before.text_hash if before else None, image)
 
 
@@ -88,10 +88,10 @@ def latest(connection: apsw.Connection, condition: str, limit: int) -> list[Oper
 
     Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
     """
-    seen = f"FROM history h WHERE h.operation = o.id AND {_on(condition, 'h.namespace')}"
+    seen = f"FROM history h WHERE h.operation = o.id AND {_condition_on(condition, 'h.namespace')}"
     place, count = "o.namespace", "o.memories"
     if condition != "TRUE":
-        place = f"iif({_on(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {seen}))"
+        place = f"iif({_condition_on(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {seen}))"
         count = f"(SELECT count(*) {seen})"
     found = connection.execute(
         f"SELECT o.id, o.kind, o.at, {place}, {count}, o.undone_by FROM operations o"
@@ -99,8 +99,8 @@ def latest(connection: apsw.Connection, condition: str, limit: int) -> list[Oper
         (limit,),
     )
     return [
-        Operation(id=number, kind=kind, at=at, namespace=namespace, memories=memories, undone_by=undone_by)
-        for number, kind, at, namespace, memories, undone_by in found
+        Operation(id=number, kind=kind, at=at, namespace=namespace, memories=memories, undone_by=find_undo)
+        for number, kind, at, namespace, memories, find_undo in found
     ]
 
 
@@ -114,7 +114,7 @@ def count(connection: apsw.Connection, condition: str | None = None) -> int:
     """Return how many operations touched a memory in the namespaces of `condition`; None: how many there are."""
     seen = "SELECT count(*) FROM operations"
     if condition is not None:
-        seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {_on(condition, 'h.namespace')}"
+        seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {_condition_on(condition, 'h.namespace')}"
     found: Any = connection.execute(seen).get
     return int(found)
 
@@ -129,12 +129,12 @@ def states(connection: apsw.Connection, memory: str) -> list[tuple[int, str, flo
     return [(number, kind, at, _decode(before).row if before else None) for number, kind, at, before in found]
 
 
-def known_id(connection: apsw.Connection, prefix: str, condition: str) -> str:
+def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> str:
     """Return the id of a memory, also a deleted one, that begins with `prefix`; raise as `rows.resolve` does."""
     rows.check_prefix(prefix)
     found = connection.execute(
         "SELECT h.memory FROM history h"
-        f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {_on(condition, 'h.namespace')}"
+        f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {_condition_on(condition, 'h.namespace')}"
         # One that came from elsewhere has no history here.
         f" UNION SELECT m.id FROM memories m WHERE m.id >= ?1 AND m.id < ?2 AND {rows.near_id(condition)}"
         f" ORDER BY 1 LIMIT {rows.CANDIDATES}",
@@ -159,8 +159,8 @@ def undo(
     mine = begin(connection, "redo" if kind == "undo" else "undo", namespace, now)
     # Undoing an undo puts the first operation into effect again.
     connection.execute("UPDATE operations SET undone_by = NULL WHERE undone_by = ?", (number,))
-    present = rows.by_ids(connection, [memory for memory, _, _ in images])
-    active = turns.by_keys(connection, [memory for memory, _, _ in images])
+    present = rows.read_ids(connection, [memory for memory, _, _ in images])
+    active = turns.read_keys(connection, [memory for memory, _, _ in images])
     for memory, place, _ in images:
         if turn := active.get(memory):
             record_turn(connection, mine, turn, place)
@@ -178,23 +178,23 @@ def undo(
 
 def _undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
     in_effect = f"o.undone_by IS NULL AND o.kind NOT IN ('undo', 'redo') AND o.kind NOT GLOB '{JOB}*' AND ?1 IS NULL"
-    allowed = f"({_on(rights.own, 'o.namespace')} OR {_only(rights.changeable)})"
+    allowed = f"({_condition_on(rights.own, 'o.namespace')} OR {_only_condition(rights.changeable)})"
     chosen = f"{allowed} AND {in_effect}" if operation is None else "o.id = ?1"
     found: Any = connection.execute(
         f"SELECT o.id, o.kind, o.undone_by, {allowed} FROM operations o WHERE {chosen}"
-        f" AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id) AND {_only(rights.reached)}"
+        f" AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id) AND {_only_condition(rights.reached)}"
         " ORDER BY o.id DESC LIMIT 1",
         (operation,),
     ).fetchone()
     if found is None:
         raise NotFound("There is nothing to undo." if operation is None else f"There is no operation {operation}.")
-    number, kind, undone_by, is_allowed = found
+    number, kind, find_undo, is_allowed = found
     if not is_allowed:
-        raise not_yours(number)
+        raise refusal(number)
     if kind == "redo":
         raise Conflict(f"Operation {number} did an undone operation again; undo that operation itself.")
-    if undone_by is not None:
-        raise Conflict(f"Operation {number} was undone by operation {undone_by}; undo that one to do it again.")
+    if find_undo is not None:
+        raise Conflict(f"Operation {number} was undone by operation {find_undo}; undo that one to do it again.")
     return number, kind
 
 
@@ -229,20 +229,20 @@ def _restore_links(connection: apsw.Connection, former: dict[str, Image]) -> Non
         before.add(id)
 
 
-def not_yours(operation: int) -> Forbidden:
+def refusal(operation: int) -> Forbidden:
     """Return the refusal of an undo that would change what is not the caller's."""
     return Forbidden(f"Operation {operation} is not yours to undo.", {"operation": operation})
 
 
-def _only(condition: str) -> str:
+def _only_condition(condition: str) -> str:
     """Return the condition that an operation `o` touched memories in these namespaces alone."""
     if condition == "TRUE":
         return condition
-    outside = f"h.operation = o.id AND NOT ({_on(condition, 'h.namespace')})"
+    outside = f"h.operation = o.id AND NOT ({_condition_on(condition, 'h.namespace')})"
     return f"NOT EXISTS (SELECT 1 FROM history h WHERE {outside})"
 
 
-def _on(condition: str, column: str) -> str:
+def _condition_on(condition: str, column: str) -> str:
     """Return a condition on namespaces, written for `m.namespace` numbers, for a column of names."""
     if condition == "TRUE":
         return condition

@@ -19,7 +19,7 @@ import numpy as np
 import simsimd
 from numpy.typing import NDArray
 
-from memoryd.daemon.store.facts import Mask, passing
+from memoryd.daemon.store.facts import Mask, select_passing
 from memoryd.daemon.store.top import top
 from memoryd.daemon.store.vectors import Vector
 
@@ -127,7 +127,7 @@ class VectorIndex:
     def nearest(self, query: Vector, k: int, allowed: Mask | None = None) -> Found:
         """Return the `k` rows most similar to `query` among those that a mask by row number allows (None: all)."""
         view = self._view()
-        return _nearest(view, query, k, None if allowed is None else passing(allowed, view.rows))
+        return _nearest(view, query, k, None if allowed is None else select_passing(allowed, view.rows))
 
     def alike(self, queries: Vector, wanted: Wanted) -> list[list[int]]:
         """Return for each query the rows that are wanted, most similar first, those not yet committed as well.
@@ -140,10 +140,10 @@ class VectorIndex:
         if wanted.after:  # few: the rest is not even looked at
             newer = np.flatnonzero(view.stamps > wanted.after)
             newer = newer[(view.namespaces[newer] == wanted.namespace) & (view.kinds[newer] == kind)]
-            return _above(view, queries, newer, wanted)
+            return _search_above(view, queries, newer, wanted)
         mask = (view.namespaces == wanted.namespace) & (view.kinds == kind)
         if len(queries) >= _FEW:
-            return _above(view, queries, np.flatnonzero(mask), wanted)
+            return _search_above(view, queries, np.flatnonzero(mask), wanted)
         found = (_nearest(view, query, wanted.k, mask) for query in queries)
         return [one.rows[one.similarities > wanted.floor].tolist() for one in found]
 
@@ -213,7 +213,7 @@ def _nearest(view: _View, query: Vector, k: int, allowed: Mask | None) -> Found:
     return Found(view.rows[best], (scores[best] * scale).astype(np.float32))
 
 
-def _above(view: _View, queries: Vector, places: NDArray[np.int64], wanted: Wanted) -> list[list[int]]:
+def _search_above(view: _View, queries: Vector, places: NDArray[np.int64], wanted: Wanted) -> list[list[int]]:
     """Return for each query the best rows of some places above the floor, by one matrix product for a block of them."""
     columns = np.ascontiguousarray(queries.T)
     found: list[list[tuple[float, int]]] = [[] for _ in queries]

@@ -77,7 +77,7 @@ def end(connection: apsw.Connection, run: JobRun) -> JobRun:
 
 def cut_off(connection: apsw.Connection) -> list[JobRun]:
     """Return the runs that were under way when the daemon ended without a word, now noted as interrupted."""
-    runs = _runs(connection, "outcome = 'running' ORDER BY id", ())
+    runs = _read_runs(connection, "outcome = 'running' ORDER BY id", ())
     for run in runs:
         run.outcome, run.error = "interrupted", CUT_OFF
         end(connection, run)
@@ -87,11 +87,11 @@ def cut_off(connection: apsw.Connection) -> list[JobRun]:
 def latest(connection: apsw.Connection, job: str | None, limit: int) -> list[JobRun]:
     """Return the latest runs of a job, or of all, the latest first."""
     if job is None:
-        return _runs(connection, "TRUE ORDER BY id DESC LIMIT ?", (limit,))
-    return _runs(connection, "job = ? ORDER BY id DESC LIMIT ?", (job, limit))
+        return _read_runs(connection, "TRUE ORDER BY id DESC LIMIT ?", (limit,))
+    return _read_runs(connection, "job = ? ORDER BY id DESC LIMIT ?", (job, limit))
 
 
-def _runs(connection: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[JobRun]:
+def _read_runs(connection: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[JobRun]:
     found: Any = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE {where}", values)
     return [
         JobRun(

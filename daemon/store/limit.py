@@ -26,7 +26,7 @@ def let_grow(connection: apsw.Connection, pages: int) -> None:
     connection.pragma("max_page_count", pages or _MOST_PAGES)
 
 
-def reached(limit_bytes: int, used_bytes: int) -> StorageFull:
+def limit_error(limit_bytes: int, used_bytes: int) -> StorageFull:
     """Return the error for what would grow a database at its limit."""
     return StorageFull(
         f"The database has reached its limit of {limit_bytes / 1e6:.0f} MB and takes in nothing more."
@@ -35,8 +35,8 @@ def reached(limit_bytes: int, used_bytes: int) -> StorageFull:
     )
 
 
-def does_not_fit(folder: Path, limit_bytes: int, used_bytes: int) -> MemorydError:
+def room_error(folder: Path, limit_bytes: int, used_bytes: int) -> MemorydError:
     """Return the error for a write that SQLite had no room for: at its limit, or on a disk that is full."""
     if limit_bytes and shutil.disk_usage(folder).free > _DISK_FULL_BYTES:
-        return reached(limit_bytes, used_bytes)
+        return limit_error(limit_bytes, used_bytes)
     return StorageFailed("The database cannot be written: the disk is full. Nothing of this was written.")

@@ -26,7 +26,7 @@ def restore(connection: apsw.Connection, links: Iterable[Stored]) -> None:
     )
 
 
-def of_memory(connection: apsw.Connection, memory: str) -> list[Stored]:
+def read_links(connection: apsw.Connection, memory: str) -> list[Stored]:
     """Return the links from or to a memory."""
     found: Any = connection.execute(f"SELECT {_COLUMNS} FROM links l WHERE l.origin = ?1 OR l.target = ?1", (memory,))
     return list(found)

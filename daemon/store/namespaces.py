@@ -22,7 +22,7 @@ def check(name: str) -> str:
     return name
 
 
-def enclosing(name: str) -> list[str]:
+def list_enclosing(name: str) -> list[str]:
     """Return the namespace and all that enclose it, the root last."""
     parts = name.split("/") if name else []
     return ["/".join(parts[:length]) for length in range(len(parts), -1, -1)]
@@ -65,13 +65,13 @@ class Namespaces:
         transaction.after_commit(lambda: self._numbers.update({name: number}))
         return number
 
-    def reached(self, name: str, reach: Reach | None) -> frozenset[int] | None:
+    def reach(self, name: str, reach: Reach | None) -> frozenset[int] | None:
         """Return the numbers that a caller at `name` reaches, None for all of them."""
         reach = reach or ("visible" if name else "all")
         if reach == "all" or (reach == "subtree" and not name):
             return None
         if reach == "visible":
-            wanted = enclosing(name)
+            wanted = list_enclosing(name)
         elif reach == "exact":
             wanted = [name]
         else:

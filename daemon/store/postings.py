@@ -21,7 +21,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.store.facts import Mask, passing
+from memoryd.daemon.store.facts import Mask, select_passing
 from memoryd.daemon.store.tokenizer import stems_of
 
 MAX_KEPT = 3_000_000  # postings: 24 MB
@@ -68,7 +68,7 @@ class Postings:
 
     # Readers ----------------------------------------------------------------------------------------------------------
 
-    def opening(self) -> None:
+    def note_snapshot(self) -> None:
         """Note that this thread is about to begin a snapshot."""
         self._local.seen = self._changes
 
@@ -78,12 +78,12 @@ class Postings:
             posting = self._kept.get(stem)
             if posting is not None:
                 self._kept.move_to_end(stem)
-            news = None if posting is None else self._since(posting.seen)
+            news = None if posting is None else self._changes_since(posting.seen)
             changes = self._changes
         if posting is None or news is None:
             posting = _read(connection, stem, self._local.seen)
         elif news:
-            posting = _with(posting, stem, dict(news), changes)
+            posting = _update(posting, stem, dict(news), changes)
         else:
             return posting
         self._keep(stem, posting)
@@ -118,7 +118,7 @@ class Postings:
 
     # The writer -------------------------------------------------------------------------------------------------------
 
-    def changed(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
+    def note_changes(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
         """Take in that a commit changed, added or removed the texts of these rows."""
         numbers = sorted(rows)
         for start in range(0, len(numbers), _IN_LIMIT):
@@ -160,7 +160,7 @@ class Postings:
 
     # Both -------------------------------------------------------------------------------------------------------------
 
-    def _since(self, seen: int) -> list[tuple[int, Counter[str]]] | None:
+    def _changes_since(self, seen: int) -> list[tuple[int, Counter[str]]] | None:
         """Return what was noted since, None if that is not known any more."""
         missed = self._changes - seen
         return [self._noted[-place] for place in range(missed, 0, -1)] if missed <= len(self._noted) else None
@@ -185,11 +185,11 @@ def common_stems(connection: apsw.Connection, limit: int) -> list[str]:
     return [stem for (stem,) in found]
 
 
-def among(posting: Posting, reached: Mask | None) -> tuple[Rows, Counts]:
+def restrict(posting: Posting, reached: Mask | None) -> tuple[Rows, Counts]:
     """Return the part of a posting that is in a mask by row number."""
     if reached is None:
         return posting.rows, posting.counts
-    inside = passing(reached, posting.rows)
+    inside = select_passing(reached, posting.rows)
     return posting.rows[inside], posting.counts[inside]
 
 
@@ -201,7 +201,7 @@ def _read(connection: apsw.Connection, stem: str, seen: int) -> Posting:
     return Posting(rows.astype(np.int32), counts, seen)
 
 
-def _with(posting: Posting, stem: str, latest: dict[int, Counter[str]], seen: int) -> Posting:
+def _update(posting: Posting, stem: str, latest: dict[int, Counter[str]], seen: int) -> Posting:
     """Return a posting with the changed memories as they are now."""
     kept = ~np.isin(posting.rows, np.fromiter(latest, np.int32))
     holding = {row: stems[stem] for row, stems in latest.items() if stem in stems}

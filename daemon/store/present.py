@@ -10,7 +10,7 @@ from memoryd.client.protocol import Memory
 from memoryd.daemon.store import feedback
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.successors import in_force
+from memoryd.daemon.store.successors import read_in_force
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -51,7 +51,7 @@ def memories(
     """
     listed = list(found)
     links = contradictions(connection, [row.id for row in listed], reached)
-    by = in_force(connection, listed, now)
+    by = read_in_force(connection, listed, now)
     shown = [Memory(**fields_of(row, names, links.get(row.id, []))) for row in listed]
     for row, memory in zip(listed, shown, strict=True):
         memory.superseded_by = by.get(row.row)

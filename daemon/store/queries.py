@@ -91,7 +91,7 @@ def find_latest_of_session(
 
 def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type: str, limit: int) -> list[Row]:
     """Return the latest living memories that are pinned or of a type."""
-    where, values = chosen.where(now)
+    where, values = chosen.full_condition(now)
     # The literal type lets the index of standing memories be used.
     latest = f"{where} AND (m.pinned OR m.type = {type!r}) ORDER BY m.created_at DESC, m.id LIMIT ?"
     return rows.beginnings(connection, latest, (*values, limit), _MAX_CHARS)
@@ -99,7 +99,7 @@ def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type:
 
 def find_latest(connection: apsw.Connection, chosen: Filter, now: float, turns_from: float, limit: int) -> list[Row]:
     """Return the latest living memories, turns below an importance and parts of files excepted."""
-    where, values = chosen.where(now)
+    where, values = chosen.full_condition(now)
     worth = f"m.tier <> {DOCUMENTS!r} AND NOT (m.type = {TYPE!r} AND m.importance < ?)"
     latest = f"{where} AND {worth} ORDER BY m.created_at DESC, m.id LIMIT ?"
     return rows.beginnings(connection, latest, (*values, turns_from, limit), _MAX_CHARS)
@@ -107,7 +107,7 @@ def find_latest(connection: apsw.Connection, chosen: Filter, now: float, turns_f
 
 def find_sizes(connection: apsw.Connection, chosen: Filter, after_id: str, limit: int) -> Iterator[tuple[str, int]]:
     """Yield (id, bytes of text) of the memories that a filter leaves, expired ones too, parts of files excepted."""
-    where, values = chosen.where(0.0, all_states=True)
+    where, values = chosen.full_condition(0.0, all_states=True)
     found: Any = connection.execute(
         "SELECT m.id, octet_length(m.content) + octet_length(m.summary) + octet_length(m.metadata) FROM memories m"
         f" WHERE m.id > ? AND {rows.near_id(where)} AND m.tier <> {DOCUMENTS!r} ORDER BY m.id LIMIT ?",
@@ -118,7 +118,7 @@ def find_sizes(connection: apsw.Connection, chosen: Filter, after_id: str, limit
 
 def count_exported(connection: apsw.Connection, chosen: Filter) -> tuple[int, int]:
     """Return how many memories a filter leaves, expired ones too, and how many parts of files."""
-    where, values = chosen.where(0.0, all_states=True)
+    where, values = chosen.full_condition(0.0, all_states=True)
     chunks = count(connection, f"{where} AND m.tier = {DOCUMENTS!r}", values)
     return count(connection, f"{where} AND m.tier <> {DOCUMENTS!r}", values), chunks
 

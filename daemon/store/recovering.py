@@ -54,7 +54,7 @@ class Recovered(NamedTuple):
 
 def recover(damaged: Path, folder: Path, tell: Tell = lambda table: None) -> Recovered:
     """Make a database in `folder` of what can be read of a file; raise `StorageFailed` when nothing can."""
-    source = _opened(damaged)
+    source = _open(damaged)
     try:
         version = _version(source, damaged)
         target = apsw.Connection(str(folder / FILE_NAME))
@@ -64,7 +64,7 @@ def recover(damaged: Path, folder: Path, tell: Tell = lambda table: None) -> Rec
                 target.pragma("user_version", number)
             target.pragma("foreign_keys", False)
             target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-            found = _copied(source, target, tell)
+            found = _copy(source, target, tell)
             _mend_references(target)
         finally:
             target.close()
@@ -78,7 +78,7 @@ def recover(damaged: Path, folder: Path, tell: Tell = lambda table: None) -> Rec
     return found
 
 
-def _opened(damaged: Path) -> apsw.Connection:
+def _open(damaged: Path) -> apsw.Connection:
     try:
         return open_plain(damaged)  # with its log, if it has one
     except apsw.Error as error:
@@ -114,7 +114,7 @@ def tables(connection: apsw.Connection) -> list[Table]:
 _COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
 
 
-def _copied(source: apsw.Connection, target: apsw.Connection, tell: Tell) -> Recovered:
+def _copy(source: apsw.Connection, target: apsw.Connection, tell: Tell) -> Recovered:
     counts: dict[str, int] = {}
     damaged: list[str] = []
     for table in tables(target):
@@ -134,8 +134,8 @@ def _copied(source: apsw.Connection, target: apsw.Connection, tell: Tell) -> Rec
 
 def _rows(source: apsw.Connection, table: Table, names: str, damaged: list[str]) -> Iterator[Row]:
     if table.has_rowid:
-        return _by_number(source, table.name, names, 0, _highest(source, table.name), damaged)
-    return _from_both_ends(source, table, names, damaged)
+        return _read_by_number(source, table.name, names, 0, _highest(source, table.name), damaged)
+    return _read_both_ends(source, table, names, damaged)
 
 
 def _highest(source: apsw.Connection, name: str) -> int:
@@ -149,7 +149,7 @@ def _highest(source: apsw.Connection, name: str) -> int:
     return _PORTION * _PORTION  # as good a guess as any: what is beyond it is not found
 
 
-def _by_number(
+def _read_by_number(
     source: apsw.Connection, name: str, names: str, after: int, last: int, damaged: list[str]
 ) -> Iterator[Row]:
     """Yield the readable rows with numbers above `after` up to `last`."""
@@ -162,14 +162,14 @@ def _by_number(
             damaged.append(name)
             if upto - after > 1:
                 middle = (after + upto) // 2
-                yield from _by_number(source, name, names, after, middle, damaged)
-                yield from _by_number(source, name, names, middle, upto, damaged)
+                yield from _read_by_number(source, name, names, after, middle, damaged)
+                yield from _read_by_number(source, name, names, middle, upto, damaged)
         else:
             yield from (row[1:] for row in found)
         after = upto
 
 
-def _from_both_ends(source: apsw.Connection, table: Table, names: str, damaged: list[str]) -> Iterator[Row]:
+def _read_both_ends(source: apsw.Connection, table: Table, names: str, damaged: list[str]) -> Iterator[Row]:
     """Yield the rows of a table without row numbers up to the damage, and from its end back to it."""
     keys: Any = source.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (table.name,)).fetchall()
     for direction in ("ASC", "DESC"):

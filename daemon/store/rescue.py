@@ -32,16 +32,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         report = _COMMANDS[given.command](folder, given)
     except MemorydError as error:
-        return _given_up(folder, error.message)
+        return _give_up(folder, error.message)
     except OSError as error:
-        return _given_up(folder, f"{error.filename or folder}: {error.strerror}.")
+        return _give_up(folder, f"{error.filename or folder}: {error.strerror}.")
     print(msgspec.json.encode(report).decode())
     return 0
 
 
-def _given_up(folder: Path, reason: str) -> int:
+def _give_up(folder: Path, reason: str) -> int:
     """Say why, and give back the room of what was not made ready: the disk may be full."""
-    shutil.rmtree(swap.preparing(folder), ignore_errors=True)
+    shutil.rmtree(swap.part_folder(folder), ignore_errors=True)
     print(reason, file=sys.stderr)
     return 1
 

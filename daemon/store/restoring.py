@@ -22,7 +22,7 @@ def restore(file: Path, folder: Path) -> int:
         raise StorageFailed(f"{file} cannot be opened: {error}.") from None
     try:
         _check_version(source, file)
-        found = _copied(source, folder / FILE_NAME)
+        found = _copy(source, folder / FILE_NAME)
     except apsw.FullError:
         raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
     except apsw.Error as error:
@@ -31,10 +31,10 @@ def restore(file: Path, folder: Path) -> int:
         source.close()
     if found:
         raise StorageFailed(f"{file} is damaged: {found[0]}. Nothing was changed.")
-    return _opened(folder, file)
+    return _open(folder, file)
 
 
-def _copied(source: apsw.Connection, target: Path) -> list[str]:
+def _copy(source: apsw.Connection, target: Path) -> list[str]:
     """Copy all pages; return what is wrong with the copy."""
     made = apsw.Connection(str(target))
     try:
@@ -58,7 +58,7 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
         )
 
 
-def _opened(folder: Path, file: Path) -> int:
+def _open(folder: Path, file: Path) -> int:
     """Open the copy as the daemon will, migrating it; build what is derived again where it does not agree."""
     store = Store(folder)
     try:

@@ -73,7 +73,7 @@ def beginnings(connection: apsw.Connection, where: str, values: Sequence[Any], c
     return [_row(found) for found in connection.execute(f"{cut} WHERE {where}", values)]
 
 
-def embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
+def text_to_embed(content: str, heading: str = "", turns: int = 0) -> str:
     """Return what of a memory is embedded: a part of a file under its headings, the question of a question and answer.
 
     A long answer would drown what was asked and said; its content is found by its words. `EMBEDDED` says the same.
@@ -83,17 +83,17 @@ def embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
     return f"{heading}\n{content}" if heading else content
 
 
-def by_rows(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, Row]:
+def read_rows(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, Row]:
     """Return the rows that exist among these row numbers."""
-    return {row.row: row for row in _among(connection, "row", numbers)}
+    return {row.row: row for row in _select_among(connection, "row", numbers)}
 
 
-def by_ids(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Row]:
+def read_ids(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Row]:
     """Return the rows that exist among these full ids."""
-    return {row.id: row for row in _among(connection, "id", ids)}
+    return {row.id: row for row in _select_among(connection, "id", ids)}
 
 
-def _among(connection: apsw.Connection, column: str, values: Sequence[Any]) -> Iterator[Row]:
+def _select_among(connection: apsw.Connection, column: str, values: Sequence[Any]) -> Iterator[Row]:
     for start in range(0, len(values), _IN_LIMIT):
         part = values[start : start + _IN_LIMIT]
         yield from select(connection, f"m.{column} IN ({', '.join('?' * len(part))})", part)
@@ -186,7 +186,7 @@ def texts_to_embed(connection: apsw.Connection, numbers: Sequence[int]) -> list[
     return list(found)
 
 
-def without_vector(connection: apsw.Connection, model: int) -> list[tuple[int, str]]:
+def read_without_vector(connection: apsw.Connection, model: int) -> list[tuple[int, str]]:
     """Return row and id of the memories whose text has no vector of a model."""
     found: Any = connection.execute(
         "SELECT m.row, m.id FROM memories m"
@@ -206,13 +206,13 @@ def count_leaving(connection: apsw.Connection, within: str, now: float) -> int:
     return int(found)
 
 
-def holds(connection: apsw.Connection, number: int, condition: str, values: Sequence[Any] = ()) -> bool:
+def is_true(connection: apsw.Connection, number: int, condition: str, values: Sequence[Any] = ()) -> bool:
     """Return whether a condition on the alias `m` holds for a memory."""
     sql = f"SELECT 1 FROM memories m WHERE m.row = ? AND {condition}"
     return connection.execute(sql, (number, *values)).fetchone() is not None
 
 
-def accessed(connection: apsw.Connection, accesses: Iterable[tuple[int, int, float]]) -> None:
+def count_accesses(connection: apsw.Connection, accesses: Iterable[tuple[int, int, float]]) -> None:
     """Count accesses, given as (row, how many, the last one's time)."""
     connection.executemany(
         "UPDATE memories SET access_count = access_count + ?2,"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.daemon.store import fulltext, graph_faults, hashes, limit, settings, turns, vectors
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer, page_size
-from memoryd.daemon.store.facts import Facts, Mask, only
+from memoryd.daemon.store.facts import Facts, Mask, restrict
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
@@ -53,7 +53,7 @@ class Store:
             migrate(connection)
             make_durable(connection)
             self._page_bytes = page_size(connection)
-            self.used_bytes = self._used(connection)
+            self.used_bytes = self._used_size(connection)
             self.namespaces = Namespaces(connection)
             self.facts = Facts(connection)
             self.postings = Postings(connection)
@@ -66,7 +66,9 @@ class Store:
         self._connection = connection
         self.supervisor = Supervisor()
         pages = limit.max_pages(limit_bytes, self._page_bytes)
-        self._writer = Writer(connection, self._committed, self.repair_soon, self._does_not_fit, pages, self.supervisor)
+        self._writer = Writer(
+            connection, self._follow_commit, self.repair_soon, self._room_error, pages, self.supervisor
+        )
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
@@ -83,19 +85,19 @@ class Store:
             self._local.connection = connection
             with self._readers_lock:
                 self._readers.append(connection)
-        self.postings.opening()
+        self.postings.note_snapshot()
         connection.execute("BEGIN")
         try:
             yield connection
         finally:
             connection.execute("ROLLBACK")
 
-    def _committed(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
+    def _follow_commit(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
         """Bring what RAM knows of these memories, and of the texts of these, up to date, on the writer's thread."""
         self.facts.refresh(connection, rows)
-        self.postings.changed(connection, texts)
+        self.postings.note_changes(connection, texts)
         if self.limit_bytes:
-            self.used_bytes = self._used(connection)
+            self.used_bytes = self._used_size(connection)
 
     def is_full(self) -> bool:
         """Return whether the database has reached its limit: what is there is read and deleted, nothing is added."""
@@ -104,12 +106,12 @@ class Store:
     def check_room(self) -> None:
         """Raise `StorageFull` when the database has reached its limit."""
         if self.is_full():
-            raise limit.reached(self.limit_bytes, self.used_bytes)
+            raise limit.limit_error(self.limit_bytes, self.used_bytes)
 
-    def _does_not_fit(self) -> MemorydError:
-        return limit.does_not_fit(self.path.parent, self.limit_bytes, self.used_bytes)
+    def _room_error(self) -> MemorydError:
+        return limit.room_error(self.path.parent, self.limit_bytes, self.used_bytes)
 
-    def _used(self, connection: apsw.Connection) -> int:
+    def _used_size(self, connection: apsw.Connection) -> int:
         """Return how many bytes of the file are in use, those of a log that is not folded in included."""
         pages, free = connection.pragma("page_count"), connection.pragma("freelist_count")
         assert isinstance(pages, int)
@@ -127,15 +129,15 @@ class Store:
         """Pass to `follower` what each transaction changes from now on, on the writer's thread; None: nobody."""
         self._writer.follower = follower
 
-    def waiting_writes(self) -> int:
+    def count_waiting_writes(self) -> int:
         """Return how many jobs wait for the writer."""
-        return self._writer.waiting()
+        return self._writer.count_waiting()
 
     def silent_s(self) -> float:
         """Return for how long the writer has not got on with what it does."""
         return self._writer.silent_s()
 
-    def setting(self, name: str) -> str | None:
+    def read_setting(self, name: str) -> str | None:
         """Return a setting of this database."""
         with self.reading() as connection:
             return settings.read(connection, name)
@@ -144,14 +146,14 @@ class Store:
         """Write a setting of this database."""
         return self.write(lambda transaction: settings.put(transaction.connection, name, value))
 
-    def allowed(self, chosen: Filter, now: float) -> Mask:
+    def mask_of(self, chosen: Filter, now: float) -> Mask:
         """Return for each row number whether a filter leaves it, among what is alive."""
-        mask = self.facts.allowed(chosen, now)
-        return only(mask, self._chosen_rows(chosen, now)) if chosen.further else mask
+        mask = self.facts.mask_of(chosen, now)
+        return restrict(mask, self._select_rows(chosen, now)) if chosen.further else mask
 
-    def _chosen_rows(self, chosen: Filter, now: float) -> NDArray[np.int64]:
+    def _select_rows(self, chosen: Filter, now: float) -> NDArray[np.int64]:
         """Return the row numbers that a filter leaves. One text of all numbers is faster than a Python row each."""
-        where, values = chosen.where(now)
+        where, values = chosen.full_condition(now)
         with self.reading() as connection:
             text = connection.execute(f"SELECT group_concat(m.row) FROM memories m WHERE {where}", values).get
         return np.fromstring(text, np.int64, sep=",") if isinstance(text, str) else np.zeros(0, np.int64)
@@ -257,11 +259,11 @@ class Store:
                 return
             self._repairing = True
         try:
-            self.rebuild().add_done_callback(self._repaired)
+            self.rebuild().add_done_callback(self._note_repair)
         except MemorydError:  # busy or stopping: whoever meets the damage next tries again
             self._repairing = False
 
-    def _repaired(self, done: "Future[None]") -> None:
+    def _note_repair(self, done: "Future[None]") -> None:
         self._repairing = False
         if done.exception():
             log.error("the full-text index could not be rebuilt: %s", done.exception())

@@ -46,7 +46,7 @@ _NEAREST_AROUND = (
 )
 
 
-def in_force(connection: apsw.Connection, found: Iterable[Row], now: float) -> dict[int, str]:
+def read_in_force(connection: apsw.Connection, found: Iterable[Row], now: float) -> dict[int, str]:
     """Return by row number the id of what supersedes each of some memories; those not superseded are left out."""
     asked = [row.row for row in found if row.superseded_by is not None]
     if not asked:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import apsw
 
-from memoryd.daemon.store.copies import open_plain, synced
+from memoryd.daemon.store.copies import open_plain, sync
 from memoryd.daemon.store.store import FILE_NAME
 
 NEXT = "next"
@@ -29,27 +29,27 @@ log = logging.getLogger(__name__)
 
 def ready(folder: Path, reason: str, discard: bool) -> None:
     """Say that the database in `preparing(folder)` is whole and to be taken up next."""
-    place = preparing(folder)
+    place = part_folder(folder)
     (place / _REASON).write_text(reason)
     if discard:
         (place / _DISCARD).touch()
     for path in (*place.iterdir(), place):
-        synced(path)
+        sync(path)
     cancel(folder)
     place.rename(folder / NEXT)
-    synced(folder)
+    sync(folder)
 
 
-def preparing(folder: Path) -> Path:
+def part_folder(folder: Path) -> Path:
     """Return the folder in which the next database is made."""
     return folder / f"{NEXT}.part"
 
 
 def begin(folder: Path) -> Path:
     """Return that folder, new and empty."""
-    shutil.rmtree(preparing(folder), ignore_errors=True)
-    preparing(folder).mkdir(mode=0o700, parents=True)
-    return preparing(folder)
+    shutil.rmtree(part_folder(folder), ignore_errors=True)
+    part_folder(folder).mkdir(mode=0o700, parents=True)
+    return part_folder(folder)
 
 
 def cancel(folder: Path) -> None:
@@ -80,10 +80,10 @@ def take_up(folder: Path, now: float) -> Path | None:
     for suffix in _SUFFIXES:  # what belongs to the former database would be taken for the new one's
         with suppress(FileNotFoundError):
             (folder / f"{FILE_NAME}{suffix}").rename(kept / f"{FILE_NAME}{suffix}")
-    synced(kept)
+    sync(kept)
     discard = (place / _DISCARD).exists()
     (place / FILE_NAME).replace(file)
-    synced(folder)
+    sync(folder)
     shutil.rmtree(place, ignore_errors=True)
     if discard or not any(kept.iterdir()):
         shutil.rmtree(kept, ignore_errors=True)

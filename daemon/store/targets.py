@@ -22,15 +22,15 @@ _TEXTS = (
 
 def states(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, Any]:
     """Return the state of those targets that are memories or turns: it differs once one of them changed."""
-    return {found[0]: found[1:] for found in _found(connection, _STATES, targets)}
+    return {found[0]: found[1:] for found in _select(connection, _STATES, targets)}
 
 
 def previews(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, str]:
     """Return the beginnings of the texts of those targets that are memories or turns."""
-    return {found[0]: " ".join(found[1].split()) for found in _found(connection, _TEXTS, targets)}
+    return {found[0]: " ".join(found[1].split()) for found in _select(connection, _TEXTS, targets)}
 
 
-def _found(connection: apsw.Connection, queries: tuple[str, ...], targets: Iterable[str]) -> Iterator[Any]:
+def _select(connection: apsw.Connection, queries: tuple[str, ...], targets: Iterable[str]) -> Iterator[Any]:
     ids = [target for target in dict.fromkeys(targets) if " " not in target]
     for start in range(0, len(ids), _IN_LIMIT):
         part = ids[start : start + _IN_LIMIT]

@@ -85,10 +85,10 @@ def hear(connection: apsw.Connection, place: Place, said: Sequence[Heard], rests
         gone = len(connection.execute(_TRIM, (*key, MAX_TURNS)).fetchall())
         turns.count(connection, key.namespace, f"{rest.kind}: {GIVEN_UP}", gone)
     if said:
-        _bound(connection)
+        _bind(connection)
 
 
-def _bound(connection: apsw.Connection) -> None:
+def _bind(connection: apsw.Connection) -> None:
     # Numbers are given in order, so their span is never less than how many there are: the count is seldom needed.
     span: Any = connection.execute("SELECT max(id) - min(id) FROM heard").get
     if (span or 0) < MAX_HEARD:
@@ -133,7 +133,7 @@ def _first(connection: apsw.Connection, where: str, values: tuple[float, ...]) -
     return None if found is None else Thought(Key(*found[:3]), *found[3:])
 
 
-def everything(connection: apsw.Connection, kind: str) -> list[Thought]:
+def read_all(connection: apsw.Connection, kind: str) -> list[Thought]:
     """Return all of a kind, the first due first."""
     sql = "SELECT namespace, session, kind, due_at, attempts FROM thoughts WHERE kind = ? ORDER BY due_at"
     found: Any = connection.execute(sql, (kind,))
@@ -152,7 +152,7 @@ def about(connection: apsw.Connection, key: Key, max_chars: int) -> list[Heard]:
     return taken
 
 
-def done(connection: apsw.Connection, key: Key, taken: Sequence[Heard], now: float) -> None:
+def finish(connection: apsw.Connection, key: Key, taken: Sequence[Heard], now: float) -> None:
     """Take away what was thought about; what came meanwhile stays, with the time of its own."""
     connection.executemany("DELETE FROM heard WHERE id = ?", ((one.id,) for one in taken))
     rest: Any = connection.execute(f"{_TAKE} ORDER BY id LIMIT 1", key).fetchone()
@@ -163,7 +163,7 @@ def done(connection: apsw.Connection, key: Key, taken: Sequence[Heard], now: flo
     connection.execute(sql, (*key, now))
 
 
-def failed(connection: apsw.Connection, thought: Thought, not_before: float) -> None:
+def put_off(connection: apsw.Connection, thought: Thought, not_before: float) -> None:
     """Put a thought off; its turns stay."""
     connection.execute(
         "UPDATE thoughts SET attempts = attempts + 1, due_at = ?4 WHERE namespace = ?1 AND session = ?2 AND kind = ?3",
@@ -184,14 +184,14 @@ def forget(connection: apsw.Connection, keys: Iterable[str]) -> None:
     connection.executemany("DELETE FROM heard WHERE key = ?", ((key,) for key in keys))
 
 
-def waiting(connection: apsw.Connection, condition: str) -> dict[str, int]:
+def count_waiting(connection: apsw.Connection, condition: str) -> dict[str, int]:
     """Return for each kind how many turns in the namespaces of `condition` (alias `m`) wait."""
     sql = f"SELECT m.kind, count(*) FROM heard m WHERE {condition} GROUP BY 1 ORDER BY 1"
     found: Any = connection.execute(sql)
     return dict(found)
 
 
-def still(connection: apsw.Connection, heard: Sequence[Heard]) -> list[Heard]:
+def select_queued(connection: apsw.Connection, heard: Sequence[Heard]) -> list[Heard]:
     """Return those of some turns that are still in the queue."""
     marks = ", ".join("?" * len(heard))
     found: Any = connection.execute(f"SELECT id FROM heard WHERE id IN ({marks})", [one.id for one in heard])

@@ -60,7 +60,7 @@ class Tokens:
         """Return the error for a connection without a token in force; it says where the owner finds its own."""
         return Unauthenticated(sentence, {"owner_token": str(self.owner_file)} if self.required else {})
 
-    def holds(self, caller: Caller) -> bool:
+    def is_valid(self, caller: Caller) -> bool:
         """Return whether the token of a caller is still in force."""
         return caller.key in self._callers
 
@@ -90,7 +90,7 @@ class Tokens:
 
         return self._store.write(job, over_limit=True)
 
-    def listed(self) -> TokenList:
+    def list_tokens(self) -> TokenList:
         """Return all tokens without their secrets."""
         with self._store.reading() as connection:
             found: Any = connection.execute(

@@ -63,53 +63,53 @@ def old_given(connection: apsw.Connection, before: float) -> list[int]:
 
 def new_orphans(connection: apsw.Connection) -> list[int]:
     """Return the vectors whose text no memory, no history and no turn has, as far as that was not noted before."""
-    return _without_turns(connection, connection.execute(_NEW_ORPHANS))
+    return _drop_turns(connection, connection.execute(_NEW_ORPHANS))
 
 
 def old_orphans(connection: apsw.Connection, before: float) -> list[int]:
     """Return the vectors that nothing has used since before a time."""
-    return _without_turns(connection, connection.execute(_OLD_ORPHANS, (before,)))
+    return _drop_turns(connection, connection.execute(_OLD_ORPHANS, (before,)))
 
 
-def used_again(connection: apsw.Connection) -> list[int]:
+def select_used_again(connection: apsw.Connection) -> list[int]:
     """Return the vectors that were noted as unused and are used."""
     return _ids(connection.execute(_USED_AGAIN))
 
 
-def unused_successors(connection: apsw.Connection) -> list[int]:
+def select_unused_successors(connection: apsw.Connection) -> list[int]:
     """Return the row numbers of deleted memories through which nothing is superseded any more."""
     return _ids(connection.execute(f"{_UNUSED_SUCCESSORS} ORDER BY d.row"))
 
 
 def forget(connection: apsw.Connection, table: str, ids: Iterable[int]) -> int:
     """Delete rows of a table by their ids; return how many there were."""
-    return _changed(connection, f"DELETE FROM {table} WHERE id IN ({_text(ids)})")
+    return _change(connection, f"DELETE FROM {table} WHERE id IN ({_text(ids)})")
 
 
 def forget_vectors(connection: apsw.Connection, ids: Iterable[int], before: float) -> int:
     """Delete vectors, those excepted that are in use by now."""
     still = connection.execute(f"{_OLD_ORPHANS} AND e.id IN ({_text(ids)})", (before,))
-    return forget(connection, "vec_embeddings", _without_turns(connection, still))
+    return forget(connection, "vec_embeddings", _drop_turns(connection, still))
 
 
 def forget_successors(connection: apsw.Connection, rows: Iterable[int]) -> int:
     """Forget deleted memories, those excepted through which something is superseded by now."""
     sql = f"DELETE FROM deleted_successors WHERE row IN ({_text(rows)}) AND row IN ({_UNUSED_SUCCESSORS})"
-    return _changed(connection, sql)
+    return _change(connection, sql)
 
 
 def note_orphans(connection: apsw.Connection, ids: Iterable[int], now: float) -> int:
     """Note since when vectors are unused."""
     sql = f"INSERT OR IGNORE INTO orphans (vector, since) SELECT id, ? FROM vec_embeddings WHERE id IN ({_text(ids)})"
-    return _changed(connection, sql, (now,))
+    return _change(connection, sql, (now,))
 
 
 def forget_orphans(connection: apsw.Connection, ids: Iterable[int]) -> int:
     """Note that vectors are used again."""
-    return _changed(connection, f"DELETE FROM orphans WHERE vector IN ({_text(ids)})")
+    return _change(connection, f"DELETE FROM orphans WHERE vector IN ({_text(ids)})")
 
 
-def _without_turns(connection: apsw.Connection, found: Any) -> list[int]:
+def _drop_turns(connection: apsw.Connection, found: Any) -> list[int]:
     """Leave out the vectors of turns in L0, which carry no hash."""
     orphans = list(found)
     if not orphans:
@@ -118,7 +118,7 @@ def _without_turns(connection: apsw.Connection, found: Any) -> list[int]:
     return [number for number, key in orphans if key not in turns]
 
 
-def _changed(connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> int:
+def _change(connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> int:
     connection.execute(sql, values)
     return connection.changes()
 

@@ -81,7 +81,7 @@ def ring(connection: apsw.Connection, namespace: int) -> list[Turn]:
     return _turns(connection.execute(f"{_SELECT} WHERE namespace = ? ORDER BY id", (namespace,)))
 
 
-def everything(connection: apsw.Connection) -> list[Turn]:
+def read_all(connection: apsw.Connection) -> list[Turn]:
     """Return the turns of all namespaces, oldest first."""
     return _turns(connection.execute(f"{_SELECT} ORDER BY id"))
 
@@ -98,7 +98,7 @@ def count_within(connection: apsw.Connection, condition: str) -> int:
     return int(found)
 
 
-def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Turn]:
+def read_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Turn]:
     """Return the turns that exist among these keys."""
     sql = f"{_SELECT} WHERE key IN (SELECT value FROM json_each(?))"
     found = connection.execute(sql, (msgspec.json.encode(keys).decode(),))
@@ -112,7 +112,7 @@ def resolve(connection: apsw.Connection, prefix: str, condition: str) -> Turn | 
     return found[0] if len(found) == 1 else None
 
 
-def as_row(turn: Turn) -> Row:
+def to_row(turn: Turn) -> Row:
     """Return a turn as the memory that it would be; its row number is negative."""
     return Row(
         row=-turn.id,
@@ -178,7 +178,7 @@ def skip(connection: apsw.Connection, skips: Sequence[Skip], keep: int) -> None:
     connection.executemany(_TRIM, ((namespace, keep) for namespace in {skip.namespace for skip in skips}))
 
 
-def skipped(connection: apsw.Connection, condition: str, limit: int, offset: int) -> list[Skip]:
+def read_skipped(connection: apsw.Connection, condition: str, limit: int, offset: int) -> list[Skip]:
     """Return skipped turns in the namespaces of `condition` (on the alias `m`), newest first."""
     found: Any = connection.execute(
         "SELECT m.namespace, m.session, m.role, m.content, m.reason, m.at FROM skipped m"
@@ -188,7 +188,7 @@ def skipped(connection: apsw.Connection, condition: str, limit: int, offset: int
     return [Skip(*values) for values in found]
 
 
-def skipped_after(connection: apsw.Connection, namespace: int, session: str, role: str, at: float) -> bool:
+def was_skipped_after(connection: apsw.Connection, namespace: int, session: str, role: str, at: float) -> bool:
     """Return whether a turn of a role was skipped in a session at a time or later."""
     sql = "SELECT 1 FROM skipped WHERE namespace = ? AND session = ? AND role = ? AND at >= ? LIMIT 1"
     return connection.execute(sql, (namespace, session, role, at)).get is not None
@@ -236,18 +236,18 @@ def ask(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
     )
 
 
-def asked(connection: apsw.Connection, job: str, limit: int) -> list[str]:
+def read_asked(connection: apsw.Connection, job: str, limit: int) -> list[str]:
     """Return the keys of some turns for which a job is queued."""
     return [str(key) for (key,) in connection.execute("SELECT id FROM cognition WHERE job = ? LIMIT ?", (job, limit))]
 
 
-def unjudged(connection: apsw.Connection, keys: Sequence[str]) -> set[str]:
+def select_unjudged(connection: apsw.Connection, keys: Sequence[str]) -> set[str]:
     """Return those of some turns that are not rated yet."""
     sql = "SELECT id FROM cognition WHERE job = 'rate' AND id IN (SELECT value FROM json_each(?))"
     return {str(key) for (key,) in connection.execute(sql, (msgspec.json.encode(keys).decode(),))}
 
 
-def waiting(connection: apsw.Connection, condition: str) -> dict[str, int]:
+def count_waiting(connection: apsw.Connection, condition: str) -> dict[str, int]:
     """Return for each job how many turns and memories in the namespaces of `condition` (alias `m`) wait for it."""
     rows: Any = connection.execute(
         "SELECT c.job, count(*) FROM cognition c WHERE EXISTS (SELECT 1 FROM turns m WHERE m.key = c.id AND "
@@ -256,7 +256,7 @@ def waiting(connection: apsw.Connection, condition: str) -> dict[str, int]:
     return dict(rows)
 
 
-def answered(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
+def remove_jobs(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
     """Take jobs of turns out of the queue."""
     pairs = ((key, job) for key in keys for job in jobs)
     connection.executemany("DELETE FROM cognition WHERE id = ? AND job = ?", pairs)

@@ -47,7 +47,7 @@ def put(connection: apsw.Connection, model: int, key: bytes, vector: Vector) -> 
     )
 
 
-def cached(connection: apsw.Connection, model: int, key: bytes) -> Vector | None:
+def read_cached(connection: apsw.Connection, model: int, key: bytes) -> Vector | None:
     """Return the vector of a text that was embedded before."""
     blob = connection.execute("SELECT vector FROM vec_embeddings WHERE model = ? AND text_hash = ?", (model, key)).get
     return np.frombuffer(blob, np.float32) if isinstance(blob, bytes) else None
@@ -74,7 +74,7 @@ def count(connection: apsw.Connection) -> int:
     return int(found)
 
 
-def of_rows(
+def read_exact(
     connection: apsw.Connection, model: int, numbers: Iterable[int], where: str = "TRUE", values: Sequence[Any] = ()
 ) -> tuple[list[int], Vector]:
     """Return the exact vectors of those memories that have one and meet `where`, as (rows, matrix)."""
@@ -100,7 +100,7 @@ def places_of(connection: apsw.Connection, model: int, rows: Iterable[int]) -> l
     ).fetchall()
 
 
-def at_places(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, bytes]:
+def read_places(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, bytes]:
     """Return the blobs of vectors by their numbers on disk: a third of the cost of finding them by memory."""
     sql = f"SELECT id, vector FROM vec_embeddings WHERE id IN ({', '.join(map(str, numbers))})"
     found: list[Any] = connection.execute(sql).fetchall()
@@ -112,7 +112,7 @@ def matrix_of(blobs: Sequence[bytes]) -> Vector:
     return np.frombuffer(b"".join(blobs), np.float32).reshape(len(blobs), -1) if blobs else np.zeros((0, 0), np.float32)
 
 
-def everything(connection: apsw.Connection, model: int) -> Iterator[Any]:
+def read_all(connection: apsw.Connection, model: int) -> Iterator[Any]:
     """Yield (row, namespace, type, vector blob or None) of every memory: what the RAM index is built from.
 
     A part of a file has no type there: by type an add looks for duplicates, and it must not be merged into a file.

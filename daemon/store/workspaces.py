@@ -53,13 +53,13 @@ def everyone(connection: apsw.Connection) -> list[Workspace]:
     return [_workspace(found) for found in connection.execute(f"{_SELECT} ORDER BY namespace")]
 
 
-def by_id(connection: apsw.Connection, number: int) -> Workspace | None:
+def read_workspace(connection: apsw.Connection, number: int) -> Workspace | None:
     """Return a workspace that exists."""
     found = connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
     return _workspace(found) if found else None
 
 
-def created_at(connection: apsw.Connection, number: int) -> float:
+def read_created_at(connection: apsw.Connection, number: int) -> float:
     """Return when a workspace was added."""
     found: Any = connection.execute("SELECT created_at FROM workspaces WHERE id = ?", (number,)).get
     return float(found or 0.0)
@@ -152,7 +152,7 @@ def set_times(connection: apsw.Connection, path: str, at: float, created: bool) 
     )
 
 
-def below(root: Path) -> tuple[str, str]:
+def path_bounds(root: Path) -> tuple[str, str]:
     """Return the bounds (from, below) of the paths inside a folder."""
     start = str(root).rstrip("/")
     return f"{start}/", f"{start}0"  # '0' sorts just after '/'
@@ -161,7 +161,8 @@ def below(root: Path) -> tuple[str, str]:
 def sums(connection: apsw.Connection, workspace: Workspace) -> Sums:
     """Count what is indexed of a workspace."""
     chunks: Any = connection.execute(
-        f"SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = {DOCUMENTS!r}", below(workspace.root)
+        f"SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = {DOCUMENTS!r}",
+        path_bounds(workspace.root),
     ).get
     files, indexed_at = connection.execute(
         "SELECT count(*), max(indexed_at) FROM files WHERE workspace = ?", (workspace.id,)
@@ -172,7 +173,7 @@ def sums(connection: apsw.Connection, workspace: Workspace) -> Sums:
 def without_vector(connection: apsw.Connection, workspace: Workspace, model: int) -> int:
     """Return how many chunks of a workspace have no vector of a model."""
     chunks = f"m.path >= ? AND m.path < ? AND m.tier = {DOCUMENTS!r}"
-    return queries.count_without_vector(connection, chunks, model, below(workspace.root))
+    return queries.count_without_vector(connection, chunks, model, path_bounds(workspace.root))
 
 
 def orphans(connection: apsw.Connection, among: Iterable[int] | None = None) -> list[int]:
@@ -195,7 +196,7 @@ def mention(connection: apsw.Connection, row: int, names: Iterable[str]) -> None
     connection.executemany("INSERT OR IGNORE INTO mentions (memory, name) VALUES (?, ?)", ((row, n) for n in names))
 
 
-def mentioned(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, set[str]]:
+def read_mentioned(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, set[str]]:
     """Return the names that chunks refer to."""
     names: dict[int, set[str]] = {}
     sql = f"SELECT memory, name FROM mentions WHERE memory IN ({', '.join(map(str, rows))})"
@@ -209,30 +210,32 @@ def unmention(connection: apsw.Connection, row: int) -> None:
     connection.execute("DELETE FROM mentions WHERE memory = ?", (row,))
 
 
-def holding(connection: apsw.Connection, path: str) -> Workspace | None:
+def find_holding(connection: apsw.Connection, path: str) -> Workspace | None:
     """Return the workspace that an absolute path is in."""
-    return next((found for found in everyone(connection) if path.startswith(below(found.root)[0])), None)
+    return next((found for found in everyone(connection) if path.startswith(path_bounds(found.root)[0])), None)
 
 
 def paths(connection: apsw.Connection, workspace: Workspace) -> list[str]:
     """Return the absolute paths of the files of a workspace."""
-    start = below(workspace.root)[0]
+    start = path_bounds(workspace.root)[0]
     found: Any = connection.execute("SELECT path FROM files WHERE workspace = ? ORDER BY path", (workspace.id,))
     return [start + path for (path,) in found]
 
 
-def seen(connection: apsw.Connection, path: str, reached: str) -> bool:
+def can_see(connection: apsw.Connection, path: str, reached: str) -> bool:
     """Return whether a chunk of a file is in the `reached` namespaces (an SQL condition on `m`)."""
     sql = f"SELECT 1 FROM memories m WHERE m.path = ? AND m.tier = {DOCUMENTS!r} AND {reached} LIMIT 1"
     return connection.execute(sql.replace("m.namespace", "+m.namespace"), (path,)).get is not None
 
 
-def mentioning(connection: apsw.Connection, workspace: Workspace, name: str, reached: str, limit: int) -> list[str]:
+def find_mentioning(
+    connection: apsw.Connection, workspace: Workspace, name: str, reached: str, limit: int
+) -> list[str]:
     """Return the files of a workspace that refer to a name, as far as the `reached` namespaces show it."""
     found: Any = connection.execute(
         # CROSS JOIN: the few mentions first.
         "SELECT DISTINCT m.path FROM mentions n CROSS JOIN memories m ON m.row = n.memory"
         f" WHERE n.name = ? AND m.path >= ? AND m.path < ? AND {reached} ORDER BY 1 LIMIT ?",
-        (name, *below(workspace.root), limit),
+        (name, *path_bounds(workspace.root), limit),
     )
     return [path for (path,) in found]

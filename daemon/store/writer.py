@@ -132,7 +132,7 @@ class Writer:
                 raise Busy("The write queue is full.", {"retry_after_ms": 200}) from None
         return future
 
-    def waiting(self) -> int:
+    def count_waiting(self) -> int:
         """Return how many jobs wait."""
         return self._jobs.qsize()
 

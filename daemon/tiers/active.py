@@ -35,7 +35,7 @@ class Active:
 
     def __init__(self, connection: Connection) -> None:
         rings: dict[int, list[Turn]] = {}
-        for turn in turns.everything(connection):
+        for turn in turns.read_all(connection):
             rings.setdefault(turn.namespace, []).append(turn)
         self._rings = {namespace: tuple(ring) for namespace, ring in rings.items()}
         self._texts: OrderedDict[str, Text] = OrderedDict()  # of turns, the one used longest ago first

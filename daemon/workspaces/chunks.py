@@ -71,7 +71,7 @@ def file_of(workspace: Workspace, relative: str, document: Document) -> File:
     taken: dict[bytes, int] = {}
     wanted = []
     for chunk in document.chunks:
-        text_hash = vectors.text_hash(rows.embedded_text(chunk.content, chunk.heading))
+        text_hash = vectors.text_hash(rows.text_to_embed(chunk.content, chunk.heading))
         taken[text_hash] = taken.get(text_hash, 0) + 1
         row = Row(
             id=_id(path, text_hash, taken[text_hash]),
@@ -120,7 +120,7 @@ def put(core: Core, transaction: Transaction, file: File) -> Difference:
     connection = transaction.connection
     number = core.store.namespaces.ensure(transaction, file.namespace) if file.wanted else 0
     there: dict[_Key, list[Row]] = {}
-    present = rows.by_rows(connection, workspaces.rows_of(connection, file.path))
+    present = rows.read_rows(connection, workspaces.rows_of(connection, file.path))
     for row in sorted(present.values(), key=lambda row: (-(row.start_line or 0), -row.row)):
         there.setdefault(_key(row), []).append(row)
     new: list[Wanted] = []
@@ -154,7 +154,7 @@ def _follow(connection: Connection, kept: Sequence[tuple[Row, Wanted]]) -> None:
         if any(getattr(row, name) != getattr(wanted.row, name) for name in _FOLLOWS)
     ]
     rows.change_many(connection, _FOLLOWS, changed)
-    known = workspaces.mentioned(connection, (row.row for row, _ in kept))
+    known = workspaces.read_mentioned(connection, (row.row for row, _ in kept))
     for row, wanted in kept:
         if known.get(row.row, set()) != wanted.links:
             workspaces.unmention(connection, row.row)
@@ -165,7 +165,7 @@ def _add(connection: Connection, new: Iterable[Wanted], taken: set[str]) -> list
     added = []
     for wanted in new:
         row, again = wanted.row, 0
-        while row.id in taken or rows.by_ids(connection, [row.id]):
+        while row.id in taken or rows.read_ids(connection, [row.id]):
             again += 1  # equal parts of one file that came and went, or an id that an import chose
             row.id = _id(row.id, row.text_hash, again)
         taken.add(row.id)

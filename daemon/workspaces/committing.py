@@ -88,7 +88,7 @@ def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Cou
     def job(transaction: Transaction) -> tuple[Counts, list[str], float]:
         began = time.perf_counter()
         connection = transaction.connection
-        if workspaces.by_id(connection, workspace.id) is None:
+        if workspaces.read_workspace(connection, workspace.id) is None:
             raise NotFound(f"The workspace {workspace.namespace} was removed.")
         done, concerned, overtaken = Counts(), list[int](), list[str]()
         for change in part:

@@ -55,7 +55,7 @@ def _compare(core: Core, workspace: Workspace, names: Sequence[str]) -> list[Fil
 
 def _read_held(core: Core, path: str) -> list[Row]:
     with core.store.reading() as connection:
-        return list(rows.by_rows(connection, workspaces.rows_of(connection, path)).values())
+        return list(rows.read_rows(connection, workspaces.rows_of(connection, path)).values())
 
 
 def _difference(core: Core, workspace: Workspace, name: str, document: Document | None) -> FileDifference | None:

@@ -21,7 +21,7 @@ def describe(core: Core, workspace: Workspace) -> Shown:
     """Return a workspace as clients see it."""
     with core.store.reading() as connection:
         sums = workspaces.sums(connection, workspace)
-        created_at = workspaces.created_at(connection, workspace.id)
+        created_at = workspaces.read_created_at(connection, workspace.id)
     return Shown(
         namespace=workspace.namespace,
         root=str(workspace.root),

@@ -68,7 +68,7 @@ def _workspace(core: Core, name: str, caller: Caller) -> Workspace:
     if not caller.bound:
         return registry.find(core, name)
     for workspace in registry.everyone(core):
-        if workspace.namespace == name.strip("/") and caller.sees(workspace.namespace):
+        if workspace.namespace == name.strip("/") and caller.can_see(workspace.namespace):
             return workspace
     raise NotFound(f"There is no workspace {name[:200]!r}.", {"workspace": name[:200]})
 
@@ -83,7 +83,7 @@ def _text(data: bytes) -> str:
 def _chunks(core: Core, path: str) -> list[Row]:
     """Return the chunks of a file by line."""
     with core.store.reading() as connection:
-        found = rows.by_rows(connection, workspaces.rows_of(connection, path))
+        found = rows.read_rows(connection, workspaces.rows_of(connection, path))
     return sorted(found.values(), key=lambda row: (row.start_line or 0, row.end_line or 0, row.row))
 
 

@@ -8,7 +8,7 @@ from memoryd.client.protocol import Search
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import turns
-from memoryd.daemon.store.namespaces import enclosing
+from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.rows import COLUMNS
 
 _Known = tuple[str, str, str, str]  # id, namespace, content, tier
@@ -49,7 +49,7 @@ def always(core: Core) -> list[str]:
         found += [text for (text,) in connection.execute(f"{_CROSSING} UNION ALL {_HOMELESS}")]  # type: ignore[misc]
         for kind, one, other in connection.execute(_EDGES):
             # One search sees its own and the enclosing namespaces, so topics of these may meet; siblings never.
-            nested = one in enclosing(str(other)) or other in enclosing(str(one))
+            nested = one in list_enclosing(str(other)) or other in list_enclosing(str(one))
             if kind != "co_occurs" or not nested:
                 found.append(f"an edge {kind} from {one} to {other}")
         journal = [key for (key,) in connection.execute("SELECT key FROM turns ORDER BY id DESC")]

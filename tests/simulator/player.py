@@ -31,7 +31,7 @@ from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.jobs.table import JOBS
 from memoryd.daemon.memories import adding, changing, reading, sharing
 from memoryd.daemon.search import pipeline
-from memoryd.daemon.store.namespaces import enclosing
+from memoryd.daemon.store.namespaces import list_enclosing
 from workbench import LIMIT_S, Clock, wait_until
 
 GRACE_DAYS = {"task_completion": 7.0, "session_summary": 3.0}
@@ -153,7 +153,7 @@ class Player:
         """Note hits that were said where the asker does not see."""
         for hit in hits:
             places = {hit.namespace, *(known.namespace for known in self._known(hit.id))}
-            if not places <= set(enclosing(namespace)):
+            if not places <= set(list_enclosing(namespace)):
                 self.failures.append(f"a search from {namespace} found {hit.id[:8]} of {places}")
 
     def _edit(self, event: Edit) -> None:

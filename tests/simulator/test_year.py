@@ -131,7 +131,7 @@ def test_a_memory_that_no_search_finds_is_noticed(play: Play) -> None:
     assert isinstance(row, int)
     former = f"SELECT 'delete', row, content, metadata, neighbours FROM memories WHERE row = {row}"
     spoiled(played, f"INSERT INTO memories_fts (memories_fts, rowid, content, metadata, neighbours) {former}")
-    played.core.store.postings.changed(connection, range(1, 2000))  # so many that what is kept is read anew
+    played.core.store.postings.note_changes(connection, range(1, 2000))  # so many that what is kept is read anew
     played.core.embedding.remove_row(row)
     assert len(invariants.unreachable(played.core)) == 1
 

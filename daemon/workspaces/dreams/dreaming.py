@@ -136,7 +136,7 @@ def make_draft(core: Core, workspace: Workspace, reading: Reading, terms: Terms)
     """Return the new state of MEMORY.md; raise `ModelUnavailable` while nothing can be compared."""
     text = _text(reading.memory or b"")
     with core.store.reading() as connection:
-        seen = dreams.seen(connection, workspace.id)
+        seen = dreams.read_seen(connection, workspace.id)
     today = f"{day_of(core, core.clock()):%Y-%m-%d}"
     daily = _daily(core, reading, () if terms.force else seen or ())
     found = _sources(text, daily, seen or {}, today)

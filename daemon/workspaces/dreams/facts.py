@@ -17,7 +17,7 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.dreaming import Fate, Note
 from memoryd.daemon.store import dreams, history, queries, rows
-from memoryd.daemon.store.filters import living
+from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces.dreams.dreaming import MAX_NOTES, Terms, judge
@@ -100,8 +100,8 @@ def _write(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Drea
     def job(transaction: Transaction) -> int | None:
         connection = transaction.connection
         pairs = [(row, found[fate.by], fate) for row, fate in zip(found, fates, strict=True) if fate.by is not None]
-        there = rows.by_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
-        present = {row.id: row for row in living(connection, there, core.clock.passed())}
+        there = rows.read_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
+        present = {row.id: row for row in select_living(connection, there, core.clock.passed())}
         sound = [
             (present[old.id], present[kept.id], fate)
             for old, kept, fate in pairs
@@ -115,7 +115,7 @@ def _write(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Drea
             rows.change(connection, old.row, {"superseded_by": kept.id, "updated_at": core.clock()})
             if fate.judgement == "repeats":
                 _take_over(core, transaction, operation, (old, present[kept.id]), report.place)
-                present[kept.id] = rows.by_ids(connection, [kept.id])[kept.id]
+                present[kept.id] = rows.read_ids(connection, [kept.id])[kept.id]
         return operation
 
     report.operation = core.store.write(job).result()

@@ -65,7 +65,7 @@ def test_what_is_in_a_context_is_counted_as_accessed_unless_it_is_not_to_touch(c
         assert context(core, **options).ids == [id]
         core.effects.flush()
         with core.store.reading() as connection:
-            return rows.by_ids(connection, [id])[id].access_count
+            return rows.read_ids(connection, [id])[id].access_count
 
     assert [accesses(touch=False), accesses(), accesses(touch=False)] == [0, 1, 1]
 

@@ -138,14 +138,14 @@ class Walk(RuleBasedStateMachine):
     def ram_holds_l0_as_the_disk_does(self) -> None:
         if hasattr(self, "core"):
             with self.core.store.reading() as connection:
-                stored = turns.everything(connection)
+                stored = turns.read_all(connection)
             assert sorted(self.core.active.of(None), key=lambda turn: turn.id) == stored
 
     @invariant()
     def no_turn_is_in_two_places(self) -> None:
         if hasattr(self, "core"):
             with self.core.store.reading() as connection:
-                active = [turn.key for turn in turns.everything(connection)]
+                active = [turn.key for turn in turns.read_all(connection)]
             kept = [row.id for row in memories(self.core)]
             assert len(set(active + kept)) == len(active) + len(kept)
 

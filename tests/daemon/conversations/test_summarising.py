@@ -127,7 +127,7 @@ def test_without_a_time_only_an_ended_session_is_summed_up(folder: Path, clock: 
 def test_what_was_deleted_while_it_was_summed_up_is_in_no_summary(core: Core, clock: Any) -> None:
     observe(core, *SAID)
     with core.store.reading() as connection:
-        [thought] = thoughts.everything(connection, "summary")
+        [thought] = thoughts.read_all(connection, "summary")
         heard = thoughts.about(connection, thought.key, 10_000)
     finish = summarising.think(core, core.cognition.provider, thought.key, heard)
     with pytest.raises(Conflict):

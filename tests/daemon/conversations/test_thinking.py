@@ -87,7 +87,7 @@ def extracted(core: Core) -> list[str]:
 
 def waiting(core: Core) -> dict[str, int]:
     with core.store.reading() as connection:
-        return thoughts.waiting(connection, "TRUE")
+        return thoughts.count_waiting(connection, "TRUE")
 
 
 def test_a_conversation_is_thought_about_once_after_it_rests(core: Core, clock: Any) -> None:

@@ -251,7 +251,7 @@ def test_a_model_that_is_not_installed_is_refused_and_nothing_changes(folder: Pa
     with running(folder, models) as core:
         with pytest.raises(ModelUnavailable, match="not installed"):
             core.embedding.use("absent")
-        assert core.store.setting("next_model") is None
+        assert core.store.read_setting("next_model") is None
 
 
 def test_another_model_in_the_configuration_does_not_touch_a_database_that_has_one(

@@ -35,8 +35,8 @@ from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, runn
 def access(core: Core, id: str) -> None:
     def job(transaction: object) -> None:
         connection = transaction.connection  # type: ignore[attr-defined]
-        row = rows.by_ids(connection, [id])[id]
-        rows.accessed(connection, [(row.row, 1, core.clock())])
+        row = rows.read_ids(connection, [id])[id]
+        rows.count_accesses(connection, [(row.row, 1, core.clock())])
 
     core.store.write(job).result(LIMIT_S)
 

@@ -121,7 +121,7 @@ def test_an_earlier_part_may_be_superseded_by_a_later_one(core: Core) -> None:
 def compared(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by the number of rows that the index compares on the writer's thread."""
     counted: list[int] = []
-    by_one, by_many = index._nearest, index._above
+    by_one, by_many = index._nearest, index._search_above
 
     def note(rows: int) -> None:
         if threading.current_thread().name == "writer":
@@ -136,7 +136,7 @@ def compared(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return by_many(view, queries, places, wanted)
 
     monkeypatch.setattr(index, "_nearest", nearest)
-    monkeypatch.setattr(index, "_above", above)
+    monkeypatch.setattr(index, "_search_above", above)
     return counted
 
 
@@ -236,9 +236,9 @@ def held(core: Core) -> Iterator[Queue]:
         assert gate.wait(LIMIT_S)
 
     def queue(work: Callable[[], Any]) -> "Future[Any]":
-        before = core.store.waiting_writes()
+        before = core.store.count_waiting_writes()
         done = pool.submit(work)
-        wait_until(lambda: core.store.waiting_writes() > before or done.done())
+        wait_until(lambda: core.store.count_waiting_writes() > before or done.done())
         return done
 
     with ThreadPoolExecutor(4) as pool:

@@ -154,7 +154,7 @@ def test_cut_drops_what_is_below_a_floor_and_says_which(core: Core) -> None:
 
 def row_of(core: Core, id: str) -> int:
     with core.store.reading() as connection:
-        return rows.by_ids(connection, [id])[id].row
+        return rows.read_ids(connection, [id])[id].row
 
 
 def cleaned(core: Core, *numbers: int, limit: int = 10) -> tuple[list[int], Retrieval]:

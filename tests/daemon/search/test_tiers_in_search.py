@@ -26,7 +26,7 @@ from workbench import LIMIT_S, add, add_many, delete, found, running, search, tr
 
 def row_of(core: Core, id: str) -> Row:
     with core.store.reading() as connection:
-        return rows.by_ids(connection, [id])[id]
+        return rows.read_ids(connection, [id])[id]
 
 
 def notes(core: Core, hits: Any, stage: str) -> dict[str, Any]:

@@ -331,9 +331,9 @@ def test_the_owners_token_lies_in_the_data_directory_for_its_user_alone(strict: 
 )
 def test_what_belongs_to_a_caller(namespace: str, own: bool, seen: bool, agents: bool, leads: bool) -> None:
     agent, lead = Caller("agent", "a/b"), Caller("lead", "a/b")
-    assert (agent.owns(namespace), agent.sees(namespace)) == (own, seen)
+    assert (agent.is_owner_of(namespace), agent.can_see(namespace)) == (own, seen)
     assert (agent.may_change(namespace), lead.may_change(namespace)) == (agents, leads)
-    assert USER.owns(namespace)
+    assert USER.is_owner_of(namespace)
     assert USER.may_change(namespace)
 
 

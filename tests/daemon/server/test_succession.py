@@ -85,11 +85,11 @@ def test_a_version_is_tried_once_also_by_the_next_daemon(store: Store, monkeypat
     monkeypatch.setattr(succession, "read_installed_version", lambda: "9.0")
     first = Succession(store, AT_ONCE)
     assert [first.welcome("9.0", 1.0).restarting for _ in range(2)] == [True, False]
-    wait_until(lambda: store.setting("restarted_for") == "9.0")
+    wait_until(lambda: store.read_setting("restarted_for") == "9.0")
     assert not Succession(store, AT_ONCE).welcome("9.0", 1.0).restarting
     monkeypatch.setattr(memoryd, "__version__", "9.0")
     Succession(store, AT_ONCE)  # it came after all: what comes later is tried again
-    wait_until(lambda: store.setting("restarted_for") == "")
+    wait_until(lambda: store.read_setting("restarted_for") == "")
 
 
 @pytest.mark.parametrize(

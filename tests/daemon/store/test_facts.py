@@ -11,7 +11,7 @@ import pytest
 
 from memoryd.client.protocol import List
 from memoryd.daemon.store import namespaces, rows
-from memoryd.daemon.store.facts import Facts, only, passing
+from memoryd.daemon.store.facts import Facts, restrict, select_passing
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.store import Store
 from workbench import insert
@@ -20,11 +20,11 @@ NOW = 1000.0
 
 
 def by_ram(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
-    return set(np.flatnonzero(store.allowed(chosen, now)).tolist())
+    return set(np.flatnonzero(store.mask_of(chosen, now)).tolist())
 
 
 def by_sql(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
-    where, values = chosen.where(now)
+    where, values = chosen.full_condition(now)
     with store.reading() as connection:
         return {row for (row,) in connection.execute(f"SELECT m.row FROM memories m WHERE {where}", values)}
 
@@ -81,7 +81,7 @@ def test_after_any_changes_ram_and_sqlite_leave_the_same_memories(store: Store, 
             assert by_ram(store, chosen) == by_sql(store, chosen), question
     with store.reading() as connection:
         anew = Facts(connection)
-    assert set(np.flatnonzero(anew.allowed(Filter(), NOW)).tolist()) == by_sql(store, Filter())
+    assert set(np.flatnonzero(anew.mask_of(Filter(), NOW)).tolist()) == by_sql(store, Filter())
 
 
 def test_what_is_taken_back_is_not_there(store: Store) -> None:
@@ -98,10 +98,10 @@ def test_what_is_taken_back_is_not_there(store: Store) -> None:
 
 def test_rows_that_a_mask_does_not_know_are_not_allowed(store: Store) -> None:
     row = insert(store, "one").row
-    mask = store.allowed(Filter(), NOW)
-    assert passing(mask, np.array([row, 10**9])).tolist() == [True, False]
-    assert np.flatnonzero(only(mask, np.array([row, 10**9]))).tolist() == [row]
-    assert not only(mask, np.zeros(0, np.int64)).any()
+    mask = store.mask_of(Filter(), NOW)
+    assert select_passing(mask, np.array([row, 10**9])).tolist() == [True, False]
+    assert np.flatnonzero(restrict(mask, np.array([row, 10**9]))).tolist() == [row]
+    assert not restrict(mask, np.zeros(0, np.int64)).any()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3000])
@@ -132,20 +132,20 @@ def test_the_columns_grow_with_the_rows(store: Store, count: int) -> None:
 
 
 def test_counts_in_ram_are_those_of_the_rows(store: Store) -> None:
-    assert store.facts.standing(None) == []
+    assert store.facts.count_standing(None) == []
     assert store.facts.tally("type", None) == {}
     for number, place in enumerate(("", "a", "a", "a/b", "c")):
         tier, kind = ("L1", "L2")[number % 2], ("fact", "decision", "L1")[number % 3]
         insert(store, f"fact {number}", place, tier=tier, type=kind, created_at=float(number))
     gone = insert(store, "gone", "a", tier="L1")
     store.write(lambda transaction: rows.delete(transaction.connection, [gone.row])).result()
-    for reached in (None, store.namespaces.reached("a", "subtree"), frozenset[int]()):
+    for reached in (None, store.namespaces.reach("a", "subtree"), frozenset[int]()):
         condition = namespaces.condition(reached) if reached is None or reached else "FALSE"
         with store.reading() as connection:
             sql = "SELECT namespace, tier, count(*), min(created_at), max(created_at) FROM memories m"
             expected = sorted(connection.execute(f"{sql} WHERE {condition} GROUP BY 1, 2"))
             kinds = dict(connection.execute(f"SELECT type, count(*) FROM memories m WHERE {condition} GROUP BY 1"))
-        assert sorted(store.facts.standing(reached)) == expected
+        assert sorted(store.facts.count_standing(reached)) == expected
         assert store.facts.tally("type", reached) == kinds
 
 
@@ -153,12 +153,12 @@ def test_a_row_is_counted_whole_or_not_at_all_while_it_is_written(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert(store, "first", "a", tier="L1")
-    before = (store.facts.standing(None), store.facts.tally("tier", None))
+    before = (store.facts.count_standing(None), store.facts.tally("tier", None))
     seen: list[Any] = []
     numbers = Facts._numbers
 
     def look_meanwhile(facts: Facts, words: list[str]) -> list[int]:
-        seen.append((facts.standing(None), facts.tally("tier", None)))
+        seen.append((facts.count_standing(None), facts.tally("tier", None)))
         return numbers(facts, words)
 
     monkeypatch.setattr(Facts, "_numbers", look_meanwhile)
@@ -170,17 +170,17 @@ def test_a_row_that_goes_while_it_is_counted_is_of_no_other_namespace(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = insert(store, "gone", "a", tier="L1")
-    before = store.facts.standing(None)
-    reached = Facts._reached
+    before = store.facts.count_standing(None)
+    reached = Facts._select_reached
 
     def forget_meanwhile(facts: Facts, wanted: frozenset[int] | None) -> Any:
         found = reached(facts, wanted)
         facts._forget([gone.row])
         return found
 
-    monkeypatch.setattr(Facts, "_reached", forget_meanwhile)
-    assert store.facts.standing(None) == before
-    assert store.facts.standing(None) == []
+    monkeypatch.setattr(Facts, "_select_reached", forget_meanwhile)
+    assert store.facts.count_standing(None) == before
+    assert store.facts.count_standing(None) == []
 
 
 @pytest.fixture
@@ -210,10 +210,10 @@ def test_what_is_counted_while_rows_come_and_go_is_of_their_places(store: Store,
     wrong = []
     try:
         while not done.is_set():
-            wrong += [found for found in store.facts.standing(None) if found.namespace < 1 or found.tier != "L1"]
+            wrong += [found for found in store.facts.count_standing(None) if found.namespace < 1 or found.tier != "L1"]
             store.facts.tally("source", None)
-            store.allowed(compile_filter(List(type=["type 0"], namespace="place 0"), store.namespaces), NOW)
+            store.mask_of(compile_filter(List(type=["type 0"], namespace="place 0"), store.namespaces), NOW)
     finally:
         writer.join()
     assert wrong == []
-    assert sum(found.memories for found in store.facts.standing(None)) == 150
+    assert sum(found.memories for found in store.facts.count_standing(None)) == 150

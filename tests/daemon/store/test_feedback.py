@@ -5,7 +5,7 @@ from hypothesis import strategies as some
 
 from memoryd.client.protocol import Vote
 from memoryd.daemon.store import feedback
-from memoryd.daemon.store.feedback import cited, factor, merged, said, text, usefulness, votes
+from memoryd.daemon.store.feedback import factor, merge, note_citation, note_vote, text, usefulness, votes
 
 VOTES = some.lists(
     some.builds(
@@ -26,8 +26,8 @@ def test_no_feedback_is_an_empty_text_and_changes_nothing() -> None:
 
 def test_one_vote_is_a_twentieth_and_many_come_close_to_the_bound() -> None:
     # 2a / (a + b) of 2 and 1 is 4/3: 1 + 0.15/3. Of 1 and 2 it is 2/3.
-    assert factor(said("", "a", True, "", 1.0)) == 1.05
-    assert factor(said("", "a", False, "", 1.0)) == 0.95
+    assert factor(note_vote("", "a", True, "", 1.0)) == 1.05
+    assert factor(note_vote("", "a", False, "", 1.0)) == 0.95
     many = text(Vote(by=f"{number}", useful=True, at=1.0) for number in range(64))
     assert 1.14 < factor(many) < 1.15
 
@@ -35,45 +35,45 @@ def test_one_vote_is_a_twentieth_and_many_come_close_to_the_bound() -> None:
 def test_what_a_caller_said_last_counts_and_only_that() -> None:
     column = ""
     for at in range(20):
-        column = said(column, "a", True, "again", float(at))
+        column = note_vote(column, "a", True, "again", float(at))
     assert factor(column) == 1.05
-    column = said(column, "a", False, "no longer", 30.0)
+    column = note_vote(column, "a", False, "no longer", 30.0)
     assert factor(column) == 0.95
     assert votes(column) == [Vote(by="a", useful=False, note="no longer", at=30.0)]
     assert usefulness(column, notes=True) == usefulness(column).__class__(factor=0.95, useless=1, notes=["no longer"])
 
 
 def test_a_citation_counts_half_once_for_each_session_and_two_at_most() -> None:
-    column = cited("", "a", "s1", 1.0)
+    column = note_citation("", "a", "s1", 1.0)
     assert column is not None
     # 2 x 1.5 / 2.5 = 1.2
     assert factor(column) == 1.03
-    assert cited(column, "a", "s1", 2.0) is None
-    column = cited(column, "a", "s2", 3.0)
+    assert note_citation(column, "a", "s1", 2.0) is None
+    column = note_citation(column, "a", "s2", 3.0)
     assert column is not None
     assert factor(column) == 1.05
-    assert cited(column, "a", "s3", 4.0) is None
-    assert cited(column, "b", "s1", 5.0) is not None
+    assert note_citation(column, "a", "s3", 4.0) is None
+    assert note_citation(column, "b", "s1", 5.0) is not None
 
 
 def test_ones_word_goes_before_what_one_cites() -> None:
-    column = said(cited("", "a", "s1", 1.0) or "", "a", False, "", 2.0)
+    column = note_vote(note_citation("", "a", "s1", 1.0) or "", "a", False, "", 2.0)
     assert factor(column) == 0.95
-    assert factor(cited(column, "a", "s2", 3.0) or "") == 0.95
+    assert factor(note_citation(column, "a", "s2", 3.0) or "") == 0.95
 
 
 def test_the_oldest_votes_go_when_there_are_too_many() -> None:
     column = ""
     for number in range(feedback.MAX_VOTES + 5):
-        column = said(column, f"{number}", True, "", float(number))
+        column = note_vote(column, f"{number}", True, "", float(number))
     assert [vote.by for vote in votes(column)] == [f"{number}" for number in range(5, feedback.MAX_VOTES + 5)]
 
 
 def test_two_memories_that_become_one_keep_the_latest_vote_of_each_caller() -> None:
-    one = said(said("", "a", True, "", 1.0), "b", True, "", 4.0)
-    other = said(said("", "a", False, "", 2.0), "b", False, "", 3.0)
-    assert [(vote.by, vote.useful) for vote in votes(merged(one, other))] == [("a", False), ("b", True)]
-    assert merged(one, "") == merged("", one) == one
+    one = note_vote(note_vote("", "a", True, "", 1.0), "b", True, "", 4.0)
+    other = note_vote(note_vote("", "a", False, "", 2.0), "b", False, "", 3.0)
+    assert [(vote.by, vote.useful) for vote in votes(merge(one, other))] == [("a", False), ("b", True)]
+    assert merge(one, "") == merge("", one) == one
 
 
 @given(VOTES)
@@ -85,4 +85,6 @@ def test_the_factor_never_leaves_its_bounds(found: list[Vote]) -> None:
 @given(VOTES, some.text(max_size=5))
 def test_one_more_vote_for_a_memory_never_lowers_it_and_one_against_never_lifts_it(found: list[Vote], by: str) -> None:
     column = text(found)
-    assert factor(said(column, by, False, "", 2e9)) <= factor(column) <= factor(said(column, by, True, "", 2e9))
+    assert (
+        factor(note_vote(column, by, False, "", 2e9)) <= factor(column) <= factor(note_vote(column, by, True, "", 2e9))
+    )

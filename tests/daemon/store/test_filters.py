@@ -17,7 +17,7 @@ from workbench import insert
 
 def chosen(store: Store, now: float = 100.0, all_states: bool = False, **fields: Any) -> set[str]:
     """Return the contents that a filter leaves."""
-    where, values = compile_filter(List(**fields), store.namespaces).where(now, all_states)
+    where, values = compile_filter(List(**fields), store.namespaces).full_condition(now, all_states)
     with store.reading() as connection:
         return {row.content for row in rows.select(connection, where, values)}
 

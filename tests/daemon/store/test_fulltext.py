@@ -22,8 +22,8 @@ def found(
 ) -> list[str]:
     with store.reading() as connection, fulltext.stopping_at(connection, deadline):
         question = fulltext.ask(connection, store.postings, query)
-        hits = fulltext.rank(store.postings, question, store.allowed(chosen, 100.0), limit)
-        contents = rows.by_rows(connection, [row for row, _ in hits])
+        hits = fulltext.rank(store.postings, question, store.mask_of(chosen, 100.0), limit)
+        contents = rows.read_rows(connection, [row for row, _ in hits])
         return [contents[row].content for row, _ in hits]
 
 
@@ -261,7 +261,7 @@ def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Sto
             if fields:
                 rows.change(transaction.connection, row.row, fields)
                 return
-            [present] = rows.by_rows(transaction.connection, [row.row]).values()
+            [present] = rows.read_rows(transaction.connection, [row.row]).values()
             rows.delete(transaction.connection, [row.row])
             if action == "restore":
                 rows.insert(transaction.connection, present)
@@ -276,7 +276,7 @@ def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Sto
         every = rows.select(connection, "TRUE", ())
         for row in every:
             question = fulltext.ask(connection, store.postings, row.content)
-            assert row.row in dict(fulltext.rank(store.postings, question, store.allowed(EVERYTHING, 0.0), len(every)))
+            assert row.row in dict(fulltext.rank(store.postings, question, store.mask_of(EVERYTHING, 0.0), len(every)))
 
 
 def test_a_check_finds_no_damage_where_there_is_none_however_often_and_on_whichever_thread(store: Store) -> None:

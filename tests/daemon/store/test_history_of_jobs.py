@@ -23,7 +23,7 @@ def moved(core: Core, operation: int, ids: list[str], tier: str = "L2") -> None:
 
     def job(transaction: Any) -> None:
         connection = transaction.connection
-        for row in rows.by_ids(connection, ids).values():
+        for row in rows.read_ids(connection, ids).values():
             history.record(connection, operation, row.id, "", row)
             rows.change(connection, row.row, {"tier": tier})
 

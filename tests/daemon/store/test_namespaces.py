@@ -18,7 +18,7 @@ ALL = ["", "a", "a/b", "a/b/c", "a/bc", "ab", "a b", "b", "a%", "A"]
 
 
 def reached(store: Store, name: str, reach: str | None) -> set[str]:
-    numbers = store.namespaces.reached(name, reach)  # type: ignore[arg-type]
+    numbers = store.namespaces.reach(name, reach)  # type: ignore[arg-type]
     return set(ALL) if numbers is None else {store.namespaces.name(number) for number in numbers}
 
 
@@ -56,7 +56,7 @@ NAME = st.lists(PART, max_size=4).map("/".join)
 @given(NAME, NAME)
 def test_visible_is_own_and_enclosing_never_a_sibling(here: str, there: str) -> None:
     parts, other = here.split("/") if here else [], there.split("/") if there else []
-    assert (there in namespaces.enclosing(here)) == (parts[: len(other)] == other)
+    assert (there in namespaces.list_enclosing(here)) == (parts[: len(other)] == other)
 
 
 @pytest.mark.parametrize("name", ["/a", "a/", "a//b", " ", "a/ /b", "a\nb", "\x00", "/".join("a" * 17), "a" * 513])

@@ -24,7 +24,7 @@ ORACLE = "SELECT rowid, -bm25(memories_fts, 1.0, 0.5, 0.35) FROM memories_fts WH
 def ranked(store: Store, query: str, within: Mask | None = None) -> dict[int, float]:
     with store.reading() as connection:
         question = fulltext.ask(connection, store.postings, query, reached=within)
-        return dict(fulltext.rank(store.postings, question, store.allowed(Filter(), 0.0), 10_000))
+        return dict(fulltext.rank(store.postings, question, store.mask_of(Filter(), 0.0), 10_000))
 
 
 def by_fts5(store: Store, query: str) -> dict[int, float]:
@@ -180,7 +180,7 @@ def test_a_damaged_index_does_not_keep_the_database_from_opening(tmp_path: Any) 
     other.close()
     store = Store(tmp_path)
     try:
-        assert store.allowed(Filter(), 0.0).any()
+        assert store.mask_of(Filter(), 0.0).any()
     finally:
         store.close()
 

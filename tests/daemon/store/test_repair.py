@@ -47,7 +47,7 @@ def test_a_search_that_meets_damage_answers_by_meaning_says_so_and_has_it_mended
             hits = search(core, "note 7 about herons")
             assert hits.degraded == ["fulltext"]
             assert hits[0].content == "Note 7 about herons"
-        assert core.store.waiting_writes() == 1  # one rebuild, not three
+        assert core.store.count_waiting_writes() == 1  # one rebuild, not three
         hold.set()
         wait_until(lambda: search(core, "note 7 about herons").degraded == [])
         assert core.store.problems().result() == []

@@ -84,8 +84,8 @@ def test_many_rows_are_read_by_number_and_by_id(store: Store, count: int) -> Non
         every = rows.select(connection, "TRUE", ())
         assert len(every) == count
         numbers = [row.row for row in every]
-        assert list(rows.by_rows(connection, [*numbers, 999_999])) == numbers
-        assert set(rows.by_ids(connection, [*(row.id for row in every), "0" * 32])) == {row.id for row in every}
+        assert list(rows.read_rows(connection, [*numbers, 999_999])) == numbers
+        assert set(rows.read_ids(connection, [*(row.id for row in every), "0" * 32])) == {row.id for row in every}
 
 
 def insert_many(store: Store, transaction: object, count: int) -> None:
@@ -132,4 +132,4 @@ def test_of_a_question_and_its_answer_the_question_is_embedded(
     row = insert(store, content, turns=turns)
     with store.reading() as connection:
         told = connection.execute(f"SELECT {rows.EMBEDDED} FROM memories m WHERE m.row = ?", (row.row,)).get
-    assert told == rows.embedded_text(content, turns=turns) == expected
+    assert told == rows.text_to_embed(content, turns=turns) == expected

@@ -21,7 +21,7 @@ from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store import history, rows, successors
 from memoryd.daemon.store.facts import Facts
-from memoryd.daemon.store.filters import Filter, living
+from memoryd.daemon.store.filters import Filter, select_living
 from memoryd.daemon.store.store import Store
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, add_many, delete, insert, running, undo, update
 
@@ -52,9 +52,9 @@ def shown(core: Core, namespace: str = "") -> str:
     with core.store.reading() as connection:
         fresh = Facts(connection)  # as after a restart
         stored = rows.select(connection, "TRUE", ())
-        alive = {row.row for row in living(connection, stored, core.clock())}
+        alive = {row.row for row in select_living(connection, stored, core.clock())}
     for facts in (core.store.facts, fresh):
-        assert set(np.flatnonzero(facts.allowed(Filter(), core.clock())).tolist()) == alive
+        assert set(np.flatnonzero(facts.mask_of(Filter(), core.clock())).tolist()) == alive
     return "".join(sorted(id[0] for id in ids))
 
 
@@ -110,7 +110,7 @@ def test_a_memory_is_back_the_moment_its_successor_expires_and_stays_so(core: Co
     core.store.write(expire).result(LIMIT_S)
     assert shown(core) == "a"
     with core.store.reading() as connection:
-        assert B not in rows.by_ids(connection, [B])
+        assert B not in rows.read_ids(connection, [B])
 
 
 def test_undo_of_what_made_the_successor_brings_the_memory_back(core: Core) -> None:
@@ -129,7 +129,7 @@ def test_undo_of_what_made_a_successor_that_was_there_before_brings_the_memory_b
 
     def supersede(transaction: Any) -> None:
         operation = history.begin(transaction.connection, "dream", "", core.clock())
-        row = rows.by_ids(transaction.connection, [A])[A]
+        row = rows.read_ids(transaction.connection, [A])[A]
         history.record(transaction.connection, operation, A, "", row)
         rows.change(transaction.connection, row.row, fields)
 
@@ -166,7 +166,7 @@ def test_all_that_one_memory_superseded_is_back_at_once(core: Core) -> None:
 
     def evict(transaction: Any) -> None:
         operation = history.begin(transaction.connection, "job:caps", "", core.clock())
-        remove(core, transaction, list(rows.by_ids(transaction.connection, [C]).values()), operation)
+        remove(core, transaction, list(rows.read_ids(transaction.connection, [C]).values()), operation)
 
     core.store.write(evict).result(LIMIT_S)
     assert shown(core) == "ab"
@@ -298,7 +298,7 @@ def test_a_long_chain_is_followed_to_its_end_and_costs_little(core: Core, clock:
     for id in ids[100:]:
         update(core, id, expires_at=clock.now)
     assert [memory.id for memory in reading.list_(core, List(limit=500))] == [ids[99]]
-    allowed = np.flatnonzero(core.store.facts.allowed(Filter(), clock.now))
+    allowed = np.flatnonzero(core.store.facts.mask_of(Filter(), clock.now))
     assert len(allowed) == 1
 
 
@@ -367,8 +367,8 @@ def test_whatever_is_added_changed_deleted_and_restored_ram_and_sql_follow_the_d
         store.write(lambda transaction, count=count: [step(transaction) for _ in range(count)]).result()
         for now in (4.0, 5.0, 9.0, 12.0, 20.0):
             wanted = expected(stored, links, now)
-            assert set(np.flatnonzero(store.allowed(Filter(), now)).tolist()) == wanted
-            where, values = Filter().where(now)
+            assert set(np.flatnonzero(store.mask_of(Filter(), now)).tolist()) == wanted
+            where, values = Filter().full_condition(now)
             with store.reading() as connection:
                 assert {row.row for row in rows.select(connection, where, values)} == wanted
 

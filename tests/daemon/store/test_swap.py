@@ -23,7 +23,7 @@ def make(folder: Path, word: str) -> None:
 def word_of(folder: Path) -> str | None:
     store = Store(folder)
     try:
-        return store.setting("word")
+        return store.read_setting("word")
     finally:
         store.close()
 

@@ -21,7 +21,7 @@ def model(store: Store, fingerprint: str = "f", name: str = "m") -> int:
 
 def cached(store: Store, number: int, key: bytes = KEY) -> Vector | None:
     with store.reading() as connection:
-        return vectors.cached(connection, number, key)
+        return vectors.read_cached(connection, number, key)
 
 
 def test_a_vector_comes_back_exactly_and_belongs_to_its_model(store: Store) -> None:
@@ -47,12 +47,12 @@ def test_the_vectors_of_rows_are_one_matrix(store: Store, count: int) -> None:
         key = vectors.text_hash(f"text {n}")
         write(store, lambda connection, key=key, n=n: vectors.put(connection, number, key, np.full(4, n, np.float32)))
     with store.reading() as connection:
-        rows, matrix = vectors.of_rows(connection, number, [*numbers, 999])
+        rows, matrix = vectors.read_exact(connection, number, [*numbers, 999])
         assert [(row, vector.tolist()) for row, vector in zip(rows, matrix, strict=True)] == [
             (numbers[n], [n] * 4) for n in range(count)
         ]
-        assert vectors.of_rows(connection, number, numbers, "m.type = ?", ("lesson",))[0] == []
-        assert len(list(vectors.everything(connection, number))) == 3
+        assert vectors.read_exact(connection, number, numbers, "m.type = ?", ("lesson",))[0] == []
+        assert len(list(vectors.read_all(connection, number))) == 3
 
 
 def test_adopting_a_model_drops_the_vectors_of_all_others_and_is_remembered(store: Store) -> None:
@@ -61,7 +61,7 @@ def test_adopting_a_model_drops_the_vectors_of_all_others_and_is_remembered(stor
         write(store, lambda connection, number=number: vectors.put(connection, number, KEY, np.ones(4, np.float32)))
     write(store, lambda connection: connection.execute("INSERT INTO settings VALUES ('next_model', 'm')"))
     write(store, lambda connection: vectors.adopt(connection, second, "m"))
-    assert (store.setting("model"), store.setting("next_model")) == ("m", None)
+    assert (store.read_setting("model"), store.read_setting("next_model")) == ("m", None)
     assert cached(store, first) is None
     assert cached(store, second) is not None
 

@@ -15,7 +15,7 @@ from workbench import insert
 
 def search(store: Store, text: str, *names: str) -> dict[int, float]:
     numbers = frozenset(number for name in names if (number := store.namespaces.number(name)) is not None)
-    within = store.allowed(Filter(numbers), 0.0)
+    within = store.mask_of(Filter(numbers), 0.0)
     with store.reading() as connection:
         question = fulltext.ask(connection, store.postings, text, reached=within)
         return dict(fulltext.rank(store.postings, question, within, 10))

@@ -252,7 +252,7 @@ def test_past_the_limit_a_writer_is_told_that_it_is_busy_and_when_to_come_back(
     store = Store(folder)
     held = Held(store)
     waiting = [store.write(setting(f"s{n}")) for n in range(3)]
-    assert store.waiting_writes() == 3
+    assert store.count_waiting_writes() == 3
     with pytest.raises(Busy) as refused:
         store.write(setting("one too many"))
     assert refused.value.data["retry_after_ms"] > 0
@@ -330,7 +330,7 @@ def test_a_job_alone_is_taken_back_as_a_whole_and_others_go_on(store: Store) -> 
         alone.result(10)
     after.result(10)
     assert taken_back.is_set()
-    assert [store.setting(name) for name in "abc"] == [None, "1", "1"]
+    assert [store.read_setting(name) for name in "abc"] == [None, "1", "1"]
 
 
 @pytest.mark.parametrize("last", [True, False])

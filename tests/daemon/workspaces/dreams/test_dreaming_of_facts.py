@@ -40,7 +40,7 @@ def said(core: Core, *texts: str, **options: Any) -> list[str]:
 
 def row(core: Core, id: str) -> Row:
     with core.store.reading() as connection:
-        return rows.by_ids(connection, [id])[id]
+        return rows.read_ids(connection, [id])[id]
 
 
 def everything(core: Core) -> list[Row]:
