@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
+from memoryd.daemon.core.checks import MAX_PATH_BYTES
 from memoryd.daemon.workspaces.documents import ignore
 from memoryd.daemon.workspaces.documents.globs import check_globs, level
 from memoryd.daemon.workspaces.registry import Workspace
@@ -36,6 +37,8 @@ def relative_of(workspace: Workspace, file: str, now: float, is_local: bool) -> 
 
 
 def _within(workspace: Workspace, file: str) -> str:
+    if len(file.encode()) > MAX_PATH_BYTES:
+        raise Invalid(f"The file {file[:60]!r} … is longer than {MAX_PATH_BYTES} bytes.")
     root = f"{str(workspace.root).rstrip('/')}/"
     if file.startswith("/"):
         if not os.path.normpath(file).startswith(root):

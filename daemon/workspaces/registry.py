@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
+from memoryd.daemon.core.checks import MAX_PATH_BYTES
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import namespaces, workspaces
 from memoryd.daemon.store.workspaces import Workspace
@@ -45,6 +46,8 @@ def _find_by_name(known: Sequence[Workspace], name: str) -> Workspace | None:
 
 
 def _find_by_path(known: Sequence[Workspace], path: str) -> Workspace | None:
+    if not _can_be_path(path):
+        return None
     places = (Path(os.path.normpath(path)), Path(os.path.realpath(path)))
     return next((w for w in known if any(place.is_relative_to(w.root) for place in places)), None)
 
@@ -69,9 +72,13 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> W
     return added
 
 
+def _can_be_path(path: str) -> bool:
+    return "\0" not in path and len(path.encode()) <= MAX_PATH_BYTES  # longer ones are resolved in quadratic time
+
+
 def _folder(path: str) -> tuple[Path, int]:
-    if not path.startswith("/") or "\0" in path:
-        raise Invalid(f"The path {path[:200]!r} is not absolute.")
+    if not path.startswith("/") or not _can_be_path(path):
+        raise Invalid(f"The path {path[:200]!r} is not absolute, or longer than {MAX_PATH_BYTES} bytes.")
     try:
         root = os.path.realpath(path, strict=True)
         with os.scandir(root):

@@ -201,7 +201,12 @@ def test_workspaces_do_not_share_folders_or_namespaces(core: Core, root: Path, p
 
 @pytest.mark.parametrize(
     ("path", "says"),
-    [("/nowhere/at/all", "does not exist"), ("relative", "not absolute"), ("/etc/passwd", "no.* folder")],
+    [
+        ("/nowhere/at/all", "does not exist"),
+        ("relative", "not absolute"),
+        ("/" * 5000, "longer than 4096"),
+        ("/etc/passwd", "no.* folder"),
+    ],
 )
 def test_what_is_no_folder_is_refused(core: Core, path: str, says: str) -> None:
     with pytest.raises(Invalid, match=says):

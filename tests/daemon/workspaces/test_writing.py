@@ -116,6 +116,7 @@ def test_an_existing_file_is_meant_before_a_new_one(watched: Watched, root: Path
         ("a\nb", "cannot be the name"),
         ("a\0b", "not a path below"),
         ("x" * 300, "cannot be the name"),
+        ("memory/" + "x/" * 2100 + "a", "longer than 4096 bytes"),
         ("linked/a", "symbolic link"),
         ("link", "symbolic link"),
         ("folder", "is a folder"),
@@ -168,6 +169,9 @@ def test_a_workspace_that_is_not_there_is_refused_and_not_made(watched: Watched,
     with pytest.raises(NotFound, match="no workspace"):
         remember(watched.core, "a")
     watched.add(root)
+    for path in (f"{root}\0", f"{root}{'/' * 4096}"):
+        with pytest.raises(NotFound, match="no workspace"):
+            remember(watched.core, "a", path)
     os.rmdir(root)
     with pytest.raises(Conflict, match="cannot be looked into"):
         remember(watched.core, "a")
