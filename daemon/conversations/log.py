@@ -28,7 +28,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 @handles(GetLog)
 def read_log(core: Core, call: GetLog) -> SessionLog:
     """Return the sessions of a time, the latest first."""
-    reached = core.store.namespaces.reached(namespaces.check(call.namespace), call.reach)
+    reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
     span = Span(call.since or 0.0, _FOR_EVER if call.until is None else call.until, call.session)
     sources = summarising.SOURCE, tasks.SOURCE
     with core.store.reading() as connection:
@@ -45,7 +45,7 @@ def _is_in(span: Span, turn: turns.Turn) -> bool:
 
 
 def _entry(turn: turns.Turn) -> Entry:
-    row = turns.as_row(turn)
+    row = turns.to_row(turn)
     return Entry(row.namespace, turn.session, row.created_at, 1, row.id, row.source, row.metadata, row.content)
 
 
@@ -109,7 +109,7 @@ def read_around(core: Core, call: GetAround) -> Conversation:
 def _recent(core: Core, row: Row, session: str | None) -> list[Row]:
     """Return the turns of a conversation that are in L0."""
     there = core.active.of(frozenset([row.namespace]))
-    return [turns.as_row(turn) for turn in there if turn.session == (session or "")]
+    return [turns.to_row(turn) for turn in there if turn.session == (session or "")]
 
 
 def _place(row: Row) -> tuple[float, bool, int]:
