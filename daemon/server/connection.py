@@ -268,12 +268,18 @@ class Connection(asyncio.Protocol):
         return None
 
     def _go_on(self, request_id: int, call: Call[Any], began: float, parts: Parts[Any]) -> Work | None:
-        """Do the next part of a long call; return what does the one after it, unless nobody waits for the result."""
+        """Do the next part of a long call; return what does the one after it, unless nobody waits for the result.
+
+        One that only reads ends when the daemon stops: its client asks the successor.
+        """
         try:
             next(parts)
-            if self._transport is not None:
+            if self._transport is None:
+                answer = envelope.failure(request_id, Unavailable("The client has left."))
+            elif self._server.draining and DECLARED[type(call)].reads:
+                answer = envelope.failure(request_id, stopping_error())
+            else:
                 return partial(self._go_on, request_id, call, began, parts)
-            answer = envelope.failure(request_id, Unavailable("The client has left."))
         except StopIteration as end:
             result = end.value
             answer = envelope.answer(request_id, lambda: result)

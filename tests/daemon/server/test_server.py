@@ -342,6 +342,17 @@ def test_a_stop_ends_a_call_in_parts_once_its_time_is_over_and_says_what_is_stor
     assert stored in range(PART, 5_000, PART)
 
 
+def test_a_stop_ends_a_long_call_that_only_reads_at_once(start_daemon: Start) -> None:
+    daemon = start_daemon()
+    text = "the kettle is on the shelf " * 400_000
+    with Wire(daemon.socket) as wire, daemon.client() as client:
+        wire.send(request({"method": "count_tokens", "texts": [text]}))
+        wait_until(lambda: daemon.server.facts.queued()["interactive"] > 0)
+        client.call(Shutdown())
+        received = wire.receive() or []
+        assert (received[0], received[2], received[-1]) == (1, "unavailable", {"retry_after_ms": 100})
+
+
 def test_a_call_in_parts_ends_when_its_client_leaves(start_daemon: Start) -> None:
     daemon = start_daemon()
     with Wire(daemon.socket) as wire:
