@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.store.facts import Mask, select_passing
-from memoryd.daemon.store.tokenizer import stems_of
+from memoryd.daemon.store.tokenizer import is_part, stems_of
 
 MAX_KEPT = 3_000_000  # postings: 24 MB
 WEIGHTS = {"content": 1.0, "metadata": 0.5, "neighbours": 0.35}
@@ -32,6 +32,7 @@ _IN_LIMIT = 10_000
 _PLACES = (
     "SELECT group_concat(doc * 4 + (col = 'metadata') + 2 * (col = 'neighbours')) FROM memories_places WHERE term = ?"
 )
+_PLACES_OF_PART = f"{_PLACES.removesuffix('= ?')}IN (SELECT term FROM memories_terms WHERE instr(term, ?))"
 _DOCUMENTS = "SELECT doc FROM memories_terms WHERE term = ?"
 _SIZES = "SELECT id, sz FROM memories_fts_docsize"
 _TEXTS = f"SELECT row, {', '.join(WEIGHTS)} FROM memories WHERE row IN ({{}})"
@@ -86,7 +87,8 @@ class Postings:
             posting = _update(posting, stem, dict(news), changes)
         else:
             return posting
-        self._keep(stem, posting)
+        if len(stem) > 1 or not is_part(stem):  # a single character is no word of a longer run, so it is not followed
+            self._keep(stem, posting)
         return posting
 
     def documents(self, connection: apsw.Connection, stem: str) -> int:
@@ -94,6 +96,8 @@ class Postings:
         posting = self._kept.get(stem)
         if posting is not None and len(posting.rows):
             return len(posting.rows)
+        if is_part(stem):
+            return len(self.find(connection, stem).rows)
         known = self._counted.get(stem)
         if not known:
             found = connection.execute(_DOCUMENTS, (stem,)).get
@@ -194,7 +198,7 @@ def restrict(posting: Posting, reached: Mask | None) -> tuple[Rows, Counts]:
 
 
 def _read(connection: apsw.Connection, stem: str, seen: int) -> Posting:
-    text = connection.execute(_PLACES, (stem,)).get
+    text = connection.execute(_PLACES_OF_PART if is_part(stem) else _PLACES, (stem,)).get
     places = np.fromstring(text, np.int64, sep=",") if isinstance(text, str) else np.zeros(0, np.int64)
     rows, at = np.unique(places >> 2, return_inverse=True)
     counts = np.bincount(at, _WEIGHT_OF[places & 3], len(rows)).astype(np.float32)

@@ -1,11 +1,21 @@
-"""A text as the full-text index splits it: words, and their stems."""
+"""A text as the full-text index splits it: words, and their stems.
 
-from collections.abc import Callable
+Chinese, Japanese, Thai and Korean are written without spaces between words, or with endings: of a run of such
+characters, which the index keeps as one term, each pair of neighbours counts as a word ("打印机": 打印, 印机).
+"""
+
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import apsw
 
 from memoryd.daemon.store.stopwords import STOP_WORDS
+
+# Thai and Lao, Burmese, Khmer; kana, Chinese characters, Hangul.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
+)
 
 
 def words_of(connection: apsw.Connection, text: str) -> list[str]:
@@ -28,8 +38,23 @@ def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
     return lambda word: _tokens(porter, word)
 
 
+def is_part(stem: str) -> bool:
+    """Tell whether a stem is a part of the terms of the index: a pair of characters, or a single one."""
+    return len(stem) <= 2 and _UNSPACED.match(stem) is not None
+
+
 def _tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
     found: Any = tokenizer(
         text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False
     )
-    return list(found)
+    return list(found) if text.isascii() else [part for token in found for part in _parts(token)]
+
+
+def _parts(token: str) -> Iterator[str]:
+    """Yield the pairs of characters of a term in such a script, each once; any other term as it is."""
+    runs = _UNSPACED.findall(token)
+    if not runs:
+        yield token
+        return
+    pairs = (run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1)))
+    yield from dict.fromkeys(pairs)

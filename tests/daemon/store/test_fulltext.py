@@ -296,3 +296,30 @@ def test_damage_within_the_index_is_found_and_mended(store: Store) -> None:
     store.rebuild().result()
     assert len(found(store, "heron", limit=100)) == 50
     assert store.problems().result() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("苏州的打印机放在三楼。", "打印机"),
+        ("API密钥放在保险箱里", "密钥在哪里"),
+        ("プリンターは一階にあります", "プリンター"),
+        ("本番サーバーの再起動は禁止", "再起動してもいい?"),
+        ("เครื่องพิมพ์อยู่ชั้นสาม", "เครื่องพิมพ์"),
+        ("프린터는 삼층에 있습니다", "프린터"),
+        ("水曜日に会議", "水"),
+    ],
+)
+def test_words_without_spaces_are_found_within_a_sentence(store: Store, text: str, query: str) -> None:
+    other = insert(store, "something else altogether")
+    before = insert(store, text)
+    assert best(store, query) == [before.row]
+    later = insert(store, f"{text} again")  # what is kept in RAM follows
+    assert set(best(store, query)) == {before.row, later.row}
+    assert other.row not in best(store, query)
+
+
+def best(store: Store, query: str) -> list[int]:
+    with store.reading() as connection:
+        question = fulltext.ask(connection, store.postings, query)
+        return [row for row, _ in fulltext.rank(store.postings, question, store.allowed(Filter(), 0.0), 10)]
