@@ -322,4 +322,4 @@ def test_words_without_spaces_are_found_within_a_sentence(store: Store, text: st
 def best(store: Store, query: str) -> list[int]:
     with store.reading() as connection:
         question = fulltext.ask(connection, store.postings, query)
-        return [row for row, _ in fulltext.rank(store.postings, question, store.allowed(Filter(), 0.0), 10)]
+        return [row for row, _ in fulltext.rank(store.postings, question, store.mask_of(Filter(), 0.0), 10)]
