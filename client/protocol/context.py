@@ -48,9 +48,9 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     of the id and the source. A `session` is not given the same text twice; `fresh` says that it has lost what it was
     given, as after a compaction. What was said in the session itself is left out of its contexts. `opening` is for the
     start of a session, when nobody has said yet what is to be done: the latest summary of a session and what is most
-    important of late go with what is relevant. Turns of low importance come up in neither: an `opening`, or a context
-    that is `unasked`. `compact` leaves out the frame and the sources.
-    Without `touch` it counts no access of what is in it.
+    important of late go with what is relevant. What comes up in an `opening`, or in a context that is `unasked`, is
+    held to more: no turn of low importance, and what a short prompt names must be in it. `compact` leaves out the frame
+    and the sources. Without `touch` it counts no access of what is in it.
     """
 
     task: str
@@ -64,7 +64,7 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     opening: bool = False
     """it is the start of a session: give what matters without a task, too"""
     unasked: bool = False
-    """nobody asked for it, as when a prompt is given what matters to it: turns of low importance are left out"""
+    """nobody asked for it, as when a prompt is given what matters to it: only what is surely about it comes up"""
     compact: bool = False
     """without the frame and the sources"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None

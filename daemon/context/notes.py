@@ -11,10 +11,11 @@ import msgspec
 
 from memoryd.client.protocol import GetContext, Hit, Search
 from memoryd.client.protocol.base import Filtered
+from memoryd.daemon.context.unasked import is_worth
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import queries, turns
+from memoryd.daemon.store import queries
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
 
@@ -64,11 +65,11 @@ def session_of(row: Row) -> str | None:
 
 
 def find(sources: Sources, call: GetContext, promote_from: float) -> Found:
-    """Return what a search for the task finds that is relevant; unasked no turn of low importance."""
+    """Return what a search for the task finds that is relevant, or worth to come up unasked."""
     filters = {name: getattr(call, name) for name in Filtered.__struct_fields__}
     search = Search(query=call.task, limit=CONSIDERED, deadline_ms=call.deadline_ms, **filters)
     retrieval, trace = pipeline.run(sources, search)
     relevant = [hit for hit in retrieval.hits if retrieval.is_relevant(hit.similarity, hit.bm25)]
     if call.unasked or call.opening:
-        relevant = [hit for hit in relevant if hit.type != turns.TYPE or hit.importance >= promote_from]
+        relevant = [hit for hit in relevant if is_worth(hit, retrieval, call.task, promote_from)]
     return Found(relevant, retrieval, trace.trace.id)

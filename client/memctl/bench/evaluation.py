@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memoryd.client.memctl.bench.material import Asked, Material
 from memoryd.client.memctl.bench.scoring import ContextScore, Score, ranking, share_held
@@ -14,6 +14,7 @@ from memoryd.client.transport.sync import Client
 
 LIMIT = 10
 BUDGETS = (400, 800, 2000)  # tokens of a context
+OPENING, PROMPT = 1000, 500  # of those that hooks ask for
 
 
 class Run(NamedTuple):
@@ -91,7 +92,7 @@ def _ask(client: Client, store: Store, way: str, asked: Asked) -> Score:
         gold=len(asked.gold),
         language=asked.language,
         store=store.namespace,
-        contexts=[_context(client, store, asked, budget) for budget in BUDGETS],
+        contexts=[*(_context(client, store, asked, budget) for budget in BUDGETS), _unasked(client, store, asked)],
         **ranking([_keys(store, hit) for hit in hits], asked.gold),
     )
 
@@ -109,3 +110,16 @@ def _context(client: Client, store: Store, asked: Asked, max_tokens: int) -> Con
     latency_ms = (time.perf_counter() - started) * 1000
     recall = share_held(frozenset().union(*(store.held.get(id, ()) for id in made.ids)), asked.gold)
     return ContextScore(max_tokens, float(recall > 0), recall, made.tokens, latency_ms)
+
+
+def _unasked(client: Client, store: Store, asked: Asked) -> ContextScore:
+    """Begin a session and give it a prompt, as hooks do; the tokens are those of the prompt's context."""
+    session = f"bench-eval {asked.id}"
+    place: dict[str, Any] = {"session": session, "reach": "exact", "touch": False}
+    opened = client.context("Go on", max_tokens=OPENING, opening=True, fresh=True, **place)
+    started = time.perf_counter()
+    made = client.context(asked.question, max_tokens=PROMPT, unasked=True, **place)
+    latency_ms = (time.perf_counter() - started) * 1000
+    ids = [*opened.ids, *made.ids]
+    recall = share_held(frozenset().union(*(store.held.get(id, ()) for id in ids)), asked.gold)
+    return ContextScore(PROMPT, float(recall > 0), recall, made.tokens, latency_ms, unasked=True)

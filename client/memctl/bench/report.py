@@ -64,7 +64,13 @@ def _figures(part: Summary) -> list[str]:
 def _contexts(total: Summary, wrong: Unanswerable | None) -> str:
     headers = ["CONTEXT", "WITH GOLD", "OF THE GOLD", "TOKENS", "P50 MS"]
     rows = [
-        [f"{size} tokens", _percent(one.hit), _percent(one.recall), f"{one.tokens:.0f}", ms(one.p50_ms)]
+        [
+            f"{size} tokens" if size.isdigit() else size,
+            _percent(one.hit),
+            _percent(one.recall),
+            f"{one.tokens:.0f}",
+            ms(one.p50_ms),
+        ]
         for size, one in total.contexts.items()
     ]
     if wrong:

@@ -59,7 +59,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 class ContextScore(msgspec.Struct):
     """What a context of at most `max_tokens` gave: any of the gold, its share, and how long it was.
 
-    A memory counts although its line may be shortened to fit.
+    One that is `unasked` is what a hook gives to a prompt. A memory counts although its line may be shortened to fit.
     """
 
     max_tokens: int
@@ -67,6 +67,7 @@ class ContextScore(msgspec.Struct):
     recall: float
     tokens: int
     latency_ms: float
+    unasked: bool = False
 
 
 class Score(msgspec.Struct):
@@ -178,8 +179,8 @@ def unanswerable(scores: Sequence[Score]) -> Unanswerable:
 
 
 def _contexts(scores: Sequence[Score]) -> dict[str, ContextSummary]:
-    sizes = [context.max_tokens for context in scores[0].contexts]
-    return {str(size): _context([score.contexts[place] for score in scores]) for place, size in enumerate(sizes)}
+    names = [f"{one.max_tokens}{' unasked' if one.unasked else ''}" for one in scores[0].contexts]
+    return {name: _context([score.contexts[place] for score in scores]) for place, name in enumerate(names)}
 
 
 def _context(made: Sequence[ContextScore]) -> ContextSummary:
