@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, description: str, epilog: str) -> None:
         super().__init__(
-            prog=prog, description=description, epilog=epilog, formatter_class=_formatter, allow_abbrev=False
+            prog=prog, description=description, epilog=epilog, formatter_class=_make_formatter, allow_abbrev=False
         )
 
     def error(self, message: str) -> NoReturn:
@@ -44,9 +44,9 @@ class Parser(argparse.ArgumentParser):
 
 def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """Return the command that the words name, and its arguments."""
-    name, rest = split(argv)
+    name, rest = find_command(argv)
     if name is None:
-        _top_parser().parse_args(rest)
+        _make_top_parser().parse_args(rest)
         raise Usage("which command? `memctl --help` lists them.")
     command, parser = command_of(name)
     return command, parser.parse_args(rest)
@@ -56,18 +56,20 @@ def command_of(name: str) -> tuple[Command, Parser]:
     """Return a command and its parser."""
     module = import_module(f"memoryd.client.memctl.{COMMANDS[name].module}")
     command: Command = module.COMMANDS[name]
-    parser = Parser(f"memctl {name}", _sentence(COMMANDS[name].help), _examples(command))
+    parser = Parser(f"memctl {name}", _format_sentence(COMMANDS[name].help), _format_examples(command))
     command.configure(parser)
     add_global_options(parser)
-    places = [_place(action) for action in parser._get_positional_actions() if action.help != argparse.SUPPRESS]
+    places = [
+        _format_positional(action) for action in parser._get_positional_actions() if action.help != argparse.SUPPRESS
+    ]
     parser.usage = " ".join([parser.prog, *places, "[options]"])
     return command, parser
 
 
-def split(argv: Sequence[str]) -> tuple[str | None, list[str]]:
+def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     """Return the command's name and the words without it; raise `Usage` for an unknown one."""
     rest = list(argv)
-    first = next_word(rest, 0)
+    first = find_next_word(rest, 0)
     if first is None:
         return None, rest
     name = rest.pop(first)
@@ -76,7 +78,7 @@ def split(argv: Sequence[str]) -> tuple[str | None, list[str]]:
         if name not in COMMANDS or " " in name:
             raise Usage(f"{name!r} is not a command; `memctl --help` lists them.")
         return name, rest
-    second = next_word(rest, first)
+    second = find_next_word(rest, first)
     if second is None and {"-h", "--help"} & set(rest):
         say(f"usage: memctl {name} {{{','.join(choices)}}} …\n{summary(name, _width())}")
         raise SystemExit(0)
@@ -87,7 +89,7 @@ def split(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")
 
 
-def next_word(argv: Sequence[str], start: int) -> int | None:
+def find_next_word(argv: Sequence[str], start: int) -> int | None:
     """Return where the next word is that is neither an option nor the value of a global one."""
     at = start
     while at < len(argv) and argv[at] != "--":
@@ -103,14 +105,14 @@ def add_global_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: $MEMORYD_SOCKET or XDG)")
     group.add_argument("--namespace", metavar="NS", help="your place, like acme/api (default: $MEMORYD_NAMESPACE)")
     group.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-    group.add_argument("--timeout", metavar="S", type=timeout, default=30.0, help="limit of one call (30)")
+    group.add_argument("--timeout", metavar="S", type=parse_timeout, default=30.0, help="limit of one call (30)")
     group.add_argument("--no-autostart", action="store_true", help="do not start a daemon when none answers")
     group.add_argument(
         "--version", action="version", version=f"memctl {memoryd.__version__}", help="print the version and exit"
     )
 
 
-def no_arguments(parser: argparse.ArgumentParser) -> None:
+def declare_nothing(parser: argparse.ArgumentParser) -> None:
     """Declare nothing: for a command with the common options only."""
 
 
@@ -140,11 +142,13 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--type", action="append", metavar="T", help="fact, decision, lesson …")
     group.add_argument("--source", action="append", metavar="S", help="how it came in: manual …")
     group.add_argument("--tier", action="append", choices=get_args(Tier), help="where it is kept")
-    group.add_argument("--metadata", action="append", type=metadata, metavar="M", help="KEY=VALUE or a JSON object")
     group.add_argument(
-        "--after", type=when, metavar="DATE", help="created after this date: 2026-03-31, yesterday, last Tuesday"
+        "--metadata", action="append", type=parse_metadata, metavar="M", help="KEY=VALUE or a JSON object"
     )
-    group.add_argument("--before", type=when, metavar="DATE", help="created before it")
+    group.add_argument(
+        "--after", type=parse_date, metavar="DATE", help="created after this date: 2026-03-31, yesterday, last Tuesday"
+    )
+    group.add_argument("--before", type=parse_date, metavar="DATE", help="created before it")
     group.add_argument("--path-prefix", metavar="PATH", help="from files below this path")
     group.add_argument("--id", action="append", dest="ids", metavar="ID", help="only these memories")
 
@@ -179,7 +183,7 @@ def filters_of(args: argparse.Namespace) -> dict[str, Any]:
         "type": args.type or [],
         "source": args.source or [],
         "tier": args.tier or [],
-        "metadata": merged(args.metadata),
+        "metadata": merge(args.metadata),
         "after": args.after,
         "before": args.before,
         "path_prefix": args.path_prefix,
@@ -212,7 +216,7 @@ def query_of(args: argparse.Namespace) -> dict[str, Any]:
 # Types of values -----------------------------------------------------------------------------------------------------
 
 
-def when(text: str) -> float:
+def parse_date(text: str) -> float:
     """Return UTC seconds for a date, also as people say it."""
     try:
         return moment(text)
@@ -220,7 +224,7 @@ def when(text: str) -> float:
         raise argparse.ArgumentTypeError(error.message) from None
 
 
-def timeout(text: str) -> float:
+def parse_timeout(text: str) -> float:
     """Return a time limit in seconds."""
     try:
         value = float(text)
@@ -231,26 +235,26 @@ def timeout(text: str) -> float:
     return value
 
 
-def metadata(text: str) -> dict[str, Any]:
+def parse_metadata(text: str) -> dict[str, Any]:
     """Return a metadata object for JSON text or `KEY=VALUE`."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return dict([pair(text)])
+        return dict([parse_pair(text)])
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(f"metadata is a JSON object or KEY=VALUE, not {text!r}")
     return value
 
 
-def pair(text: str) -> tuple[str, Any]:
+def parse_pair(text: str) -> tuple[str, Any]:
     """Return key and value of `KEY=VALUE`: true, false, whole and decimal numbers are what they look like."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip() or key.lstrip().startswith("{"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a JSON object nor KEY=VALUE")
-    return key, scalar(value)
+    return key, parse_scalar(value)
 
 
-def scalar(text: str) -> bool | int | float | str:
+def parse_scalar(text: str) -> bool | int | float | str:
     """Return what a value looks like; anything but true, false and plain numbers is text."""
     if text in ("true", "false"):
         return text == "true"
@@ -259,7 +263,7 @@ def scalar(text: str) -> bool | int | float | str:
     return float(text) if _DECIMAL.fullmatch(text) else text
 
 
-def merged(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
+def merge(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
     """Return several metadata objects as one; a later value replaces an earlier one."""
     return {key: value for part in parts or () for key, value in part.items()}
 
@@ -267,7 +271,7 @@ def merged(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
 # Help ----------------------------------------------------------------------------------------------------------------
 
 
-def _formatter(prog: str) -> argparse.HelpFormatter:
+def _make_formatter(prog: str) -> argparse.HelpFormatter:
     # A width of its own: argparse would import shutil to ask for it, for each option declared.
     return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=_width())
 
@@ -276,7 +280,7 @@ def _width() -> int:
     return min(columns(), 120)
 
 
-def _top_parser() -> Parser:
+def _make_top_parser() -> Parser:
     description = f"The admin command of memoryd, one memory for every agent on a machine.\n{summary(columns=_width())}"
     epilog = f"{EXAMPLES}\nThe arguments and examples of a command: memctl COMMAND --help"
     parser = Parser("memctl", description, epilog)
@@ -285,15 +289,15 @@ def _top_parser() -> Parser:
     return parser
 
 
-def _place(action: argparse.Action) -> str:
+def _format_positional(action: argparse.Action) -> str:
     """Return how a positional argument is written in the usage; argparse's own would list every option before it."""
     name = str(action.metavar or action.dest)
     return {"+": f"{name}…", "*": f"[{name}…]", "?": f"[{name}]"}.get(str(action.nargs), name)
 
 
-def _sentence(text: str) -> str:
+def _format_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _examples(command: Command) -> str:
+def _format_examples(command: Command) -> str:
     return f"examples:\n{command.examples}" if command.examples else ""

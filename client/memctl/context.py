@@ -6,11 +6,11 @@ from memoryd.client.calls import context as context_call
 from memoryd.client.memctl.arguments import add_filters, add_reach, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import note, say_degraded, show
+from memoryd.client.memctl.output import print_note, say_degraded, show
 from memoryd.client.protocol import ContextText
 
 
-def _arguments(parser: ArgumentParser) -> None:
+def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("task", nargs="+", metavar="TASK", help="what is to be done, in plain words")
     parser.add_argument("--max-tokens", type=int, default=800, metavar="N", help="budget of tokens (default: 800)")
     parser.add_argument("--session", default="", metavar="ID", help="conversation that is given nothing twice")
@@ -21,7 +21,7 @@ def _arguments(parser: ArgumentParser) -> None:
     add_filters(parser)
 
 
-def _context(args: Namespace) -> None:
+def _show_context(args: Namespace) -> None:
     call = context_call(
         " ".join(args.task),
         max_tokens=args.max_tokens,
@@ -41,15 +41,15 @@ def _context(args: Namespace) -> None:
 def _say(made: ContextText) -> None:
     if not made.text:
         more = f" beyond the {made.repeated} that the session has" if made.repeated else ""
-        note(f"memctl: nothing relevant{more}.")
+        print_note(f"memctl: nothing relevant{more}.")
     elif made.omitted:
-        note(f"memctl: {made.tokens} tokens; {made.omitted} more would be relevant (--max-tokens).")
+        print_note(f"memctl: {made.tokens} tokens; {made.omitted} more would be relevant (--max-tokens).")
 
 
 COMMANDS = {
     "context": Command(
-        _arguments,
-        _context,
+        _declare,
+        _show_context,
         '  memctl context "add a cache to the API" --max-tokens 400\n'
         '  memctl context "add a cache to the API" --session work-17 --compact',
     )

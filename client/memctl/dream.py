@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.notes import place_of
+from memoryd.client.memctl.notes import resolve_place
 from memoryd.client.memctl.output import columns, complain, paint, show
 from memoryd.client.memctl.place import short_path
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count, one_line, shorten
+from memoryd.client.memctl.table import count_text, shorten, to_one_line
 from memoryd.client.protocol import Dream, DreamReport, DreamStep, Dreamt, Progress
 
 _TIMEOUT_S = 600.0  # without a sign of life: a language model takes its time
 _STYLES = {"take": "green", "outdated": "red", "repeat": "yellow"}
 
 
-def _arguments(parser: ArgumentParser) -> None:
+def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "place",
         nargs="?",
@@ -36,7 +36,7 @@ def _run(args: Namespace) -> int:
     if args.undo is not None and args.place is None:
         raise Usage("--undo needs the workspace that is meant.")
     call = Dream(
-        place=None if args.place is None else place_of(args.place),
+        place=None if args.place is None else resolve_place(args.place),
         facts=args.facts,
         dry_run=args.dry_run,
         force=args.force,
@@ -46,10 +46,10 @@ def _run(args: Namespace) -> int:
     with client_for(args) as client, ProgressBar("dream") as progress:
         client.timeout_s = max(client.timeout_s, _TIMEOUT_S)
 
-        def on_progress(event: Progress) -> None:
+        def show_progress(event: Progress) -> None:
             progress.update(event.done, event.total, f"dream: {event.stage}")
 
-        done = client.call(call, on_progress)
+        done = client.call(call, show_progress)
     show(args, done.dreams, lambda: _text(done))
     refused = [report for report in done.dreams if report.outcome == "refused"]
     return complain(f"{refused[0].place}: {refused[0].problem}", 1) if refused else 0
@@ -58,23 +58,23 @@ def _run(args: Namespace) -> int:
 def _text(done: Dreamt) -> str:
     if not done.dreams:
         return "No workspace has daily files (memory/YYYY-MM-DD.md)."
-    return "\n\n".join(_report(report) for report in done.dreams)
+    return "\n\n".join(_report_text(report) for report in done.dreams)
 
 
-def _report(report: DreamReport) -> str:
-    lines = [f"{paint(report.place or 'the root', 'bold')}: {_outcome(report)}"]
+def _report_text(report: DreamReport) -> str:
+    lines = [f"{paint(report.place or 'the root', 'bold')}: {_outcome_text(report)}"]
     alike: dict[tuple[str, str, str], list[DreamStep]] = {}
     for step in report.steps:
         alike.setdefault((step.action, step.text, step.kept), []).append(step)
-    lines += [_step(steps) for steps in alike.values()]
+    lines += [_format_step(steps) for steps in alike.values()]
     if report.passing:
-        lines.append(f"  {count(report.passing, 'note')} of a day only left in the daily files.")
+        lines.append(f"  {count_text(report.passing, 'note')} of a day only left in the daily files.")
     if report.diary:
         lines.append(f"Diary: {short_path(report.diary)}")
     return "\n".join(lines)
 
 
-def _outcome(report: DreamReport) -> str:
+def _outcome_text(report: DreamReport) -> str:
     sizes = f"{report.chars_before:,} → {report.chars_after:,} characters, by {report.by}"
     where = short_path(report.path) if report.path else "its memories"
     match report.outcome:
@@ -91,7 +91,7 @@ def _outcome(report: DreamReport) -> str:
             return report.problem
 
 
-def _step(steps: Sequence[DreamStep]) -> str:
+def _format_step(steps: Sequence[DreamStep]) -> str:
     step = steps[0]
     origin = step.source if "." in step.source else step.source[:8]
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
@@ -99,12 +99,14 @@ def _step(steps: Sequence[DreamStep]) -> str:
     why = f"; {step.reason}" if step.action == "outdated" and step.reason else ""
     remark = f"({origin}{more}{why})"
     room = max(30, columns() - len(remark) - 12)
-    return f"{paint(f'  {step.action:8} ', _STYLES[step.action])}{shorten(one_line(step.text + kept), room)} {remark}"
+    return (
+        f"{paint(f'  {step.action:8} ', _STYLES[step.action])}{shorten(to_one_line(step.text + kept), room)} {remark}"
+    )
 
 
 COMMANDS = {
     "dream": Command(
-        _arguments,
+        _declare,
         _run,
         "  memctl dream notes --dry-run\n  memctl dream\n  memctl dream notes --undo\n  memctl dream acme/api --facts",
     )

@@ -10,7 +10,7 @@ from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, show
-from memoryd.client.memctl.table import bar, fields, ms, one_line, table, text_of, wrap
+from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
 from memoryd.client.protocol import CandidateTrace, StageTrace, Trace, Why
 from memoryd.client.times import iso
 
@@ -21,7 +21,7 @@ ORIGINS = ("words", "meaning", "hot", "graph", "L0")
 MAX_CANDIDATES = 20  # lines; --json has all of them
 
 
-def _explain_arguments(parser: ArgumentParser) -> None:
+def _declare_explain(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for, in plain words")
     parser.add_argument(
         "--last", nargs="?", const="", metavar="ID", help="the latest search of anyone, or the one with this trace id"
@@ -45,14 +45,19 @@ def trace_text(trace: Trace) -> str:
     """Return a trace as a page: what was asked, the stages, the candidates."""
     reach = f"{trace.namespace or '(root)'}, reach {trace.reach}"
     head = [
-        ("query", one_line(trace.query)),
+        ("query", to_one_line(trace.query)),
         ("seen from", reach),
         ("model", trace.model or "none: words only"),
-        ("at", f"{iso(trace.at)}, {ms(trace.took_ms)} ms in all, trace {trace.id}"),
+        ("at", f"{iso(trace.at)}, {ms_text(trace.took_ms)} ms in all, trace {trace.id}"),
     ]
     if trace.degraded:
         head.append(("left out", paint(", ".join(trace.degraded), "yellow")))
-    parts = [fields(head, indent=""), stages_text(trace.stages), _tiers_text(trace), _candidates_text(trace.candidates)]
+    parts = [
+        format_fields(head, indent=""),
+        stages_text(trace.stages),
+        _tiers_text(trace),
+        _candidates_text(trace.candidates),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -64,10 +69,17 @@ def stages_text(stages: list[StageTrace]) -> str:
     for s in stages:
         notes = wrap(", ".join(f"{key} {text_of(value)}" for key, value in s.notes.items()), max(room, 30), NOTE_LINES)
         rows.append(
-            [s.name, ms(s.took_ms), bar(s.took_ms / total, BAR).ljust(BAR), f"{s.entered}", f"{s.left}", notes[0]]
+            [
+                s.name,
+                ms_text(s.took_ms),
+                draw_bar(s.took_ms / total, BAR).ljust(BAR),
+                f"{s.entered}",
+                f"{s.left}",
+                notes[0],
+            ]
         )
         rows += [["", "", "", "", "", line] for line in notes[1:]]
-    return table(["STAGE", "MS", "TIME", "IN", "OUT", "NOTES"], rows, right=(1, 3, 4))
+    return format_table(["STAGE", "MS", "TIME", "IN", "OUT", "NOTES"], rows, right=(1, 3, 4))
 
 
 def _tiers_text(trace: Trace) -> str:
@@ -80,40 +92,47 @@ def _tiers_text(trace: Trace) -> str:
             kept = sum(not candidate.lost for candidate in here)
             brought = Counter(origin for candidate in here for origin in candidate.origins)
             how = ", ".join(f"{origin} {brought[origin]}" for origin in ORIGINS if brought[origin])
-            rows.append([name, bar(len(here) / most, BAR).ljust(BAR), f"{len(here)}", f"{kept}", how])
-    return table(["TIER", "", "CANDIDATES", "HITS", "BROUGHT BY"], rows, right=(2, 3)) if rows else ""
+            rows.append([name, draw_bar(len(here) / most, BAR).ljust(BAR), f"{len(here)}", f"{kept}", how])
+    return format_table(["TIER", "", "CANDIDATES", "HITS", "BROUGHT BY"], rows, right=(2, 3)) if rows else ""
 
 
 def _candidates_text(candidates: list[CandidateTrace]) -> str:
     if not candidates:
         return "No candidates."
     rows = [
-        [c.id[:8], _number(c.similarity), _number(c.bm25, 2), _number(c.score), _outcome(c), c.preview]
+        [
+            c.id[:8],
+            _format_number(c.similarity),
+            _format_number(c.bm25, 2),
+            _format_number(c.score),
+            _outcome_text(c),
+            c.preview,
+        ]
         for c in candidates[:MAX_CANDIDATES]
     ]
     headers = ["ID", "SIMILARITY", "BM25", "SCORE", "OUTCOME", "CONTENT"]
-    text = table(headers, rows, right=(1, 2, 3))
+    text = format_table(headers, rows, right=(1, 2, 3))
     more = len(candidates) - MAX_CANDIDATES
     return f"{text}\n{paint(f'… and {more} more (--json has all)', 'dim')}" if more > 0 else text
 
 
-def _outcome(candidate: CandidateTrace) -> str:
+def _outcome_text(candidate: CandidateTrace) -> str:
     """Return why it was lost, or that it was kept; and what feedback did to its score."""
     rated = "" if candidate.usefulness == 1.0 else f" (feedback ×{candidate.usefulness:.3f})"
     return f"{candidate.lost or 'kept'}{rated}"
 
 
-def _number(value: float | None, digits: int = 3) -> str:
+def _format_number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def _why_not_arguments(parser: ArgumentParser) -> None:
+def _declare_missing(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="the memory that was missed: an id or its first digits")
     parser.add_argument("query", nargs="+", metavar="QUERY", help="the search that should have found it")
     add_query(parser)
 
 
-def _why_not(args: Namespace) -> None:
+def _explain_missing(args: Namespace) -> None:
     why = send(args, why_not_call(args.id, " ".join(args.query), **query_of(args)))
     show(args, why, lambda: _why_text(why))
 
@@ -125,29 +144,29 @@ def _why_text(why: Why) -> str:
         verdict = paint(f"{why.id[:8]} is not found; lost at: {why.stage}.", "yellow")
     rows = [
         ("reason", why.reason),
-        ("similarity", _ranked(why.similarity, why.similarity_rank)),
-        ("bm25", _ranked(why.bm25, why.bm25_rank)),
-        ("score", _number(why.score)),
-        ("last result", _number(why.last_hit_score)),
+        ("similarity", _format_rank(why.similarity, why.similarity_rank)),
+        ("bm25", _format_rank(why.bm25, why.bm25_rank)),
+        ("score", _format_number(why.score)),
+        ("last result", _format_number(why.last_hit_score)),
     ]
-    return f"{verdict}\n{fields([(name, one_line(value)) for name, value in rows if value])}"
+    return f"{verdict}\n{format_fields([(name, to_one_line(value)) for name, value in rows if value])}"
 
 
-def _ranked(value: float | None, rank: int | None) -> str:
-    return _number(value) + (f", rank {rank}" if rank is not None else "")
+def _format_rank(value: float | None, rank: int | None) -> str:
+    return _format_number(value) + (f", rank {rank}" if rank is not None else "")
 
 
 COMMANDS = {
     "explain": Command(
-        _explain_arguments,
+        _declare_explain,
         _explain,
         '  memctl explain "which cache do we use"\n'
         "  memctl explain cache --namespace acme/api --limit 5\n"
         "  memctl explain --last",
     ),
     "why-not": Command(
-        _why_not_arguments,
-        _why_not,
+        _declare_missing,
+        _explain_missing,
         '  memctl why-not 3f9a "which cache do we use"\n  memctl why-not 3f9a cache --limit 3',
     ),
 }

@@ -9,18 +9,18 @@ from memoryd.client.calls import export_memories
 from memoryd.client.memctl.arguments import Usage, add_filters, add_reach, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.export_folder import ExportFolder, Report
-from memoryd.client.memctl.link import client_for, namespace_of, placed, reach_of
-from memoryd.client.memctl.output import complain, note, say_bytes, say_json, show
+from memoryd.client.memctl.link import apply_options, client_for, namespace_of, reach_of
+from memoryd.client.memctl.output import complain, print_note, say_bytes, say_json, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.record_text import json_line, plain
-from memoryd.client.memctl.table import count
+from memoryd.client.memctl.record_text import format_json, to_plain
+from memoryd.client.memctl.table import count_text
 from memoryd.client.protocol import Exported, Record
 from memoryd.client.transport.sync import Client
 
 SHOWN = 10  # files that are named one by one
 
 
-def _arguments(parser: ArgumentParser) -> None:
+def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--markdown", metavar="DIR", help="write a Markdown file per memory into this folder")
     parser.add_argument("--force", action="store_true", help="also write over what is not, or no longer, as exported")
     add_reach(parser)
@@ -29,30 +29,30 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _export(args: Namespace) -> int:
     if args.markdown is not None:
-        return _markdown(args)
+        return _export_markdown(args)
     if args.force:
         raise Usage("--force is for --markdown.")
     listed: list[dict[str, Any]] = []
     left_out: dict[str, int] = {}
-    for part in _parts(args):
+    for part in _fetch_parts(args):
         left_out = part.left_out
         if args.json:
-            listed += [plain(record) for record in part]
+            listed += [to_plain(record) for record in part]
         else:
-            say_bytes(b"".join(json_line(record) for record in part))
+            say_bytes(b"".join(format_json(record) for record in part))
     if args.json:
         say_json(listed)
-    if said := _left_out(left_out):
-        note(said)
+    if said := _left_out_text(left_out):
+        print_note(said)
     return 0
 
 
-def _parts(args: Namespace) -> Iterator[Exported]:
+def _fetch_parts(args: Namespace) -> Iterator[Exported]:
     filters = filters_of(args)
     with client_for(args) as client, ProgressBar("export") as bar:
         after, done = "", 0
         while True:
-            part = _part(client, args, after, filters)
+            part = _fetch_part(client, args, after, filters)
             yield part
             done += len(part)
             bar.update(done, max(part.total, done))
@@ -61,14 +61,14 @@ def _parts(args: Namespace) -> Iterator[Exported]:
             after = part.next
 
 
-def _part(client: Client, args: Namespace, after: str, filters: dict[str, Any]) -> Exported:
-    return client.call(placed(args, export_memories(after, **filters)))
+def _fetch_part(client: Client, args: Namespace, after: str, filters: dict[str, Any]) -> Exported:
+    return client.call(apply_options(args, export_memories(after, **filters)))
 
 
-def _markdown(args: Namespace) -> int:
-    scope = {"namespace": namespace_of(args), "reach": reach_of(args) or "", **_given(filters_of(args))}
+def _export_markdown(args: Namespace) -> int:
+    scope = {"namespace": namespace_of(args), "reach": reach_of(args) or "", **_drop_unset(filters_of(args))}
     folder = Path(args.markdown).expanduser()
-    parts = _parts(args)
+    parts = _fetch_parts(args)
     first = next(parts)  # a daemon that does not answer leaves the folder alone
     with ExportFolder(folder, scope, args.force) as target:
         _put(target, first.records)
@@ -77,10 +77,10 @@ def _markdown(args: Namespace) -> int:
         report = target.finish()
     report.left_out = first.left_out
     show(args, report, lambda: _text(report))
-    return complain(_trouble(report), 1) if report.edited or report.stale else 0
+    return complain(_trouble_text(report), 1) if report.edited or report.stale else 0
 
 
-def _given(filters: dict[str, Any]) -> dict[str, Any]:
+def _drop_unset(filters: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in filters.items() if value not in (None, [], {}, ())}
 
 
@@ -92,36 +92,36 @@ def _put(target: ExportFolder, records: list[Record]) -> None:
 def _text(report: Report) -> str:
     total = report.written + report.unchanged
     changes = f"{report.written:,} written, {report.unchanged:,} as they were, {report.removed:,} removed"
-    lines = [f"Exported {count(total, 'memory')} to {report.folder}: {changes}."]
-    if said := _left_out(report.left_out):
+    lines = [f"Exported {count_text(total, 'memory')} to {report.folder}: {changes}."]
+    if said := _left_out_text(report.left_out):
         lines.append(said)
     return "\n".join(lines)
 
 
-def _trouble(report: Report) -> str:
+def _trouble_text(report: Report) -> str:
     said = []
     if report.edited:
         more = f" and {len(report.edited) - SHOWN:,} more" if len(report.edited) > SHOWN else ""
         names = ", ".join(report.edited[:SHOWN])
         said.append(f"Not as they were exported and left as they are: {names}{more}. Import them, or give --force.")
     if report.stale:
-        left = count(report.stale, "file")
+        left = count_text(report.stale, "file")
         said.append(f"{left} of deleted memories were left, being most of the folder; --force removes them.")
     return " ".join(said)
 
 
-def _left_out(counts: dict[str, int]) -> str:
+def _left_out_text(counts: dict[str, int]) -> str:
     parts = []
     if number := counts.get("documents"):
-        parts.append(f"{count(number, 'chunk')} of files, which are in the files")
+        parts.append(f"{count_text(number, 'chunk')} of files, which are in the files")
     if number := counts.get("L0"):
-        parts.append(f"{count(number, 'turn')} in L0, not memories yet")
+        parts.append(f"{count_text(number, 'turn')} in L0, not memories yet")
     return f"Left out: {' and '.join(parts)}." if parts else ""
 
 
 COMMANDS = {
     "export": Command(
-        _arguments,
+        _declare,
         _export,
         "  memctl export > memories.jsonl\n"
         "  memctl export --markdown ~/notes/memories\n"

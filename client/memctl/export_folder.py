@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.record_text import file_name, folder_name, markdown
+from memoryd.client.memctl.record_text import file_name, folder_name, format_markdown
 from memoryd.client.protocol import Record
 
 JOURNAL = ".memoryd-export.jsonl"
@@ -54,7 +54,7 @@ class ExportFolder:
     def __init__(self, folder: Path, scope: dict[str, Any], force: bool = False) -> None:
         self.folder, self.force = folder, force
         self.report = Report(str(folder))
-        self._before = _known(folder, scope, force)
+        self._before = _read_entries(folder, scope, force)
         self._places = {entry.id: path for path, entry in self._before.items()}
         self._now: dict[str, Entry] = {}
         self._header = Header(FORMAT, scope)
@@ -76,10 +76,10 @@ class ExportFolder:
 
     def put(self, record: Record) -> None:
         """Write the file of a record, unless it is there as it should be, or somebody edited it."""
-        data = markdown(record)
+        data = format_markdown(record)
         entry = Entry(self._place(record), record.id, sha256(data).hexdigest())
         self._now[entry.path] = entry
-        there = _hash_of(self.folder / entry.path)
+        there = _hash_file(self.folder / entry.path)
         before = self._before.get(entry.path)
         if there == entry.sha256:
             self.report.unchanged += 1
@@ -132,7 +132,7 @@ class ExportFolder:
 
     def _remove(self, entry: Entry) -> None:
         path = self.folder / entry.path
-        there = _hash_of(path)
+        there = _hash_file(path)
         if there and there != entry.sha256 and not self.force:
             self.report.edited.append(entry.path)
             self._now[entry.path] = entry
@@ -157,7 +157,7 @@ class ExportFolder:
         os.replace(draft, self.folder / JOURNAL)
 
 
-def _known(folder: Path, scope: dict[str, Any], force: bool) -> dict[str, Entry]:
+def _read_entries(folder: Path, scope: dict[str, Any], force: bool) -> dict[str, Entry]:
     """Return what an earlier export wrote into a folder; raise `Invalid` when it is not one for this export."""
     if not folder.exists():
         return {}
@@ -170,7 +170,9 @@ def _known(folder: Path, scope: dict[str, Any], force: bool) -> dict[str, Entry]
         return {}
     header, entries = _read(journal)
     if header.scope != scope:
-        raise Invalid(f"{folder} is an export of something else ({_said(header.scope)}); choose another folder.")
+        raise Invalid(
+            f"{folder} is an export of something else ({_format_scope(header.scope)}); choose another folder."
+        )
     return entries
 
 
@@ -193,11 +195,11 @@ def _read(journal: Path) -> tuple[Header, dict[str, Entry]]:
     return header, entries
 
 
-def _said(scope: dict[str, Any]) -> str:
+def _format_scope(scope: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in scope.items() if value) or "everything"
 
 
-def _hash_of(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     """Return the SHA-256 of a file, empty when it is not there or holds nothing (as a power failure leaves it)."""
     try:
         data = path.read_bytes()

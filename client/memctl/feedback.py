@@ -6,12 +6,12 @@ from memoryd.client.memctl.arguments import add_id, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, show
-from memoryd.client.memctl.table import count
+from memoryd.client.memctl.table import count_text
 from memoryd.client.methods import feedback as feedback_call
 from memoryd.client.protocol import Changed, Usefulness
 
 
-def _feedback_arguments(parser: ArgumentParser) -> None:
+def _declare_feedback(parser: ArgumentParser) -> None:
     add_id(parser)
     said = parser.add_mutually_exclusive_group(required=True)
     said.add_argument("--useful", action="store_true", help="it helped: it ranks a little higher from now on")
@@ -21,7 +21,7 @@ def _feedback_arguments(parser: ArgumentParser) -> None:
     add_reach(parser)
 
 
-def _feedback(args: Namespace) -> None:
+def _give_feedback(args: Namespace) -> None:
     changed = send(args, feedback_call(args.id, args.useful, args.note))
     show(args, changed, lambda: _text(changed))
 
@@ -38,15 +38,15 @@ def summary(usefulness: Usefulness | None) -> str:
     parts = [
         f"useful to {usefulness.useful}" if usefulness.useful else "",
         f"useless to {usefulness.useless}" if usefulness.useless else "",
-        f"cited {count(usefulness.cited, 'time')}" if usefulness.cited else "",
+        f"cited {count_text(usefulness.cited, 'time')}" if usefulness.cited else "",
     ]
     return f"{', '.join(part for part in parts if part)} (score ×{usefulness.factor:.3f})"
 
 
 COMMANDS = {
     "feedback": Command(
-        _feedback_arguments,
-        _feedback,
+        _declare_feedback,
+        _give_feedback,
         '  memctl feedback 3f9a --useful\n  memctl feedback 3f9a --useless --note "outdated since version 8"',
     )
 }

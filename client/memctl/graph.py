@@ -6,9 +6,9 @@ from typing import get_args
 
 from memoryd.client.memctl.arguments import Usage, add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, placed, send
-from memoryd.client.memctl.output import columns, note, paint, show
-from memoryd.client.memctl.table import count, fields, one_line, shorten, table
+from memoryd.client.memctl.link import apply_options, client_for, send
+from memoryd.client.memctl.output import columns, paint, print_note, show
+from memoryd.client.memctl.table import count_text, format_fields, format_table, shorten, to_one_line
 from memoryd.client.methods import graph_abstract, graph_dedupe, graph_edges, graph_nodes, graph_regroup
 from memoryd.client.protocol import (
     Edge,
@@ -38,15 +38,15 @@ RELATIONS = {
 # nodes ---------------------------------------------------------------------------------------------------------------
 
 
-def _nodes_arguments(parser: ArgumentParser) -> None:
+def _declare_nodes(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="WORD", help="only nodes whose label or a memory has all words")
-    parser.add_argument("--topic", type=number, metavar="N", help="only nodes of this topic")
+    parser.add_argument("--topic", type=parse_number, metavar="N", help="only nodes of this topic")
     parser.add_argument("--kind", choices=get_args(NodeKind), help="clusters of memories, or concepts over clusters")
     parser.add_argument("--sort", choices=get_args(NodeSort), default="size", help="by what (size)")
     _add_page(parser)
 
 
-def _nodes(args: Namespace) -> None:
+def _list_nodes(args: Namespace) -> None:
     names = ("topic", "kind", "sort", "limit", "offset")
     page = send(args, graph_nodes(" ".join(args.query), **{name: getattr(args, name) for name in names}))
     show(args, page.nodes, lambda: _nodes_text(page))
@@ -55,10 +55,10 @@ def _nodes(args: Namespace) -> None:
 def _nodes_text(page: NodePage) -> str:
     if not page.nodes:
         first = "No nodes." if not page.total else f"No more: there are {page.total}."
-        return f"{first}{_waiting(page.waiting)}"
+        return f"{first}{_waiting_text(page.waiting)}"
     spaces = any(node.namespace for node in page.nodes)
-    named = any(node.named_by != "rules" for node in page.nodes)
-    options = [*(["NAMESPACE"] if spaces else []), *(["NAMED BY"] if named else [])]
+    format_node = any(node.named_by != "rules" for node in page.nodes)
+    options = [*(["NAMESPACE"] if spaces else []), *(["NAMED BY"] if format_node else [])]
     headers = ["NODE", "KIND", "SIZE", "TOPIC", "UPDATED", *options, "LABEL"]
     rows = [
         [
@@ -68,29 +68,29 @@ def _nodes_text(page: NodePage) -> str:
             "–" if n.topic is None else f"{n.topic}",
             iso(n.updated_at) or "",
             *([n.namespace] if spaces else []),
-            *([n.named_by] if named else []),
+            *([n.named_by] if format_node else []),
             n.label,
         ]
         for n in page.nodes
     ]
-    shown = f"{len(page.nodes)} of {count(page.total, 'node')}.{_waiting(page.waiting)}"
-    return f"{table(headers, rows, right=(0, 2, 3))}\n{paint(shown, 'dim')}"
+    shown = f"{len(page.nodes)} of {count_text(page.total, 'node')}.{_waiting_text(page.waiting)}"
+    return f"{format_table(headers, rows, right=(0, 2, 3))}\n{paint(shown, 'dim')}"
 
 
-def _waiting(waiting: int) -> str:
-    return f" {count(waiting, 'memory')} of L2 not yet in a node (`memctl jobs run cluster`)." if waiting else ""
+def _waiting_text(waiting: int) -> str:
+    return f" {count_text(waiting, 'memory')} of L2 not yet in a node (`memctl jobs run cluster`)." if waiting else ""
 
 
 # edges ---------------------------------------------------------------------------------------------------------------
 
 
-def _edges_arguments(parser: ArgumentParser) -> None:
+def _declare_edges(parser: ArgumentParser) -> None:
     parser.add_argument("--kind", choices=get_args(EdgeKind), help="only this kind")
-    parser.add_argument("--node", type=number, metavar="N", help="only edges of this node")
+    parser.add_argument("--node", type=parse_number, metavar="N", help="only edges of this node")
     _add_page(parser)
 
 
-def _edges(args: Namespace) -> None:
+def _list_edges(args: Namespace) -> None:
     page = send(args, graph_edges(**{name: getattr(args, name) for name in ("kind", "node", "limit", "offset")}))
     show(args, page.edges, lambda: _edges_text(page))
 
@@ -101,24 +101,26 @@ def _edges_text(page: EdgePage) -> str:
     room = max(16, (columns() - 32) // 2)
     labels = dict(page.labels)
 
-    def named(node: int) -> str:
-        return shorten(one_line(f"{node} {labels.get(node, '')}"), room)
+    def format_node(node: int) -> str:
+        return shorten(to_one_line(f"{node} {labels.get(node, '')}"), room)
 
-    rows = [[edge.kind, _weight(edge), named(edge.origin), named(edge.target)] for edge in page.edges]
-    text = table(["KIND", "WEIGHT", "FROM", "TO"], rows, right=(1,))
-    shown = f"{len(page.edges)} of {count(page.total, 'edge')}"
+    rows = [
+        [edge.kind, _format_weight(edge), format_node(edge.origin), format_node(edge.target)] for edge in page.edges
+    ]
+    text = format_table(["KIND", "WEIGHT", "FROM", "TO"], rows, right=(1,))
+    shown = f"{len(page.edges)} of {count_text(page.total, 'edge')}"
     return f"{text}\n{paint(shown, 'dim')}"
 
 
-def _weight(edge: Edge) -> str:
+def _format_weight(edge: Edge) -> str:
     return f"{edge.weight:g}"
 
 
 # show ----------------------------------------------------------------------------------------------------------------
 
 
-def _show_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("node", type=number, metavar="NODE", help="its number, as `memctl graph nodes` shows it")
+def _declare_show(parser: ArgumentParser) -> None:
+    parser.add_argument("node", type=parse_number, metavar="NODE", help="its number, as `memctl graph nodes` shows it")
     add_reach(parser)
 
 
@@ -131,17 +133,17 @@ def _detail_text(detail: NodeDetail) -> str:
     node = detail.node
     about = [
         ("node", f"{node.id}, {node.kind}"),
-        ("label", one_line(node.label)),
+        ("label", to_one_line(node.label)),
         ("named by", node.named_by),
         ("namespace", node.namespace or "(root)"),
-        ("topic", "none" if node.topic is None else f"{node.topic} {one_line(detail.topic)}"),
-        ("size", count(node.size, "memory" if node.kind == "cluster" else "node")),
+        ("topic", "none" if node.topic is None else f"{node.topic} {to_one_line(detail.topic)}"),
+        ("size", count_text(node.size, "memory" if node.kind == "cluster" else "node")),
         ("updated", iso(node.updated_at) or ""),
     ]
-    parts = [fields(about, indent="")]
+    parts = [format_fields(about, indent="")]
     if detail.members:
-        rows = [[m.id[:8], iso(m.created_at) or "", _cosine(m.similarity), m.preview] for m in detail.members]
-        parts.append(table(["ID", "CREATED", "COSINE", "CONTENT"], rows, right=(2,)))
+        rows = [[m.id[:8], iso(m.created_at) or "", _format_cosine(m.similarity), m.preview] for m in detail.members]
+        parts.append(format_table(["ID", "CREATED", "COSINE", "CONTENT"], rows, right=(2,)))
     if detail.neighbours:
         parts.append(_neighbours_text(detail.neighbours))
     return "\n\n".join(parts)
@@ -153,52 +155,52 @@ def _neighbours_text(neighbours: list[Neighbour]) -> str:
         mine = [neighbour for neighbour in neighbours if neighbour.relation == relation]
         for place, neighbour in enumerate(mine):
             rows.append(["" if place else words, f"{neighbour.weight:g}", f"{neighbour.node}", neighbour.label])
-    return table(["NEIGHBOURS", "WEIGHT", "NODE", "LABEL"], rows, right=(1, 2))
+    return format_table(["NEIGHBOURS", "WEIGHT", "NODE", "LABEL"], rows, right=(1, 2))
 
 
-def _cosine(value: float | None) -> str:
+def _format_cosine(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
 # topics --------------------------------------------------------------------------------------------------------------
 
 
-def _topics_arguments(parser: ArgumentParser) -> None:
+def _declare_topics(parser: ArgumentParser) -> None:
     parser.add_argument("--recompute", action="store_true", help="find them again first")
     parser.add_argument("--dry-run", action="store_true", help="with --recompute: say what would change")
     add_reach(parser)
 
 
-def _topics(args: Namespace) -> None:
+def _list_topics(args: Namespace) -> None:
     if args.dry_run and not args.recompute:
         raise Usage("--dry-run needs --recompute; listing changes nothing.")
     with client_for(args) as client:
         if args.recompute:
-            changed = client.call(placed(args, graph_regroup(dry_run=args.dry_run)))
+            changed = client.call(apply_options(args, graph_regroup(dry_run=args.dry_run)))
             if args.dry_run:
                 return show(args, changed, lambda: change_text(changed, "The topics are as they would be found."))
-            note(change_text(changed, "The topics stay as they were.", steps=False))
-        found = client.call(placed(args, GraphTopics()))
+            print_note(change_text(changed, "The topics stay as they were.", steps=False))
+        found = client.call(apply_options(args, GraphTopics()))
     return show(args, found.topics, lambda: _topics_text(found))
 
 
 def _topics_text(found: TopicList) -> str:
     if not found.topics:
-        return "No topics." + (f" {count(found.alone, 'node')} without one." if found.alone else "")
+        return "No topics." + (f" {count_text(found.alone, 'node')} without one." if found.alone else "")
     spaces = any(topic.namespace for topic in found.topics)
     headers = ["TOPIC", "NODES", "MEMORIES", *(["NAMESPACE"] if spaces else []), "LABEL"]
     rows = [
         [f"{t.id}", f"{t.nodes}", f"{t.memories}", *([t.namespace] if spaces else []), t.label] for t in found.topics
     ]
-    alone = f"; {count(found.alone, 'node')} in none" if found.alone else ""
-    shown = f"{count(len(found.topics), 'topic')}{alone}"
-    return f"{table(headers, rows, right=(0, 1, 2))}\n{paint(shown, 'dim')}"
+    alone = f"; {count_text(found.alone, 'node')} in none" if found.alone else ""
+    shown = f"{count_text(len(found.topics), 'topic')}{alone}"
+    return f"{format_table(headers, rows, right=(0, 1, 2))}\n{paint(shown, 'dim')}"
 
 
 # dedupe, abstract ----------------------------------------------------------------------------------------------------
 
 
-def _change_arguments(parser: ArgumentParser) -> None:
+def _declare_change(parser: ArgumentParser) -> None:
     parser.add_argument("--threshold", type=float, metavar="X", help="cosine from which on (the model's own)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and change nothing")
     add_reach(parser)
@@ -221,7 +223,7 @@ def change_text(changed: GraphChange, nothing: str, *, steps: bool = True) -> st
     lines = []
     if steps:
         shown = changed.steps[:SHOWN_STEPS]
-        lines.append(table(["ACTION", "TARGET", "REASON"], [[s.action, s.target, s.reason] for s in shown]))
+        lines.append(format_table(["ACTION", "TARGET", "REASON"], [[s.action, s.target, s.reason] for s in shown]))
         if changed.total > len(shown):
             lines.append(paint(f"… and {changed.total - len(shown):,} more steps", "dim"))
     counts = ", ".join(f"{name} {number:,}" for name, number in changed.counts.items())
@@ -229,7 +231,7 @@ def change_text(changed: GraphChange, nothing: str, *, steps: bool = True) -> st
     return "\n".join(lines)
 
 
-def number(text: str) -> int:
+def parse_number(text: str) -> int:
     """Return a number of a node or topic; `12` and `node 12` are the same."""
     digits = text.removeprefix("node ").removeprefix("topic ")
     if not digits.isdecimal() or len(digits) > 18:
@@ -245,21 +247,21 @@ def _add_page(parser: ArgumentParser) -> None:
 
 COMMANDS = {
     "graph nodes": Command(
-        _nodes_arguments,
-        _nodes,
+        _declare_nodes,
+        _list_nodes,
         "  memctl graph nodes --limit 50\n"
         "  memctl graph nodes deploy friday\n"
         "  memctl graph nodes --topic 3 --namespace acme",
     ),
     "graph edges": Command(
-        _edges_arguments, _edges, "  memctl graph edges --kind co_occurs\n  memctl graph edges --node 12 --json"
+        _declare_edges, _list_edges, "  memctl graph edges --kind co_occurs\n  memctl graph edges --node 12 --json"
     ),
-    "graph show": Command(_show_arguments, _show, "  memctl graph show 12"),
+    "graph show": Command(_declare_show, _show, "  memctl graph show 12"),
     "graph topics": Command(
-        _topics_arguments, _topics, "  memctl graph topics\n  memctl graph topics --recompute --dry-run"
+        _declare_topics, _list_topics, "  memctl graph topics\n  memctl graph topics --recompute --dry-run"
     ),
     "graph dedupe": Command(
-        _change_arguments, _dedupe, "  memctl graph dedupe --dry-run\n  memctl graph dedupe --threshold 0.9"
+        _declare_change, _dedupe, "  memctl graph dedupe --dry-run\n  memctl graph dedupe --threshold 0.9"
     ),
-    "graph abstract": Command(_change_arguments, _abstract, "  memctl graph abstract --dry-run"),
+    "graph abstract": Command(_declare_change, _abstract, "  memctl graph abstract --dry-run"),
 }

@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memoryd.client.memctl.link import client_for, placed
+from memoryd.client.memctl.link import apply_options, client_for
 from memoryd.client.protocol import Edge, ExportedNode, GraphExport, GraphTopics, Topic
 
 
@@ -22,10 +22,10 @@ def fetch(args: Namespace, limit: int | None) -> Graph:
     nodes: list[ExportedNode] = []
     edges: list[Edge] = []
     with client_for(args) as client:
-        topics = client.call(placed(args, GraphTopics())).topics
+        topics = client.call(apply_options(args, GraphTopics())).topics
         after: int | None = 0
         while after is not None:
-            part = client.call(placed(args, GraphExport(after=after, preview=args.preview)))
+            part = client.call(apply_options(args, GraphExport(after=after, preview=args.preview)))
             nodes += part.nodes
             edges += part.edges
             after = part.next

@@ -15,15 +15,15 @@ from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.graph_data import Graph, all_edges, fetch
-from memoryd.client.memctl.graph_layout import layout
-from memoryd.client.memctl.output import note, say_json
-from memoryd.client.memctl.table import count
+from memoryd.client.memctl.graph_layout import lay_out
+from memoryd.client.memctl.output import print_note, say_json
+from memoryd.client.memctl.table import count_text
 
 SHOWN_NODES = 5000  # in a page, unless --limit says otherwise
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _arguments(parser: ArgumentParser) -> None:
+def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=list(FORMATS), default="html", help="html: one page to look at; graphml: for tools"
     )
@@ -46,7 +46,9 @@ def _export(args: Namespace) -> None:
         return None
     write_private(Path(args.output), text)
     shown = "" if len(graph.nodes) == graph.total else f" of {graph.total:,}, the largest"
-    return note(f"{args.output}: {count(len(graph.nodes), 'node')}{shown}, {count(len(graph.edges), 'edge')}.")
+    return print_note(
+        f"{args.output}: {count_text(len(graph.nodes), 'node')}{shown}, {count_text(len(graph.edges), 'edge')}."
+    )
 
 
 def write_private(path: Path, text: str) -> None:
@@ -74,7 +76,7 @@ _KEYS = (
 )
 
 
-def graphml(graph: Graph) -> Iterator[str]:
+def format_graphml(graph: Graph) -> Iterator[str]:
     """Yield GraphML; `co_occurs` and `similar` have no direction, whatever way they are written."""
     labels = {topic.id: topic.label for topic in graph.topics}
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
@@ -91,14 +93,14 @@ def graphml(graph: Graph) -> Iterator[str]:
             "topic": node.topic or 0,
             "topic_label": labels.get(node.topic or 0, ""),
         }
-        yield f'    <node id="n{node.id}">{_data(data)}</node>\n'
+        yield f'    <node id="n{node.id}">{_format_data(data)}</node>\n'
     for place, (origin, target, relation, weight) in enumerate(all_edges(graph)):
         data = {"relation": relation, "weight": f"{weight:.6g}"}
-        yield f'    <edge id="e{place}" source="n{origin}" target="n{target}">{_data(data)}</edge>\n'
+        yield f'    <edge id="e{place}" source="n{origin}" target="n{target}">{_format_data(data)}</edge>\n'
     yield "  </graph>\n</graphml>\n"
 
 
-def _data(values: dict[str, Any]) -> str:
+def _format_data(values: dict[str, Any]) -> str:
     return "".join(
         f"<data key={quoteattr(key)}>{escape(_NOT_XML.sub(' ', str(value)))}</data>" for key, value in values.items()
     )
@@ -107,20 +109,20 @@ def _data(values: dict[str, Any]) -> str:
 # HTML ----------------------------------------------------------------------------------------------------------------
 
 
-def html(graph: Graph) -> Iterator[str]:
+def format_html(graph: Graph) -> Iterator[str]:
     """Yield the page: the template with the graph and its layout as JSON in it."""
     before, after = Path(__file__).with_name("graph.html").read_text(encoding="utf-8").split("/*DATA*/null")
     yield before
     # `</` would end the script; it cannot stand in JSON but within a text.
-    yield msgspec.json.encode(layout(graph)).decode().replace("</", "<\\/")
+    yield msgspec.json.encode(lay_out(graph)).decode().replace("</", "<\\/")
     yield after
 
 
-FORMATS = {"graphml": graphml, "html": html}
+FORMATS = {"graphml": format_graphml, "html": format_html}
 
 COMMANDS = {
     "graph export": Command(
-        _arguments,
+        _declare,
         _export,
         "  memctl graph export -o graph.html\n  memctl graph export --format graphml -o graph.graphml",
     )

@@ -23,7 +23,7 @@ class Disc(NamedTuple):
     radius: float
 
 
-def layout(graph: Graph) -> dict[str, Any]:
+def lay_out(graph: Graph) -> dict[str, Any]:
     """Return what the page shows, as plain values."""
     edges = [edge for edge in all_edges(graph) if edge[2] != "derived_from"]
     topic_of = _topics(graph, edges)
@@ -31,17 +31,21 @@ def layout(graph: Graph) -> dict[str, Any]:
     for place, item in enumerate(graph.nodes):
         groups.setdefault(topic_of[item.node.id], []).append(place)
     radii = [radius(item.node.size, item.node.kind) for item in graph.nodes]
-    discs = _discs(groups, radii, _relations(edges, topic_of))
+    discs = _place_discs(groups, radii, _relations(edges, topic_of))
     spots = {
-        place: spot for topic, places in groups.items() for place, spot in _seeds(discs[topic], places, radii).items()
+        place: spot
+        for topic, places in groups.items()
+        for place, spot in _place_seeds(discs[topic], places, radii).items()
     }
     place_of = {item.node.id: place for place, item in enumerate(graph.nodes)}
     return {
         "total": graph.total,
-        "nodes": [_node(graph, place, spots[place], radii[place], topic_of) for place in range(len(graph.nodes))],
+        "nodes": [
+            _node_values(graph, place, spots[place], radii[place], topic_of) for place in range(len(graph.nodes))
+        ],
         "edges": [[place_of[a], place_of[b], kind, round(weight, 3)] for a, b, kind, weight in edges],
         "topics": [
-            {"id": topic.id, "label": topic.label, "namespace": topic.namespace, **_circle(discs[topic.id])}
+            {"id": topic.id, "label": topic.label, "namespace": topic.namespace, **_circle_values(discs[topic.id])}
             for topic in graph.topics
             if topic.id in discs
         ],
@@ -53,7 +57,9 @@ def radius(size: int, kind: str) -> float:
     return 7.0 if kind == "concept" else 3.0 + 1.7 * math.sqrt(size)
 
 
-def _node(graph: Graph, place: int, spot: tuple[float, float], size: float, topics: dict[int, int]) -> dict[str, Any]:
+def _node_values(
+    graph: Graph, place: int, spot: tuple[float, float], size: float, topics: dict[int, int]
+) -> dict[str, Any]:
     node, members = graph.nodes[place].node, graph.nodes[place].members
     return {
         "id": node.id,
@@ -69,7 +75,7 @@ def _node(graph: Graph, place: int, spot: tuple[float, float], size: float, topi
     }
 
 
-def _circle(disc: Disc) -> dict[str, float]:
+def _circle_values(disc: Disc) -> dict[str, float]:
     return {"x": round(disc.x, 1), "y": round(disc.y, 1), "r": round(disc.radius, 1)}
 
 
@@ -96,7 +102,9 @@ def _relations(edges: list[tuple[int, int, str, float]], topic_of: dict[int, int
     return found
 
 
-def _discs(groups: dict[int, list[int]], radii: list[float], relations: dict[int, Counter[int]]) -> dict[int, Disc]:
+def _place_discs(
+    groups: dict[int, list[int]], radii: list[float], relations: dict[int, Counter[int]]
+) -> dict[int, Disc]:
     """Place one disc for each topic, the largest first; nodes without a topic come last, at the rim."""
     sizes = {topic: _extent(places, radii) for topic, places in groups.items()}
     placed: dict[int, Disc] = {}
@@ -105,11 +113,11 @@ def _discs(groups: dict[int, list[int]], radii: list[float], relations: dict[int
         total = sum(weight for _, weight in near)
         x = sum(disc.x * weight for disc, weight in near) / total if total else 0.0
         y = sum(disc.y * weight for disc, weight in near) / total if total else 0.0
-        placed[topic] = _free(x, y, sizes[topic], list(placed.values()))
+        placed[topic] = _find_free_disc(x, y, sizes[topic], list(placed.values()))
     return placed
 
 
-def _free(x: float, y: float, size: float, placed: list[Disc]) -> Disc:
+def _find_free_disc(x: float, y: float, size: float, placed: list[Disc]) -> Disc:
     """Return the free place for a disc that is nearest to a point, found on a widening spiral."""
     turn, step = 0.0, 0.25 * size + 6.0
     while True:
@@ -131,7 +139,7 @@ def _spacing(places: list[int], radii: list[float]) -> float:
     return (mean + max(radii[place] for place in places)) / 1.6
 
 
-def _seeds(disc: Disc, places: list[int], radii: list[float]) -> dict[int, tuple[float, float]]:
+def _place_seeds(disc: Disc, places: list[int], radii: list[float]) -> dict[int, tuple[float, float]]:
     spacing = _spacing(places, radii)
     ordered = sorted(places, key=lambda place: (-radii[place], place))
     found = {}

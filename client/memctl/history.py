@@ -7,7 +7,7 @@ from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import TIMES, paint, show
-from memoryd.client.memctl.table import count, shorten, table, text_of
+from memoryd.client.memctl.table import count_text, format_table, shorten, text_of
 from memoryd.client.methods import history as history_call
 from memoryd.client.methods import operations as operations_call
 from memoryd.client.methods import undo as undo_call
@@ -17,7 +17,7 @@ from memoryd.client.times import iso
 VALUE = 40  # columns of an old or new value
 
 
-def _history_arguments(parser: ArgumentParser) -> None:
+def _declare_history(parser: ArgumentParser) -> None:
     parser.add_argument(
         "id", nargs="?", metavar="ID", help="a memory, also a deleted one; without it the operation log"
     )
@@ -25,7 +25,7 @@ def _history_arguments(parser: ArgumentParser) -> None:
     add_reach(parser)
 
 
-def _history(args: Namespace) -> None:
+def _show_history(args: Namespace) -> None:
     if args.id is None:
         log = send(args, operations_call(args.limit))
         show(args, log.operations, lambda: _operations_text(log.operations))
@@ -38,36 +38,38 @@ def _operations_text(operations: list[Operation]) -> str:
     if not operations:
         return "No operations."
     rows = [
-        [f"{o.id}", iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "(root)", _undone(o)] for o in operations
+        [f"{o.id}", iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "(root)", _undone_text(o)]
+        for o in operations
     ]
-    return table(["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"], rows, flexible=4, right=(0, 3))
+    return format_table(["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"], rows, flexible=4, right=(0, 3))
 
 
-def _undone(operation: Operation) -> str:
+def _undone_text(operation: Operation) -> str:
     return "" if operation.undone_by is None else f"by {operation.undone_by}"
 
 
 def _changes_text(changes: list[Change]) -> str:
-    rows = [[f"{c.operation}", iso(c.at) or "", c.kind, c.action, _changed(c)] for c in changes]
-    return table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows, right=(0,))
+    rows = [[f"{c.operation}", iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in changes]
+    return format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows, right=(0,))
 
 
-def _changed(change: Change) -> str:
+def _changed_text(change: Change) -> str:
     if change.action != "updated":
         old, new = change.changed.get("content", ("", ""))
         return str(new or old)
     return "; ".join(
-        f"{name}: {_value(name, old)} → {_value(name, new)}" for name, (old, new) in change.changed.items()
+        f"{name}: {_format_value(name, old)} → {_format_value(name, new)}"
+        for name, (old, new) in change.changed.items()
     )
 
 
-def _value(name: str, value: Any) -> str:
+def _format_value(name: str, value: Any) -> str:
     if name in TIMES and isinstance(value, float | int):
         return iso(value) or ""
     return "–" if value is None else shorten(text_of(value), VALUE)
 
 
-def _undo_arguments(parser: ArgumentParser) -> None:
+def _declare_undo(parser: ArgumentParser) -> None:
     parser.add_argument("operation", nargs="?", type=int, metavar="OP", help="its number; by default the latest")
     add_reach(parser)
 
@@ -78,11 +80,11 @@ def _undo(args: Namespace) -> None:
     show(
         args,
         undone,
-        lambda: f"Undid operation {undone.undone} ({count(len(undone.ids), 'memory')}); `{again}` does it again.",
+        lambda: f"Undid operation {undone.undone} ({count_text(len(undone.ids), 'memory')}); `{again}` does it again.",
     )
 
 
 COMMANDS = {
-    "history": Command(_history_arguments, _history, "  memctl history\n  memctl history 3f9a"),
-    "undo": Command(_undo_arguments, _undo, "  memctl undo\n  memctl undo 12"),
+    "history": Command(_declare_history, _show_history, "  memctl history\n  memctl history 3f9a"),
+    "undo": Command(_declare_undo, _undo, "  memctl undo\n  memctl undo 12"),
 }

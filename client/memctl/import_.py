@@ -13,15 +13,15 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.importing import SYSTEMS
-from memoryd.client.memctl.importing.sending import SHOWN, Item, Items, send, spool_file, text
-from memoryd.client.memctl.output import note, show
-from memoryd.client.memctl.record_text import from_json, from_markdown
+from memoryd.client.memctl.importing.sending import SHOWN, Item, Items, open_spool, report_text, send
+from memoryd.client.memctl.output import print_note, show
+from memoryd.client.memctl.record_text import parse_json, parse_markdown
 from memoryd.client.protocol import Record
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 
 
-def _arguments(parser: ArgumentParser) -> None:
+def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("source", metavar="PATH", help="a folder of an export, JSON lines, or `-` for stdin")
     parser.add_argument(
         "--from",
@@ -40,67 +40,67 @@ def _import(args: Namespace) -> None:
         from memoryd.client.memctl.importing.run import import_from
 
         return import_from(args)
-    with spool_file() as spool:
-        items = _source(args.source, spool)
+    with open_spool() as spool:
+        items = _open_source(args.source, spool)
         total, foreign = _check(items)  # all of it, before anything is sent
         done = send(args, items, total)
     for where in foreign[:SHOWN]:
-        note(f"{where}: not a memory of an export, left out")
+        print_note(f"{where}: not a memory of an export, left out")
     if len(foreign) > SHOWN:
-        note(f"{len(foreign) - SHOWN:,} more files are no memories of an export")
-    return show(args, done, lambda: text(done))
+        print_note(f"{len(foreign) - SHOWN:,} more files are no memories of an export")
+    return show(args, done, lambda: report_text(done))
 
 
-def _source(name: str, spool: IO[bytes]) -> Items:
+def _open_source(name: str, spool: IO[bytes]) -> Items:
     """Return what yields the records of a source, as often as it is asked."""
     path = Path(name).expanduser()
     if name != "-" and path.is_dir():
-        return lambda: _folder(path)
+        return lambda: _read_folder(path)
     if name != "-":
-        return lambda: _lines(name, path.open("rb"))
+        return lambda: _read_lines(name, path.open("rb"))
     if sys.stdin is None:
         raise Invalid("There is no standard input to read from.")
     for line in sys.stdin.buffer:
         spool.write(line)
 
-    def again() -> Iterator[Item]:
+    def read_again() -> Iterator[Item]:
         spool.seek(0)
-        return _lines("standard input", spool, close=False)
+        return _read_lines("standard input", spool, close=False)
 
-    return again
+    return read_again
 
 
-def _lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item]:
+def _read_lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item]:
     """Yield the records of JSON lines, or of the one JSON list that `export --json` prints."""
     try:
         for number, line in enumerate(file, start=1):
             if number == 1 and line.lstrip().startswith(b"["):
-                for place, item in enumerate(_list(name, line + file.read()), start=1):
-                    yield Item(f"{name}, entry {place}", _parsed(f"{name}, entry {place}", item, from_json))
+                for place, item in enumerate(_read_list(name, line + file.read()), start=1):
+                    yield Item(f"{name}, entry {place}", _parse(f"{name}, entry {place}", item, parse_json))
             elif line.strip():
-                yield Item(f"{name}, line {number}", _parsed(f"{name}, line {number}", line, from_json))
+                yield Item(f"{name}, line {number}", _parse(f"{name}, line {number}", line, parse_json))
     finally:
         if close:
             file.close()
 
 
-def _list(name: str, data: bytes) -> list[msgspec.Raw]:
+def _read_list(name: str, data: bytes) -> list[msgspec.Raw]:
     try:
         return msgspec.json.decode(data, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:
         raise Invalid(f"{name}: Not a JSON list: {error}. Nothing was imported.") from None
 
 
-def _folder(folder: Path) -> Iterator[Item]:
-    for path in _files(folder):
+def _read_folder(folder: Path) -> Iterator[Item]:
+    for path in _list_files(folder):
         name = str(path)
         if path.stat().st_size > MAX_FILE_BYTES:
             yield Item(name, None)
         else:
-            yield Item(name, _parsed(name, path.read_bytes(), from_markdown))
+            yield Item(name, _parse(name, path.read_bytes(), parse_markdown))
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _list_files(folder: Path) -> Iterator[Path]:
     """Yield the Markdown files below a folder in order: no hidden ones, nothing through symlinks."""
 
     def refuse(error: OSError) -> None:
@@ -114,7 +114,7 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _parsed(where: str, data: Any, parse: Callable[[Any], Record | None]) -> Record | None:
+def _parse(where: str, data: Any, parse: Callable[[Any], Record | None]) -> Record | None:
     try:
         return parse(data)
     except Invalid as error:
@@ -139,7 +139,7 @@ def _check(items: Items) -> tuple[int, list[str]]:
 
 COMMANDS = {
     "import": Command(
-        _arguments,
+        _declare,
         _import,
         "  memctl import memories.jsonl\n"
         "  memctl import ~/notes/memories --dry-run\n"

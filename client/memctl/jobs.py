@@ -2,12 +2,12 @@
 
 from argparse import ArgumentParser, Namespace
 
-from memoryd.client.memctl.arguments import no_arguments
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, paint, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count, ms, table
+from memoryd.client.memctl.table import count_text, format_table, ms_text
 from memoryd.client.methods import confirm_clock, pause_job, resume_job, run_job
 from memoryd.client.methods import job_history as history_call
 from memoryd.client.methods import jobs as jobs_call
@@ -36,37 +36,37 @@ def _list_text(found: JobList) -> str:
         [
             job.name,
             job.state,
-            span(job.every_s) if job.every_s else "–",
-            f"{span(max(0.0, found.at - job.last.started_at))} ago" if job.last else "never",
+            format_span(job.every_s) if job.every_s else "–",
+            f"{format_span(max(0.0, found.at - job.last.started_at))} ago" if job.last else "never",
             job.last.outcome if job.last else "",
-            took(job.last) if job.last else "",
-            _next(job, found.at),
-            _did(job.last) if job.last else job.about,
+            format_duration(job.last) if job.last else "",
+            _next_text(job, found.at),
+            _outcome_text(job.last) if job.last else job.about,
         ]
         for job in found.jobs
     ]
-    return table(["JOB", "STATE", "EVERY", "LAST RUN", "OUTCOME", "TOOK", "NEXT", "DID"], rows, right=(2, 5))
+    return format_table(["JOB", "STATE", "EVERY", "LAST RUN", "OUTCOME", "TOOK", "NEXT", "DID"], rows, right=(2, 5))
 
 
-def _next(job: Job, now: float) -> str:
+def _next_text(job: Job, now: float) -> str:
     if job.next_run_at is None:
         return "–"
     wait_s = job.next_run_at - now
-    return f"in {span(wait_s)}" if wait_s >= 1 else "now"
+    return f"in {format_span(wait_s)}" if wait_s >= 1 else "now"
 
 
-def span(seconds: float) -> str:
+def format_span(seconds: float) -> str:
     """Return a span of time in its largest unit: `5 min`."""
     size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])
     return f"{seconds / size:.0f} {unit}"
 
 
-def took(run: JobRun) -> str:
+def format_duration(run: JobRun) -> str:
     """Return how long a run took."""
-    return f"{run.took_ms / 1000:.1f} s" if run.took_ms >= 1000 else f"{ms(run.took_ms)} ms"
+    return f"{run.took_ms / 1000:.1f} s" if run.took_ms >= 1000 else f"{ms_text(run.took_ms)} ms"
 
 
-def _did(run: JobRun) -> str:
+def _outcome_text(run: JobRun) -> str:
     return "; ".join(filter(None, [counts_text(run.counts), run.error])) or "nothing to do"
 
 
@@ -78,7 +78,7 @@ def counts_text(counts: dict[str, int]) -> str:
 # run -----------------------------------------------------------------------------------------------------------------
 
 
-def _run_arguments(parser: ArgumentParser) -> None:
+def _declare_run(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a job: `memctl jobs list`")
     parser.add_argument("--dry-run", action="store_true", help="show what it would do, and change nothing")
     parser.add_argument("--plan", metavar="ID", help="apply exactly this plan of a dry run")
@@ -88,11 +88,11 @@ def _run_arguments(parser: ArgumentParser) -> None:
 def _run(args: Namespace) -> int:
     with client_for(args) as client, ProgressBar(args.name) as progress:
 
-        def on_progress(event: Progress) -> None:
+        def show_progress(event: Progress) -> None:
             label = args.name if event.stage == "apply" else f"{args.name}: {event.stage}"
             progress.update(event.done, event.total, label)
 
-        run = client.call(run_job(args.name, dry_run=args.dry_run, plan=args.plan), on_progress)
+        run = client.call(run_job(args.name, dry_run=args.dry_run, plan=args.plan), show_progress)
         if args.dry_run:
             _fill(client, run, run.total if args.json else args.limit)
     if args.dry_run:
@@ -113,29 +113,29 @@ def _plan_text(run: JobRun, limit: int) -> str:
     if not run.total:
         return f"{run.job} would do nothing now."
     more = "; there is more to do than a plan holds" if run.more else ""
-    head = f"{run.job} would do {count(run.total, 'step')} ({counts_text(run.counts)}){more}. Nothing was changed."
+    head = f"{run.job} would do {count_text(run.total, 'step')} ({counts_text(run.counts)}){more}. Nothing was changed."
     steps = run.steps[:limit]
-    rows = [[step.action, _target(step), step.reason, step.preview] for step in steps]
-    lines = [head, table(["ACTION", "TARGET", "REASON", "TEXT"], rows)] if rows else [head]
+    rows = [[step.action, _format_target(step), step.reason, step.preview] for step in steps]
+    lines = [head, format_table(["ACTION", "TARGET", "REASON", "TEXT"], rows)] if rows else [head]
     if run.total > len(steps):
         lines.append(f"… and {run.total - len(steps):,} more (--limit N shows more, --json all)")
     command = paint(f"memctl jobs run {run.job} --plan {run.plan}", "cyan")
     return "\n".join([*lines, f"`{command}` applies it."])
 
 
-def _target(step: PlannedStep) -> str:
+def _format_target(step: PlannedStep) -> str:
     is_id = len(step.target) == 32 and " " not in step.target
     return step.target[:ID_DIGITS] if is_id else step.target
 
 
 def _run_text(run: JobRun) -> str:
     what = counts_text(run.counts) or "nothing to do"
-    lines = [f"{run.job} {paint(run.outcome, _COLOURS.get(run.outcome, 'dim'))} in {took(run)}: {what}."]
+    lines = [f"{run.job} {paint(run.outcome, _COLOURS.get(run.outcome, 'dim'))} in {format_duration(run)}: {what}."]
     if run.outcome == "interrupted":
         lines.append(run.error)
     if run.skipped:
         rows = [[s.action, s.target[:ID_DIGITS] if len(s.target) == 32 else s.target, s.reason] for s in run.skipped]
-        lines.append(table(["SKIPPED", "TARGET", "REASON"], rows[:SHOWN]))
+        lines.append(format_table(["SKIPPED", "TARGET", "REASON"], rows[:SHOWN]))
         if len(rows) > SHOWN:
             lines.append(f"… and {len(rows) - SHOWN:,} more")
     if run.operation is not None:
@@ -146,21 +146,21 @@ def _run_text(run: JobRun) -> str:
 # pause and resume ----------------------------------------------------------------------------------------------------
 
 
-def _names_arguments(parser: ArgumentParser) -> None:
+def _declare_names(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="NAME", help=f"jobs, or `{ALL}`")
 
 
 def _pause(args: Namespace) -> None:
-    paused = _each(args, pause=True)
+    paused = _change_each(args, pause=True)
     show(args, paused, lambda: f"Paused: {_names(paused)}; `memctl jobs resume` lets them run again.")
 
 
 def _resume(args: Namespace) -> None:
-    resumed = _each(args, pause=False)
+    resumed = _change_each(args, pause=False)
     show(args, resumed, lambda: f"Resumed: {_names(resumed)}.")
 
 
-def _each(args: Namespace, pause: bool) -> list[Job]:
+def _change_each(args: Namespace, pause: bool) -> list[Job]:
     with client_for(args) as client:
         names = [job.name for job in client.jobs().jobs] if args.names == [ALL] else args.names
         return [client.call(pause_job(name) if pause else resume_job(name)) for name in names]
@@ -173,12 +173,12 @@ def _names(jobs: list[Job]) -> str:
 # history -------------------------------------------------------------------------------------------------------------
 
 
-def _history_arguments(parser: ArgumentParser) -> None:
+def _declare_history(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="only runs of this job")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="runs shown (20)")
 
 
-def _history(args: Namespace) -> None:
+def _show_history(args: Namespace) -> None:
     found = send(args, history_call(args.name, limit=args.limit))
     show(args, found.runs, lambda: _history_text(found.runs))
 
@@ -193,13 +193,13 @@ def _history_text(runs: list[JobRun]) -> str:
             run.job,
             run.by,
             run.outcome,
-            took(run),
+            format_duration(run),
             "" if run.operation is None else f"{run.operation}",
-            _did(run),
+            _outcome_text(run),
         ]
         for run in runs
     ]
-    return table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, right=(0, 5, 6))
+    return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, right=(0, 5, 6))
 
 
 # confirm-clock -------------------------------------------------------------------------------------------------------
@@ -211,14 +211,16 @@ def _confirm_clock(args: Namespace) -> None:
 
 
 COMMANDS = {
-    "jobs list": Command(no_arguments, _list, "  memctl jobs list"),
+    "jobs list": Command(declare_nothing, _list, "  memctl jobs list"),
     "jobs run": Command(
-        _run_arguments,
+        _declare_run,
         _run,
         "  memctl jobs run trim\n  memctl jobs run trim --dry-run\n  memctl jobs run trim --plan 3f9ac1d2",
     ),
-    "jobs pause": Command(_names_arguments, _pause, "  memctl jobs pause backup\n  memctl jobs pause all"),
-    "jobs resume": Command(_names_arguments, _resume, "  memctl jobs resume all"),
-    "jobs history": Command(_history_arguments, _history, "  memctl jobs history\n  memctl jobs history trim --json"),
-    "jobs confirm-clock": Command(no_arguments, _confirm_clock, "  memctl jobs confirm-clock"),
+    "jobs pause": Command(_declare_names, _pause, "  memctl jobs pause backup\n  memctl jobs pause all"),
+    "jobs resume": Command(_declare_names, _resume, "  memctl jobs resume all"),
+    "jobs history": Command(
+        _declare_history, _show_history, "  memctl jobs history\n  memctl jobs history trim --json"
+    ),
+    "jobs confirm-clock": Command(declare_nothing, _confirm_clock, "  memctl jobs confirm-clock"),
 }

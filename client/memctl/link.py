@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from memoryd.client.errors import Unauthenticated, Unavailable
-from memoryd.client.memctl.output import note
+from memoryd.client.memctl.output import print_note
 from memoryd.client.protocol import Call, Reach, Redacted, Scoped
 from memoryd.client.transport import paths
 from memoryd.client.transport.exchange import OnProgress, greeting
@@ -28,7 +28,7 @@ class OwnersClient(Client):
         try:
             return super().call(call, on_progress)
         except Unauthenticated as error:
-            self._be_owner(error)
+            self._become_owner(error)
             return super().call(call, on_progress)
 
     def subscribe(self, *args: Any, **options: Any) -> "Subscription":
@@ -36,10 +36,10 @@ class OwnersClient(Client):
         try:
             return super().subscribe(*args, **options)
         except Unauthenticated as error:
-            self._be_owner(error)
+            self._become_owner(error)
             return super().subscribe(*args, **options)
 
-    def _be_owner(self, error: Unauthenticated) -> None:
+    def _become_owner(self, error: Unauthenticated) -> None:
         if os.environ.get("MEMORYD_TOKEN"):
             raise error
         self._greeting = greeting(paths.read_token(str(error.data.get("owner_token", ""))))
@@ -65,7 +65,7 @@ def own_token() -> str:
 def send(args: argparse.Namespace, call: Call[R], on_progress: OnProgress | None = None) -> R:
     """Send one call and return its result."""
     with client_for(args) as client:
-        result = client.call(placed(args, call), on_progress)
+        result = client.call(apply_options(args, call), on_progress)
     say_redacted(getattr(result, "redacted", {}))
     return result
 
@@ -80,19 +80,21 @@ def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
 
 
 def say_redacted(kinds: Redacted) -> None:
-    """Say on stderr what was taken out before it was stored."""
+    """Say on stderr what was removed before it was stored."""
     if kinds:
-        note(f"memctl: taken out before storing: {phrase(kinds)}. --allow-secrets keeps what is none, or is to stay.")
+        print_note(
+            f"memctl: removed before storing: {describe_credentials(kinds)}. --allow-secrets stores texts as they are."
+        )
 
 
-def phrase(kinds: Redacted) -> str:
+def describe_credentials(kinds: Redacted) -> str:
     """Return kinds of credentials in a few words."""
     from memoryd.client.credentials import describe_kinds  # needed seldom
 
     return describe_kinds(kinds)
 
 
-def placed(args: argparse.Namespace, call: C) -> C:
+def apply_options(args: argparse.Namespace, call: C) -> C:
     """Return the call at the namespace and with the reach of the options, and with credentials where these are asked
     for."""
     if getattr(args, "allow_secrets", False):

@@ -24,30 +24,30 @@ class Copy(msgspec.Struct):
     operation: int | None = None
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """Return whether the packages of the daemon are there."""
     return find_spec("apsw") is not None
 
 
-def require() -> None:
+def require_daemon() -> None:
     """Raise an error that says what to install when the daemon's packages are missing."""
-    if not installed():
+    if not is_installed():
         raise MemorydError(MISSING)
 
 
 def effective_settings() -> dict[str, Any]:
     """Return the settings that a daemon started now would have, by section."""
-    found: dict[str, Any] = msgspec.json.decode(output_of("memoryd.daemon", ["--print-config"]))
+    found: dict[str, Any] = msgspec.json.decode(read_output("memoryd.daemon", ["--print-config"]))
     return found
 
 
-def output_of(module: str, arguments: Sequence[str], *, progress: bool = False, **variables: str) -> bytes:
+def read_output(module: str, arguments: Sequence[str], *, progress: bool = False, **variables: str) -> bytes:
     """Return what `python -m MODULE ARGUMENTS` prints; raise its last sentence when it fails.
 
     With `progress` a terminal shows what it says meanwhile, its last sentence included: then only memctl ends.
     `variables` are added to its environment.
     """
-    require()
+    require_daemon()
     watched = bool(progress and sys.stderr and sys.stderr.isatty())
     done = subprocess.run(
         [sys.executable, "-P", "-m", module, *arguments],
@@ -60,16 +60,16 @@ def output_of(module: str, arguments: Sequence[str], *, progress: bool = False, 
     if done.returncode and watched:
         raise SystemExit(1)  # it has said why on the terminal
     if done.returncode:
-        raise MemorydError(_sentence(done.stderr))
+        raise MemorydError(_last_sentence(done.stderr))
     return done.stdout
 
 
-def copies(data_dir: Path) -> list[Copy]:
+def list_copies(data_dir: Path) -> list[Copy]:
     """Return the copies of the database in the usual folder, the one with the oldest content first."""
     folder = data_dir / BACKUPS
     if not folder.is_dir():
         return []
-    return msgspec.json.decode(output_of("memoryd.daemon.store.copies", [str(folder)]), type=list[Copy])
+    return msgspec.json.decode(read_output("memoryd.daemon.store.copies", [str(folder)]), type=list[Copy])
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -78,6 +78,6 @@ def environment(**changes: str) -> dict[str, str]:
     return {**{name: value for name, value in os.environ.items() if name not in own}, **changes}
 
 
-def _sentence(stderr: bytes) -> str:
+def _last_sentence(stderr: bytes) -> str:
     lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line and not line.startswith("{")]
     return lines[-1] if lines else "It failed without a word."

@@ -18,17 +18,17 @@ from memoryd.client.memctl.arguments import (
     add_reach,
     add_secrets,
     filters_of,
-    merged,
-    metadata,
-    pair,
-    when,
+    merge,
+    parse_date,
+    parse_metadata,
+    parse_pair,
 )
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.feedback import summary
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import paint, printable, show
-from memoryd.client.memctl.place import linked, place_link, short_path
-from memoryd.client.memctl.table import GAP, count, fields, one_line, table
+from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.place import make_link, place_link, short_path
+from memoryd.client.memctl.table import GAP, count_text, format_fields, format_table, to_one_line
 from memoryd.client.methods import get as get_call
 from memoryd.client.methods import get_around
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_FRAME_BYTES, Add, Added, Memory, Sort, Tag
@@ -58,7 +58,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     _add_fields(parser)
     parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
     parser.add_argument("--source", metavar="S", help="how it came in (manual); may set its time to live")
-    parser.add_argument("--created-at", type=when, metavar="DATE", help="when it was created (now)")
+    parser.add_argument("--created-at", type=parse_date, metavar="DATE", help="when it was created (now)")
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
     parser.add_argument("--path", metavar="FILE", help="the file that it comes from; YYYY-MM-DD.md tells its age")
     parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
@@ -67,7 +67,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add(args: Namespace) -> None:
-    given = {**merged(args.metadata), **({"tags": args.tag} if args.tag else {})}
+    given = {**merge(args.metadata), **({"tags": args.tag} if args.tag else {})}
     names = "type summary importance source created_at expires_at pinned supersedes path".split()
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
     memory = new_memory({"content": content_of(args.content), "metadata": given, **values})
@@ -90,7 +90,7 @@ def added_text(added: Added) -> str:
 def _add_fields(parser: ArgumentParser) -> None:
     parser.add_argument("--type", metavar="T", help="fact (the default), decision, preference, lesson …")
     parser.add_argument(
-        "--metadata", action="append", type=metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
+        "--metadata", action="append", type=parse_metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
     )
     parser.add_argument("--importance", type=float, metavar="X", help="0 to 1")
     parser.add_argument("--summary", metavar="TEXT", help="a short form")
@@ -99,7 +99,7 @@ def _add_fields(parser: ArgumentParser) -> None:
 
 
 def _when_or_never(text: str) -> float | str:
-    return text if text == "never" else when(text)
+    return text if text == "never" else parse_date(text)
 
 
 # get, list -----------------------------------------------------------------------------------------------------------
@@ -126,8 +126,8 @@ def turn_text(turn: Memory) -> str:
     """Return a turn as a line about it and its text below."""
     who = str(turn.metadata.get("speaker") or turn.metadata.get("role") or turn.type)
     files = [str(path) for path in turn.metadata.get("files", [])]
-    about = GAP.join([iso(turn.created_at) or "", one_line(who), *map(one_line, files)])
-    return f"{paint(turn.id[:8], 'cyan')}  {paint(about, 'dim')}\n{printable(turn.content)}"
+    about = GAP.join([iso(turn.created_at) or "", to_one_line(who), *map(to_one_line, files)])
+    return f"{paint(turn.id[:8], 'cyan')}  {paint(about, 'dim')}\n{make_printable(turn.content)}"
 
 
 def memory_text(memory: Memory) -> str:
@@ -139,7 +139,7 @@ def memory_text(memory: Memory) -> str:
         ("tier", f"{memory.tier}, source {memory.source}, importance {memory.importance:g}"),
         ("created", iso(memory.created_at)),
         ("updated", iso(memory.updated_at) if memory.updated_at != memory.created_at else None),
-        ("accessed", f"{count(memory.access_count, 'time')}, last {iso(memory.last_accessed_at) or 'never'}"),
+        ("accessed", f"{count_text(memory.access_count, 'time')}, last {iso(memory.last_accessed_at) or 'never'}"),
         ("expires", "never (pinned)" if memory.pinned else iso(memory.expires_at)),
         ("replaced by", memory.superseded_by),
         ("disagrees with", ", ".join(id[:8] for id in memory.contradicts)),
@@ -148,18 +148,20 @@ def memory_text(memory: Memory) -> str:
         ("notes", " / ".join(memory.usefulness.notes) if memory.usefulness else None),
         ("summary", memory.summary),
     ]
-    named = [(name, printable(value)) for name, value in rows if value]
-    head = fields([*named, *_file_rows(memory)], indent="")
-    return f"{head}\n\n{printable(memory.content)}"
+    named = [(name, make_printable(value)) for name, value in rows if value]
+    head = format_fields([*named, *_file_rows(memory)], indent="")
+    return f"{head}\n\n{make_printable(memory.content)}"
 
 
 def _file_rows(memory: Memory) -> list[tuple[str, str]]:
     """Return the file and lines of a memory and the files that it is linked with; they open with a click."""
     rows = [("from", place_link(memory))] if memory.path else []
     if memory.tier == "documents" and isinstance(heading := memory.metadata.get("heading"), str):
-        rows.append(("heading", one_line(heading)))
+        rows.append(("heading", to_one_line(heading)))
     for name, paths in (("links to", memory.links), ("linked from", memory.linked_from)):
-        rows += [(name if not at else "", linked(one_line(short_path(path)), path)) for at, path in enumerate(paths)]
+        rows += [
+            (name if not at else "", make_link(to_one_line(short_path(path)), path)) for at, path in enumerate(paths)
+        ]
     return rows
 
 
@@ -187,8 +189,8 @@ def _list_text(memories: list[Memory], total: int) -> str:
     rows = [
         [m.id[:8], iso(m.created_at) or "", m.type, *([m.namespace] if spaces else []), m.content] for m in memories
     ]
-    shown = f"{len(memories)} of {count(total, 'memory')}"
-    return f"{table(headers, rows)}\n{paint(shown, 'dim')}"
+    shown = f"{len(memories)} of {count_text(total, 'memory')}"
+    return f"{format_table(headers, rows)}\n{paint(shown, 'dim')}"
 
 
 # update, tag, delete -------------------------------------------------------------------------------------------------
@@ -212,7 +214,7 @@ def _update(args: Namespace) -> None:
     if args.content is not None:
         changes["content"] = content_of(args.content)
     if args.metadata or args.remove or args.replace_metadata:
-        changes["metadata"] = {**merged(args.metadata), **dict.fromkeys(args.remove or [])}
+        changes["metadata"] = {**merge(args.metadata), **dict.fromkeys(args.remove or [])}
         changes["replace_metadata"] = args.replace_metadata
     if not changes:
         raise Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
@@ -230,7 +232,7 @@ def _tag_arguments(parser: ArgumentParser) -> None:
 def _tag(args: Namespace) -> None:
     tags = [word for word in args.words if "=" not in word]
     try:
-        values = dict(pair(word) for word in args.words if "=" in word)
+        values = dict(parse_pair(word) for word in args.words if "=" in word)
     except argparse.ArgumentTypeError as error:
         raise Usage(f"{error}.") from None
     changed = send(args, Tag(id=args.id, tags=tags, values=values))
@@ -239,7 +241,7 @@ def _tag(args: Namespace) -> None:
 
 def _tags(memory: Memory) -> str:
     shown = {key: value for key, value in memory.metadata.items() if key != "heading" or memory.tier != "documents"}
-    return "  ".join(printable(f"{key}={_value(value)}") for key, value in shown.items())
+    return "  ".join(make_printable(f"{key}={_value(value)}") for key, value in shown.items())
 
 
 def _value(value: Any) -> str:
@@ -254,7 +256,7 @@ def _delete_arguments(parser: ArgumentParser) -> None:
 def _delete(args: Namespace) -> None:
     gone = send(args, delete_call(*args.ids))
     undo = paint(f"memctl undo {gone.operation}", "cyan")
-    show(args, gone, lambda: f"Deleted {count(len(gone.ids), 'memory')}; `{undo}` brings back what was deleted.")
+    show(args, gone, lambda: f"Deleted {count_text(len(gone.ids), 'memory')}; `{undo}` brings back what was deleted.")
 
 
 COMMANDS = {

@@ -4,13 +4,13 @@ from argparse import Namespace
 
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.exposition import format_stats
-from memoryd.client.memctl.arguments import no_arguments
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import ask_running
 from memoryd.client.memctl.output import say_bytes, say_json
 
 
-def _metrics(args: Namespace) -> None:
+def _print_metrics(args: Namespace) -> None:
     found = ask_running(args, stats_call())
     if args.json:
         say_json(found)
@@ -20,8 +20,8 @@ def _metrics(args: Namespace) -> None:
 
 COMMANDS = {
     "metrics": Command(
-        no_arguments,
-        _metrics,
+        declare_nothing,
+        _print_metrics,
         "  memctl metrics\n"
         "  memctl metrics > /var/lib/node_exporter/memoryd.prom\n"
         "The daemon writes such a file itself with, in the configuration:\n"

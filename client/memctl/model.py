@@ -11,11 +11,11 @@ import msgspec
 from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.local import effective_settings, output_of
+from memoryd.client.memctl.local import effective_settings, read_output
 from memoryd.client.memctl.output import show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import model_text
-from memoryd.client.memctl.table import table
+from memoryd.client.memctl.table import format_table
 from memoryd.client.offline import VARIABLE
 from memoryd.client.protocol import ModelState, UseModel
 from memoryd.client.transport.sync import Client
@@ -27,7 +27,7 @@ API = "openai:"  # begins the names of models behind [embedding_api]
 def run_models(*arguments: str, **variables: str) -> Any:
     """Return what `python -m memoryd.models ARGUMENTS` reports; `variables` are added to its environment."""
     watched = arguments[0] in ("pull", "import")
-    return msgspec.json.decode(output_of("memoryd.models", arguments, progress=watched, **variables))
+    return msgspec.json.decode(read_output("memoryd.models", arguments, progress=watched, **variables))
 
 
 def pull(*arguments: str) -> Any:
@@ -36,16 +36,16 @@ def pull(*arguments: str) -> Any:
     return run_models("pull", *arguments, "--json", **forbidden)
 
 
-def _list_arguments(parser: ArgumentParser) -> None:
+def _declare_list(parser: ArgumentParser) -> None:
     parser.add_argument("--dir", metavar="DIR", help="the models folder (default: $MEMORYD_MODEL_DIR or XDG)")
 
 
 def _list(args: Namespace) -> None:
-    models = run_models("list", "--json", *_folder(args)) + _behind_api(args)
+    models = run_models("list", "--json", *_folder_options(args)) + _list_api_models(args)
     show(args, models, lambda: _list_text(models))
 
 
-def _behind_api(args: Namespace) -> list[dict[str, Any]]:
+def _list_api_models(args: Namespace) -> list[dict[str, Any]]:
     """Return the models behind an API that the settings name or the daemon uses."""
     settings = effective_settings()
     used: dict[str, int | None] = {settings["model"]["name"]: settings["embedding_api"]["dimensions"] or None}
@@ -78,22 +78,22 @@ def _list_text(models: list[dict[str, Any]]) -> str:
         ]
         for m in models
     ]
-    return table(["NAME", "INSTALLED", "DIM", "MB", "DESCRIPTION"], rows, right=(2, 3))
+    return format_table(["NAME", "INSTALLED", "DIM", "MB", "DESCRIPTION"], rows, right=(2, 3))
 
 
-def _folder(args: Namespace) -> list[str]:
+def _folder_options(args: Namespace) -> list[str]:
     return ["--dir", args.dir] if args.dir else []
 
 
-def _pull_arguments(parser: ArgumentParser) -> None:
+def _declare_pull(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a model of the catalogue: `memctl model list`")
     parser.add_argument("--force", action="store_true", help="fetch it again even when it is there")
-    _list_arguments(parser)
+    _declare_list(parser)
 
 
 def _pull(args: Namespace) -> None:
     force = ["--force"] if args.force else []
-    report = pull(args.name, *force, *_folder(args))
+    report = pull(args.name, *force, *_folder_options(args))
     show(args, report, lambda: _installed_text(report))
 
 
@@ -101,27 +101,27 @@ def _installed_text(report: dict[str, Any]) -> str:
     return f"{report['name']} is installed in {report['path']}; `memctl model use {report['name']}` switches to it."
 
 
-def _import_arguments(parser: ArgumentParser) -> None:
+def _declare_import(parser: ArgumentParser) -> None:
     parser.add_argument(
         "source", metavar="DIR", help="a folder with model.safetensors or model.onnx and tokenizer.json"
     )
     parser.add_argument("--name", metavar="NAME", help="its name (default: that of the folder)")
-    _list_arguments(parser)
+    _declare_list(parser)
 
 
 def _import(args: Namespace) -> None:
     name = ["--name", args.name] if args.name else []
-    report = run_models("import", args.source, "--json", *name, *_folder(args))
+    report = run_models("import", args.source, "--json", *name, *_folder_options(args))
     show(args, report, lambda: _installed_text(report))
 
 
-def _bench_arguments(parser: ArgumentParser) -> None:
+def _declare_bench(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="an installed model (default: the default model)")
-    _list_arguments(parser)
+    _declare_list(parser)
 
 
 def _bench(args: Namespace) -> None:
-    rows = run_models("bench", *([args.name] if args.name else []), "--json", *_folder(args))
+    rows = run_models("bench", *([args.name] if args.name else []), "--json", *_folder_options(args))
     show(args, rows, lambda: _bench_text(rows))
 
 
@@ -130,10 +130,10 @@ def _bench_text(rows: list[dict[str, Any]]) -> str:
     costs = f"loads in {first['load_ms']:.0f} ms and takes {first['rss_mb']:.0f} MB"
     head = f"{first['name']}: {first['dimensions']} dimensions, {costs}"
     cells = [[f"{r['tokens']}", f"{r['ms_per_text']:.2f}", f"{1000 / max(r['ms_per_text'], 1e-3):,.0f}"] for r in rows]
-    return f"{head}\n{table(['TOKENS', 'MS A TEXT', 'TEXTS A SECOND'], cells, right=(0, 1, 2))}"
+    return f"{head}\n{format_table(['TOKENS', 'MS A TEXT', 'TEXTS A SECOND'], cells, right=(0, 1, 2))}"
 
 
-def _use_arguments(parser: ArgumentParser) -> None:
+def _declare_use(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="an installed model, or openai:NAME of one behind [embedding_api]")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until all vectors are computed again")
 
@@ -141,11 +141,11 @@ def _use_arguments(parser: ArgumentParser) -> None:
 def _use(args: Namespace) -> None:
     with client_for(args) as client:
         client.call(UseModel(name=args.name))
-        model = client.status().model if args.no_wait else _followed(client, args.name)
+        model = client.status().model if args.no_wait else _wait_for_model(client, args.name)
     show(args, model, lambda: f"Model in use: {model_text(model)}.")
 
 
-def _followed(client: Client, name: str) -> ModelState:
+def _wait_for_model(client: Client, name: str) -> ModelState:
     """Wait until the daemon answers with the model and its vectors.
 
     Raise `ModelUnavailable` when that fails, `TimedOut` when nothing moves for the client's `timeout_s`.
@@ -168,13 +168,13 @@ def _followed(client: Client, name: str) -> ModelState:
 
 
 COMMANDS = {
-    "model list": Command(_list_arguments, _list, "  memctl model list"),
-    "model pull": Command(_pull_arguments, _pull, "  memctl model pull bge-small-en-v1.5"),
-    "model import": Command(_import_arguments, _import, "  memctl model import ~/models/my-model --name my-model"),
+    "model list": Command(_declare_list, _list, "  memctl model list"),
+    "model pull": Command(_declare_pull, _pull, "  memctl model pull bge-small-en-v1.5"),
+    "model import": Command(_declare_import, _import, "  memctl model import ~/models/my-model --name my-model"),
     "model use": Command(
-        _use_arguments,
+        _declare_use,
         _use,
         "  memctl model use bge-small-en-v1.5\n  memctl model use openai:text-embedding-3-small",
     ),
-    "model bench": Command(_bench_arguments, _bench, "  memctl model bench\n  memctl model bench static"),
+    "model bench": Command(_declare_bench, _bench, "  memctl model bench\n  memctl model bench static"),
 }

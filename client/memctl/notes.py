@@ -6,12 +6,12 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from memoryd.client.memctl.arguments import Usage, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, placed, send
+from memoryd.client.memctl.link import apply_options, client_for, send
 from memoryd.client.memctl.memories import content_of
-from memoryd.client.memctl.output import paint, printable, show
-from memoryd.client.memctl.place import linked, short_path
+from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.place import make_link, short_path
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count, one_line, shorten
+from memoryd.client.memctl.table import count_text, shorten, to_one_line
 from memoryd.client.protocol import (
     ChunkDifference,
     Differences,
@@ -26,7 +26,7 @@ from memoryd.client.protocol import (
 SHOWN_COLUMNS = 80
 
 
-def place_of(name: str) -> str:
+def resolve_place(name: str) -> str:
     """Return a workspace or file as the daemon knows it: a path from here is made absolute, a name stays."""
     return os.path.realpath(os.path.expanduser(name)) if name.startswith((".", "/", "~")) else name
 
@@ -34,7 +34,7 @@ def place_of(name: str) -> str:
 # remember ------------------------------------------------------------------------------------------------------------
 
 
-def _remember_arguments(parser: ArgumentParser) -> None:
+def _declare_remember(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="the note; `-` reads standard input")
     parser.add_argument("--workspace", metavar="W", default=".", help="its namespace or a path inside (here)")
     parser.add_argument("--file", metavar="NAME", default="today", help="MEMORY.md, cache, alpha/today … (today)")
@@ -42,38 +42,38 @@ def _remember_arguments(parser: ArgumentParser) -> None:
 
 
 def _remember(args: Namespace) -> None:
-    file = place_of(args.file)
-    call = Remember(text=content_of(args.text), workspace=place_of(args.workspace), file=file)
+    file = resolve_place(args.file)
+    call = Remember(text=content_of(args.text), workspace=resolve_place(args.workspace), file=file)
     written = send(args, call)
     show(args, written, lambda: _remembered_text(written))
 
 
 def _remembered_text(written: Remembered) -> str:
-    lines = _lines(written.start_line, written.end_line)
+    lines = _lines_text(written.start_line, written.end_line)
     held = paint(written.id, "cyan") if written.id else "removed from the file again"
-    return f"Written: {_place(written.path, lines)} ({held})"
+    return f"Written: {_place_text(written.path, lines)} ({held})"
 
 
-def _place(path: str, lines: str) -> str:
-    return linked(one_line(f"{short_path(path)}:{lines}"), path)
+def _place_text(path: str, lines: str) -> str:
+    return make_link(to_one_line(f"{short_path(path)}:{lines}"), path)
 
 
-def _lines(start: int, end: int) -> str:
+def _lines_text(start: int, end: int) -> str:
     return str(start) if start == end else f"{start}-{end}"
 
 
 # forget --------------------------------------------------------------------------------------------------------------
 
 
-def _forget_arguments(parser: ArgumentParser) -> None:
+def _declare_forget(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="ID", help="ids or their first digits")
     parser.add_argument("--text", metavar="TEXT", help="only the list item or line of the file that holds this")
-    parser.add_argument("--lines", type=_range, metavar="A-B", help="only these lines of the file")
+    parser.add_argument("--lines", type=_parse_range, metavar="A-B", help="only these lines of the file")
     parser.add_argument("--dry-run", action="store_true", help="show what would go, change nothing")
     add_reach(parser)
 
 
-def _range(text: str) -> tuple[int, int]:
+def _parse_range(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([1-9]\d{0,15})(?:-([1-9]\d{0,15}))?", text)
     if not found:
         raise ArgumentTypeError(f"{text!r} is not a range of lines such as 12 or 12-14")
@@ -92,44 +92,48 @@ def _forget(args: Namespace) -> None:
 def _forgotten_text(gone: Forgotten) -> str:
     parts = [_removed_text(part, gone.dry_run) for part in gone.removed]
     if gone.deleted and gone.dry_run:
-        parts.append(f"Would delete {count(len(gone.deleted), 'memory')}.")
+        parts.append(f"Would delete {count_text(len(gone.deleted), 'memory')}.")
     elif gone.deleted:
         undo = paint(f"memctl undo {gone.operation}", "cyan")
-        parts.append(f"Deleted {count(len(gone.deleted), 'memory')}; `{undo}` brings back what was deleted.")
+        parts.append(f"Deleted {count_text(len(gone.deleted), 'memory')}; `{undo}` brings back what was deleted.")
     return "\n".join(parts)
 
 
 def _removed_text(part: RemovedLines, is_dry: bool) -> str:
     what = "Would take out of" if is_dry else "Taken out of"
-    lines = "".join(f"- {line}\n" for line in printable(part.text).splitlines())
-    return f"{what} {_place(part.path, _lines(part.start_line, part.end_line))}\n{paint(lines.rstrip(), 'red')}"
+    lines = "".join(f"- {line}\n" for line in make_printable(part.text).splitlines())
+    return (
+        f"{what} {_place_text(part.path, _lines_text(part.start_line, part.end_line))}\n{paint(lines.rstrip(), 'red')}"
+    )
 
 
 # diff ----------------------------------------------------------------------------------------------------------------
 
 
-def _diff_arguments(parser: ArgumentParser) -> None:
+def _declare_diff(parser: ArgumentParser) -> None:
     parser.add_argument("workspace", nargs="?", metavar="WORKSPACE", help="its namespace or a path inside (all)")
 
 
 def _diff(args: Namespace) -> int:
-    call = DiffWorkspaces(workspace=place_of(args.workspace) if args.workspace else None)
+    call = DiffWorkspaces(workspace=resolve_place(args.workspace) if args.workspace else None)
     with client_for(args) as client, ProgressBar("compare") as bar:
-        found = client.call(placed(args, call), lambda event: bar.update(event.done, event.total))
+        found = client.call(apply_options(args, call), lambda event: bar.update(event.done, event.total))
     show(args, found, lambda: _diff_text(found))
     return 1 if found.total else 0
 
 
 def _diff_text(found: Differences) -> str:
     if not found.total:
-        return f"The index is equal to {count(found.compared, 'file')}."
+        return f"The index is equal to {count_text(found.compared, 'file')}."
     said = {"missing": "not in the index", "extra": "no such file (any more)", "changed": "changed since it was read"}
     lines = []
     for file in found:
-        lines.append(f"{linked(paint(one_line(short_path(file.path)), 'bold'), file.path)}  {said[file.standing]}")
+        lines.append(
+            f"{make_link(paint(to_one_line(short_path(file.path)), 'bold'), file.path)}  {said[file.standing]}"
+        )
         lines += [_chunk_text(chunk) for chunk in file.chunks]
     lines.append(
-        f"{found.total:,} of {count(found.compared, 'file')} differ (+ only in the file, - only in the index)."
+        f"{found.total:,} of {count_text(found.compared, 'file')} differ (+ only in the file, - only in the index)."
     )
     if found.total > len(found):
         lines.append(f"The first {len(found):,} are shown.")
@@ -138,22 +142,22 @@ def _diff_text(found: Differences) -> str:
 
 def _chunk_text(chunk: ChunkDifference) -> str:
     sign, style = ("+", "green") if chunk.in_file else ("-", "red")
-    text = shorten(one_line(chunk.preview), SHOWN_COLUMNS)
-    return paint(f"  {sign} {_lines(chunk.start_line, chunk.end_line)}  {text}", style)
+    text = shorten(to_one_line(chunk.preview), SHOWN_COLUMNS)
+    return paint(f"  {sign} {_lines_text(chunk.start_line, chunk.end_line)}  {text}", style)
 
 
 COMMANDS = {
     "remember": Command(
-        _remember_arguments,
+        _declare_remember,
         _remember,
         '  memctl remember "The cache is Valkey" --workspace notes\n'
         '  memctl remember "Never deploy on Friday" --file MEMORY.md\n'
         "  git log -1 --format=%B | memctl remember - --workspace ~/notes --file releases",
     ),
     "forget": Command(
-        _forget_arguments,
+        _declare_forget,
         _forget,
         '  memctl forget 3f9a --dry-run\n  memctl forget 3f9a --text "old cache"\n  memctl forget 3f9a --lines 12-14',
     ),
-    "diff": Command(_diff_arguments, _diff, "  memctl diff\n  memctl diff ~/notes --json"),
+    "diff": Command(_declare_diff, _diff, "  memctl diff\n  memctl diff ~/notes --json"),
 }

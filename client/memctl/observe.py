@@ -11,12 +11,12 @@ import msgspec
 
 from memoryd.client.calls import new_memory, new_turn
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.arguments import Usage, add_secrets, when
+from memoryd.client.memctl.arguments import Usage, add_secrets, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, namespace_of, say_redacted, send
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count, table
+from memoryd.client.memctl.table import count_text, format_table
 from memoryd.client.protocol import NewMemory, NewTurn, Observe, Observed, ObservedTurn, Progress, Seed, Seeded
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches, sum_kinds
@@ -32,7 +32,7 @@ def _observe_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
     add_secrets(parser)
     parser.add_argument("--session", default="", metavar="ID", help="the conversation that it belongs to")
-    parser.add_argument("--created-at", type=when, metavar="DATE", help="when it was said (now)")
+    parser.add_argument("--created-at", type=parse_date, metavar="DATE", help="when it was said (now)")
 
 
 def _observe(args: Namespace) -> None:
@@ -59,14 +59,14 @@ def _joined(parts: list[Observed]) -> Observed:
 
 
 def _observed_text(observed: Observed, turns: list[NewTurn]) -> str:
-    lines = [f"Took note of {count(observed.accepted, 'turn')}."]
+    lines = [f"Took note of {count_text(observed.accepted, 'turn')}."]
     if observed.skipped:
         rows = [
             [_reason(result), turn.content]
             for result, turn in zip(observed, turns, strict=True)
             if result.outcome == "skipped"
         ]
-        lines += [f"Skipped {count(observed.skipped, 'turn')}:", table(["REASON", "TURN"], rows)]
+        lines += [f"Skipped {count_text(observed.skipped, 'turn')}:", format_table(["REASON", "TURN"], rows)]
     return "\n".join(lines)
 
 
@@ -157,8 +157,8 @@ def _add(total: Seeded, part: Seeded) -> None:
 
 def _seeded_text(done: Seeded) -> str:
     told = [
-        f"{count(done.turns, 'turn')} taken in" if done.turns else "",
-        f"{count(done.created, 'memory')} created" if done.created else "",
+        f"{count_text(done.turns, 'turn')} taken in" if done.turns else "",
+        f"{count_text(done.created, 'memory')} created" if done.created else "",
         f"{done.merged:,} merged into others" if done.merged else "",
         f"{done.skipped:,} known already" if done.skipped else "",
     ]

@@ -41,7 +41,7 @@ def say(text: str) -> None:
 def say_json(value: Any) -> None:
     """Print one JSON document, in UTF-8 whatever the locale."""
     if sys.stdout:
-        _write(msgspec.json.format(msgspec.json.encode(plain(value)), indent=2) + b"\n")
+        _write(msgspec.json.format(msgspec.json.encode(to_plain(value)), indent=2) + b"\n")
 
 
 def say_bytes(data: bytes) -> None:
@@ -59,43 +59,45 @@ def _write(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print one line to stderr."""
     if sys.stderr:
-        print(printable(text), file=sys.stderr)
+        print(make_printable(text), file=sys.stderr)
 
 
 def say_degraded(degraded: list[str]) -> None:
     """Say on stderr what the results lack."""
     if degraded:
-        note(f"memctl: left out of this search: {', '.join(REASONS.get(name, name) for name in degraded)}.")
+        print_note(f"memctl: left out of this search: {', '.join(REASONS.get(name, name) for name in degraded)}.")
 
 
 def complain(text: str, code: int) -> int:
     """Print an error and return its exit code."""
-    note(f"memctl: {text}")
+    print_note(f"memctl: {text}")
     return code
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a result as plain values for JSON: its times become ISO 8601 text, metadata stays as it is."""
     if isinstance(value, Change):
-        changed = {name: [_time(name, old), _time(name, new)] for name, (old, new) in value.changed.items()}
-        return {**_fields(value), "changed": changed}
+        changed = {
+            name: [_plain_value(name, old), _plain_value(name, new)] for name, (old, new) in value.changed.items()
+        }
+        return {**_plain_fields(value), "changed": changed}
     if isinstance(value, msgspec.Struct):
-        return _fields(value)
+        return _plain_fields(value)
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [to_plain(item) for item in value]
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: to_plain(item) for key, item in value.items()}
     return value
 
 
-def _fields(value: msgspec.Struct) -> dict[str, Any]:
-    return {name: _time(name, plain(getattr(value, name))) for name in value.__struct_fields__}
+def _plain_fields(value: msgspec.Struct) -> dict[str, Any]:
+    return {name: _plain_value(name, to_plain(getattr(value, name))) for name in value.__struct_fields__}
 
 
-def _time(name: str, value: Any) -> Any:
+def _plain_value(name: str, value: Any) -> Any:
     return iso(value) if name in TIMES and isinstance(value, float | int) else value
 
 
@@ -110,7 +112,7 @@ def columns() -> int:
         return DEFAULT_COLUMNS
 
 
-def coloured() -> bool:
+def is_coloured() -> bool:
     """Return whether colours may be used: only on a terminal, and not when NO_COLOR is set."""
     return bool(
         sys.stdout and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -119,18 +121,18 @@ def coloured() -> bool:
 
 def paint(text: str, *styles: str) -> str:
     """Return text in these styles where colours may be used."""
-    if not text or not styles or not coloured():
+    if not text or not styles or not is_coloured():
         return text
     return f"\x1b[{';'.join(STYLES[style] for style in styles)}m{text}\x1b[0m"
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Return text whose control characters cannot steer a terminal; line ends and tabs stay."""
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or not _controls(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(c if c in "\n\t" or not _is_control(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _controls(c: str) -> bool:
+def _is_control(c: str) -> bool:
     # C0, DEL, C1, and the marks that reverse the direction of what follows
     return c < " " or "\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e" or "\u2066" <= c <= "\u2069"

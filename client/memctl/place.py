@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import PurePath
 
-from memoryd.client.memctl.table import one_line
+from memoryd.client.memctl.table import to_one_line
 from memoryd.client.protocol import Memory
 
 
@@ -19,35 +19,35 @@ def place_text(memory: Memory) -> str:
 
 def place_link(memory: Memory) -> str:
     """Return the place on one line; on a terminal that opens files, a click on it does."""
-    return linked(one_line(place_text(memory)), memory.path)
+    return make_link(to_one_line(place_text(memory)), memory.path)
 
 
 def short_path(path: str) -> str:
     """Return an absolute path as it is typed here: relative in the current folder, with `~` in the home folder."""
     if not path.startswith("/"):
         return path
-    for folder, sign in ((_current(), ""), (os.path.expanduser("~"), "~/")):
+    for folder, sign in ((_current_folder(), ""), (os.path.expanduser("~"), "~/")):
         for base in {folder, os.path.realpath(folder)} if folder else ():
             if base != "/" and PurePath(path).is_relative_to(base) and path != base:
                 return sign + str(PurePath(path).relative_to(base))
     return path
 
 
-def _current() -> str:
+def _current_folder() -> str:
     try:
         return os.getcwd()
     except OSError:  # it no longer exists
         return ""
 
 
-def linked(text: str, path: str | None) -> str:
+def make_link(text: str, path: str | None) -> str:
     """Return text as a link to a file where a terminal shows it, else as it is."""
-    if not path or not path.startswith("/") or not text or not _terminal():
+    if not path or not path.startswith("/") or not text or not _is_terminal():
         return text
     from urllib.parse import quote
 
     return f"\x1b]8;;file://{os.uname().nodename}{quote(os.fsencode(path))}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
-def _terminal() -> bool:
+def _is_terminal() -> bool:
     return bool(sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb")

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memoryd.client.errors import MemorydError, Unavailable
-from memoryd.client.memctl.local import environment, require
+from memoryd.client.memctl.local import environment, require_daemon
 from memoryd.client.protocol import Shutdown
 from memoryd.client.transport.paths import MAX_SOCKET_PATH_BYTES
 from memoryd.client.transport.sync import Client
@@ -64,11 +64,11 @@ class PrivateDaemon:
         finally:
             os.close(report)
         try:
-            self._await(ready)
+            self._await_ready(ready)
         finally:
             os.close(ready)
 
-    def _await(self, ready: int) -> None:
+    def _await_ready(self, ready: int) -> None:
         readable, _, _ = select.select([ready], [], [], START_LIMIT_S)
         word = os.read(ready, 4096).decode("utf-8", "replace") if readable else f"not ready after {START_LIMIT_S:g} s"
         if word != "READY":
@@ -93,7 +93,7 @@ class PrivateDaemon:
 
 
 @contextmanager
-def private_daemon(
+def run_private_daemon(
     arguments: Sequence[str] = (), config: str = "", clock: float | None = None
 ) -> Iterator[PrivateDaemon]:
     """Run a daemon in a temporary folder; stop it and remove the folder at the end, also on Ctrl-C and SIGTERM.
@@ -101,9 +101,9 @@ def private_daemon(
     `config` is the text of a configuration file for it, instead of the user's. With `clock` (UTC seconds) its time
     begins there, and continues only when somebody sets the time of the file `clock`.
     """
-    require()
-    with _terminable():
-        folder = _short_folder()
+    require_daemon()
+    with _catch_signals():
+        folder = _make_short_folder()
         if config:
             (folder / "config.toml").write_text(config, "utf-8")
             arguments = [*arguments, "--config", str(folder / "config.toml")]
@@ -120,7 +120,7 @@ def private_daemon(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _short_folder() -> Path:
+def _make_short_folder() -> Path:
     """Make a private folder whose path leaves room for a socket's."""
     folder = tempfile.mkdtemp(prefix="memoryd-")
     if len(os.fsencode(folder)) + len("/s.start") > MAX_SOCKET_PATH_BYTES:
@@ -130,7 +130,7 @@ def _short_folder() -> Path:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def _catch_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP unwind the stack, so that the folder is removed."""
     if threading.current_thread() is not threading.main_thread():
         yield

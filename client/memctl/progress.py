@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Self
 
-from memoryd.client.memctl.table import bar, shorten
+from memoryd.client.memctl.table import draw_bar, shorten
 
 SIZE = 30
 EVERY_S = 0.1
@@ -34,13 +34,13 @@ class ProgressBar:
         now = time.monotonic()
         if self._visible and (now - self._drawn_at >= EVERY_S or done >= self.total):
             self._drawn_at = now
-            sys.stderr.write(f"\r\x1b[K{self.line()}")
+            sys.stderr.write(f"\r\x1b[K{self.format_line()}")
             sys.stderr.flush()
 
-    def line(self) -> str:
+    def format_line(self) -> str:
         """Return the bar as text."""
         share = self.done / self.total if self.total else 0.0
-        return f"{shorten(self.label, 30)} {bar(share, SIZE):<{SIZE}} {self.done}/{self.total}"
+        return f"{shorten(self.label, 30)} {draw_bar(share, SIZE):<{SIZE}} {self.done}/{self.total}"
 
     def wipe(self) -> None:
         """Take the bar off the screen."""

@@ -6,12 +6,12 @@ from typing import Any
 
 from memoryd.client import projects
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.memctl.arguments import no_arguments
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.output import paint, printable, show
-from memoryd.client.memctl.table import count, table
-from memoryd.client.memctl.workspace import home
+from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.table import count_text, format_table
+from memoryd.client.memctl.workspace import shorten_home
 from memoryd.client.projects import Project, Table
 from memoryd.client.protocol import List, Share, Tier, Turns
 from memoryd.client.transport.sync import Client
@@ -33,16 +33,20 @@ def _list_text(found: list[Project]) -> str:
     if not found:
         return "No projects yet; a hook or `memctl mcp` notes the one that its agent works in."
     rows = [
-        [printable(one["namespace"]), printable(one["remote"]), printable(", ".join(map(home, one["folders"])))]
+        [
+            make_printable(one["namespace"]),
+            make_printable(one["remote"]),
+            make_printable(", ".join(map(shorten_home, one["folders"]))),
+        ]
         for one in found
     ]
-    return table(["NAMESPACE", "CLONED FROM", "FOLDERS"], rows, flexible=2)
+    return format_table(["NAMESPACE", "CLONED FROM", "FOLDERS"], rows, flexible=2)
 
 
 # rename --------------------------------------------------------------------------------------------------------------
 
 
-def _rename_arguments(parser: ArgumentParser) -> None:
+def _declare_rename(parser: ArgumentParser) -> None:
     parser.add_argument("project", metavar="PROJECT", help="its namespace, or a path of it (/…, ~/…, ./…)")
     parser.add_argument("new", metavar="NEW", help="its namespace from now on, like payments or acme/api")
     parser.add_argument("--join", action="store_true", help="share the namespace of another project")
@@ -50,22 +54,22 @@ def _rename_arguments(parser: ArgumentParser) -> None:
 
 
 def _rename(args: Namespace) -> None:
-    new = _checked(args.new)
-    old, chosen = _chosen(projects.read_table(), args.project)
+    new = _check_name(args.new)
+    old, chosen = _choose_projects(projects.read_table(), args.project)
     _check_free(projects.read_table(), chosen, new, args.join)
     report: dict[str, Any] = {"namespace": new, "former": old, "moved": 0, "left": 0, "operations": []}
-    if not args.name_only and len(chosen) == len(_named(projects.read_table(), old)):
+    if not args.name_only and len(chosen) == len(_find_projects(projects.read_table(), old)):
         with client_for(args) as client:
             report |= _move(client, old, new)
     with projects.change_table() as known:
-        _, chosen = _chosen(known, args.project)
+        _, chosen = _choose_projects(known, args.project)
         _check_free(known, chosen, new, args.join)
         for project in chosen:
             project["namespace"] = new
     show(args, report, lambda: _renamed_text(report))
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     parts = name.strip("/").split("/")
     is_short = len(parts) <= MAX_PARTS and len(name.encode("utf-8", "replace")) <= projects.MAX_NAME_BYTES
     if not is_short or not all(part.strip() and part.isprintable() for part in parts):
@@ -73,24 +77,24 @@ def _checked(name: str) -> str:
     return "/".join(parts)
 
 
-def _chosen(known: Table, name: str) -> tuple[str, list[Project]]:
+def _choose_projects(known: Table, name: str) -> tuple[str, list[Project]]:
     """Return the namespace and the projects meant: the one that a path is in, else all of a namespace."""
     if name.startswith((".", "/", "~")):
         path = os.path.realpath(os.path.expanduser(name))
         chosen = [one for one in known["projects"] if any(f"{path}/".startswith(f"{at}/") for at in one["folders"])]
     else:
-        chosen = _named(known, name.strip("/"))
+        chosen = _find_projects(known, name.strip("/"))
     if not chosen:
         raise NotFound(f"There is no project {name!r}; `memctl project list` shows them.")
     return chosen[-1]["namespace"], chosen
 
 
-def _named(known: Table, namespace: str) -> list[Project]:
+def _find_projects(known: Table, namespace: str) -> list[Project]:
     return [project for project in known["projects"] if project["namespace"] == namespace]
 
 
 def _check_free(known: Table, chosen: list[Project], new: str, join: bool) -> None:
-    others = [project for project in _named(known, new) if project not in chosen]
+    others = [project for project in _find_projects(known, new) if project not in chosen]
     if new == chosen[-1]["namespace"]:
         raise Invalid(f"The project is called {new} already.")
     if others and not join:
@@ -113,8 +117,10 @@ def _move(client: Client, old: str, new: str) -> dict[str, Any]:
 
 
 def _renamed_text(report: dict[str, Any]) -> str:
-    former, new = printable(report["former"]), printable(report["namespace"])
-    lines = [f"{former} is called {paint(new, 'cyan')} from now on; {count(report['moved'], 'memory')} moved there."]
+    former, new = make_printable(report["former"]), make_printable(report["namespace"])
+    lines = [
+        f"{former} is called {paint(new, 'cyan')} from now on; {count_text(report['moved'], 'memory')} moved there."
+    ]
     if report["operations"]:
         undo = ", ".join(f"`memctl undo {operation}`" for operation in reversed(report["operations"]))
         lines.append(f"{undo} moves them back.")
@@ -124,9 +130,9 @@ def _renamed_text(report: dict[str, Any]) -> str:
 
 
 COMMANDS = {
-    "project list": Command(no_arguments, _list, "  memctl project\n  memctl project list --json"),
+    "project list": Command(declare_nothing, _list, "  memctl project\n  memctl project list --json"),
     "project rename": Command(
-        _rename_arguments,
+        _declare_rename,
         _rename,
         "  memctl project rename api-2 payments\n"
         "  memctl project rename . acme/api\n"

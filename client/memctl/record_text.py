@@ -35,7 +35,7 @@ _EXTRAS: dict[str, Any] = {
 }
 
 
-def plain(record: Record) -> dict[str, Any]:
+def to_plain(record: Record) -> dict[str, Any]:
     """Return a record as JSON holds it."""
     fields: dict[str, Any] = msgspec.to_builtins(record)
     for name in TIMES:
@@ -45,34 +45,34 @@ def plain(record: Record) -> dict[str, Any]:
     return fields
 
 
-def json_line(record: Record) -> bytes:
+def format_json(record: Record) -> bytes:
     """Return a record as a line of JSON."""
-    return msgspec.json.encode(plain(record)) + b"\n"
+    return msgspec.json.encode(to_plain(record)) + b"\n"
 
 
-def markdown(record: Record) -> bytes:
+def format_markdown(record: Record) -> bytes:
     """Return a record as a Markdown file."""
-    fields = plain(record)
+    fields = to_plain(record)
     content = fields.pop("content")
     shown = [name for name in fields if name in ALWAYS or fields[name] != _EXTRAS[name]]
-    head = "\n".join(f"{name}: {_value(fields[name])}" for name in shown)
+    head = "\n".join(f"{name}: {_format_value(fields[name])}" for name in shown)
     return f"{FENCE}\n{head}\n{FENCE}\n{content}\n".encode()
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def from_json(line: bytes | msgspec.Raw) -> Record:
+def parse_json(line: bytes | msgspec.Raw) -> Record:
     """Return the record of a line of JSON; raise `Invalid`."""
     try:
-        return record_of(msgspec.json.decode(line, type=dict[str, Any]))
+        return convert_record(msgspec.json.decode(line, type=dict[str, Any]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"Not a JSON object: {error}.") from None
 
 
-def from_markdown(data: bytes) -> Record | None:
+def parse_markdown(data: bytes) -> Record | None:
     """Return the record of a Markdown file, None when it is a file of something else; raise `Invalid`."""
     if not data.startswith((f"{FENCE}\n".encode(), f"{FENCE}\r\n".encode())):
         return None
@@ -84,10 +84,10 @@ def from_markdown(data: bytes) -> Record | None:
     if end is None or not any(line.startswith("id:") for line in lines[1:end]):
         return None
     content = "\n".join(lines[end + 1 :]).removesuffix("\n")
-    return record_of({**_head(lines[1:end]), "content": content})
+    return convert_record({**_parse_head(lines[1:end]), "content": content})
 
 
-def _head(lines: list[str]) -> dict[str, Any]:
+def _parse_head(lines: list[str]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for number, line in enumerate(lines, start=2):
         if not line.strip() or line.startswith("#"):
@@ -95,11 +95,11 @@ def _head(lines: list[str]) -> dict[str, Any]:
         name, colon, text = line.partition(":")
         if not colon or name in fields or name == "content":
             raise Invalid(f"Line {number} is not a new `key: value` of the front matter.")
-        fields[name] = _decoded(name, text.strip(), number)
+        fields[name] = _decode(name, text.strip(), number)
     return fields
 
 
-def _decoded(name: str, text: str, number: int) -> Any:
+def _decode(name: str, text: str, number: int) -> Any:
     try:
         return msgspec.json.decode(text.encode())
     except (msgspec.DecodeError, RecursionError):
@@ -108,7 +108,7 @@ def _decoded(name: str, text: str, number: int) -> Any:
         raise Invalid(f"Line {number}: the value of {name[:40]} is not JSON.") from None
 
 
-def record_of(fields: dict[str, Any]) -> Record:
+def convert_record(fields: dict[str, Any]) -> Record:
     """Return the record of plain fields; raise `Invalid` for unknown ones, which would be lost silently."""
     if unknown := fields.keys() - FIELDS:
         raise Invalid(f"A memory has no field {', '.join(sorted(unknown))[:80]}.")
@@ -117,7 +117,7 @@ def record_of(fields: dict[str, Any]) -> Record:
         if isinstance(given.get(name), str):
             given[name] = seconds(given[name])
     try:
-        given["relations"] = [_link(link) for link in given.get("relations", [])]
+        given["relations"] = [_convert_link(link) for link in given.get("relations", [])]
         record = msgspec.convert(given, Record)
         msgspec.msgpack.encode(record)
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -125,7 +125,7 @@ def record_of(fields: dict[str, Any]) -> Record:
     return record
 
 
-def _link(fields: Any) -> dict[str, Any]:
+def _convert_link(fields: Any) -> dict[str, Any]:
     return {**fields, "created_at": seconds(fields["created_at"]) if "created_at" in fields else 0.0}
 
 

@@ -14,7 +14,7 @@ DONE, ERROR, USAGE, NO_DAEMON, INTERRUPTED, NO_READER = 0, 1, 2, 3, 130, 141
 def run(argv: Sequence[str]) -> int:
     """Run one command and return its exit code; every failure is one sentence on stderr."""
     try:
-        code = _carry_out(list(argv))
+        code = _run(list(argv))
         if sys.stdout:
             sys.stdout.flush()
         return code
@@ -44,7 +44,7 @@ def run(argv: Sequence[str]) -> int:
         return complain(f"Unexpected {name}: {error} (`python -X dev -m memoryd.client.memctl …` shows where).", ERROR)
 
 
-def _carry_out(argv: list[str]) -> int:
+def _run(argv: list[str]) -> int:
     try:
         command, args = parse(argv)
         return command.run(args) or DONE

@@ -9,8 +9,8 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, say_degraded, show
 from memoryd.client.memctl.place import place_link
-from memoryd.client.memctl.snippet import snippet
-from memoryd.client.memctl.table import GAP, ms, one_line
+from memoryd.client.memctl.snippet import make_snippet
+from memoryd.client.memctl.table import GAP, ms_text, to_one_line
 from memoryd.client.protocol import Hit, Hits
 from memoryd.client.times import iso
 
@@ -18,7 +18,7 @@ INDENT = " " * 7
 LINES = 3  # of content shown for each hit
 
 
-def _arguments(parser: ArgumentParser) -> None:
+def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="+", metavar="QUERY", help="what to look for, in plain words")
     add_query(parser)
 
@@ -33,7 +33,7 @@ def _search(args: Namespace) -> None:
 def _text(hits: Hits, query: str) -> str:
     if not hits.hits:
         return "Nothing found."
-    took = paint(f"{len(hits)} found in {ms(hits.took_ms)} ms", "dim")
+    took = paint(f"{len(hits)} found in {ms_text(hits.took_ms)} ms", "dim")
     return "\n".join([*(hit_text(hit, query) for hit in hits), took])
 
 
@@ -41,8 +41,8 @@ def hit_text(hit: Hit, query: str) -> str:
     """Return a hit as one line about it and, below, the part of its content that the query is about."""
     where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at)]
     disagrees = f"disagrees with {', '.join(id[:8] for id in hit.contradicts)}" if hit.contradicts else ""
-    about = GAP.join(filter(None, [*(one_line(part or "") for part in where), place_link(hit), disagrees]))
-    lines = [*snippet(hit.content, query, columns() - len(INDENT), LINES, _mark), *_related_lines(hit, query)]
+    about = GAP.join(filter(None, [*(to_one_line(part or "") for part in where), place_link(hit), disagrees]))
+    lines = [*make_snippet(hit.content, query, columns() - len(INDENT), LINES, _mark_word), *_related_lines(hit, query)]
     content = f"\n{INDENT}".join(lines)
     return f"{paint(f'{hit.score:.3f}', 'bold')}  {paint(hit.id[:8], 'cyan')}  {paint(about, 'dim')}\n{INDENT}{content}"
 
@@ -52,17 +52,17 @@ def _related_lines(hit: Hit, query: str) -> Iterator[str]:
     for one in hit.related:
         head = f"{one.kind} {one.id[:8]}"
         room = columns() - len(INDENT) - len(head) - 2
-        text = snippet(one.content, query, room, 1, _mark) if one.content else []
+        text = make_snippet(one.content, query, room, 1, _mark_word) if one.content else []
         yield "  ".join([paint(head, "dim"), *text])
 
 
-def _mark(word: str) -> str:
+def _mark_word(word: str) -> str:
     return paint(word, "bold", "yellow")
 
 
 COMMANDS = {
     "search": Command(
-        _arguments,
+        _declare,
         _search,
         '  memctl search "which cache do we use"\n'
         "  memctl search deployment rules --type decision --limit 3 --after 2026-01-01\n"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from memoryd.client.calls import status as status_call
 from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
-from memoryd.client.memctl.arguments import no_arguments, timeout
+from memoryd.client.memctl.arguments import declare_nothing, parse_timeout
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import ask_running, client_for
-from memoryd.client.memctl.output import paint, printable, show
+from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count, duration, fields, one_line, size_text
+from memoryd.client.memctl.table import count_text, duration_text, format_fields, size_text, to_one_line
 from memoryd.client.protocol import ClockState, Done, ModelState, Restart, Shutdown, Status, ThreadState
 from memoryd.client.times import iso
 from memoryd.client.transport import paths
@@ -26,14 +26,14 @@ CONFIRM_CLOCK = "memctl jobs confirm-clock"
 # up ------------------------------------------------------------------------------------------------------------------
 
 
-def _up_arguments(parser: ArgumentParser) -> None:
+def _declare_up(parser: ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the database and the log")
     parser.add_argument("--config", metavar="FILE", help="configuration file")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much it logs")
     parser.add_argument(
         "--wait",
         nargs="?",
-        type=timeout,
+        type=parse_timeout,
         const=WAIT_S,
         metavar="S",
         help=f"wait until the model is ready and every memory has its vector, at most S seconds ({WAIT_S:.0f})",
@@ -41,7 +41,7 @@ def _up_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--restart", action="store_true", help="start it again on its socket: no call fails meanwhile")
 
 
-def _up(args: Namespace) -> None:
+def _start(args: Namespace) -> None:
     from memoryd.client.transport import activation, spawn
 
     names = ("data_dir", "config", "log_level")
@@ -97,7 +97,7 @@ def _check_same(status: Status, args: Namespace) -> None:
 def _up_text(status: Status, ran: bool) -> str:
     what = "already runs" if ran else "runs"
     rows = [("socket", status.socket), ("data", status.data_dir), ("model", model_text(status.model))]
-    return f"memoryd {status.version} {what}, pid {status.pid}.\n{fields(rows)}"
+    return f"memoryd {status.version} {what}, pid {status.pid}.\n{format_fields(rows)}"
 
 
 def wait_until_ready(client: Client, limit_s: float) -> Status:
@@ -125,7 +125,7 @@ def model_text(model: ModelState) -> str:
     if model.dimensions:
         text += f", {model.dimensions} dimensions"
     if model.error:
-        text += f" ({printable(model.error).rstrip('.')})"
+        text += f" ({make_printable(model.error).rstrip('.')})"
     if model.reembedding:
         text += f"; vectors computed again: {model.reembedding.done} of {model.reembedding.total}"
     return text
@@ -134,26 +134,26 @@ def model_text(model: ModelState) -> str:
 # down ----------------------------------------------------------------------------------------------------------------
 
 
-def _down(args: Namespace) -> None:
-    from memoryd.client.memctl.upkeep.restart import lives
+def _stop(args: Namespace) -> None:
+    from memoryd.client.memctl.upkeep.restart import is_alive
     from memoryd.client.transport import activation, spawn
 
     with client_for(args, autostart=False) as client:
         if activation.is_enabled(client.socket_path) and not activation.find_obstacle():
-            return _down_service(args)
+            return _stop_service(args)
         if not spawn.is_answering(client.socket_path):
             return show(args, Done(message="No daemon runs."), lambda: f"No daemon runs at {client.socket_path}.")
         pid = client.status().pid
         client.call(Shutdown())
         give_up_at = time.monotonic() + args.timeout
-        while spawn.is_answering(client.socket_path) or lives(pid):
+        while spawn.is_answering(client.socket_path) or is_alive(pid):
             if time.monotonic() > give_up_at:
                 raise TimedOut(f"The daemon (pid {pid}) still runs after {args.timeout:g} s.")
             time.sleep(0.02)
     return show(args, Done(message="Stopped."), lambda: f"memoryd has stopped (pid {pid}).")
 
 
-def _down_service(args: Namespace) -> None:
+def _stop_service(args: Namespace) -> None:
     """Stop socket and daemon of the service: while systemd holds the socket, whoever connects starts the daemon."""
     from memoryd.client.transport import activation
 
@@ -167,7 +167,7 @@ def _down_service(args: Namespace) -> None:
 # status --------------------------------------------------------------------------------------------------------------
 
 
-def _status(args: Namespace) -> None:
+def _show_status(args: Namespace) -> None:
     found = ask_running(args, status_call())
     show(args, found, lambda: _status_text(found))
 
@@ -180,49 +180,49 @@ def _status_text(status: Status) -> str:
         ("data", status.data_dir),
         ("memories", f"{status.memories:,}{pending}"),
         ("model", model_text(status.model)),
-        ("memory use", _memory_use(status)),
-        ("database", _database(status)),
+        ("memory use", _memory_text(status)),
+        ("database", _database_text(status)),
         ("connections", f"{status.connections}" if status.connections else ""),
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
-        ("clock", _clock(status)),
+        ("clock", _clock_line(status)),
         ("threads", paint(threads_text(status.threads), "yellow")),
     ]
-    head = f"memoryd {status.version} runs, pid {status.pid}, up {duration(status.uptime_s)}, "
-    return f"{head}protocol {status.protocol}.\n{fields([row for row in rows if row[1]])}"
+    head = f"memoryd {status.version} runs, pid {status.pid}, up {duration_text(status.uptime_s)}, "
+    return f"{head}protocol {status.protocol}.\n{format_fields([row for row in rows if row[1]])}"
 
 
 def clock_text(clock: ClockState | None) -> str:
     """Return how the system's clock is wrong, empty while it is right or nothing is known of it."""
     if clock and clock.state == "ahead":
-        return f"{duration(clock.off_s)} ahead of the time that has passed: nothing expires by that"
+        return f"{duration_text(clock.off_s)} ahead of the time that has passed: nothing expires by that"
     if clock and clock.state == "behind":
-        return f"{duration(clock.off_s)} behind what it showed before"
+        return f"{duration_text(clock.off_s)} behind what it showed before"
     return ""
 
 
 def threads_text(threads: list[ThreadState]) -> str:
     """Return which threads failed, why and whether they work again; empty when none did."""
     return "; ".join(
-        f"{thread.name} failed {count(thread.restarts, 'time')}"
-        f"{f', works since {iso(thread.works_since)}' if thread.works_since else ''} ({one_line(thread.error)})"
+        f"{thread.name} failed {count_text(thread.restarts, 'time')}"
+        f"{f', works since {iso(thread.works_since)}' if thread.works_since else ''} ({to_one_line(thread.error)})"
         for thread in threads
         if thread.restarts
     )
 
 
-def _clock(status: Status) -> str:
+def _clock_line(status: Status) -> str:
     problem = clock_text(status.clock)
     return paint(f"{problem}; if it is right: {CONFIRM_CLOCK}", "yellow") if problem else ""
 
 
-def _memory_use(status: Status) -> str:
+def _memory_text(status: Status) -> str:
     """Return the memory in use, empty for a token that may not see it."""
     used, index = size_text(status.rss_bytes), size_text(status.index_bytes)
     return f"{used}, of it the vector index {index}" if status.rss_bytes else ""
 
 
-def _database(status: Status) -> str:
+def _database_text(status: Status) -> str:
     """Return the size of the database, and its limit where it is near."""
     size, used, limit = status.database_bytes, status.database_used_bytes, status.database_limit_bytes
     near = f", {size_text(used)} of {size_text(limit)} allowed are in use" if limit and used > limit // 2 else ""
@@ -231,10 +231,10 @@ def _database(status: Status) -> str:
 
 COMMANDS = {
     "up": Command(
-        _up_arguments,
-        _up,
+        _declare_up,
+        _start,
         "  memctl up\n  memctl up --wait\n  memctl up --restart\n  memctl up --data-dir /tmp/try --socket /tmp/try/s",
     ),
-    "down": Command(no_arguments, _down, "  memctl down"),
-    "status": Command(no_arguments, _status, "  memctl status\n  memctl status --json"),
+    "down": Command(declare_nothing, _stop, "  memctl down"),
+    "status": Command(declare_nothing, _show_status, "  memctl status\n  memctl status --json"),
 }

@@ -6,12 +6,12 @@ from memoryd.client.calls import share as share_call
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import paint, printable, show
-from memoryd.client.memctl.table import count, table
+from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.table import count_text, format_table
 from memoryd.client.protocol import Shared
 
 
-def _share_arguments(parser: ArgumentParser) -> None:
+def _declare_share(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="ID", help="ids or their first digits; all are shared or none")
     parser.add_argument("--to", required=True, metavar="NS", help="the namespace to share to; '' or / is the root")
     parser.add_argument("--move", action="store_true", help="move them there instead of copying them")
@@ -25,16 +25,16 @@ def _share(args: Namespace) -> None:
 
 
 def _text(shared: Shared, to: str) -> str:
-    where = printable(to) or "the root"
+    where = make_printable(to) or "the root"
     undo = paint(f"memctl undo {shared.operation}", "cyan")
     rows = [[one.origin[:8], one.outcome, one.id[:8]] for one in shared]
-    said = f"Shared {count(len(rows), 'memory')} with {where}; `{undo}` takes it back."
-    return f"{table(['ID', 'OUTCOME', 'THERE'], rows)}\n{said}"
+    said = f"Shared {count_text(len(rows), 'memory')} with {where}; `{undo}` takes it back."
+    return f"{format_table(['ID', 'OUTCOME', 'THERE'], rows)}\n{said}"
 
 
 COMMANDS = {
     "share": Command(
-        _share_arguments,
+        _declare_share,
         _share,
         "  memctl share 3f9a --to acme\n  memctl share 3f9a 77c0 --to acme/api --move --namespace acme/api/alpha",
     )

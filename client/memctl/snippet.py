@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import NamedTuple
 
-from memoryd.client.memctl.output import printable
+from memoryd.client.memctl.output import make_printable
 from memoryd.client.memctl.table import width, wrap
 
 MAX_CHARS = 100_000  # of a content that are looked at
@@ -70,46 +70,48 @@ def stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
-def snippet(content: str, query: str, size: int, lines: int, paint: Callable[[str], str]) -> list[str]:
+def make_snippet(content: str, query: str, size: int, lines: int, paint: Callable[[str], str]) -> list[str]:
     """Return the best part of a content in at most `lines` lines of `size` columns, the words of the query painted."""
     wanted = query_of(query)
-    text, begins = _flowing(content[:MAX_CHARS])
-    start = _start(text, begins, wanted, _room(text, size * lines))
+    text, begins = _join_lines(content[:MAX_CHARS])
+    start = _find_start(text, begins, wanted, _count_fitting(text, size * lines))
     shown = wrap(("… " if start else "") + text[start : start + 2 * size * lines], size, lines)
-    return [_painted(line, wanted, paint) for line in shown]
+    return [_paint_words(line, wanted, paint) for line in shown]
 
 
-def _flowing(content: str) -> tuple[str, list[int]]:
+def _join_lines(content: str) -> tuple[str, list[int]]:
     """Return a text on one line, and where its lines and sentences begin."""
-    found = [" ".join(printable(line).split()) for line in content.split("\n")]
+    found = [" ".join(make_printable(line).split()) for line in content.split("\n")]
     found = [line for line in found if line]
     text = " ".join(found)
     begins = {0, *accumulate((len(line) + 1 for line in found[:-1]), initial=0)}
     return text, sorted(begins | {match.end() for match in _SENTENCE.finditer(text)})
 
 
-def _room(text: str, columns: int) -> int:
+def _count_fitting(text: str, columns: int) -> int:
     """Return how many characters of a text fit."""
     sample = text[:columns]
     return max(1, int(FILLED * columns * len(sample) / max(width(sample), 1)))
 
 
-def _start(text: str, begins: list[int], wanted: Query, room: int) -> int:
+def _find_start(text: str, begins: list[int], wanted: Query, room: int) -> int:
     """Return where to begin, so that as many different words of the query as possible are shown."""
     if len(text) <= room:
         return 0
-    marks = _marks(text, wanted)
+    marks = _find_marks(text, wanted)
     if not marks:
         return 0
-    first, last = _densest(marks, room)
+    first, last = _find_densest(marks, room)
     if last <= room * 2 // 3:
         return 0
     # From the first sentence or line that leaves most of the room for what follows, and wastes none at the end.
     earliest = min(max(0, first - (room - (last - first)) // 3), len(text) - room)
-    return next((begin for begin in begins if earliest <= begin <= first), _word_begin(text, max(earliest, first - 30)))
+    return next(
+        (begin for begin in begins if earliest <= begin <= first), _find_word_begin(text, max(earliest, first - 30))
+    )
 
 
-def _densest(marks: list[_Mark], room: int) -> tuple[int, int]:
+def _find_densest(marks: list[_Mark], room: int) -> tuple[int, int]:
     """Return the start of the first and the end of the last mark of the best stretch that fits."""
     best, found, until = (0, 0), (marks[0].start, marks[0].end), 0
     within: dict[str, int] = {}
@@ -127,12 +129,12 @@ def _densest(marks: list[_Mark], room: int) -> tuple[int, int]:
     return found
 
 
-def _word_begin(text: str, at: int) -> int:
+def _find_word_begin(text: str, at: int) -> int:
     blank = text.find(" ", at, at + 40) if at else -1
     return blank + 1 if blank >= 0 else at
 
 
-def _marks(text: str, wanted: Query) -> list[_Mark]:
+def _find_marks(text: str, wanted: Query) -> list[_Mark]:
     known: dict[str, str] = {}
     found = list[_Mark]()
     for match in _WORD.finditer(text):
@@ -146,9 +148,9 @@ def _marks(text: str, wanted: Query) -> list[_Mark]:
     return sorted(found)
 
 
-def _painted(line: str, wanted: Query, paint: Callable[[str], str]) -> str:
+def _paint_words(line: str, wanted: Query, paint: Callable[[str], str]) -> str:
     parts, at = list[str](), 0
-    for mark in _marks(line, wanted):
+    for mark in _find_marks(line, wanted):
         if mark.start >= at:
             parts += [line[at : mark.start], paint(line[mark.start : mark.end])]
             at = mark.end

@@ -6,9 +6,17 @@ from memoryd.client.calls import stats as stats_call
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import paint, printable, show
+from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.service import model_text
-from memoryd.client.memctl.table import count, duration, fields, ms, one_line, size_text, table
+from memoryd.client.memctl.table import (
+    count_text,
+    duration_text,
+    format_fields,
+    format_table,
+    ms_text,
+    size_text,
+    to_one_line,
+)
 from memoryd.client.protocol import Connected, Job, LlmUsage, MethodStats, Runtime, Stats
 from memoryd.client.times import iso
 
@@ -29,47 +37,47 @@ QUEUES = {  # of what one waits, and several
 }
 
 
-def _stats_arguments(parser: ArgumentParser) -> None:
+def _declare_stats(parser: ArgumentParser) -> None:
     add_reach(parser)
 
 
-def _stats(args: Namespace) -> None:
+def _show_stats(args: Namespace) -> None:
     found = send(args, stats_call())
     show(args, found, lambda: stats_text(found))
 
 
 def stats_text(stats: Stats) -> str:
     """Return all figures as text: what is stored, the daemon, its clients, its calls."""
-    parts = [_stored(stats)]
+    parts = [_stored_text(stats)]
     if stats.daemon:
-        parts = [_head(stats.daemon), parts[0], _state(stats.daemon), _clients(stats.daemon)]
-    return "\n\n".join(part for part in (*parts, _methods(stats)) if part)
+        parts = [_head_text(stats.daemon), parts[0], _state_text(stats.daemon), _clients_text(stats.daemon)]
+    return "\n\n".join(part for part in (*parts, _methods_text(stats)) if part)
 
 
-def _head(daemon: Runtime) -> str:
-    used = f"{duration(daemon.cpu_s)} of processor time"
-    return f"memoryd {daemon.version} runs, pid {daemon.pid}, up {duration(daemon.uptime_s)}, {used}."
+def _head_text(daemon: Runtime) -> str:
+    used = f"{duration_text(daemon.cpu_s)} of processor time"
+    return f"memoryd {daemon.version} runs, pid {daemon.pid}, up {duration_text(daemon.uptime_s)}, {used}."
 
 
-def _stored(stats: Stats) -> str:
+def _stored_text(stats: Stats) -> str:
     cached = f", {stats.embedding_cache:,} on disk" if stats.embedding_cache else ""
     log = f", of it the write-ahead log {size_text(stats.daemon.wal_bytes)}" if stats.daemon else ""
     rows = [
         ("memories", f"{stats.memories:,}"),
         ("created", f"{iso(stats.oldest_at)} to {iso(stats.newest_at)}" if stats.memories else ""),
-        ("by namespace", _counts(stats.by_namespace)),
-        ("by type", _counts(stats.by_type)),
-        ("by source", _counts(stats.by_source)),
-        ("by tier", _counts(stats.by_tier)),
+        ("by namespace", _counts_text(stats.by_namespace)),
+        ("by type", _counts_text(stats.by_type)),
+        ("by source", _counts_text(stats.by_source)),
+        ("by tier", _counts_text(stats.by_tier)),
         ("vectors", f"{stats.embedded:,}, {stats.pending_embeddings:,} pending{cached}"),
         ("operations", f"{stats.operations:,}"),
         ("database", size_text(stats.database_bytes) + log if stats.database_bytes else ""),
         ("language model", _llm_text(stats.llm) if stats.llm else ""),
     ]
-    return fields([row for row in rows if row[1]], indent="")
+    return format_fields([row for row in rows if row[1]], indent="")
 
 
-def _state(daemon: Runtime) -> str:
+def _state_text(daemon: Runtime) -> str:
     tiers = [f"{tier.name} {size_text(tier.ram_bytes)}" for tier in daemon.tiers if tier.ram_bytes]
     index = f"vector index {size_text(daemon.index_bytes)}"
     rows = [
@@ -79,16 +87,16 @@ def _state(daemon: Runtime) -> str:
         ("waiting", waiting_text(daemon.queues) or "nothing"),
         ("jobs", jobs_text(daemon.jobs, daemon.at)),
     ]
-    return fields([row for row in rows if row[1]], indent="")
+    return format_fields([row for row in rows if row[1]], indent="")
 
 
 def waiting_text(queues: dict[str, int]) -> str:
     """Return what waits in which queue, but for the call that asks; empty when nothing does."""
-    shown = [(number, QUEUES.get(name, (name, name))) for name, number in _waiting(queues).items() if number]
+    shown = [(number, QUEUES.get(name, (name, name))) for name, number in _drop_own_call(queues).items() if number]
     return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in shown)
 
 
-def _waiting(queues: dict[str, int]) -> dict[str, int]:
+def _drop_own_call(queues: dict[str, int]) -> dict[str, int]:
     """Return the queues without the call that asked for them."""
     return {name: number - (name == "interactive") for name, number in queues.items()}
 
@@ -107,27 +115,27 @@ def jobs_text(jobs: list[Job], now: float, *, plain: bool = False) -> str:
     due = [(job.next_run_at, job.name) for job in jobs if job.next_run_at is not None and job.state == "waiting"]
     if due:
         at, name = min(due)
-        told.append(f"next: {name} in {duration(max(0.0, at - now))}")
+        told.append(f"next: {name} in {duration_text(max(0.0, at - now))}")
     return "; ".join(told) or ("none runs by itself" if jobs else "")
 
 
 def _llm_text(usage: LlmUsage) -> str:
-    failed = f", {usage.failures:,} failed (the latest: {one_line(usage.last_error)})" if usage.failures else ""
+    failed = f", {usage.failures:,} failed (the latest: {to_one_line(usage.last_error)})" if usage.failures else ""
     refused = f", {usage.refused:,} not asked" if usage.refused else ""
     tokens = f"{usage.tokens_in:,} tokens asked, {usage.tokens_out:,} answered"
-    return f"{one_line(usage.model)}: {usage.answers:,} answers, {tokens}{failed}{refused}"
+    return f"{to_one_line(usage.model)}: {usage.answers:,} answers, {tokens}{failed}{refused}"
 
 
-def _counts(counts: dict[str, int]) -> str:
+def _counts_text(counts: dict[str, int]) -> str:
     ordered = sorted(counts.items(), key=lambda item: -item[1])
-    shown = [f"{printable(name) or '(root)'} {number:,}" for name, number in ordered[:TOP]]
-    return ", ".join(shown + ([f"and {count(len(ordered) - TOP, 'other')}"] if len(ordered) > TOP else []))
+    shown = [f"{make_printable(name) or '(root)'} {number:,}" for name, number in ordered[:TOP]]
+    return ", ".join(shown + ([f"and {count_text(len(ordered) - TOP, 'other')}"] if len(ordered) > TOP else []))
 
 
-def _clients(daemon: Runtime) -> str:
+def _clients_text(daemon: Runtime) -> str:
     ordered = sorted(daemon.clients, key=lambda client: (-client.calls, client.pid))
     rows = [client_row(client, daemon.at) for client in ordered[:CLIENTS]]
-    text = table(["PID", "CLIENT", "CONNECTED", "CALLS", "UNDER WAY"], rows, flexible=1, right=(0, 2, 3, 4))
+    text = format_table(["PID", "CLIENT", "CONNECTED", "CALLS", "UNDER WAY"], rows, flexible=1, right=(0, 2, 3, 4))
     more = len(ordered) - len(rows)
     return text + (f"\n{paint(f'and {more:,} more', 'dim')}" if more > 0 else "")
 
@@ -137,18 +145,26 @@ def client_row(client: Connected, now: float) -> list[str]:
     name = (client.name or "?") + (f" ({client.token})" if client.token else "")
     listens = f" +{client.subscriptions} events" if client.subscriptions else ""
     under_way = f"{client.under_way - client.subscriptions}{listens}"
-    return [str(client.pid), name, duration(max(0.0, now - client.since)), f"{client.calls:,}", under_way]
+    return [str(client.pid), name, duration_text(max(0.0, now - client.since)), f"{client.calls:,}", under_way]
 
 
-def _methods(stats: Stats) -> str:
+def _methods_text(stats: Stats) -> str:
     if not stats.methods:
         return ""
     rows = [
-        [name, f"{m.calls:,}", f"{m.errors:,}", rate_text(rate_of(m)), ms(m.p50_ms), ms(m.p95_ms), ms(m.p99_ms)]
+        [
+            name,
+            f"{m.calls:,}",
+            f"{m.errors:,}",
+            rate_text(rate_of(m)),
+            ms_text(m.p50_ms),
+            ms_text(m.p95_ms),
+            ms_text(m.p99_ms),
+        ]
         for name, m in sorted(stats.methods.items(), key=lambda item: -item[1].calls)
     ]
     headers = ["CALL", "CALLS", "ERRORS", "NOW/S", "P50 MS", "P95 MS", "P99 MS"]
-    return table(headers, rows, flexible=0, right=(1, 2, 3, 4, 5, 6))
+    return format_table(headers, rows, flexible=0, right=(1, 2, 3, 4, 5, 6))
 
 
 def rate_of(method: MethodStats) -> float:
@@ -162,5 +178,5 @@ def rate_text(rate: float) -> str:
 
 
 COMMANDS = {
-    "stats": Command(_stats_arguments, _stats, "  memctl stats\n  memctl stats --namespace acme --reach subtree"),
+    "stats": Command(_declare_stats, _show_stats, "  memctl stats\n  memctl stats --namespace acme --reach subtree"),
 }

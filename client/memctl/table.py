@@ -3,40 +3,40 @@
 import re
 from collections.abc import Sequence
 
-from memoryd.client.memctl.output import columns, paint, printable
+from memoryd.client.memctl.output import columns, make_printable, paint
 
 GAP = "  "
 MIN_FLEXIBLE = 16
 LONGEST = 4000  # characters of a text that are looked at: more than any line shows
 
 
-def table(
+def format_table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: int = -1, right: Sequence[int] = ()
 ) -> str:
     """Return rows under headers; column `flexible` is shortened to fit, columns in `right` are set flush right."""
     flexible %= len(headers)
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    cells = [[to_one_line(cell) for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(headers, *cells, strict=True)]
     others = sum(widths) - widths[flexible] + len(GAP) * (len(headers) - 1)
     widths[flexible] = min(widths[flexible], max(columns() - others, MIN_FLEXIBLE))
-    lines = [paint(_line(headers, widths, right), "bold")]
-    return "\n".join(lines + [_line(row, widths, right) for row in cells])
+    lines = [paint(_format_line(headers, widths, right), "bold")]
+    return "\n".join(lines + [_format_line(row, widths, right) for row in cells])
 
 
-def fields(pairs: Sequence[tuple[str, str]], indent: str = "  ") -> str:
+def format_fields(pairs: Sequence[tuple[str, str]], indent: str = "  ") -> str:
     """Return names and values, one pair a line, the values below each other."""
     broadest = max((width(name) for name, _ in pairs), default=0)
     return "\n".join(f"{indent}{paint(pad(name, broadest), 'dim')}{GAP}{value}" for name, value in pairs)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
+def _format_line(cells: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
     fitted = [
         pad(shorten(cell, size), size, i in right) for i, (cell, size) in enumerate(zip(cells, widths, strict=True))
     ]
     return GAP.join(fitted).rstrip()
 
 
-def bar(share: float, size: int) -> str:
+def draw_bar(share: float, size: int) -> str:
     """Return a bar of `share` 0..1 of `size` columns."""
     eighths = round(min(max(share, 0.0), 1.0) * size * 8)
     whole, part = divmod(eighths, 8)
@@ -71,14 +71,14 @@ def pad(text: str, size: int, right: bool = False) -> str:
     return blanks + text if right else text + blanks
 
 
-def one_line(text: str) -> str:
+def to_one_line(text: str) -> str:
     """Return text on one line that cannot steer a terminal."""
-    return printable(re.sub(r"\s+", " ", text[:LONGEST]).strip())
+    return make_printable(re.sub(r"\s+", " ", text[:LONGEST]).strip())
 
 
 def wrap(text: str, size: int, lines: int) -> list[str]:
     """Return at most `lines` lines of `size` columns; the last one is shortened."""
-    words, found = one_line(text).split(" "), [""]
+    words, found = to_one_line(text).split(" "), [""]
     for at, word in enumerate(words):
         longer = f"{found[-1]} {word}".lstrip()
         if width(longer) <= size:
@@ -108,7 +108,7 @@ def text_of(value: object) -> str:
     return str(value)
 
 
-def ms(value: float) -> str:
+def ms_text(value: float) -> str:
     """Return milliseconds with three useful digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
@@ -123,7 +123,7 @@ def size_text(size_bytes: int) -> str:
     return f"{size:.1f} GB"
 
 
-def duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Return a time span in the unit that suits it."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
@@ -131,7 +131,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def count(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """Return a number with its noun: `1 memory`, `2 memories`."""
     many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{number:,} {noun if number == 1 else many}"

@@ -10,8 +10,8 @@ from memoryd.client.errors import Unavailable
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, reach_of
-from memoryd.client.memctl.output import columns, note, paint, plain, say_bytes
-from memoryd.client.memctl.table import GAP, count, one_line, pad, shorten, width
+from memoryd.client.memctl.output import columns, paint, print_note, say_bytes, to_plain
+from memoryd.client.memctl.table import GAP, count_text, pad, shorten, to_one_line, width
 from memoryd.client.protocol import EVENT_KINDS, Event
 from memoryd.client.times import iso
 from memoryd.client.transport.subscription import Subscription
@@ -34,20 +34,20 @@ STYLES = {
 _SEEN = tuple(kind for kind in EVENT_KINDS if kind not in ("started", "missed"))
 
 
-def _tail_arguments(parser: ArgumentParser) -> None:
+def _declare_tail(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--kind",
-        type=_kinds,
+        type=_parse_kinds,
         action="extend",
         default=[],
         metavar="KIND",
         help=f"only these, several separated by commas: {', '.join(_SEEN)}",
     )
-    parser.add_argument("--count", type=_whole, metavar="N", help="end after N events")
+    parser.add_argument("--count", type=_parse_count, metavar="N", help="end after N events")
     add_reach(parser)
 
 
-def _kinds(text: str) -> list[str]:
+def _parse_kinds(text: str) -> list[str]:
     given = [kind.strip() for kind in text.split(",")]
     for kind in given:
         if kind not in _SEEN:
@@ -55,33 +55,33 @@ def _kinds(text: str) -> list[str]:
     return given
 
 
-def _whole(text: str) -> int:
+def _parse_count(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 10**12:
         raise ArgumentTypeError(f"{text!r} is not a number from 1")
     return int(text)
 
 
-def _tail(args: Namespace) -> int | None:
+def _follow_events(args: Namespace) -> int | None:
     """Print events until `--count`, Ctrl-C or nobody reads; when the daemon ends, wait for the next one."""
     with client_for(args, autostart=False) as client:
         left = args.count
-        followed = _follow(client, args, left)
+        followed = _subscribe(client, args, left)
         try:
             while True:
                 with followed:
-                    left = _print(followed, args, left)
+                    left = _print_events(followed, args, left)
                 if left == 0:
                     return None
-                followed = _wait(client, args, left)
+                followed = _wait_for_daemon(client, args, left)
         except KeyboardInterrupt:
             return INTERRUPTED
 
 
-def _follow(client: Client, args: Namespace, limit: int | None) -> Subscription:
+def _subscribe(client: Client, args: Namespace, limit: int | None) -> Subscription:
     return client.subscribe(args.kind, reach=reach_of(args), limit=limit)
 
 
-def _print(followed: Subscription, args: Namespace, left: int | None) -> int | None:
+def _print_events(followed: Subscription, args: Namespace, left: int | None) -> int | None:
     """Print what comes; return how many events are still wanted when the daemon has ended, 0 when it is enough."""
     try:
         for event in followed:
@@ -93,72 +93,76 @@ def _print(followed: Subscription, args: Namespace, left: int | None) -> int | N
     return 0
 
 
-def _wait(client: Client, args: Namespace, left: int | None) -> Subscription:
-    note("memctl: the daemon has ended; events go on when one answers.")
+def _wait_for_daemon(client: Client, args: Namespace, left: int | None) -> Subscription:
+    print_note("memctl: the daemon has ended; events go on when one answers.")
     while True:
         time.sleep(AGAIN_S)
         try:
-            followed = _follow(client, args, left)
+            followed = _subscribe(client, args, left)
         except Unavailable:
             continue
-        note("memctl: a daemon answers again; what happened meanwhile is not shown.")
+        print_note("memctl: a daemon answers again; what happened meanwhile is not shown.")
         return followed
 
 
 def _show(event: Event, as_json: bool) -> None:
-    line = msgspec.json.encode(plain(event)) if as_json else line_of(event, columns()).encode(_encoding(), "replace")
+    line = (
+        msgspec.json.encode(to_plain(event))
+        if as_json
+        else event_line(event, columns()).encode(_output_encoding(), "replace")
+    )
     say_bytes(line + b"\n")
 
 
-def _encoding() -> str:
+def _output_encoding() -> str:
     return (sys.stdout and sys.stdout.encoding) or "utf-8"
 
 
-def line_of(event: Event, size: int) -> str:
+def event_line(event: Event, size: int) -> str:
     """Return an event as one line of at most `size` columns."""
     cells = [((iso(event.at) or "")[11:19], ["dim"]), (pad(event.kind, KIND), STYLES.get(event.kind, []))]
     if event.kind not in ("job", "warning", "notice", "missed"):
         room = BROAD_PLACE if size >= BROAD else PLACE
         cells += [
             (pad(event.id[:ID], ID), ["cyan"]),
-            (pad(_tiers(event), FROM_TO), []),
+            (pad(_tier_text(event), FROM_TO), []),
             (pad(place_text(event.namespace, room), room), []),
         ]
     used = sum(width(cell) + len(GAP) for cell, _ in cells)
-    text = shorten(one_line(_text(event)), max(0, size - used))
+    text = shorten(to_one_line(_text(event)), max(0, size - used))
     return GAP.join([*(paint(cell, *styles) for cell, styles in cells), text]).rstrip()
 
 
 def place_text(namespace: str, size: int) -> str:
     """Return the end of a namespace, which identifies it better than its beginning."""
-    name = one_line(namespace) or "(root)"
+    name = to_one_line(namespace) or "(root)"
     return name if width(name) <= size else "…" + shorten(name[::-1], size)[:-1][::-1]
 
 
-def _tiers(event: Event) -> str:
+def _tier_text(event: Event) -> str:
     tier = "docs" if event.tier == "documents" else event.tier
     return f"{event.came_from}→{tier}" if event.came_from in ("L0", "L1", "L2") else tier
 
 
 def _text(event: Event) -> str:
     if event.kind == "missed":
-        return f"{count(event.count, 'event')} left out: read faster, or ask for fewer"
+        return f"{count_text(event.count, 'event')} left out: read faster, or ask for fewer"
     if event.kind == "job":
         return f"{event.by} {event.type}: {event.text}"
     if event.kind in ("warning", "notice"):
         return f"{event.by}: {event.text}"
     if event.kind == "indexed":
-        return f"{event.text} ({count(event.count, 'part')})"
+        return f"{event.text} ({count_text(event.count, 'part')})"
     if event.count > 1:
-        return f"{count(event.count, 'memory')} ({event.by})"
-    moved = f"(from {event.came_from}) " if event.came_from and "→" not in _tiers(event) else ""
+        return f"{count_text(event.count, 'memory')} ({event.by})"
+    moved = f"(from {event.came_from}) " if event.came_from and "→" not in _tier_text(event) else ""
     return moved + event.text
 
 
 COMMANDS = {
     "tail": Command(
-        _tail_arguments,
-        _tail,
+        _declare_tail,
+        _follow_events,
         "  memctl tail\n"
         "  memctl tail --namespace acme/api --kind created,updated,deleted\n"
         "  memctl tail --kind warning,job\n"

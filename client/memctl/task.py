@@ -14,7 +14,7 @@ from memoryd.client.protocol import SessionEnded
 _NAMES = {"extract": "facts are drawn out of it", "summary": "it is summed up"}
 
 
-def _task_arguments(parser: ArgumentParser) -> None:
+def _declare_task(parser: ArgumentParser) -> None:
     parser.add_argument("output", metavar="OUTPUT", help="what came of it; `-` reads standard input")
     parser.add_argument("--task", default="", metavar="TEXT", help="what was to be done")
     add_secrets(parser)
@@ -22,26 +22,26 @@ def _task_arguments(parser: ArgumentParser) -> None:
     add_reach(parser)
 
 
-def _done(args: Namespace) -> None:
-    _completed(args, "completed")
+def _complete(args: Namespace) -> None:
+    _send_outcome(args, "completed")
 
 
-def _failed(args: Namespace) -> None:
-    _completed(args, "failed")
+def _fail(args: Namespace) -> None:
+    _send_outcome(args, "failed")
 
 
-def _completed(args: Namespace, outcome: Literal["completed", "failed"]) -> None:
+def _send_outcome(args: Namespace, outcome: Literal["completed", "failed"]) -> None:
     call = complete_task(outcome, content_of(args.output), task=args.task, session=args.session)
     added = send(args, call)
     show(args, added, lambda: added_text(added))
 
 
-def _end_arguments(parser: ArgumentParser) -> None:
+def _declare_end(parser: ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="the conversation that is over")
     add_reach(parser)
 
 
-def _end(args: Namespace) -> None:
+def _end_session(args: Namespace) -> None:
     ended = send(args, end_session(args.session))
     show(args, ended, lambda: _ended_text(ended))
 
@@ -53,11 +53,13 @@ def _ended_text(ended: SessionEnded) -> str:
 
 
 COMMANDS = {
-    "task done": Command(_task_arguments, _done, '  memctl task done "Valkey 8 runs in staging" --task "add a cache"'),
+    "task done": Command(
+        _declare_task, _complete, '  memctl task done "Valkey 8 runs in staging" --task "add a cache"'
+    ),
     "task failed": Command(
-        _task_arguments,
-        _failed,
+        _declare_task,
+        _fail,
         '  memctl task failed "The driver lacks cluster mode" --task "add a cache"',
     ),
-    "session end": Command(_end_arguments, _end, "  memctl session end work-17 --namespace acme/api"),
+    "session end": Command(_declare_end, _end_session, "  memctl session end work-17 --namespace acme/api"),
 }

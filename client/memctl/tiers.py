@@ -5,10 +5,10 @@ from argparse import ArgumentParser, Namespace
 
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, placed, send
+from memoryd.client.memctl.link import apply_options, client_for, send
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import bar, count, fields, ms, pad, size_text, table
+from memoryd.client.memctl.table import count_text, draw_bar, format_fields, format_table, ms_text, pad, size_text
 from memoryd.client.methods import consolidate as consolidate_call
 from memoryd.client.methods import skipped as skipped_call
 from memoryd.client.methods import tiers as tiers_call
@@ -64,8 +64,8 @@ def _levels(report: TierReport) -> str:
     rows = [
         [
             tier.title or tier.name,
-            pad(bar(_logarithmic(tier.count, most), BAR), BAR),
-            count(tier.count, tier.unit),
+            pad(draw_bar(_logarithmic(tier.count, most), BAR), BAR),
+            count_text(tier.count, tier.unit),
             size_text(tier.ram_bytes) if tier.ram_bytes else "–",
             _day(tier.oldest_at),
             _day(tier.newest_at),
@@ -73,7 +73,7 @@ def _levels(report: TierReport) -> str:
         ]
         for tier in report.tiers
     ]
-    return table(["TIER", "", "HOLDS", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
+    return format_table(["TIER", "", "HOLDS", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
 
 
 def _logarithmic(number: int, most: int) -> float:
@@ -87,7 +87,7 @@ def _day(at: float | None) -> str:
 
 def _remark(tier: TierState, report: TierReport) -> str:
     if tier.name == "L2":
-        held = f"in {count(report.nodes, 'node')}" if report.nodes else ""
+        held = f"in {count_text(report.nodes, 'node')}" if report.nodes else ""
         limit = f"at most {tier.limit:,} each" if tier.limit else ""
         return ", ".join(filter(None, [held, limit]))
     return f"at most {tier.limit:,} each" if tier.limit else ""
@@ -109,14 +109,14 @@ def _flows(report: TierReport) -> str:
         ("gone", gone["gone"], _reasons(groups["gone"])),
     ]
     shown = [
-        (name, f"{number:>9,}  {pad(bar(number / came, BAR), BAR)}  {paint(reasons, 'dim')}".rstrip())
+        (name, f"{number:>9,}  {pad(draw_bar(number / came, BAR), BAR)}  {paint(reasons, 'dim')}".rstrip())
         for name, number, reasons in rows
         if number or name in ("in L0", "memories")
     ]
     evidence = report.flows.get("evidence", 0)
-    told = f"; {count(evidence, 'time')} something recalled was merely repeated" if evidence else ""
+    told = f"; {count_text(evidence, 'time')} something recalled was merely repeated" if evidence else ""
     waiting = _waiting(report.waiting) + _heard(report.heard)
-    return f"{paint('TURNS', 'bold')}  {came:,} observed{told}{waiting}\n{fields(shown)}"
+    return f"{paint('TURNS', 'bold')}  {came:,} observed{told}{waiting}\n{format_fields(shown)}"
 
 
 def _group(flows: dict[str, int], name: str) -> dict[str, int]:
@@ -140,7 +140,7 @@ def _waiting(waiting: dict[str, int]) -> str:
 
 def _heard(heard: dict[str, int]) -> str:
     most = max(heard.values(), default=0)
-    return f"; {count(most, 'turn')} of conversations that go on" if most else ""
+    return f"; {count_text(most, 'turn')} of conversations that go on" if most else ""
 
 
 def _namespaces(report: TierReport) -> str:
@@ -151,14 +151,14 @@ def _namespaces(report: TierReport) -> str:
         [_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "(root)"]
         for one in shown
     ]
-    text = table([f"L0 of {ring}", *tiers, "NAMESPACE"], rows, right=range(1, len(tiers) + 1))
+    text = format_table([f"L0 of {ring}", *tiers, "NAMESPACE"], rows, right=range(1, len(tiers) + 1))
     more = len(report.namespaces) - len(shown)
     return f"{text}\n{paint(f'and {more} more', 'dim')}" if more > 0 else text
 
 
 def _ring(one: NamespaceTiers, ring: int) -> str:
     held = one.tiers.get("L0", 0)
-    return f"{pad(bar(held / ring if ring else 0.0, RING), RING)} {held:>2}"
+    return f"{pad(draw_bar(held / ring if ring else 0.0, RING), RING)} {held:>2}"
 
 
 def _turns_text(active: ActiveTurns) -> str:
@@ -167,7 +167,7 @@ def _turns_text(active: ActiveTurns) -> str:
     rows = [
         [
             turn.id[:8],
-            f"{bar(turn.importance, 5):<5} {turn.importance:.2f}{' ' if turn.judged else '?'}",
+            f"{draw_bar(turn.importance, 5):<5} {turn.importance:.2f}{' ' if turn.judged else '?'}",
             turn.role,
             *([turn.namespace or "(root)"] if any(one.namespace for one in active) else []),
             turn.content,
@@ -175,9 +175,9 @@ def _turns_text(active: ActiveTurns) -> str:
         for turn in active
     ]
     spaces = ["NAMESPACE"] if any(one.namespace for one in active) else []
-    text = table(["ID", "IMPORTANCE", "ROLE", *spaces, "CONTENT"], rows)
+    text = format_table(["ID", "IMPORTANCE", "ROLE", *spaces, "CONTENT"], rows)
     guessed = " · ? not judged yet" if any(not turn.judged for turn in active) else ""
-    shown = f"{len(active)} of {count(active.total, 'turn')}, newest first{guessed}"
+    shown = f"{len(active)} of {count_text(active.total, 'turn')}, newest first{guessed}"
     return f"{text}\n{paint(shown, 'dim')}"
 
 
@@ -185,7 +185,7 @@ def _skipped_text(skipped: SkippedTurns) -> str:
     if not skipped.turns:
         return "No turns were skipped."
     rows = [[_day(turn.at), turn.reason, turn.role, turn.namespace or "(root)", turn.content] for turn in skipped]
-    return table(["DATE", "REASON", "ROLE", "NAMESPACE", "CONTENT"], rows)
+    return format_table(["DATE", "REASON", "ROLE", "NAMESPACE", "CONTENT"], rows)
 
 
 # consolidate ---------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _consolidate(args: Namespace) -> None:
         def on_progress(event: Progress) -> None:
             progress.update(event.done, event.total, event.stage)
 
-        done = client.call(placed(args, consolidate_call(dry_run=args.dry_run)), on_progress)
+        done = client.call(apply_options(args, consolidate_call(dry_run=args.dry_run)), on_progress)
     show(args, done, lambda: _consolidated_text(done))
 
 
@@ -214,11 +214,11 @@ def _consolidated_text(done: Consolidated) -> str:
         ("moved", f"{done.moved:,}", "other memories from L1 to L2"),
     ]
     rows += [(name, f"{number:,}", "graph") for name, number in done.clustered.items() if number]
-    text = table(["DONE" if not done.dry_run else "WOULD DO", "", ""], rows, right=(1,))
+    text = format_table(["DONE" if not done.dry_run else "WOULD DO", "", ""], rows, right=(1,))
     if done.dry_run:
         return f"{text}\n{paint('Nothing was changed.', 'dim')}"
     undo = f"; `memctl undo {done.operation}` takes the moves back" if done.operation else ""
-    return f"{text}\n{paint(f'{ms(done.took_ms)} ms{undo}', 'dim')}"
+    return f"{text}\n{paint(f'{ms_text(done.took_ms)} ms{undo}', 'dim')}"
 
 
 COMMANDS = {

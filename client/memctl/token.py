@@ -3,16 +3,16 @@
 from argparse import ArgumentParser, Namespace
 from typing import get_args
 
-from memoryd.client.memctl.arguments import Usage, no_arguments
+from memoryd.client.memctl.arguments import Usage, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, namespace_of
-from memoryd.client.memctl.output import note, paint, printable, show
-from memoryd.client.memctl.table import table
+from memoryd.client.memctl.output import make_printable, paint, print_note, show
+from memoryd.client.memctl.table import format_table
 from memoryd.client.protocol import AddToken, ListTokens, RevokeToken, Role, TokenList
 from memoryd.client.times import iso
 
 
-def _add_arguments(parser: ArgumentParser) -> None:
+def _declare_add(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what to call it, to list and revoke it")
     parser.add_argument(
         "--role",
@@ -30,7 +30,7 @@ def _add(args: Namespace) -> None:
         made = client.call(AddToken(name=args.name, namespace=namespace, role=args.role))
     show(args, made, lambda: made.token)
     if not args.json:
-        note(
+        print_note(
             f"{made.name} speaks for {made.namespace} as {made.role}. The token is shown this once; set MEMORYD_TOKEN."
         )
 
@@ -45,29 +45,39 @@ def _list_text(tokens: TokenList) -> str:
     if not tokens.tokens:
         return "No tokens; `memctl token add NAME --namespace NS` makes one."
     rows = [
-        [printable(t.name), printable(t.namespace), t.role, iso(t.created_at) or "", iso(t.last_used_at) or "never"]
+        [
+            make_printable(t.name),
+            make_printable(t.namespace),
+            t.role,
+            iso(t.created_at) or "",
+            iso(t.last_used_at) or "never",
+        ]
         for t in tokens
     ]
-    return table(["NAME", "NAMESPACE", "ROLE", "CREATED", "LAST USED"], rows, flexible=1)
+    return format_table(["NAME", "NAMESPACE", "ROLE", "CREATED", "LAST USED"], rows, flexible=1)
 
 
-def _revoke_arguments(parser: ArgumentParser) -> None:
+def _declare_revoke(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the token's name")
 
 
 def _revoke(args: Namespace) -> None:
     with client_for(args) as client:
         done = client.call(RevokeToken(name=args.name))
-    show(args, done, lambda: f"Revoked {paint(printable(args.name), 'cyan')}; its connections are refused from now on.")
+    show(
+        args,
+        done,
+        lambda: f"Revoked {paint(make_printable(args.name), 'cyan')}; its connections are refused from now on.",
+    )
 
 
 COMMANDS = {
     "token add": Command(
-        _add_arguments,
+        _declare_add,
         _add,
         "  memctl token add alpha --namespace acme/api/alpha\n"
         "  MEMORYD_TOKEN=$(memctl token add lead --namespace acme/lead --role lead) agent",
     ),
-    "token list": Command(no_arguments, _list, "  memctl token list\n  memctl token list --json"),
-    "token revoke": Command(_revoke_arguments, _revoke, "  memctl token revoke alpha"),
+    "token list": Command(declare_nothing, _list, "  memctl token list\n  memctl token list --json"),
+    "token revoke": Command(_declare_revoke, _revoke, "  memctl token revoke alpha"),
 }

@@ -4,12 +4,12 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import add_workspace, index_workspace, remove_workspace, workspace_status
-from memoryd.client.memctl.arguments import no_arguments
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
-from memoryd.client.memctl.output import complain, paint, printable, show
+from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count, fields, table
+from memoryd.client.memctl.table import count_text, format_fields, format_table
 from memoryd.client.methods import workspaces as workspaces_call
 from memoryd.client.project import project_namespace, project_root
 from memoryd.client.protocol import Call, Indexed, IndexedWorkspace, Progress, WorkspaceList, WorkspaceStatus
@@ -28,7 +28,7 @@ _MEANINGS = {
 # add -----------------------------------------------------------------------------------------------------------------
 
 
-def _add_arguments(parser: ArgumentParser) -> None:
+def _declare_add(parser: ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a folder; its namespace is its project's, else its name")
     parser.add_argument(
         "--glob",
@@ -40,35 +40,36 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add(args: Namespace) -> int:
-    call = add_workspace(args.path, namespace=args.namespace or _of_project(args.path), globs=args.glob)
+    call = add_workspace(args.path, namespace=args.namespace or _project_namespace(args.path), globs=args.glob)
     with client_for(args) as client:
         added = client.call(call)
-    done = _indexed(args, index_workspace(added.root))
+    done = _run_index(args, index_workspace(added.root))
     status = send(args, workspace_status(added.root))
-    show(args, {"workspace": status.workspace, "indexed": done.workspaces[0]}, lambda: _added(status, done))
+    show(args, {"workspace": status.workspace, "indexed": done.workspaces[0]}, lambda: _added_text(status, done))
     return _exit_code(done)
 
 
-def _of_project(path: str) -> str | None:
+def _project_namespace(path: str) -> str | None:
     """Return the namespace of a folder that is a project as a whole, so that its notes are where its memories are."""
     root = os.path.realpath(os.path.expanduser(path))
     is_project = os.path.isdir(root) and project_root(root) == root
     return (project_namespace(root) or None) if is_project else None
 
 
-def _added(status: WorkspaceStatus, done: Indexed) -> str:
+def _added_text(status: WorkspaceStatus, done: Indexed) -> str:
     added = status.workspace
-    head = (
-        f"Added {paint(printable(added.root), 'cyan')} as {paint(printable(added.namespace), 'cyan')}; it is watched."
+    root, namespace = (paint(make_printable(text), "cyan") for text in (added.root, added.namespace))
+    head = f"Added {root} as {namespace}; it is watched."
+    held = (
+        f"{count_text(added.files, 'file')} as {count_text(added.chunks, 'chunk')} ({done.workspaces[0].seconds:.2f} s)"
     )
-    held = f"{count(added.files, 'file')} as {count(added.chunks, 'chunk')} ({done.workspaces[0].seconds:.2f} s)"
-    return "\n".join([head, f"Indexed {held}.", *_problems(status)])
+    return "\n".join([head, f"Indexed {held}.", *_problem_lines(status)])
 
 
 # remove --------------------------------------------------------------------------------------------------------------
 
 
-def _workspace_argument(parser: ArgumentParser) -> None:
+def _declare_workspace(parser: ArgumentParser) -> None:
     parser.add_argument("workspace", metavar="WORKSPACE", help="its namespace, or a path in it (/…, ~/…, ./…)")
 
 
@@ -76,7 +77,7 @@ def _remove(args: Namespace) -> None:
     with client_for(args) as client, ProgressBar("remove") as progress:
         call = remove_workspace(args.workspace)
         done = client.call(call, lambda event: progress.update(event.done, event.total, event.stage))
-    show(args, done, lambda: f"Removed {printable(done.message)}.")
+    show(args, done, lambda: f"Removed {make_printable(done.message)}.")
 
 
 # list ----------------------------------------------------------------------------------------------------------------
@@ -90,11 +91,11 @@ def _list(args: Namespace) -> None:
 def _list_text(found: WorkspaceList) -> str:
     if not found.workspaces:
         return "No workspaces; `memctl workspace add PATH` makes a folder of Markdown files one."
-    rows = [[w.namespace, w.watching, f"{w.files:,}", f"{w.chunks:,}", home(w.root)] for w in found]
-    return table(["NAMESPACE", "WATCHED BY", "FILES", "CHUNKS", "FOLDER"], rows, right=(2, 3))
+    rows = [[w.namespace, w.watching, f"{w.files:,}", f"{w.chunks:,}", shorten_home(w.root)] for w in found]
+    return format_table(["NAMESPACE", "WATCHED BY", "FILES", "CHUNKS", "FOLDER"], rows, right=(2, 3))
 
 
-def home(path: str) -> str:
+def shorten_home(path: str) -> str:
     """Return a path with the home folder as `~`."""
     own = os.path.expanduser("~")
     return f"~{path[len(own) :]}" if own != "/" and (path == own or path.startswith(own + "/")) else path
@@ -103,7 +104,7 @@ def home(path: str) -> str:
 # status --------------------------------------------------------------------------------------------------------------
 
 
-def _maybe_workspace(parser: ArgumentParser) -> None:
+def _declare_optional_workspace(parser: ArgumentParser) -> None:
     parser.add_argument(
         "workspace",
         nargs="?",
@@ -112,37 +113,37 @@ def _maybe_workspace(parser: ArgumentParser) -> None:
     )
 
 
-def _status(args: Namespace) -> None:
+def _show_status(args: Namespace) -> None:
     with client_for(args) as client:
         names = [args.workspace] if args.workspace else [w.root for w in client.call(workspaces_call())]
         found = [client.call(workspace_status(name)) for name in names]
-    show(args, found[0] if args.workspace else found, lambda: _all_status(found))
+    show(args, found[0] if args.workspace else found, lambda: _all_status_text(found))
 
 
-def _all_status(found: list[WorkspaceStatus]) -> str:
+def _all_status_text(found: list[WorkspaceStatus]) -> str:
     return "\n\n".join(map(_status_text, found)) or _list_text(WorkspaceList(workspaces=[]))
 
 
 def _status_text(status: WorkspaceStatus) -> str:
     workspace = status.workspace
-    head = f"{paint(printable(workspace.namespace), 'bold')}  {printable(home(workspace.root))}"
+    head = f"{paint(make_printable(workspace.namespace), 'bold')}  {make_printable(shorten_home(workspace.root))}"
     pairs = [
-        ("files", printable(", ".join(workspace.globs))),
+        ("files", make_printable(", ".join(workspace.globs))),
         ("indexed", _indexed_text(status)),
         ("watched by", _watching_text(status)),
         ("last read", iso(status.indexed_at) or "never"),
         ("last looked at", iso(status.scanned_at) or "not since the daemon started"),
     ]
-    return "\n".join([head, fields(pairs), *_problems(status)])
+    return "\n".join([head, format_fields(pairs), *_problem_lines(status)])
 
 
 def _indexed_text(status: WorkspaceStatus) -> str:
     workspace = status.workspace
-    text = f"{count(workspace.files, 'file')}, {count(workspace.chunks, 'chunk')}"
+    text = f"{count_text(workspace.files, 'file')}, {count_text(workspace.chunks, 'chunk')}"
     if status.pending_embeddings:
         text += f"; {status.pending_embeddings:,} wait for their vector (words find them already)"
     if status.indexing:
-        text += f"; {count(status.indexing, 'file')} still to read"
+        text += f"; {count_text(status.indexing, 'file')} still to read"
     return text
 
 
@@ -153,14 +154,14 @@ def _watching_text(status: WorkspaceStatus) -> str:
         text += f", {status.watches:,} watch{'es' if status.watches > 1 else ''}"
     text += f" ({_MEANINGS[watching]})"
     since = f" since {iso(status.since)}" if status.since and watching != "inotify" else ""
-    return text + since + (f": {printable(status.reason)}" if status.reason else "")
+    return text + since + (f": {make_printable(status.reason)}" if status.reason else "")
 
 
-def _problems(status: WorkspaceStatus) -> list[str]:
+def _problem_lines(status: WorkspaceStatus) -> list[str]:
     if not status.problems:
         return []
-    lines = [f"  {paint(count(len(status.problems), 'problem'), 'yellow')}:"]
-    lines += [f"    {printable(p.path)}: {printable(p.problem)}" for p in status.problems[:SHOWN]]
+    lines = [f"  {paint(count_text(len(status.problems), 'problem'), 'yellow')}:"]
+    lines += [f"    {make_printable(p.path)}: {make_printable(p.problem)}" for p in status.problems[:SHOWN]]
     if len(status.problems) > SHOWN:
         lines.append(f"    … and {len(status.problems) - SHOWN:,} more (--json shows all)")
     return lines
@@ -169,37 +170,37 @@ def _problems(status: WorkspaceStatus) -> list[str]:
 # index ---------------------------------------------------------------------------------------------------------------
 
 
-def _index_arguments(parser: ArgumentParser) -> None:
-    _maybe_workspace(parser)
+def _declare_index(parser: ArgumentParser) -> None:
+    _declare_optional_workspace(parser)
     parser.add_argument("--force", action="store_true", help="read all files, also those that look unchanged")
 
 
 def _index(args: Namespace) -> int:
-    done = _indexed(args, index_workspace(args.workspace, force=args.force))
+    done = _run_index(args, index_workspace(args.workspace, force=args.force))
     show(args, done.workspaces, lambda: _index_text(done))
     return _exit_code(done)
 
 
-def _indexed(args: Namespace, call: Call[Indexed]) -> Indexed:
+def _run_index(args: Namespace, call: Call[Indexed]) -> Indexed:
     with client_for(args) as client, ProgressBar("index") as progress:
 
-        def on_progress(event: Progress) -> None:
+        def show_progress(event: Progress) -> None:
             progress.update(event.done, event.total, f"index {event.stage}")
 
-        return client.call(call, on_progress)
+        return client.call(call, show_progress)
 
 
 def _index_text(done: Indexed) -> str:
-    return "\n".join(map(_one_text, done)) or "No workspaces; `memctl workspace add PATH` adds one."
+    return "\n".join(map(_workspace_text, done)) or "No workspaces; `memctl workspace add PATH` adds one."
 
 
-def _one_text(done: IndexedWorkspace) -> str:
-    name = printable(done.namespace)
+def _workspace_text(done: IndexedWorkspace) -> str:
+    name = make_printable(done.namespace)
     if done.problem:
-        return f"{name}: {paint(printable(done.problem), 'red')}"
+        return f"{name}: {paint(make_printable(done.problem), 'red')}"
     parts = [f"{done.indexed:,} indexed", f"{done.unchanged:,} unchanged", f"{done.removed:,} removed"]
-    chunks = f"; {count(done.chunks_new, 'new chunk')}, {done.chunks_kept:,} kept" if done.indexed else ""
-    return f"{name}: {count(done.scanned, 'file')}, {', '.join(parts)}{chunks} ({done.seconds:.2f} s)"
+    chunks = f"; {count_text(done.chunks_new, 'new chunk')}, {done.chunks_kept:,} kept" if done.indexed else ""
+    return f"{name}: {count_text(done.scanned, 'file')}, {', '.join(parts)}{chunks} ({done.seconds:.2f} s)"
 
 
 def _exit_code(done: Indexed) -> int:
@@ -209,18 +210,16 @@ def _exit_code(done: Indexed) -> int:
 
 COMMANDS = {
     "workspace add": Command(
-        _add_arguments,
+        _declare_add,
         _add,
         "  memctl workspace add .\n"
         "  memctl workspace add ~/notes --namespace acme/notes\n"
         "  memctl workspace add docs --glob '**/*.md' --glob README.md",
     ),
-    "workspace remove": Command(_workspace_argument, _remove, "  memctl workspace remove notes"),
-    "workspace list": Command(no_arguments, _list, "  memctl workspace list\n  memctl workspace list --json"),
+    "workspace remove": Command(_declare_workspace, _remove, "  memctl workspace remove notes"),
+    "workspace list": Command(declare_nothing, _list, "  memctl workspace list\n  memctl workspace list --json"),
     "workspace status": Command(
-        _maybe_workspace, _status, "  memctl workspace status\n  memctl workspace status notes"
+        _declare_optional_workspace, _show_status, "  memctl workspace status\n  memctl workspace status notes"
     ),
-    "workspace index": Command(
-        _index_arguments, _index, "  memctl workspace index\n  memctl workspace index . --force"
-    ),
+    "workspace index": Command(_declare_index, _index, "  memctl workspace index\n  memctl workspace index . --force"),
 }

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from harness import markdown, progress, running
 
 from memoryd.client import Client
-from memoryd.client.memctl.bench.questions import Question, by_turn, questions, seconds_of
-from memoryd.client.memctl.bench.scoring import hit_at, ndcg_at, ranks, recall_at
+from memoryd.client.memctl.bench.questions import Question, make_by_turn, read_questions, seconds_of
+from memoryd.client.memctl.bench.scoring import hit_at, ndcg_at, rank_answers, recall_at
 from memoryd.client.protocol import Hit, NewTurn
 from memoryd.daemon.store.vectors import text_hash
 
@@ -52,7 +52,9 @@ def main() -> None:
     parser.add_argument("--questions", type=int, help="only the first N")
     given = parser.parse_args()
     asked = [
-        question for question in questions(given.data) if any(t.has_answer for s in question.sessions for t in s.turns)
+        question
+        for question in read_questions(given.data)
+        if any(t.has_answer for s in question.sessions for t in s.turns)
     ]
     asked = asked[: given.questions]
     with running() as daemon, daemon.client() as client:
@@ -79,7 +81,7 @@ def _settle(client: Client) -> None:
 
 def _store(daemon: Any, question: Question) -> None:
     with daemon.client(f"one/{question.id}") as client:
-        client.add_many((item.what for item in by_turn(question).items), dedup=False)
+        client.add_many((item.what for item in make_by_turn(question).items), dedup=False)
     with daemon.client(f"tiers/{question.id}") as client:
         for place, session in enumerate(question.sessions):
             at = seconds_of(session.date)
@@ -110,7 +112,7 @@ def _ask(daemon: Any, question: Question, case: Case) -> dict[str, float]:
     with daemon.client(f"{case.below}/{question.id}") as client:
         hits = client.search(question.question, limit=LIMIT, reach="exact", **case.options)
     keys = {session.id: place for place, session in enumerate(question.sessions)}
-    found = ranks([frozenset(_of(hit, by_id, opened, keys)) for hit in hits], list(gold))
+    found = rank_answers([frozenset(_of(hit, by_id, opened, keys)) for hit in hits], list(gold))
     return {"recall@10": recall_at(LIMIT, found), "hit@5": hit_at(5, found), "nDCG@10": ndcg_at(LIMIT, found)}
 
 

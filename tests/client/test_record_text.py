@@ -14,10 +14,10 @@ from memoryd.client.memctl.record_text import (
     FENCE,
     file_name,
     folder_name,
-    from_json,
-    from_markdown,
-    json_line,
-    markdown,
+    format_json,
+    format_markdown,
+    parse_json,
+    parse_markdown,
     slug,
 )
 from memoryd.client.protocol import Link, Memory, Record, Vote
@@ -98,15 +98,15 @@ PLAIN = Record(
 @example(msgspec.structs.replace(PLAIN, content="---\nid: 5\n---\n"))
 @settings(max_examples=150)
 def test_every_field_comes_back_from_markdown_and_from_json(record: Record) -> None:
-    assert from_markdown(markdown(record)) == record
-    assert from_json(json_line(record)) == record
-    assert json_line(record).count(b"\n") == 1
+    assert parse_markdown(format_markdown(record)) == record
+    assert parse_json(format_json(record)) == record
+    assert format_json(record).count(b"\n") == 1
 
 
 @given(records())
 @settings(max_examples=60)
 def test_the_front_matter_is_yaml_with_the_same_values(record: Record) -> None:
-    head = markdown(record).decode().split(f"{FENCE}\n", 2)[1]
+    head = format_markdown(record).decode().split(f"{FENCE}\n", 2)[1]
     plain = yaml.safe_load(head)
     for name in ("id", "namespace", "type", "summary", "source", "superseded_by", "path", "pinned", "access_count"):
         assert plain[name] == getattr(record, name), name
@@ -114,7 +114,7 @@ def test_the_front_matter_is_yaml_with_the_same_values(record: Record) -> None:
 
 
 def test_the_front_matter_holds_every_field_of_a_memory() -> None:
-    head = markdown(PLAIN).decode().split(f"{FENCE}\n", 2)[1]
+    head = format_markdown(PLAIN).decode().split(f"{FENCE}\n", 2)[1]
     of_files = {"links", "linked_from", "usefulness"}
     assert [line.split(":")[0] for line in head.splitlines()] == [
         name for name in Memory.__struct_fields__ if name not in {"content", *of_files}
@@ -161,7 +161,7 @@ def test_names_are_readable() -> None:
 
 def edited(**lines: str) -> bytes:
     """Return the Markdown of a plain memory with some lines of its front matter replaced; empty: left out."""
-    text = markdown(PLAIN).decode()
+    text = format_markdown(PLAIN).decode()
     for name, value in lines.items():
         start = text.index(f"\n{name}:") + 1
         text = text[:start] + (f"{name}: {value}\n" if value else "") + text[text.index("\n", start) + 1 :]
@@ -169,14 +169,14 @@ def edited(**lines: str) -> bytes:
 
 
 def test_a_person_may_edit_text_and_values() -> None:
-    assert from_markdown(edited(type="lesson")).type == "lesson"  # type: ignore[union-attr]
-    assert from_markdown(edited(created_at="2026-03-31")).created_at == 1774915200.0  # type: ignore[union-attr]
-    assert from_markdown(edited(pinned="true", importance="1")).pinned  # type: ignore[union-attr]
-    assert from_markdown(edited(summary="", metadata="")) == PLAIN
-    data = markdown(PLAIN)
-    assert from_markdown(data.removesuffix(b"\n")) == PLAIN  # an editor that writes no last line end
-    assert from_markdown(data + b"\n").content == "A text\n"  # type: ignore[union-attr]
-    assert from_markdown(data.replace(b"---\nid", b"---\n\n# a remark\nid", 1)) == PLAIN
+    assert parse_markdown(edited(type="lesson")).type == "lesson"  # type: ignore[union-attr]
+    assert parse_markdown(edited(created_at="2026-03-31")).created_at == 1774915200.0  # type: ignore[union-attr]
+    assert parse_markdown(edited(pinned="true", importance="1")).pinned  # type: ignore[union-attr]
+    assert parse_markdown(edited(summary="", metadata="")) == PLAIN
+    data = format_markdown(PLAIN)
+    assert parse_markdown(data.removesuffix(b"\n")) == PLAIN  # an editor that writes no last line end
+    assert parse_markdown(data + b"\n").content == "A text\n"  # type: ignore[union-attr]
+    assert parse_markdown(data.replace(b"---\nid", b"---\n\n# a remark\nid", 1)) == PLAIN
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_person_may_edit_text_and_values() -> None:
     [b"", b"# A note", b"---\n---\n", b"---\ntitle: x\n---\ntext", b"---\nid: x\nno end", b"\xff\xfe", b"id: 5\n---\n"],
 )
 def test_other_markdown_files_are_none_of_ours(data: bytes) -> None:
-    assert from_markdown(data) is None
+    assert parse_markdown(data) is None
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_other_markdown_files_are_none_of_ours(data: bytes) -> None:
         (edited(source='"\\ud800"'), "source"),
         (edited(metadata='{"n": 99999999999999999999999}'), "Not a memory"),
         (edited(contradicts="5"), "contradicts"),
-        (markdown(PLAIN) + b"\xff", "UTF-8"),
+        (format_markdown(PLAIN) + b"\xff", "UTF-8"),
         (edited(contradicts='[]\nrelations: [{"origin": "x"}]'), "Not a memory"),
         (edited(contradicts="[]\nrelations: [5]"), "Not a memory"),
         (edited(contradicts="[]\nrelations: 5"), "Not a memory"),
@@ -212,7 +212,7 @@ def test_other_markdown_files_are_none_of_ours(data: bytes) -> None:
 )
 def test_what_cannot_be_read_is_named(data: bytes, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
-        from_markdown(data)
+        parse_markdown(data)
 
 
 @pytest.mark.parametrize(
@@ -220,11 +220,11 @@ def test_what_cannot_be_read_is_named(data: bytes, reason: str) -> None:
 )
 def test_a_line_that_is_no_memory_is_refused(line: bytes) -> None:
     with pytest.raises(Invalid):
-        from_json(line)
+        parse_json(line)
 
 
 def test_unprintable_text_stays_printable_in_the_front_matter() -> None:
     record: Any = msgspec.structs.replace(PLAIN, summary="a\x85\u2028\u202eb\x1b[31m\x7f")
-    head = markdown(record).decode().split(f"{FENCE}\n", 2)[1]
+    head = format_markdown(record).decode().split(f"{FENCE}\n", 2)[1]
     assert set(head) <= set(string.printable)
     assert head.replace("\n", "").isprintable()

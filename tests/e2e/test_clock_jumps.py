@@ -10,7 +10,7 @@ import pytest
 
 from memoryd.client import Client
 from memoryd.client.memctl import run
-from memoryd.client.memctl.private import PrivateDaemon, private_daemon
+from memoryd.client.memctl.private import PrivateDaemon, run_private_daemon
 from memoryd.client.protocol import Shutdown
 
 CONFIG = """
@@ -30,7 +30,7 @@ Set = Callable[..., None]
 
 @pytest.fixture
 def daemon() -> Iterator[PrivateDaemon]:
-    with private_daemon(config=CONFIG, clock=NOW) as running:
+    with run_private_daemon(config=CONFIG, clock=NOW) as running:
         yield running
 
 

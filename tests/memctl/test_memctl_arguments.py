@@ -4,7 +4,16 @@ from importlib import import_module
 import pytest
 from examples import invocations
 
-from memoryd.client.memctl.arguments import Usage, command_of, metadata, pair, parse, scalar, split, timeout
+from memoryd.client.memctl.arguments import (
+    Usage,
+    command_of,
+    find_command,
+    parse,
+    parse_metadata,
+    parse_pair,
+    parse_scalar,
+    parse_timeout,
+)
 from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, verbs
 
 
@@ -43,13 +52,13 @@ def test_every_default_verb_is_a_command() -> None:
     ],
 )
 def test_the_command_is_found_among_the_options(argv: list[str], name: str | None, rest: list[str]) -> None:
-    assert split(argv) == (name, rest)
+    assert find_command(argv) == (name, rest)
 
 
 @pytest.mark.parametrize("argv", [["nothing"], ["model list"], ["model", "nothing"], ["bench"], ["", "x"]])
 def test_an_unknown_command_is_wrong_usage(argv: list[str]) -> None:
     with pytest.raises(Usage):
-        split(argv)
+        find_command(argv)
 
 
 def test_global_options_stand_before_or_after_the_command() -> None:
@@ -79,30 +88,30 @@ def test_global_options_stand_before_or_after_the_command() -> None:
     ],
 )
 def test_a_value_is_what_it_looks_like(text: str, value: object) -> None:
-    assert scalar(text) == value
-    assert type(scalar(text)) is type(value)
+    assert parse_scalar(text) == value
+    assert type(parse_scalar(text)) is type(value)
 
 
 def test_a_pair_is_split_at_its_first_equals_sign() -> None:
-    assert pair("url=http://x/?a=b") == ("url", "http://x/?a=b")
+    assert parse_pair("url=http://x/?a=b") == ("url", "http://x/?a=b")
     for wrong in ("=3", "word", " =3"):
         with pytest.raises(argparse.ArgumentTypeError):
-            pair(wrong)
+            parse_pair(wrong)
 
 
 def test_metadata_is_an_object_or_a_pair() -> None:
-    assert metadata('{"a": {"b": [1]}}') == {"a": {"b": [1]}}
-    assert metadata("a=1") == {"a": 1}
+    assert parse_metadata('{"a": {"b": [1]}}') == {"a": {"b": [1]}}
+    assert parse_metadata("a=1") == {"a": 1}
     for wrong in ("[1]", '"x"', "3", "null", "word", '{"a": 1', '{"a=1'):
         with pytest.raises(argparse.ArgumentTypeError):
-            metadata(wrong)
+            parse_metadata(wrong)
 
 
 def test_a_timeout_is_a_positive_number_of_seconds() -> None:
-    assert timeout("2.5") == 2.5
+    assert parse_timeout("2.5") == 2.5
     for wrong in ("0", "-1", "nan", "inf", "x", "", "1e9"):
         with pytest.raises(argparse.ArgumentTypeError):
-            timeout(wrong)
+            parse_timeout(wrong)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -123,6 +132,6 @@ def test_every_command_has_help_with_examples_that_fits_a_narrow_terminal(
 def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: str) -> None:
     examples = list(invocations(command_of(name)[0].examples))
     assert examples, "a command without an example"
-    assert name in {split(words)[0] for words in examples}
+    assert name in {find_command(words)[0] for words in examples}
     for words in examples:
         parse(words)

@@ -10,21 +10,21 @@ import pytest
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.bench import conversations, kinds, team
 from memoryd.client.memctl.bench.material import Choice
-from memoryd.client.memctl.bench.pairs import Judged, Pair, figures
-from memoryd.client.memctl.bench.questions import Question, by_session, by_turn, questions
+from memoryd.client.memctl.bench.pairs import Judged, Pair, count_figures
+from memoryd.client.memctl.bench.questions import Question, make_by_session, make_by_turn, read_questions
 from memoryd.client.memctl.bench.scoring import (
     ContextScore,
     Score,
     hit_at,
     ndcg_at,
     percentile,
-    ranking,
-    ranks,
+    rank_answers,
+    rank_figures,
     recall_at,
     reciprocal_rank,
     share_held,
-    summary,
-    unanswerable,
+    summarise,
+    summarise_unanswerable,
 )
 from memoryd.client.protocol import NewMemory, NewTurn
 
@@ -57,9 +57,9 @@ def question() -> Question:
 
 
 def test_the_rank_of_gold_is_that_of_the_first_hit_that_gives_it() -> None:
-    assert ranks([{"x"}, {"b"}, {"a", "b"}], [A, B]) == [3, 2]
-    assert ranks([{"x"}], [A]) == [inf]
-    assert ranks([{"x"}, {"other"}], [frozenset({"a", "other"})]) == [2], "an alternative answers as well"
+    assert rank_answers([{"x"}, {"b"}, {"a", "b"}], [A, B]) == [3, 2]
+    assert rank_answers([{"x"}], [A]) == [inf]
+    assert rank_answers([{"x"}, {"other"}], [frozenset({"a", "other"})]) == [2], "an alternative answers as well"
 
 
 def test_recall_counts_the_share_of_right_answers_found() -> None:
@@ -91,9 +91,9 @@ def test_the_reciprocal_rank_is_of_the_first_right_answer() -> None:
 
 
 def test_a_ranking_has_all_figures_and_only_zeros_where_nothing_is_right() -> None:
-    found = ranking([{"a"}, {"x"}, {"b"}], [A, B])
+    found = rank_figures([{"a"}, {"x"}, {"b"}], [A, B])
     assert (found["recall_1"], found["recall_5"], found["hit_5"], found["all_5"], found["mrr"]) == (0.5, 1, 1, 1, 1)
-    assert set(ranking([{"x"}], []).values()) == {0.0}
+    assert set(rank_figures([{"x"}], []).values()) == {0.0}
 
 
 def test_what_is_held_is_the_share_of_right_answers_among_keys() -> None:
@@ -108,7 +108,7 @@ def test_percentiles_are_values_that_were_measured() -> None:
 
 
 def test_a_session_is_what_the_user_said_and_its_date_stays_out_of_the_text(question: Question) -> None:
-    material = by_session(question)
+    material = make_by_session(question)
     assert [item.key for item in material.items] == [("q1", "s2")]
     memory = material.items[0].what
     assert isinstance(memory, NewMemory)
@@ -118,7 +118,7 @@ def test_a_session_is_what_the_user_said_and_its_date_stays_out_of_the_text(ques
 
 
 def test_a_turn_keeps_its_speaker_and_knows_where_it_stood(question: Question) -> None:
-    material = by_turn(question)
+    material = make_by_turn(question)
     assert [item.what.content for item in material.items] == ["assistant: Hello", "user: In Rome", "user: Thanks"]
     memory = material.items[1].what
     assert isinstance(memory, NewMemory)
@@ -131,24 +131,24 @@ def test_questions_are_read_plain_or_compressed(tmp_path: Path, name: str) -> No
     data = msgspec.json.encode(LINE) + b"\n\n" + msgspec.json.encode(LINE) + b"\n"
     path = tmp_path / name
     path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-    assert [found.id for found in questions(path)] == ["q1", "q1"]
+    assert [found.id for found in read_questions(path)] == ["q1", "q1"]
 
 
 def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_bytes(msgspec.json.encode(LINE) + b'\n{"id": 3}\n')
     with pytest.raises(Invalid, match="line 2 is not a question"):
-        list(questions(path))
+        list(read_questions(path))
     packed = tmp_path / "q.jsonl.gz"
     packed.write_bytes(b"nothing compressed")
     with pytest.raises(Invalid, match="not a whole gzip file"):
-        list(questions(packed))
+        list(read_questions(packed))
 
 
 def test_a_date_that_is_none_is_named(question: Question) -> None:
     question.sessions[1].date = "yesterday"
     with pytest.raises(Invalid, match="yesterday"):
-        by_turn(question)
+        make_by_turn(question)
 
 
 # Conversations and a team's set --------------------------------------------------------------------------------------
@@ -184,9 +184,9 @@ def conversation(tmp_path: Path) -> Path:
 
 
 def test_a_conversation_is_added_raw_or_with_what_is_around_it(conversation: Path) -> None:
-    (raw,) = conversations.materials(conversation, "add", Choice())
+    (raw,) = conversations.make_materials(conversation, "add", Choice())
     assert [item.what for item in raw.items][:2] == [NewMemory(content="Ada: Hello"), NewMemory(content="Ben: A mast")]
-    (full,) = conversations.materials(conversation, "neighbours", Choice())
+    (full,) = conversations.make_materials(conversation, "neighbours", Choice())
     assert full.items[1].what == NewMemory(
         content="Ben: A mast",
         type="conversation",
@@ -197,7 +197,7 @@ def test_a_conversation_is_added_raw_or_with_what_is_around_it(conversation: Pat
 
 
 def test_the_first_speaker_of_an_observed_conversation_is_the_user(conversation: Path) -> None:
-    (material,) = conversations.materials(conversation, "observe", Choice())
+    (material,) = conversations.make_materials(conversation, "observe", Choice())
     assert [item.what for item in material.items][:2] == [
         NewTurn(role="user", content="Ada: Hello", created_at=AT),
         NewTurn(role="assistant", content="Ben: A mast", created_at=AT + 30),
@@ -206,7 +206,7 @@ def test_the_first_speaker_of_an_observed_conversation_is_the_user(conversation:
 
 
 def test_nothing_answers_an_adversarial_question_and_others_need_gold(conversation: Path) -> None:
-    (material,) = conversations.materials(conversation, "add", Choice())
+    (material,) = conversations.make_materials(conversation, "add", Choice())
     assert [(asked.id, asked.gold) for asked in material.questions] == [
         ("c1/q1", (frozenset({"c1/D1:2"}),)),
         ("c1/q2", ()),
@@ -216,9 +216,9 @@ def test_nothing_answers_an_adversarial_question_and_others_need_gold(conversati
 def test_a_limit_counts_questions_of_all_conversations(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_bytes(msgspec.json.encode(CONVERSATION) + b"\n" + msgspec.json.encode({**CONVERSATION, "id": "c2"}))
-    asked = [[one.id for one in made.questions] for made in conversations.materials(path, "add", Choice(3))]
+    asked = [[one.id for one in made.questions] for made in conversations.make_materials(path, "add", Choice(3))]
     assert asked == [["c1/q1", "c1/q2"], ["c1/q1"]]
-    assert len(list(conversations.materials(path, "add", Choice(2)))) == 1
+    assert len(list(conversations.make_materials(path, "add", Choice(2)))) == 1
 
 
 def write_team(folder: Path) -> None:
@@ -261,7 +261,7 @@ def write_team(folder: Path) -> None:
 
 def test_a_teams_set_is_stored_in_the_order_of_time_with_who_spoke(tmp_path: Path) -> None:
     write_team(tmp_path)
-    (material,) = team.materials(tmp_path, "team", Choice())
+    (material,) = team.make_materials(tmp_path, "team", Choice())
     assert [(item.key, item.session, item.what.content) for item in material.items] == [
         ("m1", "", "Billing is Priya"),
         ("t1", "s", "Tom: I sail"),
@@ -275,13 +275,13 @@ def test_a_teams_set_is_stored_in_the_order_of_time_with_who_spoke(tmp_path: Pat
 
 def test_an_alternative_answers_as_well_and_two_gold_items_are_both_needed(tmp_path: Path) -> None:
     write_team(tmp_path)
-    (material,) = team.materials(tmp_path, "team", Choice())
+    (material,) = team.make_materials(tmp_path, "team", Choice())
     assert [asked.gold for asked in material.questions] == [
         (frozenset({"m1", "t2"}),),
         (frozenset({"m1"}), frozenset({"t1"})),
         (),
     ]
-    assert [asked.id for asked in next(team.materials(tmp_path, "team", Choice(1, "unseen"))).questions] == ["q9"]
+    assert [asked.id for asked in next(team.make_materials(tmp_path, "team", Choice(1, "unseen"))).questions] == ["q9"]
 
 
 def test_data_is_known_by_what_is_in_it(tmp_path: Path, conversation: Path) -> None:
@@ -303,7 +303,7 @@ def test_every_way_is_described_and_of_one_kind() -> None:
 def test_a_summary_holds_the_means() -> None:
     one = Score("a", "t", "turn", 10, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, kept=1.0)
     two = Score("b", "t", "turn", 20, 0.0, 0.5, 1.0, 1.0, 0.5, 0.25, 4.0, kept=0.5)
-    total = summary([one, two])
+    total = summarise([one, two])
     assert total.kept == 0.75
     assert (total.questions, total.memories) == (2, 30)
     assert (total.recall_1, total.recall_5, total.ndcg_10, total.mrr) == (0.5, 0.75, 0.75, 0.625)
@@ -312,15 +312,15 @@ def test_a_summary_holds_the_means() -> None:
 
 def test_memories_of_one_place_count_once() -> None:
     scores = [Score(id, "t", "add", 10, *[0.0] * 7, store="s") for id in "ab"]
-    assert summary(scores).memories == 10
+    assert summarise(scores).memories == 10
 
 
 def test_contexts_are_summed_up_by_their_size() -> None:
     sizes = [[ContextScore(400, 1.0, 0.5, 300, 2.0)], [ContextScore(400, 0.0, 0.0, 50, 3.0)]]
     scores = [Score("a", "t", "add", 1, *[0.0] * 7, empty=True, contexts=made) for made in sizes]
-    made = summary(scores).contexts["400"]
+    made = summarise(scores).contexts["400"]
     assert (made.hit, made.recall, made.tokens, made.median_tokens, made.small) == (0.5, 0.25, 175.0, 50, 0.5)
-    assert unanswerable(scores).empty == 1.0
+    assert summarise_unanswerable(scores).empty == 1.0
 
 
 def test_links_are_set_against_the_labels_of_pairs() -> None:
@@ -334,9 +334,9 @@ def test_links_are_set_against_the_labels_of_pairs() -> None:
         judged("compatible", True),
         judged("compatible", False, merged=True),
     ]
-    made = figures(given)
+    made = count_figures(given)
     assert (made.pairs, made.contradicts, made.linked, made.merged) == (5, 3, 2, 1)
     assert (made.precision, made.recall) == (1 / 2, 1 / 3)
     assert [one.wrong for one in given] == [False, True, True, True, False]
-    none = figures([judged("compatible", False)])
+    none = count_figures([judged("compatible", False)])
     assert (none.precision, none.recall) == (None, None)

@@ -12,7 +12,7 @@ from fake_daemon import Memctl
 
 from memoryd.client import Client
 from memoryd.client.memctl.export_folder import JOURNAL
-from memoryd.client.memctl.importing.sending import spool_file
+from memoryd.client.memctl.importing.sending import open_spool
 from memoryd.client.protocol import Observe, Record
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def test_a_daemon_that_does_not_answer_leaves_no_folder(
 
 
 def test_what_is_read_before_it_is_sent_waits_beside_the_data_and_has_no_name(folder: Path) -> None:
-    with spool_file() as spool:
+    with open_spool() as spool:
         spool.write(b"a memory")
         assert os.readlink(f"/proc/self/fd/{spool.fileno()}").startswith(f"{folder}/data/tmp/")
         assert list((folder / "data" / "tmp").iterdir()) == []

@@ -15,8 +15,8 @@ from fake_daemon import FakeDaemon, Memctl
 
 from memoryd.client.errors import NotFound
 from memoryd.client.memctl.graph_data import Graph
-from memoryd.client.memctl.graph_export import graphml, html
-from memoryd.client.memctl.graph_layout import layout
+from memoryd.client.memctl.graph_export import format_graphml, format_html
+from memoryd.client.memctl.graph_layout import lay_out
 from memoryd.client.protocol import (
     Edge,
     EdgePage,
@@ -163,7 +163,7 @@ def test_an_export_to_standard_output_is_the_document_alone(memctl: Memctl, fake
 def test_graphml_is_read_by_networkx_with_every_node_and_edge(tmp_path: Path) -> None:
     networkx = pytest.importorskip("networkx")
     path = tmp_path / "graph.graphml"
-    path.write_text("".join(graphml(GRAPH)), encoding="utf-8")
+    path.write_text("".join(format_graphml(GRAPH)), encoding="utf-8")
     read = networkx.read_graphml(path, force_multigraph=True)
     assert set(read.nodes) == {"n1", "n2", "n3", "n8"}
     assert read.nodes["n1"]["label"] == NASTY.replace("\x00", " ")
@@ -180,7 +180,7 @@ def test_graphml_is_read_by_networkx_with_every_node_and_edge(tmp_path: Path) ->
 
 @pytest.mark.parametrize("graph", [Graph([], [], [], 0), Graph(NODES[:1], [], [], 1), GRAPH])
 def test_graphml_is_well_formed_whatever_the_size(graph: Graph) -> None:
-    root = ElementTree.fromstring("".join(graphml(graph)))
+    root = ElementTree.fromstring("".join(format_graphml(graph)))
     assert len(root.findall(".//{*}node")) == len(graph.nodes)
 
 
@@ -196,8 +196,8 @@ _STATEMENT = re.compile(
 def test_the_same_graph_gives_the_same_picture_in_which_no_node_covers_another() -> None:
     many = [ExportedNode(node=node(n, size=1 + n % 20, topic=1 + n % 7)) for n in range(1, 300)]
     topics = [Topic(id=n, namespace="", label=f"t{n}", nodes=40, memories=90) for n in range(1, 8)]
-    picture = layout(Graph(many, [], topics, 299))
-    assert picture == layout(Graph(many, [], topics, 299))
+    picture = lay_out(Graph(many, [], topics, 299))
+    assert picture == lay_out(Graph(many, [], topics, 299))
     nodes = picture["nodes"]
     covered = [
         (a["id"], b["id"])
@@ -212,7 +212,7 @@ def test_the_same_graph_gives_the_same_picture_in_which_no_node_covers_another()
 
 @pytest.mark.parametrize("graph", [Graph([], [], [], 0), Graph(NODES[2:3], [], [], 1), GRAPH])
 def test_the_page_holds_the_graph_and_nothing_from_elsewhere(graph: Graph) -> None:
-    page = "".join(html(graph))
+    page = "".join(format_html(graph))
     data = re.search(r"const graph = (.*);\n", page)
     assert data
     assert [item["id"] for item in json.loads(data[1])["nodes"]] == [item.node.id for item in graph.nodes]
@@ -224,7 +224,7 @@ def test_the_page_holds_the_graph_and_nothing_from_elsewhere(graph: Graph) -> No
 @pytest.mark.skipif(not BROWSER, reason="no browser is installed")
 def test_a_browser_opens_the_page_draws_it_and_searches_in_it(tmp_path: Path) -> None:
     path = tmp_path / "graph.html"
-    path.write_text("".join(html(GRAPH)), encoding="utf-8")
+    path.write_text("".join(format_html(GRAPH)), encoding="utf-8")
     page = _dumped(f"file://{path}#q=fish&node=1&theme=dark", tmp_path)
     assert 'data-ready="yes"' in page
     assert 'data-drawn="4"' in page

@@ -15,8 +15,8 @@ from fake_daemon import Memctl
 
 from memoryd.client import Client
 from memoryd.client.memctl import importing
-from memoryd.client.memctl.importing.markdown import entries, split
-from memoryd.client.memctl.importing.pickled import Inert, plain_pickle
+from memoryd.client.memctl.importing.markdown import split_entries, split_front_matter
+from memoryd.client.memctl.importing.pickled import Inert, load_plain
 from memoryd.client.protocol import Record
 
 if TYPE_CHECKING:
@@ -345,12 +345,12 @@ def test_a_pickle_runs_nothing_that_it_names(tmp_path: Path) -> None:
         def __reduce__(self) -> Any:
             return (Path.touch, (tmp_path / "ran",))
 
-    found = plain_pickle(pickle.dumps({"payload": {"data": "text"}, "other": Harmful()}))
+    found = load_plain(pickle.dumps({"payload": {"data": "text"}, "other": Harmful()}))
     assert found["payload"] == {"data": "text"}
     assert isinstance(found["other"], Inert)
     assert not (tmp_path / "ran").exists()
     with pytest.raises(ValueError, match="no pickle"):
-        plain_pickle(b"\x80\x04nonsense")
+        load_plain(b"\x80\x04nonsense")
 
 
 def test_the_pickle_of_an_older_mem0_is_read(memctl: Memctl, client: Client, tmp_path: Path) -> None:
@@ -362,13 +362,15 @@ def test_the_pickle_of_an_older_mem0_is_read(memctl: Memctl, client: Client, tmp
 
 
 def test_front_matter_and_entries_are_read_as_people_write_them() -> None:
-    head, body = split('---\ntitle: "A: b"\ntags: [one, "two"]\nmetadata:\n  type: user\nlist:\n  - x\n---\nText\n')
+    head, body = split_front_matter(
+        '---\ntitle: "A: b"\ntags: [one, "two"]\nmetadata:\n  type: user\nlist:\n  - x\n---\nText\n'
+    )
     assert head == {"title": "A: b", "tags": ["one", "two"], "type": "user", "list": ["x"]}
     assert body == "Text"
-    assert split("---\nno end") == ({}, "---\nno end")
-    assert [entry.text for entry in entries("")] == []
+    assert split_front_matter("---\nno end") == ({}, "---\nno end")
+    assert [entry.text for entry in split_entries("")] == []
     text = "# T\n- a\n  more\n\n  still a\n- b\n\nfree\ntext\n\n***\n## U\n~~~\n# no heading\n~~~\n1. c"
-    assert [(entry.headings, entry.text) for entry in entries(text)] == [
+    assert [(entry.headings, entry.text) for entry in split_entries(text)] == [
         (("T",), "a\n  more\n\n  still a"),
         (("T",), "b"),
         (("T",), "free\ntext"),

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
-from memoryd.client.memctl.jobs import span
+from memoryd.client.memctl.jobs import format_span
 from memoryd.client.protocol import (
     Job,
     JobHistory,
@@ -171,7 +171,7 @@ def test_history_shows_the_latest_runs(fake: FakeDaemon, memctl: Memctl) -> None
 
 
 def test_spans_of_time_are_told_in_their_largest_unit() -> None:
-    assert [span(s) for s in (0, 1, 59, 60, 3599, 3600, 86400, 1e6)] == [
+    assert [format_span(s) for s in (0, 1, 59, 60, 3599, 3600, 86400, 1e6)] == [
         "0 s",
         "1 s",
         "59 s",

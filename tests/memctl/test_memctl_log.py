@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.memctl.log import moment
+from memoryd.client.memctl.log import parse_moment
 
 Memctl = Any
 SAID = [
@@ -53,8 +53,8 @@ def test_a_turn_is_shown_in_its_conversation(memctl: Memctl, ids: list[str]) -> 
 
 def test_words_for_times_are_by_the_local_clock() -> None:
     now = datetime(2026, 3, 10, 14, 30, tzinfo=UTC)
-    assert moment("today", now) == datetime(2026, 3, 10, tzinfo=UTC).timestamp()
-    assert moment("yesterday", now) == datetime(2026, 3, 9, tzinfo=UTC).timestamp()
-    assert moment("12h", now) == (now - timedelta(hours=12)).timestamp()
-    assert moment("2w", now) == (now - timedelta(weeks=2)).timestamp()
-    assert moment("2026-01-01", now) == datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    assert parse_moment("today", now) == datetime(2026, 3, 10, tzinfo=UTC).timestamp()
+    assert parse_moment("yesterday", now) == datetime(2026, 3, 9, tzinfo=UTC).timestamp()
+    assert parse_moment("12h", now) == (now - timedelta(hours=12)).timestamp()
+    assert parse_moment("2w", now) == (now - timedelta(weeks=2)).timestamp()
+    assert parse_moment("2026-01-01", now) == datetime(2026, 1, 1, tzinfo=UTC).timestamp()

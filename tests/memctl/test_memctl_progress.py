@@ -33,4 +33,4 @@ def test_a_total_of_zero_and_a_closed_stderr_are_no_trouble(monkeypatch: pytest.
     monkeypatch.setattr("sys.stderr", None)
     with ProgressBar("work") as progress:
         progress.update(0, 0)
-    assert progress.line().endswith("0/0")
+    assert progress.format_line().endswith("0/0")

@@ -16,9 +16,7 @@ TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
 @pytest.mark.usefixtures("daemon")
 def test_add_says_what_was_taken_out_and_how_to_keep_it(memctl: Memctl) -> None:
     added = memctl("add", f"push with {TOKEN}", "--json")
-    assert added.err == (
-        "memctl: taken out before storing: 1 GitHub token. --allow-secrets keeps what is none, or is to stay.\n"
-    )
+    assert added.err == ("memctl: removed before storing: 1 GitHub token. --allow-secrets stores texts as they are.\n")
     reply = json.loads(added.out)
     assert reply["redacted"] == {"GitHub token": 1}
     assert json.loads(memctl("get", reply["id"], "--json").out)["content"] == "push with [secret: GitHub token]"
@@ -35,7 +33,7 @@ def test_add_says_what_was_taken_out_and_how_to_keep_it(memctl: Memctl) -> None:
 )
 def test_with_allow_secrets_nothing_is_taken_out(memctl: Memctl, words: tuple[str, ...]) -> None:
     given = [word.format(TOKEN) for word in words]
-    assert "taken out" in memctl(*given).err
+    assert "removed before" in memctl(*given).err
     assert memctl(*given, "--allow-secrets").err == ""
 
 

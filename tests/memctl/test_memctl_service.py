@@ -15,9 +15,9 @@ from fake_daemon import Memctl
 from memoryd.client.errors import Unavailable
 from memoryd.client.memctl.bench.evaluation import Run, evaluate
 from memoryd.client.memctl.bench.questions import WAYS, Question, Session, Turn
-from memoryd.client.memctl.bench.scoring import summary
+from memoryd.client.memctl.bench.scoring import summarise
 from memoryd.client.memctl.bench.storing import Place
-from memoryd.client.memctl.private import private_daemon
+from memoryd.client.memctl.private import run_private_daemon
 
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 COMMAND = [sys.executable, "-m", "memoryd.client.memctl"]
@@ -120,7 +120,7 @@ def test_without_the_daemons_packages_a_sentence_says_what_to_install(
 
 
 def test_a_private_daemon_survives_its_kill_and_leaves_nothing() -> None:
-    with private_daemon(config=NO_MODEL) as daemon:
+    with run_private_daemon(config=NO_MODEL) as daemon:
         with daemon.client() as client:
             id = client.add("kept").id
         daemon.kill()
@@ -133,7 +133,10 @@ def test_a_private_daemon_survives_its_kill_and_leaves_nothing() -> None:
 
 
 def test_a_private_daemon_that_cannot_start_says_why_and_leaves_nothing() -> None:
-    with pytest.raises(Unavailable, match=r"configuration .* is wrong") as failure, private_daemon(config="nonsense"):
+    with (
+        pytest.raises(Unavailable, match=r"configuration .* is wrong") as failure,
+        run_private_daemon(config="nonsense"),
+    ):
         pass
     folder = Path(failure.value.message.split("The configuration ")[1].split("/config.toml")[0])
     assert folder.is_absolute()
@@ -162,7 +165,7 @@ def test_an_evaluation_scores_each_way_and_cleans_up(daemon: object, folder: Pat
         ("turn", 4, 1.0),
         ("turn", 4, 1.0),
     ]
-    assert summary(scores).recall_10 == 1.0
+    assert summarise(scores).recall_10 == 1.0
     with connect("") as client:
         assert client.list().total == 0
         turns = WAYS["turn"](question(1))

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.memctl.snippet import query_of, snippet, stem
+from memoryd.client.memctl.snippet import make_snippet, query_of, stem
 from memoryd.client.memctl.table import width
 
 FILLER = "Nothing of interest stands in this sentence about other things. " * 40
 
 
 def shown(content: str, query: str, size: int = 90, lines: int = 3) -> str:
-    return "\n".join(snippet(content, query, size, lines, lambda word: f"<{word}>"))
+    return "\n".join(make_snippet(content, query, size, lines, lambda word: f"<{word}>"))
 
 
 @pytest.mark.parametrize(
@@ -92,15 +92,15 @@ def test_control_characters_cannot_steer_the_terminal() -> None:
     st.integers(1, 4),
 )
 def test_no_line_is_wider_than_asked(content: str, query: str, size: int, lines: int) -> None:
-    found = snippet(content, query, size, lines, lambda word: word)
+    found = make_snippet(content, query, size, lines, lambda word: word)
     assert len(found) <= lines
     assert all(width(line) <= size for line in found)
 
 
 @given(st.text(max_size=200), st.text(max_size=40))
 def test_marking_changes_nothing_but_marks(content: str, query: str) -> None:
-    plain = snippet(content, query, 60, 3, lambda word: word)
-    marked = snippet(content, query, 60, 3, lambda word: f"\0{word}\1")
+    plain = make_snippet(content, query, 60, 3, lambda word: word)
+    marked = make_snippet(content, query, 60, 3, lambda word: f"\0{word}\1")
     assert [line.replace("\0", "").replace("\1", "") for line in marked] == plain
 
 

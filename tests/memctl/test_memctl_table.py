@@ -1,8 +1,20 @@
 import pytest
 
 from memoryd.client.memctl import table as module
-from memoryd.client.memctl.output import printable
-from memoryd.client.memctl.table import bar, count, fields, ms, one_line, pad, shorten, size_text, table, width, wrap
+from memoryd.client.memctl.output import make_printable
+from memoryd.client.memctl.table import (
+    count_text,
+    draw_bar,
+    format_fields,
+    format_table,
+    ms_text,
+    pad,
+    shorten,
+    size_text,
+    to_one_line,
+    width,
+    wrap,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +46,7 @@ def test_shortened_text_fits_and_shows_that_it_was_cut(text: str, limit: int, ex
 
 
 def test_only_the_flexible_column_is_shortened_to_fit_the_terminal() -> None:
-    text = table(["ID", "CONTENT"], [["12345678", "x" * 100], ["1", "short"]])
+    text = format_table(["ID", "CONTENT"], [["12345678", "x" * 100], ["1", "short"]])
     lines = text.splitlines()
     assert [width(line) for line in lines[:2]] == [17, 40]
     assert lines[1] == "12345678  " + "x" * 29 + "…"
@@ -42,20 +54,20 @@ def test_only_the_flexible_column_is_shortened_to_fit_the_terminal() -> None:
 
 
 def test_wide_characters_keep_the_columns_in_line() -> None:
-    lines = table(["A", "B"], [["日本", "x"], ["ab", "y"]]).splitlines()
+    lines = format_table(["A", "B"], [["日本", "x"], ["ab", "y"]]).splitlines()
     assert lines == ["A     B", "日本  x", "ab    y"]
 
 
 def test_numbers_are_set_flush_right_and_no_rows_give_the_headers_only() -> None:
-    assert table(["N", "X"], [["1", "a"], ["10", "b"]], right=(0,)).splitlines() == [" N  X", " 1  a", "10  b"]
-    assert table(["N", "X"], []) == "N  X"
+    assert format_table(["N", "X"], [["1", "a"], ["10", "b"]], right=(0,)).splitlines() == [" N  X", " 1  a", "10  b"]
+    assert format_table(["N", "X"], []) == "N  X"
 
 
 def test_a_cell_is_one_line_and_cannot_steer_the_terminal() -> None:
-    assert one_line(" a\n\tb  c ") == "a b c"
-    assert "\x1b" not in one_line("\x1b[31mred\x1b]0;title\x07")
-    assert printable("a\nb\tc") == "a\nb\tc"
-    assert printable("a\x9b\u202eb") == "a\ufffd\ufffdb"
+    assert to_one_line(" a\n\tb  c ") == "a b c"
+    assert "\x1b" not in to_one_line("\x1b[31mred\x1b]0;title\x07")
+    assert make_printable("a\nb\tc") == "a\nb\tc"
+    assert make_printable("a\x9b\u202eb") == "a\ufffd\ufffdb"
 
 
 def test_wrapped_text_has_so_many_lines_at_most() -> None:
@@ -67,8 +79,18 @@ def test_wrapped_text_has_so_many_lines_at_most() -> None:
 
 def test_small_things() -> None:
     assert [pad("a", 3), pad("a", 3, right=True)] == ["a  ", "  a"]
-    assert [bar(0.0, 4), bar(0.5, 4), bar(1.0, 4), bar(7.0, 4), bar(0.125 / 4, 4)] == ["", "██", "████", "████", "▏"]
-    assert [ms(0.123), ms(12.34), ms(1234.5)] == ["0.12", "12.3", "1234"]
+    assert [draw_bar(0.0, 4), draw_bar(0.5, 4), draw_bar(1.0, 4), draw_bar(7.0, 4), draw_bar(0.125 / 4, 4)] == [
+        "",
+        "██",
+        "████",
+        "████",
+        "▏",
+    ]
+    assert [ms_text(0.123), ms_text(12.34), ms_text(1234.5)] == ["0.12", "12.3", "1234"]
     assert [size_text(12), size_text(1500), size_text(2_500_000_000)] == ["12 B", "1.5 kB", "2.5 GB"]
-    assert [count(1, "memory"), count(2, "memory"), count(0, "file")] == ["1 memory", "2 memories", "0 files"]
-    assert fields([("a", "1"), ("long", "2")]) == "  a     1\n  long  2"
+    assert [count_text(1, "memory"), count_text(2, "memory"), count_text(0, "file")] == [
+        "1 memory",
+        "2 memories",
+        "0 files",
+    ]
+    assert format_fields([("a", "1"), ("long", "2")]) == "  a     1\n  long  2"

@@ -14,7 +14,7 @@ from fake_daemon import Memctl
 
 from memoryd.client import Client
 from memoryd.client.memctl.table import width
-from memoryd.client.memctl.tail import line_of
+from memoryd.client.memctl.tail import event_line
 from memoryd.client.protocol import Add, AddToken, Event, NewMemory
 from waiting import wait_until
 
@@ -64,20 +64,20 @@ def event(kind: str, **fields: object) -> Event:
     ],
 )
 def test_an_event_is_a_line_that_fits(shown: Event, line: str) -> None:
-    assert line_of(shown, 80) == line
+    assert event_line(shown, 80) == line
 
 
 @pytest.mark.parametrize("size", [60, 80, 120])
 def test_no_line_is_longer_than_the_terminal(size: int) -> None:
     for text in ("word " * 100, "記憶" * 100, "\x1b[31mred\x1b[0m" * 30):
         for namespace in ("", "acme/api/alpha/inner/and/one/more/of/them"):
-            line = line_of(event("moved", came_from="L1", tier="documents", text=text, namespace=namespace), size)
+            line = event_line(event("moved", came_from="L1", tier="documents", text=text, namespace=namespace), size)
             assert width(line) <= size
             assert "\x1b" not in line
 
 
 def test_the_end_of_a_long_namespace_is_shown() -> None:
-    assert "…e/api/alpha " in line_of(event("created", namespace="some/large/acme/api/alpha", text="A fact"), 80)
+    assert "…e/api/alpha " in event_line(event("created", namespace="some/large/acme/api/alpha", text="A fact"), 80)
 
 
 def test_tail_prints_events_until_it_has_enough(memctl: Memctl, daemon: "Daemon") -> None:

@@ -18,8 +18,8 @@ from hypothesis import strategies as some
 from memoryd.client.memctl import run
 from memoryd.client.memctl.table import width
 from memoryd.client.memctl.top import screen
-from memoryd.client.memctl.top.frame import Line, Section, shares, text_of
-from memoryd.client.memctl.top.picture import Sample, picture
+from memoryd.client.memctl.top.frame import Line, Section, share_rows, text_of
+from memoryd.client.memctl.top.picture import Sample, draw_frame
 from memoryd.client.protocol import (
     AddToken,
     Connected,
@@ -98,7 +98,7 @@ JOBS = [job(f"job-{number}", ago_s=number) for number in range(10)] + [job("clus
 
 def drawn(now: Stats, size: tuple[int, int], before: Stats | None = None, order: str = "calls") -> list[str]:
     former = Sample(before, 0.0) if before else None
-    return text_of(picture(Sample(now, 2.0), former, order, size, FOOT)).split("\n")
+    return text_of(draw_frame(Sample(now, 2.0), former, order, size, FOOT)).split("\n")
 
 
 # Pictures ------------------------------------------------------------------------------------------------------------
@@ -188,11 +188,11 @@ def test_what_needs_somebody_comes_first_among_jobs() -> None:
 
 def test_without_a_daemon_the_last_picture_stays_under_the_reason() -> None:
     gone = Sample(stats(MANY, 3, JOBS), 5.0, "no daemon answers at /run/s")
-    lines = text_of(picture(gone, None, "calls", (80, 24), FOOT)).split("\n")
+    lines = text_of(draw_frame(gone, None, "calls", (80, 24), FOOT)).split("\n")
     assert lines[0] == "no daemon answers at /run/s"
     assert lines[1].startswith("memoryd 0.1.0")
     assert len(lines) == 24
-    nothing = text_of(picture(Sample(None, 0.0, "no daemon answers at /run/s"), None, "calls", (80, 24), FOOT))
+    nothing = text_of(draw_frame(Sample(None, 0.0, "no daemon answers at /run/s"), None, "calls", (80, 24), FOOT))
     assert nothing.split("\n")[0] == "no daemon answers at /run/s"
     assert len(nothing.split("\n")) == 24
 
@@ -203,7 +203,7 @@ counts = some.integers(0, 30)
 @given(some.lists(some.tuples(counts, some.integers(1, 8)), min_size=1, max_size=4), some.integers(1, 60))
 def test_rows_are_shared_within_the_room_and_the_least_come_first(given_rows: list[tuple[int, int]], room: int) -> None:
     sections = [Section(("A",), [["x"]] * rows, [()] * rows, least) for rows, least in given_rows]
-    shown = shares(sections, room)
+    shown = share_rows(sections, room)
     free = room - 2 * len(sections) + 1
     assert all(got <= max(len(section.rows), 1) for got, section in zip(shown, sections, strict=True))
     assert sum(shown) == max(0, min(free, sum(max(len(section.rows), 1) for section in sections)))
@@ -291,9 +291,9 @@ class Shown:
 
 def watched(monkeypatch: pytest.MonkeyPatch, *keys: Callable[[], str]) -> list[list[str]]:
     shown = Shown([*keys, lambda: "q"])
-    monkeypatch.setattr(screen, "screen", lambda: shown)
-    monkeypatch.setattr(screen, "key_within", shown.key)
-    monkeypatch.setattr(screen, "size", lambda: (80, 24))
+    monkeypatch.setattr(screen, "open_screen", lambda: shown)
+    monkeypatch.setattr(screen, "wait_for_key", shown.key)
+    monkeypatch.setattr(screen, "terminal_size", lambda: (80, 24))
     assert run(["top", "--interval", "0.1"]) == 0
     return shown.pictures
 
@@ -337,8 +337,8 @@ def test_a_terminal_is_drawn_on_in_place_and_is_as_before_afterwards(
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("LINES", "24")
-    with screen.screen() as shown:
-        shown.draw(picture(Sample(stats(MANY, 3, JOBS), 0.0), None, "calls", (80, 24), FOOT))
+    with screen.open_screen() as shown:
+        shown.draw(draw_frame(Sample(stats(MANY, 3, JOBS), 0.0), None, "calls", (80, 24), FOOT))
     out = capsys.readouterr().out
     assert "all-MiniLM-L6-v2" in out
     assert out.index("\x1b[?1049h") < out.index("all-MiniLM-L6-v2") < out.rindex("\x1b[?1049l")

@@ -62,7 +62,7 @@ def test_the_copy_with_the_newest_content_is_the_latest_whatever_its_date(
     client.add("Storks nest on roofs")
     newest = memctl("backup", "--json").json["path"]
     assert [copy["operation"] for copy in memctl("backup", "--list", "--json").json] == [1, 2]
-    assert backup.chosen(daemon.core.folder, "latest") == Path(newest)
+    assert backup.choose_copy(daemon.core.folder, "latest") == Path(newest)
     for _ in range(3):
         clock.now -= 60
         client.add("Cranes dance in spring", dedup=False)

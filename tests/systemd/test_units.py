@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import memoryd
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.systemd.units import Place, command_of, here, is_ours, units
+from memoryd.client.memctl.systemd.units import Place, command_of, current_place, format_units, is_ours
 from memoryd.client.transport import activation
 
 GOLDEN = Path(__file__).parent.parent / "data" / "units"
@@ -45,7 +45,7 @@ def _runtime(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_units_are_word_for_word_what_they_were(place: Place, folder: str, name: str) -> None:
     """After a change on purpose: `python tests/systemd/test_units.py`, and read the difference."""
-    assert units(place)[name] == (GOLDEN / folder / name).read_text()
+    assert format_units(place)[name] == (GOLDEN / folder / name).read_text()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,7 +76,7 @@ def test_the_templates_come_with_the_package() -> None:
 
 @pytest.mark.parametrize("place", [PLAIN, ODD])
 def test_what_was_written_is_read_back(place: Place) -> None:
-    texts = units(place)
+    texts = format_units(place)
     assert all(is_ours(text) for text in texts.values())
     assert activation.read_socket_path(texts["memoryd.socket"]) == str(place.socket)
     assert command_of(texts["memoryd.service"]) == str(place.python)
@@ -89,50 +89,50 @@ path_text = st.text(
 
 @given(path_text.filter(lambda text: text == text.strip() and text not in (".", "..")))
 def test_any_printable_path_survives(name: str) -> None:
-    texts = units(PLAIN._replace(python=Path(f"/x/{name}/python"), socket=Path(f"/x/{name}/s")))
+    texts = format_units(PLAIN._replace(python=Path(f"/x/{name}/python"), socket=Path(f"/x/{name}/s")))
     assert activation.read_socket_path(texts["memoryd.socket"]) == f"/x/{name}/s"
     assert command_of(texts["memoryd.service"]) == f"/x/{name}/python"
-    assert len(texts["memoryd.service"].splitlines()) == len(units(PLAIN)["memoryd.service"].splitlines())
+    assert len(texts["memoryd.service"].splitlines()) == len(format_units(PLAIN)["memoryd.service"].splitlines())
 
 
 @pytest.mark.parametrize("path", ["/x/a\nExecStartPre=/bin/evil", "/x/a\tb", "/x/ends in a blank "])
 def test_a_path_that_a_unit_cannot_hold_is_refused(path: str) -> None:
     for place in (PLAIN._replace(python=Path(path)), PLAIN._replace(socket=Path(path))):
         with pytest.raises(Invalid, match="systemd cannot hold this path"):
-            units(place)
+            format_units(place)
 
 
 @pytest.mark.parametrize("sign", ['"', "'", "\\"])
 def test_an_interpreter_that_systemd_would_not_run_is_refused(sign: str) -> None:
     with pytest.raises(Invalid, match="quotes or backslashes"):
-        units(PLAIN._replace(python=Path(f"/x{sign}/python")))
+        format_units(PLAIN._replace(python=Path(f"/x{sign}/python")))
 
 
 def test_a_socket_outside_the_runtime_directory_keeps_its_path() -> None:
-    told = units(PLAIN._replace(socket=Path("/run/user/10001/s")))
+    told = format_units(PLAIN._replace(socket=Path("/run/user/10001/s")))
     assert "ListenStream=/run/user/10001/s\n" in told["memoryd.socket"]
 
 
 def test_what_the_shell_says_of_places_goes_into_the_units(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MEMORYD_MODEL_DIR", "XDG_CACHE_HOME", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    assert here(PLAIN.socket, None, None, "").models is None
+    assert current_place(PLAIN.socket, None, None, "").models is None
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
     monkeypatch.setenv("MEMORYD_DATA_DIR", "/data")
-    place = here(PLAIN.socket, None, "settings.toml", "2G")
+    place = current_place(PLAIN.socket, None, "settings.toml", "2G")
     assert (place.models, place.data_dir) == (Path("/cache/memoryd/models"), Path("/data"))
     assert (place.config, place.python) == (Path.cwd() / "settings.toml", Path(sys.executable))
 
 
 @pytest.mark.parametrize("size", ["1", "512M", "2G", "25%", "100%", "infinity"])
 def test_a_memory_ceiling_is_written_as_it_was_given(size: str) -> None:
-    assert f"\nMemoryMax={size}\n" in units(here(PLAIN.socket, None, None, size))["memoryd.service"]
+    assert f"\nMemoryMax={size}\n" in format_units(current_place(PLAIN.socket, None, None, size))["memoryd.service"]
 
 
 @pytest.mark.parametrize("size", ["2 G", "lots", "-1", "101%", "2G\nExecStop=/bin/evil", "2g"])
 def test_a_memory_ceiling_that_systemd_would_not_read_is_refused(size: str) -> None:
     with pytest.raises(Invalid, match="no memory limit"):
-        here(PLAIN.socket, None, None, size)
+        current_place(PLAIN.socket, None, None, size)
 
 
 @pytest.mark.parametrize("place", [PLAIN, ODD])
@@ -140,7 +140,7 @@ def test_systemd_reads_the_units_without_a_complaint(place: Place, folder: Path)
     if not shutil.which("systemd-analyze"):
         pytest.skip("install systemd to run this")
     (folder / "python").symlink_to(sys.executable)
-    for name, text in units(place._replace(python=folder / "python")).items():
+    for name, text in format_units(place._replace(python=folder / "python")).items():
         (folder / name).write_text(text)
     done = subprocess.run(
         ["systemd-analyze", "--user", "verify", *(str(folder / name) for name in NAMES)],
@@ -157,5 +157,5 @@ if __name__ == "__main__":
     os.environ.update(XDG_RUNTIME_DIR="/run/user/1000", HOME="/home/user")
     for written, chosen in (("plain", PLAIN), ("odd", ODD)):
         (GOLDEN / written).mkdir(parents=True, exist_ok=True)
-        for unit, unit_text in units(chosen).items():
+        for unit, unit_text in format_units(chosen).items():
             (GOLDEN / written / unit).write_text(unit_text)

@@ -23,7 +23,7 @@ from memoryd.client.memctl.bench.storing import Place
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import OwnersClient, client_for, own_token
 from memoryd.client.memctl.output import show
-from memoryd.client.memctl.private import PrivateDaemon, private_daemon
+from memoryd.client.memctl.private import PrivateDaemon, run_private_daemon
 from memoryd.client.memctl.service import WAIT_S, wait_until_ready
 from memoryd.client.transport import paths
 from memoryd.client.transport.sync import Client
@@ -33,7 +33,7 @@ LONG_CALL_S = 600.0
 R = TypeVar("R")
 
 
-def _arguments(parser: ArgumentParser) -> None:
+def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "path", type=Path, metavar="PATH", help="the data: a .jsonl or .jsonl.gz file, or the folder of a team's set"
     )
@@ -48,18 +48,18 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--half", choices=team.HALVES, help="half of a team's questions (seen)")
     parser.add_argument("--together", action="store_true", help="store everything in one namespace")
-    _place_arguments(parser)
+    _declare_place(parser)
 
 
-def _place_arguments(parser: ArgumentParser) -> None:
+def _declare_place(parser: ArgumentParser) -> None:
     parser.add_argument("--here", action="store_true", help="use the running daemon, not a temporary one")
     parser.add_argument("--keep", action="store_true", help="with --here: leave the memories there")
     parser.add_argument("--config", metavar="FILE", help="configuration of the temporary daemon")
 
 
-def _eval(args: Namespace) -> None:
-    keep, kind = _keeps(args), kind_of(args.path)
-    ways = _ways(args, kind)
+def _run_eval(args: Namespace) -> None:
+    keep, kind = _is_kept(args), kind_of(args.path)
+    ways = _choose_ways(args, kind)
     if args.half and kind != "team":
         raise Usage("--half needs a team's set.")
     choice = Choice(args.limit, args.half or team.HALVES[0])
@@ -69,20 +69,20 @@ def _eval(args: Namespace) -> None:
         materials = list(KINDS[kind].materials(args.path, way, choice))
         if not any(material.questions for material in materials):
             raise Invalid(f"{args.path} holds no questions with an answer to find by {way}.")
-        model, found = _evaluated(args, materials, keep)
+        model, found = _evaluate(args, materials, keep)
         scores += found
-    made = report.report(args.path, model, ways, scores, time.monotonic() - started)
-    show(args, made, lambda: report.text(made))
+    made = report.make_report(args.path, model, ways, scores, time.monotonic() - started)
+    show(args, made, lambda: report.report_text(made))
 
 
-def _evaluated(args: Namespace, materials: Sequence[Material], keep: bool) -> tuple[str, list[Score]]:
+def _evaluate(args: Namespace, materials: Sequence[Material], keep: bool) -> tuple[str, list[Score]]:
     def work(place: Place, below: str) -> list[Score]:
         return evaluate(place, materials, Run(below, args.together, keep))
 
-    return _at_a_place(args, work, _began_at(materials))
+    return _run_work(args, work, _first_time(materials))
 
 
-def _ways(args: Namespace, kind: str) -> Sequence[str]:
+def _choose_ways(args: Namespace, kind: str) -> Sequence[str]:
     allowed = KINDS[kind].ways
     asked = ("session", "turn") if args.way == "both" else (args.way,) if args.way else allowed
     if not set(asked) <= set(allowed):
@@ -90,28 +90,28 @@ def _ways(args: Namespace, kind: str) -> Sequence[str]:
     return asked
 
 
-def _began_at(materials: Sequence[Material]) -> float | None:
+def _first_time(materials: Sequence[Material]) -> float | None:
     """Return when the first thing of material came about whose questions are asked at a time of their own."""
     timed = [material for material in materials if any(one.at is not None for one in material.questions)]
     return min((item.what.created_at or 0.0 for material in timed for item in material.items), default=None)
 
 
-def _pairs_arguments(parser: ArgumentParser) -> None:
+def _declare_pairs(parser: ArgumentParser) -> None:
     parser.add_argument("path", type=Path, metavar="PATH", help="the pairs: a .jsonl or .jsonl.gz file")
     parser.add_argument(
         "--wrong", action="store_true", help="list the pairs that are linked or not against their label"
     )
-    _place_arguments(parser)
+    _declare_place(parser)
 
 
-def _pairs(args: Namespace) -> None:
-    keep, given = _keeps(args), pairs.read_pairs(args.path)
-    model, judged = _at_a_place(args, lambda place, below: pairs.judge(place, given, below, keep))
-    made = pairs.report(args.path, model, judged, args.wrong)
-    show(args, made, lambda: pairs.text(made))
+def _run_pairs(args: Namespace) -> None:
+    keep, given = _is_kept(args), pairs.read_pairs(args.path)
+    model, judged = _run_work(args, lambda place, below: pairs.judge(place, given, below, keep))
+    made = pairs.make_report(args.path, model, judged, args.wrong)
+    show(args, made, lambda: pairs.report_text(made))
 
 
-def _keeps(args: Namespace) -> bool:
+def _is_kept(args: Namespace) -> bool:
     """Return whether what is stored is left there: it is where the daemon itself is temporary."""
     if args.keep and not args.here:
         raise Usage("--keep needs --here; the temporary daemon's data is always removed.")
@@ -121,25 +121,25 @@ def _keeps(args: Namespace) -> bool:
 # The daemon ----------------------------------------------------------------------------------------------------------
 
 
-def _at_a_place(args: Namespace, work: Callable[[Place, str], R], began_at: float | None = None) -> tuple[str, R]:
+def _run_work(args: Namespace, work: Callable[[Place, str], R], began_at: float | None = None) -> tuple[str, R]:
     """Do some work with the daemon of the arguments, below a namespace; return the model's name and the result."""
     if args.here:
-        return _here(args, work)
-    with private_daemon(["--config", str(paths.config_path(args.config))], clock=began_at) as daemon:
+        return _run_here(args, work)
+    with run_private_daemon(["--config", str(paths.config_path(args.config))], clock=began_at) as daemon:
         place = Place(lambda space: daemon.client(space, LONG_CALL_S))
         with daemon.client() as client:
             for job in client.jobs().jobs:
                 client.pause_job(job.name)  # so that nothing depends on when one happens to run
         if began_at is not None:
             place = place._replace(set_time=lambda seconds: _set_clock(daemon, seconds))
-        return _model(place), work(place, "bench-eval")
+        return _model_name(place), work(place, "bench-eval")
 
 
 def _set_clock(daemon: PrivateDaemon, seconds: float) -> None:
     os.utime(daemon.clock, (seconds, seconds))
 
 
-def _here(args: Namespace, work: Callable[[Place, str], R]) -> tuple[str, R]:
+def _run_here(args: Namespace, work: Callable[[Place, str], R]) -> tuple[str, R]:
     with client_for(args) as client:
         socket = client.socket_path
         client.status()  # starts the daemon when none answers
@@ -150,23 +150,23 @@ def _here(args: Namespace, work: Callable[[Place, str], R]) -> tuple[str, R]:
 
     place = Place(connect)
     run = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}"
-    return _model(place), work(place, f"bench-eval/{run}")
+    return _model_name(place), work(place, f"bench-eval/{run}")
 
 
-def _model(place: Place) -> str:
+def _model_name(place: Place) -> str:
     with place.connect("") as client:
         return wait_until_ready(client, WAIT_S).model.name
 
 
 COMMANDS = {
     "bench eval": Command(
-        _arguments,
-        _eval,
+        _declare,
+        _run_eval,
         "  memctl bench eval questions.jsonl.gz\n"
         "  memctl bench eval questions.jsonl --way turn --limit 10 --json\n"
         "  memctl bench eval conversations.jsonl.gz --way observe",
     ),
     "bench pairs": Command(
-        _pairs_arguments, _pairs, "  memctl bench pairs pairs.jsonl\n  memctl bench pairs pairs.jsonl --wrong --json"
+        _declare_pairs, _run_pairs, "  memctl bench pairs pairs.jsonl\n  memctl bench pairs pairs.jsonl --wrong --json"
     ),
 }

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, around, read_lines, seconds_of
+from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, neighbours_of, read_lines, seconds_of
 from memoryd.client.protocol import NewMemory, NewTurn
 
 ADVERSARIAL = "adversarial"
@@ -69,23 +69,23 @@ class _Said(NamedTuple):
         return seconds_of(self.session.date, "%I:%M %p on %d %B, %Y", "1:56 pm on 8 May, 2023") + TURN_S * self.number
 
 
-def materials(path: Path, way: str, choice: Choice) -> Iterator[Material]:
+def make_materials(path: Path, way: str, choice: Choice) -> Iterator[Material]:
     """Yield what is stored and asked by one way, conversation by conversation, as long as questions are wanted."""
     left = choice.limit
     for conversation in read_lines(path, Conversation, "a conversation"):
-        asked = [_asked(question) for question in conversation.questions]
+        asked = [_make_asked(question) for question in conversation.questions]
         asked = [one for one in asked if one.gold or one.type == ADVERSARIAL][:left]
         if asked:
-            yield Material(conversation.id, way, _items(conversation, WAYS[way]), asked)
+            yield Material(conversation.id, way, _make_items(conversation, WAYS[way]), asked)
         left = None if left is None else left - len(asked)
 
 
-def _asked(question: Question) -> Asked:
+def _make_asked(question: Question) -> Asked:
     gold = () if question.category == ADVERSARIAL else question.gold_turns
     return Asked(question.id, question.category, question.question, tuple(frozenset([turn]) for turn in gold))
 
 
-def _items(conversation: Conversation, make: "Make") -> list[Item]:
+def _make_items(conversation: Conversation, make: "Make") -> list[Item]:
     return [
         Item(turn.id, make(_Said(conversation, session, number)), session.id)
         for session in conversation.sessions
@@ -94,28 +94,28 @@ def _items(conversation: Conversation, make: "Make") -> list[Item]:
     ]
 
 
-def _raw(said: _Said) -> NewMemory:
-    return NewMemory(content=_text(said.turn))
+def _make_raw(said: _Said) -> NewMemory:
+    return NewMemory(content=_turn_text(said.turn))
 
 
-def _with_neighbours(said: _Said) -> NewMemory:
+def _make_with_neighbours(said: _Said) -> NewMemory:
     return NewMemory(
-        content=_text(said.turn),
+        content=_turn_text(said.turn),
         type="conversation",
         metadata={"session": said.session.id, "speaker": said.turn.speaker},
         created_at=said.at,
-        neighbours=around([_text(turn) for turn in said.session.turns], said.number),
+        neighbours=neighbours_of([_turn_text(turn) for turn in said.session.turns], said.number),
     )
 
 
-def _turn(said: _Said) -> NewTurn:
+def _make_turn(said: _Said) -> NewTurn:
     role = "user" if said.turn.speaker == said.conversation.speakers[0] else "assistant"
-    return NewTurn(role=role, content=_text(said.turn), created_at=said.at)
+    return NewTurn(role=role, content=_turn_text(said.turn), created_at=said.at)
 
 
-def _text(turn: Turn) -> str:
+def _turn_text(turn: Turn) -> str:
     return f"{turn.speaker}: {turn.text}"
 
 
 Make = Callable[[_Said], NewMemory | NewTurn]
-WAYS: dict[str, Make] = {"add": _raw, "neighbours": _with_neighbours, "observe": _turn}
+WAYS: dict[str, Make] = {"add": _make_raw, "neighbours": _make_with_neighbours, "observe": _make_turn}

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from memoryd.client.memctl.bench.material import Asked, Material
-from memoryd.client.memctl.bench.scoring import ContextScore, Score, ranking, share_held
+from memoryd.client.memctl.bench.scoring import ContextScore, Score, rank_figures, share_held
 from memoryd.client.memctl.bench.storing import VECTORS_S, Place, Store, clear, fill
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import wait_until_ready
@@ -37,7 +37,7 @@ def evaluate(place: Place, materials: Sequence[Material], run: Run) -> list[Scor
     stores: dict[str, Store] = {}
     try:
         _store(place, materials, run, stores)
-        _survey(place, list(stores.values()))
+        _survey_stores(place, list(stores.values()))
         return _ask_all(place, materials, run, stores)
     finally:
         if not run.keep:
@@ -54,7 +54,7 @@ def _store(place: Place, materials: Sequence[Material], run: Run, stores: dict[s
             fill(place, store, material, lambda count, label=label: progress.update(progress.done + count, label=label))  # type: ignore[misc]
 
 
-def _survey(place: Place, stores: Sequence[Store]) -> None:
+def _survey_stores(place: Place, stores: Sequence[Store]) -> None:
     with place.connect("") as client:
         wait_until_ready(client, VECTORS_S)
     for store in stores:
@@ -92,8 +92,8 @@ def _ask(client: Client, store: Store, way: str, asked: Asked) -> Score:
         gold=len(asked.gold),
         language=asked.language,
         store=store.namespace,
-        contexts=[*(_context(client, store, asked, budget) for budget in BUDGETS), _unasked(client, store, asked)],
-        **ranking([_keys(store, hit) for hit in hits], asked.gold),
+        contexts=[*(_ask_context(client, store, asked, budget) for budget in BUDGETS), _unasked(client, store, asked)],
+        **rank_figures([_keys(store, hit) for hit in hits], asked.gold),
     )
 
 
@@ -103,7 +103,7 @@ def _keys(store: Store, hit: Hit) -> frozenset[Hashable]:
     return frozenset().union(*(store.held.get(id, ()) for id in ids))
 
 
-def _context(client: Client, store: Store, asked: Asked, max_tokens: int) -> ContextScore:
+def _ask_context(client: Client, store: Store, asked: Asked, max_tokens: int) -> ContextScore:
     """Ask for a context; the query has its vector from the search, so its time is without that."""
     started = time.perf_counter()
     made = client.context(asked.question, max_tokens=max_tokens, reach="exact", touch=False)

@@ -35,9 +35,9 @@ def _has_speakers(path: Path) -> bool:
 
 # The first that holds counts.
 KINDS: dict[str, Kind] = {
-    "team": Kind(Path.is_dir, team.WAYS, team.materials),
-    "conversations": Kind(_has_speakers, tuple(conversations.WAYS), conversations.materials),
-    "questions": Kind(lambda path: True, tuple(questions.WAYS), questions.materials),
+    "team": Kind(Path.is_dir, team.WAYS, team.make_materials),
+    "conversations": Kind(_has_speakers, tuple(conversations.WAYS), conversations.make_materials),
+    "questions": Kind(lambda path: True, tuple(questions.WAYS), questions.make_materials),
 }
 
 # What a way does, for people.

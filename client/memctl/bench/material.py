@@ -59,7 +59,7 @@ class Choice(NamedTuple):
 def read_lines(path: Path, kind: type[T], noun: str) -> Iterator[T]:
     """Yield the lines of a `.jsonl` or `.jsonl.gz` file; raise `Invalid` at one that is not `noun`."""
     decoder = msgspec.json.Decoder(kind)
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_open_lines(path), 1):
         try:
             if line.strip():
                 yield decoder.decode(line)
@@ -67,7 +67,7 @@ def read_lines(path: Path, kind: type[T], noun: str) -> Iterator[T]:
             raise Invalid(f"{path}, line {number} is not {noun}: {error}.") from None
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _open_lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
             yield from lines
@@ -83,6 +83,6 @@ def seconds_of(date: str, form: str, example: str) -> float:
         raise Invalid(f"{date!r} is not a date like {example}.") from None
 
 
-def around(texts: list[str], number: int) -> list[str]:
+def neighbours_of(texts: list[str], number: int) -> list[str]:
     """Return the texts before and after one."""
     return [texts[near] for near in (number - 1, number + 1) if 0 <= near < len(texts)]

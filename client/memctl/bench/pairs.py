@@ -14,9 +14,9 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.bench.material import read_lines
 from memoryd.client.memctl.bench.storing import Place, clear
-from memoryd.client.memctl.output import paint, printable
+from memoryd.client.memctl.output import make_printable, paint
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import table
+from memoryd.client.memctl.table import format_table
 
 
 class Pair(msgspec.Struct):
@@ -82,7 +82,7 @@ def read_pairs(path: Path) -> list[Pair]:
     return pairs
 
 
-def figures(judged: Sequence[Judged]) -> Figures:
+def count_figures(judged: Sequence[Judged]) -> Figures:
     """Return what some pairs came to."""
     counts: Counter[tuple[str, bool]] = Counter((one.pair.label, one.linked) for one in judged)
     right, linked = counts["contradicts", True], sum(one.linked for one in judged)
@@ -97,38 +97,38 @@ def figures(judged: Sequence[Judged]) -> Figures:
     )
 
 
-def report(path: Path, model: str, judged: Sequence[Judged], show_wrong: bool) -> dict[str, Any]:
+def make_report(path: Path, model: str, judged: Sequence[Judged], show_wrong: bool) -> dict[str, Any]:
     """Return all figures: the total, by label and kind, and the wrong pairs where they are wanted."""
     kinds = sorted({(one.pair.label, one.pair.kind) for one in judged})
-    by_kind = {kind: figures([one for one in judged if one.pair.kind == kind]) for _, kind in kinds}
-    made = {"data": str(path), "model": model, "total": figures(judged), "by_kind": by_kind}
+    by_kind = {kind: count_figures([one for one in judged if one.pair.kind == kind]) for _, kind in kinds}
+    made = {"data": str(path), "model": model, "total": count_figures(judged), "by_kind": by_kind}
     return {**made, "wrong": [one for one in judged if one.wrong]} if show_wrong else made
 
 
-def text(report: dict[str, Any]) -> str:
+def report_text(report: dict[str, Any]) -> str:
     """Return the report as a table and the wrong pairs below it."""
     total: Figures = report["total"]
     headers = ["KIND", "PAIRS", "CONTRADICT", "LINKED", "MERGED"]
     rows = [_row(kind or "(none)", part) for kind, part in report["by_kind"].items()]
     lines = [
         f"{report['data']}, model {report['model']}",
-        table(headers, [*rows, _row("total", total)], flexible=0, right=range(1, len(headers))),
-        f"links: precision {_percent(total.precision)}, recall {_percent(total.recall)}; "
+        format_table(headers, [*rows, _row("total", total)], flexible=0, right=range(1, len(headers))),
+        f"links: precision {_percent_text(total.precision)}, recall {_percent_text(total.recall)}; "
         f"{total.merged} of {total.pairs} pairs merged",
     ]
-    return "\n".join([*lines, *(_wrong(one) for one in report.get("wrong", []))])
+    return "\n".join([*lines, *(_wrong_text(one) for one in report.get("wrong", []))])
 
 
-def _wrong(one: Judged) -> str:
+def _wrong_text(one: Judged) -> str:
     became = "linked" if one.linked else "merged" if one.merged else "not linked"
     pair = one.pair
     head = f"\n{paint(pair.id, 'bold')} {pair.kind}, {pair.label}, {became}"
-    return "\n  ".join([head, printable(pair.older), printable(pair.newer)])
+    return "\n  ".join([head, make_printable(pair.older), make_printable(pair.newer)])
 
 
 def _row(name: str, part: Figures) -> list[str]:
     return [name, f"{part.pairs}", f"{part.contradicts}", f"{part.linked}", f"{part.merged}"]
 
 
-def _percent(share: float | None) -> str:
+def _percent_text(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from memoryd.client.memctl.bench import material
-from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, around, read_lines
+from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, neighbours_of, read_lines
 from memoryd.client.protocol import NewMemory
 
 # A turn is stored with its speaker in front: without it, who said a thing is lost and retrieval is 5 points worse.
@@ -46,30 +46,30 @@ class Question(msgspec.Struct):
     sessions: list[Session]
 
 
-def questions(path: Path) -> Iterator[Question]:
+def read_questions(path: Path) -> Iterator[Question]:
     """Yield the questions of a file."""
     return read_lines(path, Question, "a question")
 
 
-def materials(path: Path, way: str, choice: Choice) -> Iterator[Material]:
+def make_materials(path: Path, way: str, choice: Choice) -> Iterator[Material]:
     """Yield what is stored and asked by one way, a namespace per question."""
-    for question in islice(questions(path), choice.limit):
+    for question in islice(read_questions(path), choice.limit):
         made = WAYS[way](question)
         if made.items and made.questions[0].gold:
             yield made
 
 
-def by_session(question: Question) -> Material:
+def make_by_session(question: Question) -> Material:
     """Return one memory per session: what the user said, joined by line ends."""
     items = []
     for session in question.sessions:
         content = "\n".join(turn.content for turn in session.turns if turn.role == "user")
         if content.strip():
-            items.append(Item((question.id, session.id), _memory(content, session, {"session": session.id})))
-    return _material(question, "session", items, [(question.id, session) for session in question.gold_sessions])
+            items.append(Item((question.id, session.id), _make_memory(content, session, {"session": session.id})))
+    return _make_material(question, "session", items, [(question.id, session) for session in question.gold_sessions])
 
 
-def by_turn(question: Question) -> Material:
+def make_by_turn(question: Question) -> Material:
     """Return one memory per turn of either speaker."""
     items, gold = [], []
     for place, session in enumerate(question.sessions):
@@ -80,21 +80,21 @@ def by_turn(question: Question) -> Material:
             content = SPEAKER.format(role=turn.role, content=turn.content)
             about = {"session": session.id, "turn": number, "role": turn.role}
             key = (question.id, place, number)
-            items.append(Item(key, _memory(content, session, about, around(texts, number))))
+            items.append(Item(key, _make_memory(content, session, about, neighbours_of(texts, number))))
             if turn.has_answer:
                 gold.append(key)
-    return _material(question, "turn", items, gold)
+    return _make_material(question, "turn", items, gold)
 
 
-WAYS: dict[str, Callable[[Question], Material]] = {"session": by_session, "turn": by_turn}
+WAYS: dict[str, Callable[[Question], Material]] = {"session": make_by_session, "turn": make_by_turn}
 
 
-def _material(question: Question, way: str, items: list[Item], gold: Sequence[Hashable]) -> Material:
+def _make_material(question: Question, way: str, items: list[Item], gold: Sequence[Hashable]) -> Material:
     asked = Asked(question.id, question.type, question.question, tuple(frozenset([key]) for key in gold))
     return Material(question.id, way, items, [asked], dedup=False)
 
 
-def _memory(content: str, session: Session, about: dict[str, object], neighbours: Sequence[str] = ()) -> NewMemory:
+def _make_memory(content: str, session: Session, about: dict[str, object], neighbours: Sequence[str] = ()) -> NewMemory:
     return NewMemory(
         content=content,
         type="conversation",

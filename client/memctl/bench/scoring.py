@@ -20,7 +20,7 @@ Gold = Sequence[frozenset[Hashable]]
 # One question --------------------------------------------------------------------------------------------------------
 
 
-def ranks(hits: Sequence[Keys], gold: Gold) -> list[float]:
+def rank_answers(hits: Sequence[Keys], gold: Gold) -> list[float]:
     """Return for each right answer the place of the first hit that gives it, from 1; infinite where none does."""
     return [next((place for place, keys in enumerate(hits, 1) if not one.isdisjoint(keys)), inf) for one in gold]
 
@@ -96,9 +96,9 @@ class Score(msgspec.Struct):
     contexts: list[ContextScore] = []
 
 
-def ranking(hits: Sequence[Keys], gold: Gold) -> dict[str, float]:
+def rank_figures(hits: Sequence[Keys], gold: Gold) -> dict[str, float]:
     """Return the figures of a ranking by name; all 0 where nothing is right."""
-    found = ranks(hits, gold) or [inf]
+    found = rank_answers(hits, gold) or [inf]
     return {
         "recall_1": recall_at(1, found),
         "recall_5": recall_at(5, found),
@@ -159,7 +159,7 @@ class Unanswerable(msgspec.Struct):
 _MEANS = ("recall_1", "recall_5", "recall_10", "hit_5", "ndcg_10", "mrr", "all_5", "empty", "kept")
 
 
-def summary(scores: Iterable[Score]) -> Summary:
+def summarise(scores: Iterable[Score]) -> Summary:
     """Return means and percentiles of some scores, at least one."""
     chosen = list(scores)
     latencies = [score.latency_ms for score in chosen]
@@ -168,22 +168,22 @@ def summary(scores: Iterable[Score]) -> Summary:
         memories=sum({score.store or score.question: score.memories for score in chosen}.values()),
         p50_ms=percentile(latencies, 0.5),
         p95_ms=percentile(latencies, 0.95),
-        contexts=_contexts(chosen),
+        contexts=_summarise_contexts(chosen),
         **{name: fmean(getattr(score, name) for score in chosen) for name in _MEANS},
     )
 
 
-def unanswerable(scores: Sequence[Score]) -> Unanswerable:
+def summarise_unanswerable(scores: Sequence[Score]) -> Unanswerable:
     """Return what became of questions that nothing answers, at least one."""
-    return Unanswerable(len(scores), fmean(score.empty for score in scores), _contexts(scores))
+    return Unanswerable(len(scores), fmean(score.empty for score in scores), _summarise_contexts(scores))
 
 
-def _contexts(scores: Sequence[Score]) -> dict[str, ContextSummary]:
+def _summarise_contexts(scores: Sequence[Score]) -> dict[str, ContextSummary]:
     names = [f"{one.max_tokens}{' unasked' if one.unasked else ''}" for one in scores[0].contexts]
-    return {name: _context([score.contexts[place] for score in scores]) for place, name in enumerate(names)}
+    return {name: _summarise_context([score.contexts[place] for score in scores]) for place, name in enumerate(names)}
 
 
-def _context(made: Sequence[ContextScore]) -> ContextSummary:
+def _summarise_context(made: Sequence[ContextScore]) -> ContextSummary:
     return ContextSummary(
         hit=fmean(one.hit for one in made),
         recall=fmean(one.recall for one in made),
@@ -194,6 +194,6 @@ def _context(made: Sequence[ContextScore]) -> ContextSummary:
     )
 
 
-def grouped(scores: Sequence[Score], by: Callable[[Score], str]) -> dict[str, Summary]:
+def summarise_groups(scores: Sequence[Score], by: Callable[[Score], str]) -> dict[str, Summary]:
     """Return a summary of each group, in the order of the groups' names."""
-    return {name: summary(one for one in scores if by(one) == name) for name in sorted({by(one) for one in scores})}
+    return {name: summarise(one for one in scores if by(one) == name) for name in sorted({by(one) for one in scores})}

@@ -55,12 +55,12 @@ class Store:
         """Note what an item says, and which memory or turn represents it (None: none); one may represent several."""
         if id is not None:
             self._keys.setdefault(id, set()).add(item.key)
-        if len(text := _plain(item.what.content)) >= MIN_TEXT:
+        if len(text := _normalise(item.what.content)) >= MIN_TEXT:
             self._texts.setdefault(text, set()).add(item.key)
 
     def survey(self, client: Client) -> None:
         """Look at what is there now."""
-        self.held = {one.id: self._keys_of(one) for one in present(client)}
+        self.held = {one.id: self._keys_of(one) for one in list_present(client)}
         self.kept = frozenset().union(*self.held.values())
 
     def _keys_of(self, one: Memory | Turn) -> frozenset[Hashable]:
@@ -70,15 +70,15 @@ class Store:
         keys = frozenset(key for id in ids for key in self._keys.get(id, ()))
         if keys:
             return keys
-        said = _plain(one.content)
+        said = _normalise(one.content)
         return frozenset(key for text, found in self._texts.items() if text in said for key in found)
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def present(client: Client) -> Iterator[Memory | Turn]:
+def list_present(client: Client) -> Iterator[Memory | Turn]:
     """Yield the memories of a client's namespace that a search may find, and the turns of L0."""
     offset = 0
     while page := client.list(limit=PAGE, offset=offset, sort="created", reach="exact").memories:
@@ -130,7 +130,7 @@ def _observe(place: Place, store: Store, client: Client, item: Item) -> None:
 def settle(client: Client, conversations: bool = True) -> None:
     """Wait until nothing waits for a judgement, and no conversation for its facts and its summary either."""
     least, give_up_at = None, time.monotonic() + STANDSTILL_S
-    while left := _waiting(client, conversations):
+    while left := _count_waiting(client, conversations):
         if least is None or left < least:
             least, give_up_at = left, time.monotonic() + STANDSTILL_S
         if time.monotonic() > give_up_at:
@@ -140,7 +140,7 @@ def settle(client: Client, conversations: bool = True) -> None:
         wait_until_ready(client, VECTORS_S)
 
 
-def _waiting(client: Client, conversations: bool) -> int:
+def _count_waiting(client: Client, conversations: bool) -> int:
     report = client.tiers(reach="exact")
     return sum(report.waiting.values()) + (sum(report.heard.values()) if conversations else 0)
 

@@ -51,28 +51,28 @@ class Question(msgspec.Struct):
     alternatives: list[str] = []
 
 
-def materials(folder: Path, way: str, choice: Choice) -> Iterator[Material]:
+def make_materials(folder: Path, way: str, choice: Choice) -> Iterator[Material]:
     """Yield the whole set with one half of its questions."""
-    memories = [_memory(one) for one in read_lines(folder / "memories.jsonl", Memory, "a memory")]
-    turns = [_turn(one) for one in read_lines(folder / "turns.jsonl", Turn, "a turn")]
+    memories = [_make_memory(one) for one in read_lines(folder / "memories.jsonl", Memory, "a memory")]
+    turns = [_make_turn(one) for one in read_lines(folder / "turns.jsonl", Turn, "a turn")]
     asked = read_lines(folder / f"questions-{choice.half}.jsonl", Question, "a question")
     items = sorted([*memories, *turns], key=lambda item: item.what.created_at or 0.0)
-    yield Material(folder.name, way, items, [_asked(one) for one in islice(asked, choice.limit)])
+    yield Material(folder.name, way, items, [_make_asked(one) for one in islice(asked, choice.limit)])
 
 
-def _memory(one: Memory) -> Item:
-    return Item(one.id, NewMemory(content=one.content, type=one.type, created_at=_seconds(one.created_at)))
+def _make_memory(one: Memory) -> Item:
+    return Item(one.id, NewMemory(content=one.content, type=one.type, created_at=_parse_seconds(one.created_at)))
 
 
-def _turn(one: Turn) -> Item:
+def _make_turn(one: Turn) -> Item:
     content = f"{one.speaker}: {one.content}" if one.speaker else one.content
-    return Item(one.id, NewTurn(role=one.role, content=content, created_at=_seconds(one.created_at)), one.session)
+    return Item(one.id, NewTurn(role=one.role, content=content, created_at=_parse_seconds(one.created_at)), one.session)
 
 
-def _asked(one: Question) -> Asked:
+def _make_asked(one: Question) -> Asked:
     gold = tuple(frozenset([key, *one.alternatives]) for key in one.gold)
-    return Asked(one.id, one.category, one.question, gold, one.language, _seconds(one.asked_at))
+    return Asked(one.id, one.category, one.question, gold, one.language, _parse_seconds(one.asked_at))
 
 
-def _seconds(date: str) -> float:
+def _parse_seconds(date: str) -> float:
     return seconds_of(date, "%Y-%m-%dT%H:%M:%SZ", "2026-05-29T07:01:00Z")

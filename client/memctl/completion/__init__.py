@@ -10,23 +10,23 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.completion.scripts import SCRIPTS
 
 
-def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", metavar="SHELL", type=_shell, help=", ".join(SCRIPTS))
+def _declare(parser: ArgumentParser) -> None:
+    parser.add_argument("shell", metavar="SHELL", type=_parse_shell, help=", ".join(SCRIPTS))
     # For `words`, what is typed so far: one word a line, `memctl` itself the first. It may look like any option.
     parser.add_argument("line", nargs="?", default="memctl\n", help=SUPPRESS)
 
 
-def _shell(text: str) -> str:
+def _parse_shell(text: str) -> str:
     if text not in (*SCRIPTS, "words"):
         raise ArgumentTypeError(f"there are scripts for {', '.join(SCRIPTS)}, not for {text!r}")
     return text
 
 
-def _completion(args: Namespace) -> None:
+def _print_completion(args: Namespace) -> None:
     if args.shell == "words":
         from memoryd.client.memctl.completion import words
 
-        return words.show(args)
+        return words.print_words(args)
     from memoryd.client.memctl.output import say
 
     return say(SCRIPTS[args.shell])
@@ -34,8 +34,8 @@ def _completion(args: Namespace) -> None:
 
 COMMANDS = {
     "completion": Command(
-        _arguments,
-        _completion,
+        _declare,
+        _print_completion,
         "  source <(memctl completion bash)\n"
         "  memctl completion bash > ~/.local/share/bash-completion/completions/memctl\n"
         "  memctl completion zsh > ~/.zfunc/_memctl\n"

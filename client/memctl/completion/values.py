@@ -23,23 +23,23 @@ class Word(NamedTuple):
     text: str
     about: str = ""
 
-    def after(self, begin: str) -> "Word":
+    def behind(self, begin: str) -> "Word":
         """Return the word behind what is typed already; a path stays what it is."""
         return self if self.text in PATHS else Word(begin + self.text, self.about)
 
 
-def of(action: argparse.Action, command: str, args: argparse.Namespace) -> list[Word]:
+def list_values(action: argparse.Action, command: str, args: argparse.Namespace) -> list[Word]:
     """Return what the value of an argument of a command may be, nothing where it may be anything."""
     if action.choices:
         return [Word(str(choice)) for choice in action.choices]
-    source = SOURCES.get(_kind(action, command))
+    source = SOURCES.get(_value_kind(action, command))
     try:
         return source(args) if source else []
     except (MemorydError, OSError):
         return []
 
 
-def _kind(action: argparse.Action, command: str) -> str:
+def _value_kind(action: argparse.Action, command: str) -> str:
     """Return the kind of a value, which is the name that the parsers give it in their help."""
     if action.dest in ("session", "plan", "last"):  # called ID, and no memory's
         return ""
@@ -48,60 +48,60 @@ def _kind(action: argparse.Action, command: str) -> str:
     return str(action.metavar)
 
 
-def _asked(args: argparse.Namespace, question: Callable[[Client], list[Word]]) -> list[Word]:
+def _ask(args: argparse.Namespace, question: Callable[[Client], list[Word]]) -> list[Word]:
     """Return what a running daemon answers; none is started for it."""
     args.timeout = min(args.timeout, LIMIT_S)
     with client_for(args, autostart=False) as client:
         return question(client)
 
 
-def _namespaces(args: argparse.Namespace) -> list[Word]:
+def _list_namespaces(args: argparse.Namespace) -> list[Word]:
     def question(client: Client) -> list[Word]:
         counts = client.call(GetStats(reach="all")).by_namespace
         return [Word(name, f"{number:,} memories") for name, number in counts.items() if name]
 
-    return _asked(args, question)
+    return _ask(args, question)
 
 
-def _ids(args: argparse.Namespace) -> list[Word]:
+def _list_ids(args: argparse.Namespace) -> list[Word]:
     def question(client: Client) -> list[Word]:
         return [Word(memory.id[:ID_DIGITS], memory.content) for memory in client.call(List(limit=IDS, reach="all"))]
 
-    return _asked(args, question)
+    return _ask(args, question)
 
 
-def _workspaces(args: argparse.Namespace) -> list[Word]:
-    return _asked(args, lambda client: [Word(space.namespace, space.root) for space in client.call(Workspaces())])
+def _list_workspaces(args: argparse.Namespace) -> list[Word]:
+    return _ask(args, lambda client: [Word(space.namespace, space.root) for space in client.call(Workspaces())])
 
 
-def _tokens(args: argparse.Namespace) -> list[Word]:
-    return _asked(args, lambda client: [Word(token.name, token.namespace) for token in client.call(ListTokens())])
+def _list_tokens(args: argparse.Namespace) -> list[Word]:
+    return _ask(args, lambda client: [Word(token.name, token.namespace) for token in client.call(ListTokens())])
 
 
-def _jobs(args: argparse.Namespace) -> list[Word]:
-    return _asked(args, lambda client: [Word(job.name, job.about) for job in client.jobs().jobs])
+def _list_jobs(args: argparse.Namespace) -> list[Word]:
+    return _ask(args, lambda client: [Word(job.name, job.about) for job in client.jobs().jobs])
 
 
-def _models(args: argparse.Namespace) -> list[Word]:
+def _list_models(args: argparse.Namespace) -> list[Word]:
     import msgspec
 
-    from memoryd.client.memctl.local import output_of
+    from memoryd.client.memctl.local import read_output
 
-    listed = msgspec.json.decode(output_of("memoryd.models", ["list", "--json"]))
+    listed = msgspec.json.decode(read_output("memoryd.models", ["list", "--json"]))
     return [Word(row["name"], row["description"]) for row in listed]
 
 
-def _projects(args: argparse.Namespace) -> list[Word]:
+def _list_projects(args: argparse.Namespace) -> list[Word]:
     from memoryd.client import projects
 
     return [Word(one["namespace"], ", ".join(one["folders"])) for one in projects.read_table()["projects"]]
 
 
-def _shells(args: argparse.Namespace) -> list[Word]:
+def _list_shells(args: argparse.Namespace) -> list[Word]:
     return [Word(shell) for shell in SCRIPTS]
 
 
-def _checks(args: argparse.Namespace) -> list[Word]:
+def _list_checks(args: argparse.Namespace) -> list[Word]:
     from memoryd.client.memctl.doctor.checks import AREAS, CHECKS
 
     areas = [Word(area, f"{len(checks)} checks") for area, checks in AREAS.items()]
@@ -112,15 +112,15 @@ SOURCES: dict[str, Callable[[argparse.Namespace], list[Word]]] = {
     "FILE": lambda args: [Word(FILE)],
     "PATH": lambda args: [Word(FILE)],
     "DIR": lambda args: [Word(FOLDER)],
-    "NS": _namespaces,
-    "ID": _ids,
-    "WORKSPACE": _workspaces,
-    "W": _workspaces,
-    "PLACE": _workspaces,
-    "PROJECT": _projects,
-    "CHECK": _checks,
-    "SHELL": _shells,
-    "NAME of jobs": _jobs,
-    "NAME of model": _models,
-    "NAME of token": _tokens,
+    "NS": _list_namespaces,
+    "ID": _list_ids,
+    "WORKSPACE": _list_workspaces,
+    "W": _list_workspaces,
+    "PLACE": _list_workspaces,
+    "PROJECT": _list_projects,
+    "CHECK": _list_checks,
+    "SHELL": _list_shells,
+    "NAME of jobs": _list_jobs,
+    "NAME of model": _list_models,
+    "NAME of token": _list_tokens,
 }

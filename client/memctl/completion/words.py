@@ -4,32 +4,32 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memoryd.client.memctl.arguments import Parser, add_global_options, command_of, next_word
+from memoryd.client.memctl.arguments import Parser, add_global_options, command_of, find_next_word
 from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, verbs
 from memoryd.client.memctl.completion import values
 from memoryd.client.memctl.completion.values import PATHS, Word
 from memoryd.client.memctl.output import say
-from memoryd.client.memctl.table import one_line, shorten
+from memoryd.client.memctl.table import shorten, to_one_line
 
 ABOUT = 60  # characters of what a word means
 
 
-def show(args: argparse.Namespace) -> None:
+def print_words(args: argparse.Namespace) -> None:
     """Print what may stand in place of the last word, a line each."""
-    found = suggestions(args.line.split("\n")[1:] or [""], args)
+    found = suggest(args.line.split("\n")[1:] or [""], args)
     if found:
-        say("\n".join(f"{word.text}\t{shorten(one_line(word.about), ABOUT)}".rstrip() for word in found))
+        say("\n".join(f"{word.text}\t{shorten(to_one_line(word.about), ABOUT)}".rstrip() for word in found))
 
 
-def suggestions(typed: Sequence[str], args: argparse.Namespace) -> list[Word]:
+def suggest(typed: Sequence[str], args: argparse.Namespace) -> list[Word]:
     """Return the words that may take the place of the last one of `typed` and begin as it does."""
     *before, begun = typed
-    line = _line(before)
+    line = _parse_line(before)
     if line.name is None:
         words = [] if begun.startswith("-") else line.next_names
-        words = words or _next(_global_parser(), line, begun, args)
+        words = words or _suggest_next(_make_global_parser(), line, begun, args)
     else:
-        words = _next(command_of(line.name)[1], line, begun, args)
+        words = _suggest_next(command_of(line.name)[1], line, begun, args)
         words = [*([] if begun.startswith("-") else line.next_names), *words]
     return [word for word in words if word.text.startswith(begun) or word.text in PATHS]
 
@@ -42,23 +42,25 @@ class _Line(NamedTuple):
     rest: list[str]
 
 
-def _line(before: Sequence[str]) -> _Line:
+def _parse_line(before: Sequence[str]) -> _Line:
     rest = list(before)
-    first = next_word(rest, 0)
+    first = find_next_word(rest, 0)
     if first is None:
-        return _Line(None, [] if _waits(rest) else _first_words(), rest)
+        return _Line(None, [] if _is_waiting(rest) else _list_commands(), rest)
     name = rest.pop(first)
     if name in COMMANDS:
         return _Line(name, [], rest)
     choices = {verb: COMMANDS[f"{name} {verb}"].help for verb in verbs(name)}
-    second = next_word(rest, first)
+    second = find_next_word(rest, first)
     if second is not None and rest[second] in choices:
         return _Line(f"{name} {rest.pop(second)}", [], rest)
     meant = f"{name} {DEFAULT_VERBS[name]}" if name in DEFAULT_VERBS else None
-    return _Line(meant, [] if second is not None or _waits(rest) else [Word(*pair) for pair in choices.items()], rest)
+    return _Line(
+        meant, [] if second is not None or _is_waiting(rest) else [Word(*pair) for pair in choices.items()], rest
+    )
 
 
-def _first_words() -> list[Word]:
+def _list_commands() -> list[Word]:
     """Return the commands; one of several verbs represents all of them."""
     found: dict[str, str] = {}
     for name, row in COMMANDS.items():
@@ -67,13 +69,13 @@ def _first_words() -> list[Word]:
     return [Word(*pair) for pair in found.items()]
 
 
-def _waits(rest: Sequence[str]) -> bool:
+def _is_waiting(rest: Sequence[str]) -> bool:
     """Return whether the last word is a global option whose value comes next."""
-    option = _option(_global_parser(), rest[-1]) if rest else None
+    option = _find_option(_make_global_parser(), rest[-1]) if rest else None
     return bool(option and option.nargs != 0)
 
 
-def _global_parser() -> Parser:
+def _make_global_parser() -> Parser:
     parser = Parser("memctl", "", "")
     add_global_options(parser)
     return parser
@@ -82,21 +84,21 @@ def _global_parser() -> Parser:
 # Arguments -----------------------------------------------------------------------------------------------------------
 
 
-def _next(parser: Parser, line: _Line, begun: str, args: argparse.Namespace) -> list[Word]:
+def _suggest_next(parser: Parser, line: _Line, begun: str, args: argparse.Namespace) -> list[Word]:
     """Return what may follow the words of a command: the value of an option, an option, or a positional argument."""
-    waiting, positional, bare = _state(parser, line.rest)
+    waiting, positional, bare = _parse_state(parser, line.rest)
     if waiting and (waiting.nargs is None or waiting.nargs == "+" or not begun.startswith("-")):
-        return values.of(waiting, line.name or "", args)
+        return values.list_values(waiting, line.name or "", args)
     name, equals, _ = begun.partition("=")
-    if equals and (option := _option(parser, name)) and option.nargs != 0 and not bare:
-        return [word.after(f"{name}=") for word in values.of(option, line.name or "", args)]
+    if equals and (option := _find_option(parser, name)) and option.nargs != 0 and not bare:
+        return [word.behind(f"{name}=") for word in values.list_values(option, line.name or "", args)]
     if begun.startswith("-") and not bare:
-        return _options(parser, line.rest)
-    found = values.of(positional, line.name or "", args) if positional else []
-    return found if found or begun or bare or line.next_names else _options(parser, line.rest)
+        return _list_options(parser, line.rest)
+    found = values.list_values(positional, line.name or "", args) if positional else []
+    return found if found or begun or bare or line.next_names else _list_options(parser, line.rest)
 
 
-def _state(parser: Parser, rest: Sequence[str]) -> tuple[argparse.Action | None, argparse.Action | None, bool]:
+def _parse_state(parser: Parser, rest: Sequence[str]) -> tuple[argparse.Action | None, argparse.Action | None, bool]:
     """Return the option that waits for a value, the positional argument that is next, and whether `--` was typed."""
     waiting: argparse.Action | None = None
     bare, seen = False, 0
@@ -108,12 +110,12 @@ def _state(parser: Parser, rest: Sequence[str]) -> tuple[argparse.Action | None,
         elif word == "--":
             bare, waiting = True, None
         else:
-            option = None if "=" in word else _option(parser, word)
+            option = None if "=" in word else _find_option(parser, word)
             waiting = option if option and option.nargs != 0 else None
-    return waiting, _positional(parser, seen), bare
+    return waiting, _find_positional(parser, seen), bare
 
 
-def _positional(parser: Parser, seen: int) -> argparse.Action | None:
+def _find_positional(parser: Parser, seen: int) -> argparse.Action | None:
     """Return the positional argument that the next word belongs to; one for many words takes all that follow."""
     actions = [action for action in parser._get_positional_actions() if action.help != argparse.SUPPRESS]
     for action in actions:
@@ -123,13 +125,13 @@ def _positional(parser: Parser, seen: int) -> argparse.Action | None:
     return None
 
 
-def _option(parser: Parser, word: str) -> argparse.Action | None:
+def _find_option(parser: Parser, word: str) -> argparse.Action | None:
     return parser._option_string_actions.get(word.partition("=")[0])
 
 
-def _options(parser: Parser, rest: Sequence[str]) -> list[Word]:
+def _list_options(parser: Parser, rest: Sequence[str]) -> list[Word]:
     """Return the options that are not given yet, and those that may be given again."""
-    given = {id(option) for word in rest if (option := _option(parser, word))}
+    given = {id(option) for word in rest if (option := _find_option(parser, word))}
     return [
         Word(text, option.help or "")
         for option in parser._get_optional_actions()

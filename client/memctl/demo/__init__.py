@@ -7,18 +7,18 @@ from typing import Any
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.demo.agents import agents
-from memoryd.client.memctl.demo.material import MAX_PASSAGES, passages
+from memoryd.client.memctl.demo.agents import run_agents
+from memoryd.client.memctl.demo.material import MAX_PASSAGES, choose_passages
 from memoryd.client.memctl.demo.model import CONFIG, prepare_model
 from memoryd.client.memctl.demo.steps import STEPS, Stage
 from memoryd.client.memctl.output import paint, say, say_json
-from memoryd.client.memctl.private import private_daemon
+from memoryd.client.memctl.private import run_private_daemon
 
 NAMES = ("alpha", "beta", "gamma")
 NO_FILES = "There are no .md or .py files with text below {}; give another folder with --path."
 
 
-def _arguments(parser: ArgumentParser) -> None:
+def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--decay", action="store_true", help="show instead how a half-life lets today's vote win")
     parser.add_argument("--path", type=Path, default=Path(), metavar="DIR", help="the files to remember (this folder)")
     parser.add_argument(
@@ -26,9 +26,9 @@ def _arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _demo(args: Namespace) -> None:
+def _run_demo(args: Namespace) -> None:
     started = time.monotonic()
-    figures, folder = _decay(args) if args.decay else _agents(args)
+    figures, folder = _run_decay(args) if args.decay else _run_agents(args)
     took_s = time.monotonic() - started
     if args.json:
         say_json({**figures, "took_s": round(took_s, 1), "removed": not folder.exists()})
@@ -38,22 +38,22 @@ def _demo(args: Namespace) -> None:
     say(f"Your turn: {command[0]}, then {command[1]} (the daemon starts by itself).")
 
 
-def _decay(args: Namespace) -> tuple[dict[str, Any], Path]:
-    from memoryd.client.memctl.demo.decay import decay
+def _run_decay(args: Namespace) -> tuple[dict[str, Any], Path]:
+    from memoryd.client.memctl.demo.decay import show_decay
 
-    return decay(quiet=bool(args.json))
+    return show_decay(quiet=bool(args.json))
 
 
-def _agents(args: Namespace) -> tuple[dict[str, Any], Path]:
+def _run_agents(args: Namespace) -> tuple[dict[str, Any], Path]:
     root = args.path.resolve()
-    material = passages(root, max(args.passages, 1))
+    material = choose_passages(root, max(args.passages, 1))
     if not material:
         raise MemorydError(NO_FILES.format(root))
     quiet = bool(args.json)
     if not quiet:
         say(paint("memoryd in a minute: one daemon, three agents, one memory", "bold"))
     missing = prepare_model()
-    with private_daemon(config=CONFIG) as daemon, agents(NAMES, daemon.socket) as crew:
+    with run_private_daemon(config=CONFIG) as daemon, run_agents(NAMES, daemon.socket) as crew:
         stage = Stage(daemon=daemon, crew=crew, root=root, material=material, quiet=quiet, missing=missing)
         for number, (heading, step) in enumerate(STEPS, 1):
             if not quiet:
@@ -64,4 +64,4 @@ def _agents(args: Namespace) -> tuple[dict[str, Any], Path]:
 
 _EXAMPLES = "  memctl demo\n  memctl demo --path ~/notes --passages 100\n  memctl demo --decay"
 
-COMMANDS = {"demo": Command(_arguments, _demo, _EXAMPLES)}
+COMMANDS = {"demo": Command(_declare, _run_demo, _EXAMPLES)}

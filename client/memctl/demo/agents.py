@@ -74,7 +74,7 @@ class Agent:
 
 
 @contextmanager
-def agents(names: Sequence[str], socket: Path) -> Iterator[list[Agent]]:
+def run_agents(names: Sequence[str], socket: Path) -> Iterator[list[Agent]]:
     """Run one process per name and end them all afterwards."""
     running: list[Agent] = []
     try:

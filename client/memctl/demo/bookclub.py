@@ -56,7 +56,7 @@ class Note(NamedTuple):
     at: float
 
 
-def notes(now: float) -> Iterator[Note]:
+def make_notes(now: float) -> Iterator[Note]:
     """Yield the notes as of a day, the oldest first; the evergreen file was written at the very beginning."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     begun = today - timedelta(days=LOG[0][0])

@@ -22,14 +22,14 @@ class Passage(NamedTuple):
     text: str
 
 
-def passages(root: Path, limit: int = MAX_PASSAGES) -> list[Passage]:
+def choose_passages(root: Path, limit: int = MAX_PASSAGES) -> list[Passage]:
     """Return up to `limit` passages of the files below `root`, spread evenly over all that were found."""
-    found = [passage for path in sorted(files(root)) for passage in _of_file(path, str(path.relative_to(root)))]
+    found = [passage for path in sorted(list_files(root)) for passage in _read_file(path, str(path.relative_to(root)))]
     step = max(len(found) / limit, 1.0)
     return [found[int(at * step)] for at in range(min(limit, len(found)))]
 
 
-def files(root: Path) -> Iterator[Path]:
+def list_files(root: Path) -> Iterator[Path]:
     """Yield the `.md` and `.py` files below `root`, hidden and generated folders left out."""
     for folder, inner, names in os.walk(root):
         inner[:] = [name for name in inner if not name.startswith(".") and name not in SKIPPED]
@@ -39,16 +39,16 @@ def files(root: Path) -> Iterator[Path]:
                 yield path
 
 
-def _of_file(path: Path, name: str) -> list[Passage]:
+def _read_file(path: Path, name: str) -> list[Passage]:
     try:
         text = path.read_text("utf-8")
-        found = list(paragraphs(text) if path.suffix == ".md" else documented(text))
+        found = list(split_paragraphs(text) if path.suffix == ".md" else list_documented(text))
     except (OSError, UnicodeDecodeError, SyntaxError, ValueError):
         return []
     return [Passage(name, line, passage[:MAX_CHARACTERS]) for line, passage in found if len(passage) >= MIN_CHARACTERS]
 
 
-def paragraphs(text: str) -> Iterator[tuple[int, str]]:
+def split_paragraphs(text: str) -> Iterator[tuple[int, str]]:
     """Yield line number and text of each paragraph of Markdown; headings, tables and code are left out."""
     plain = _FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), text)
     line = 1
@@ -58,7 +58,7 @@ def paragraphs(text: str) -> Iterator[tuple[int, str]]:
         line += part.count("\n")
 
 
-def documented(source: str) -> Iterator[tuple[int, str]]:
+def list_documented(source: str) -> Iterator[tuple[int, str]]:
     """Yield line number and text of each documented function, class and module of Python source."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -3,7 +3,7 @@
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.local import effective_settings
 from memoryd.client.memctl.model import pull, run_models
-from memoryd.client.memctl.output import note
+from memoryd.client.memctl.output import print_note
 
 CONFIG = "[model]\nfetch = false\n"  # of the demo's daemon: `prepare_model` has fetched it
 
@@ -19,6 +19,6 @@ def prepare_model() -> str:
             raise MemorydError(f"none is installed, and {which}")
     except (MemorydError, SystemExit) as error:
         reason = error.message if isinstance(error, MemorydError) else "it could not be fetched"
-        note(f"memctl: no embedding model ({reason.rstrip('.')}): the demo searches by words only.")
+        print_note(f"memctl: no embedding model ({reason.rstrip('.')}): the demo searches by words only.")
         return reason
     return ""

@@ -14,7 +14,7 @@ from memoryd.client.memctl.output import columns, paint, say
 from memoryd.client.memctl.private import PrivateDaemon
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import model_text, wait_until_ready
-from memoryd.client.memctl.table import count, ms, one_line, shorten, size_text
+from memoryd.client.memctl.table import count_text, ms_text, shorten, size_text, to_one_line
 from memoryd.client.protocol import NewMemory, Progress, Verify
 from memoryd.client.transport.sync import Client
 
@@ -65,7 +65,7 @@ class Stage(msgspec.Struct):
     missing: str
     figures: dict[str, Any] = {}
 
-    def tell(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line of the story."""
         if not self.quiet:
             say(f"   {text}")
@@ -79,8 +79,8 @@ def start(stage: Stage) -> None:
     """Show the daemon and its model."""
     with stage.client() as client:
         status = client.status() if stage.missing else wait_until_ready(client, READY_LIMIT_S)
-    stage.tell(f"pid {status.pid}, socket {status.socket}, {size_text(status.rss_bytes)} of memory")
-    stage.tell(f"model: {model_text(status.model)}")
+    stage.print_line(f"pid {status.pid}, socket {status.socket}, {size_text(status.rss_bytes)} of memory")
+    stage.print_line(f"model: {model_text(status.model)}")
     stage.figures |= {"model": status.model.name, "model_state": status.model.state}
 
 
@@ -101,8 +101,10 @@ def read_files(stage: Stage) -> None:
             wait_until_ready(client, READY_LIMIT_S)
     took_s = time.perf_counter() - started
     files = len({passage.file for passage in stage.material})
-    stage.tell(f"{count(len(added), 'passage')} of {count(files, 'file')} below {stage.root} in {took_s:.1f} s")
-    stage.tell(f"({added.created} new, {added.merged} merged with a passage that says the same)")
+    stage.print_line(
+        f"{count_text(len(added), 'passage')} of {count_text(files, 'file')} below {stage.root} in {took_s:.1f} s"
+    )
+    stage.print_line(f"({added.created} new, {added.merged} merged with a passage that says the same)")
     stage.figures |= {"passages": len(added), "merged": added.merged, "reading_s": round(took_s, 2)}
 
 
@@ -119,9 +121,11 @@ def remember(stage: Stage) -> None:
         agent.order(remember=FACTS[agent.name].private, namespace=agent.namespace)
     for agent in stage.crew:
         times = [agent.answer()["took_ms"] for _ in range(2)]
-        stage.tell(f"{_name(agent)} (pid {agent.pid}) remembers in {' and '.join(ms(t) for t in times)} ms:")
-        stage.tell(f"  for everyone   {FACTS[agent.name].shared}")
-        stage.tell(f"  for itself     {FACTS[agent.name].private}")
+        stage.print_line(
+            f"{_name_text(agent)} (pid {agent.pid}) remembers in {' and '.join(ms_text(t) for t in times)} ms:"
+        )
+        stage.print_line(f"  for everyone   {FACTS[agent.name].shared}")
+        stage.print_line(f"  for itself     {FACTS[agent.name].private}")
 
 
 def share(stage: Stage) -> None:
@@ -132,7 +136,7 @@ def share(stage: Stage) -> None:
     private = FACTS["beta"].private
     hidden = all(hit["content"] != private for hit in gamma.ask(FACTS["gamma"].question, limit=100)["hits"])
     seen = any(hit["content"] == private for hit in own)
-    stage.tell(f"Only beta finds what beta kept for itself: {_verdict(hidden and seen)}")
+    stage.print_line(f"Only beta finds what beta kept for itself: {_verdict_text(hidden and seen)}")
     stage.figures |= {"shared_found": sum(map(bool, found)), "private_hidden": hidden and seen}
 
 
@@ -140,9 +144,9 @@ def explain(stage: Stage) -> None:
     """Show the stages of one search."""
     with stage.daemon.client("demo/beta") as client:
         found = client.explain(SESSIONS, limit=5)
-    stage.tell(f"“{SESSIONS}”, {ms(found.trace.took_ms)} ms in the daemon:")
+    stage.print_line(f"“{SESSIONS}”, {ms_text(found.trace.took_ms)} ms in the daemon:")
     for line in stages_text(found.trace.stages).splitlines():
-        stage.tell(shorten(line, columns() - 3))
+        stage.print_line(shorten(line, columns() - 3))
     stage.figures["search_ms"] = round(found.trace.took_ms, 2)
 
 
@@ -150,13 +154,13 @@ def merge(stage: Stage) -> None:
     """Say the same again, then something that disagrees."""
     gamma, same = stage.crew[2], FACTS["beta"].shared
     again = gamma.remember(same if stage.missing else same.rstrip("."), SHARED)
-    stage.tell(f"{_name(gamma)} says again what beta said: {again['outcome']}, {again['id'][:8]}")
+    stage.print_line(f"{_name_text(gamma)} says again what beta said: {again['outcome']}, {again['id'][:8]}")
     changed = gamma.remember(CHANGED, SHARED)
     beside = ", ".join(id[:8] for id in changed["contradicts"])
     outcome = (
         f"kept beside {beside}, which it contradicts" if beside else "kept beside it (its vector finds the other later)"
     )
-    stage.tell(f"{_name(gamma)} says Wednesdays: {changed['outcome']} as {changed['id'][:8]}, {outcome}")
+    stage.print_line(f"{_name_text(gamma)} says Wednesdays: {changed['outcome']} as {changed['id'][:8]}, {outcome}")
     _ask(stage, gamma, "when do deploys run?", limit=2)
     stage.figures |= {"repeated": again["outcome"], "contradicts": len(changed["contradicts"])}
 
@@ -175,11 +179,11 @@ def kill(stage: Stage) -> None:
         after = client.status().memories
         kept = client.get(last.id).content == LAST_WORD and after == before + 1
         problems = client.call(Verify()).problems
-    stage.tell(f"{before:,} memories, one more acknowledged, then kill -9 {pid}")
-    stage.tell(
+    stage.print_line(f"{before:,} memories, one more acknowledged, then kill -9 {pid}")
+    stage.print_line(
         f"pid {stage.daemon.pid} answers after {took_ms:.0f} ms with {after:,} memories, the last one among them"
     )
-    stage.tell(f"Nothing lost: {_verdict(kept)}   The database is sound: {_verdict(not problems)}")
+    stage.print_line(f"Nothing lost: {_verdict_text(kept)}   The database is sound: {_verdict_text(not problems)}")
     stage.figures |= {"memories": after, "restart_ms": round(took_ms), "nothing_lost": kept, "problems": problems}
 
 
@@ -199,23 +203,23 @@ def _ask(stage: Stage, agent: Agent, question: str, limit: int) -> list[dict[str
     reply = agent.ask(question, limit)
     hits: list[dict[str, Any]] = reply["hits"]
     without = f", without {', '.join(reply['degraded'])}" if reply["degraded"] else ""
-    took = f"({ms(reply['took_ms'])} ms{without})"
-    stage.tell(f"{_name(agent)} asks “{question}” {paint(took, 'dim')}")
+    took = f"({ms_text(reply['took_ms'])} ms{without})"
+    stage.print_line(f"{_name_text(agent)} asks “{question}” {paint(took, 'dim')}")
     for hit in hits:
         where = hit.get("metadata", {}).get("file") or hit["namespace"]
-        content = shorten(one_line(hit["content"]), columns() - WHERE - 16)
-        stage.tell(f"  {hit['score']:.3f}  {_end(where):<{WHERE}}  {content}")
+        content = shorten(to_one_line(hit["content"]), columns() - WHERE - 16)
+        stage.print_line(f"  {hit['score']:.3f}  {_path_end(where):<{WHERE}}  {content}")
     return hits
 
 
-def _end(where: str) -> str:
+def _path_end(where: str) -> str:
     """Return the end of a path, which holds its name."""
     return where if len(where) <= WHERE else f"…{where[1 - WHERE :]}"
 
 
-def _name(agent: Agent) -> str:
+def _name_text(agent: Agent) -> str:
     return paint(agent.name, "cyan")
 
 
-def _verdict(good: bool) -> str:
+def _verdict_text(good: bool) -> str:
     return paint("yes", "green") if good else paint("NO", "red")

@@ -9,8 +9,8 @@ from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.agents.hooks import installing, spool
 from memoryd.client.memctl.agents.hooks.commands import standing
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS
-from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, ok, quoted, warn
-from memoryd.client.memctl.table import count
+from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, quote_path, report_ok, warn
+from memoryd.client.memctl.table import count_text
 from memoryd.client.transport import paths
 
 FULL = 0.8
@@ -18,7 +18,7 @@ OUTDATED = "outdated"
 LOOK = "memctl up; memctl hooks status"
 
 
-def hooks(patient: Patient) -> Finding | None:
+def check_hooks(patient: Patient) -> Finding | None:
     """Look at the configuration of each agent: are the hooks there whole, and do they call this memctl."""
     files = [standing(agent, target) for agent in HOSTS for target in installing.targets(agent, None)]
     unread = next((file for file in files if _is_unread(file["state"])), None)
@@ -32,10 +32,10 @@ def hooks(patient: Patient) -> Finding | None:
         message = f"the hooks of {', '.join(wrong)} are not as this memctl writes them"
         return fail(message, safe=[["memctl", "hooks", "install", agent] for agent in wrong])
     present = [agent for agent, found in states.items() if "installed" in found]
-    return ok(f"installed for {', '.join(present)}") if present else None
+    return report_ok(f"installed for {', '.join(present)}") if present else None
 
 
-def _states(agent: str) -> list[str]:
+def _list_states(agent: str) -> list[str]:
     return [standing(agent, target)["state"] for target in installing.targets(agent, None)]
 
 
@@ -43,51 +43,50 @@ def _is_unread(state: str) -> bool:
     return state not in ("installed", "not installed") and not state.startswith(OUTDATED)
 
 
-def spooled(patient: Patient) -> Finding | None:
+def check_spooled(patient: Patient) -> Finding | None:
     """Check for calls that hooks spooled while the daemon did not run."""
     path = Path(spool.path())
     if not path.exists():
         return None
     waiting, size = spool.waiting(), path.stat().st_size
-    message = f"{count(waiting, 'call')} of hooks wait" if waiting != 1 else "1 call of a hook waits"
+    message = f"{count_text(waiting, 'call')} of hooks wait" if waiting != 1 else "1 call of a hook waits"
     if size > FULL * spool.MAX_BYTES:
         return warn(
             f"{message}, and there is hardly room for more: the next hook that finds the daemon sends them", LOOK
         )
     if waiting and not patient.status:
         return warn(f"{message} for the daemon", safe=[["memctl", "up"]])
-    return ok(f"{message}, the next hook sends them" if waiting else "nothing waits")
+    return report_ok(f"{message}, the next hook sends them" if waiting else "nothing waits")
 
 
-def set_aside(patient: Patient) -> Finding | None:
+def check_set_aside(patient: Patient) -> Finding | None:
     """See whether calls of hooks were set aside because the daemon died or hung at them."""
     number = spool.aside()
     if not number:
         return None
-    path = quoted(Path(spool.aside_path()))
-    message = (
-        f"{count(number, 'call')} of hooks set aside, because the daemon died or hung twice while it had them: {path}"
-    )
+    path = quote_path(Path(spool.aside_path()))
+    calls = count_text(number, "call")
+    message = f"{calls} of hooks set aside, because the daemon died or hung twice while it had them: {path}"
     return warn(message, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
 
 
-def known_projects(patient: Patient) -> Finding | None:
+def check_known_projects(patient: Patient) -> Finding | None:
     """See that the table of projects can be read: without it those of the same name share their memories."""
     path = os.path.join(paths.data_folder(), projects.FILE)
     try:
         number = len(projects.read_table()["projects"])
     except MemorydError as error:
-        return fail(error.message.split(";")[0], f"mv {quoted(Path(path))} {quoted(Path(path + '.damaged'))}")
+        return fail(error.message.split(";")[0], f"mv {quote_path(Path(path))} {quote_path(Path(path + '.damaged'))}")
     except OSError as error:
-        return fail(f"{path} cannot be read: {error.strerror}", f"ls -l {quoted(Path(path))}")
-    return ok(f"{count(number, 'project')}: memctl project list") if number else None
+        return fail(f"{path} cannot be read: {error.strerror}", f"ls -l {quote_path(Path(path))}")
+    return report_ok(f"{count_text(number, 'project')}: memctl project list") if number else None
 
 
-def mcp(patient: Patient) -> Finding | None:
+def check_mcp(patient: Patient) -> Finding | None:
     """Check that the MCP server, which agents are configured to start, can start."""
     if find_spec("mcp") is not None:
-        return ok("the package for `memctl mcp` is here")
-    present = [agent for agent in HOSTS if "installed" in _states(agent)]
+        return report_ok("the package for `memctl mcp` is here")
+    present = [agent for agent in HOSTS if "installed" in _list_states(agent)]
     if present:
         message = f"{', '.join(present)} start `memctl mcp`, which needs a package that is not here"
         return fail(message, "pip install 'memoryd[mcp]'")

@@ -3,9 +3,9 @@
 from time import time
 
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
-from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, ok, quoted, warn
+from memoryd.client.memctl.doctor.patient import DATABASE, Finding, Patient, fail, quote_path, report_ok, warn
 from memoryd.client.memctl.service import CONFIRM_CLOCK, clock_text
-from memoryd.client.memctl.table import count, size_text
+from memoryd.client.memctl.table import count_text, size_text
 from memoryd.client.protocol import Verify
 from memoryd.client.times import iso
 from memoryd.client.transport import paths
@@ -18,29 +18,29 @@ AHEAD_S = 3600.0
 FULL = 0.8
 
 
-def database(patient: Patient) -> Finding | None:
+def check_database(patient: Patient) -> Finding | None:
     """Verify the store: by the daemon where one answers, else by SQLite's quick check."""
     if patient.status:
         try:
             verified = patient.client.call(Verify())
         except (StorageFailed, Internal) as error:  # it stumbles over what cannot be read
-            return fail(error.message, _restore(patient))
+            return fail(error.message, _restore_command(patient))
         if verified.problems:
             return fail("; ".join(verified.problems[:3]), safe=[["memctl", "repair"]])
-        return ok(f"verified, {count(verified.memories, 'memory')}")
+        return report_ok(f"verified, {count_text(verified.memories, 'memory')}")
     if isinstance(patient.examination, MemorydError):
-        return fail(f"it cannot be read: {patient.examination.message}", _restore(patient))
+        return fail(f"it cannot be read: {patient.examination.message}", _restore_command(patient))
     facts = patient.facts
     if facts and facts["problems"]:
-        return fail(f"{patient.database} is damaged: {facts['problems'][0]}", _restore(patient))
-    return ok(f"opens, {count(facts['memories'], 'memory')}") if facts else None
+        return fail(f"{patient.database} is damaged: {facts['problems'][0]}", _restore_command(patient))
+    return report_ok(f"opens, {count_text(facts['memories'], 'memory')}") if facts else None
 
 
-def _restore(patient: Patient) -> str:
+def _restore_command(patient: Patient) -> str:
     return "memctl restore latest" if patient.copies else "memctl repair --recover"
 
 
-def schema(patient: Patient) -> Finding | None:
+def check_schema(patient: Patient) -> Finding | None:
     """Compare the version of the database with the one that this memoryd knows."""
     facts = patient.facts
     if not facts:
@@ -50,11 +50,11 @@ def schema(patient: Patient) -> Finding | None:
         message = f"the database was written by a newer memoryd (schema {found}, this one knows {known})"
         return fail(message, "pip install --upgrade 'memoryd[daemon]'")
     if found < known and patient.status is None:
-        return ok(f"schema {found}; the daemon brings it to {known} when it starts")
-    return ok(f"schema {found}")
+        return report_ok(f"schema {found}; the daemon brings it to {known} when it starts")
+    return report_ok(f"schema {found}")
 
 
-def size_limit(patient: Patient) -> Finding | None:
+def check_size_limit(patient: Patient) -> Finding | None:
     """Compare the size of the database with its limit, at which nothing more is added."""
     if not patient.status or not patient.status.database_limit_bytes:
         return None
@@ -63,10 +63,10 @@ def size_limit(patient: Patient) -> Finding | None:
     fix = f"raise `max_size_mb` under [storage] in {paths.config_path()}, or delete memories: memctl stats"
     if used >= limit:
         return fail(f"{message}: nothing more is added", fix)
-    return warn(message, fix) if used > FULL * limit else ok(message)
+    return warn(message, fix) if used > FULL * limit else report_ok(message)
 
 
-def size(patient: Patient) -> Finding | None:
+def check_size(patient: Patient) -> Finding | None:
     """Compare the size of the file with what it holds: a file that grows without end is noticed here."""
     facts = patient.facts
     if not facts:
@@ -77,12 +77,14 @@ def size(patient: Patient) -> Finding | None:
         return warn(message, "memctl backup  # a copy has none")
     each = status.st_size / max(facts["memories"], 1)
     if status.st_size > LARGE_BYTES and each > LARGE_PER_MEMORY_BYTES:
-        message = f"{size_text(status.st_size)} for {count(facts['memories'], 'memory')}, {size_text(int(each))} each"
+        message = (
+            f"{size_text(status.st_size)} for {count_text(facts['memories'], 'memory')}, {size_text(int(each))} each"
+        )
         return warn(message, "memctl jobs run trim; memctl stats")
-    return ok(f"{size_text(status.st_size)}, {count(facts['memories'], 'memory')}")
+    return report_ok(f"{size_text(status.st_size)}, {count_text(facts['memories'], 'memory')}")
 
 
-def free_pages(patient: Patient) -> Finding | None:
+def check_free_pages(patient: Patient) -> Finding | None:
     """See how much of the file is empty: it is used again, not given back to the disk."""
     facts = patient.facts
     if not facts:
@@ -90,11 +92,11 @@ def free_pages(patient: Patient) -> Finding | None:
     empty = facts["free_pages"] * facts["page_bytes"]
     if empty > FREE_BYTES and facts["free_pages"] > FREE_SHARE * facts["pages"]:
         message = f"{size_text(empty)} of the file are empty: they are used again, and not given back to the disk"
-        return warn(message, f"memctl down; sqlite3 {quoted(patient.database)} VACUUM; memctl up")
-    return ok(f"{size_text(empty)} of it are empty")
+        return warn(message, f"memctl down; sqlite3 {quote_path(patient.database)} VACUUM; memctl up")
+    return report_ok(f"{size_text(empty)} of it are empty")
 
 
-def log_size(patient: Patient) -> Finding | None:
+def check_log_size(patient: Patient) -> Finding | None:
     """See whether the write-ahead log is folded into the file."""
     path = patient.data_dir / f"{DATABASE}-wal"
     if not path.is_file():
@@ -103,10 +105,10 @@ def log_size(patient: Patient) -> Finding | None:
     if length > LOG_BYTES:
         fix = [["memctl", "jobs", "run", "checkpoint"]] if patient.status else [["memctl", "up"]]
         return warn(f"the write-ahead log has {size_text(length)}: something reads for very long", safe=fix)
-    return ok(size_text(length))
+    return report_ok(size_text(length))
 
 
-def clock(patient: Patient) -> Finding | None:
+def check_clock(patient: Patient) -> Finding | None:
     """See whether the clock jumped, and look for memories from the future: a clock was wrong, then or now."""
     if patient.status and (message := clock_text(patient.status.clock)):
         return warn(f"the system's clock is {message}", f"timedatectl  # set it right; or, if it is: {CONFIRM_CLOCK}")
@@ -117,4 +119,4 @@ def clock(patient: Patient) -> Finding | None:
     if newest_at > time() + AHEAD_S:
         message = f"the newest memory is from {iso(newest_at)}, the clock says {iso(time())}"
         return warn(message, "timedatectl  # set the clock right; memories keep their dates")
-    return ok("no memory is from the future")
+    return report_ok("no memory is from the future")

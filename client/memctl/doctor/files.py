@@ -4,7 +4,17 @@ import os
 import stat
 from pathlib import Path
 
-from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, loose, ok, quoted, told_by_system, warn
+from memoryd.client.memctl.doctor.patient import (
+    Finding,
+    Patient,
+    Words,
+    check_access,
+    fail,
+    quote_path,
+    read_system_file,
+    report_ok,
+    warn,
+)
 from memoryd.client.memctl.table import size_text
 
 LOW_BYTES, LITTLE_BYTES = 200_000_000, 1_000_000_000
@@ -18,7 +28,7 @@ NETWORK = frozenset(
 VOLATILE = frozenset({"tmpfs", "ramfs"})
 
 
-def data(patient: Patient) -> Finding | None:
+def check_data(patient: Patient) -> Finding | None:
     """See that the data directory and its files are private."""
     folder = patient.data_dir
     if not folder.exists():
@@ -28,11 +38,11 @@ def data(patient: Patient) -> Finding | None:
         kind = path.lstat().st_mode
         if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
             wanted.append((path, 0o700 if stat.S_ISDIR(kind) else 0o600))
-    wrong = [found for path, mode in wanted if (found := loose(path, mode))]
-    return _together(wrong) if wrong else ok(f"{folder}, private to you")
+    wrong = [found for path, mode in wanted if (found := check_access(path, mode))]
+    return _merge_findings(wrong) if wrong else report_ok(f"{folder}, private to you")
 
 
-def _together(wrong: list[Finding]) -> Finding:
+def _merge_findings(wrong: list[Finding]) -> Finding:
     """Return one finding for several files: the first and how many more there are."""
     commands: list[Words] = [words for finding in wrong for words in finding.commands]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -42,7 +52,7 @@ def _together(wrong: list[Finding]) -> Finding:
     return fail(f"{foreign.message}{more}", foreign.fix)
 
 
-def writable(patient: Patient) -> Finding | None:
+def check_writable(patient: Patient) -> Finding | None:
     """See that the data directory can be written."""
     folder = patient.data_dir
     if not folder.exists():
@@ -51,49 +61,49 @@ def writable(patient: Patient) -> Finding | None:
         return fail(f"the file system of {folder} is read-only", "dmesg | tail  # then: mount -o remount,rw")
     if not os.access(folder, os.W_OK | os.X_OK):
         return fail(f"you may not write in {folder}", safe=[["chmod", "u+rwx", str(folder)]])
-    return ok("writable")
+    return report_ok("writable")
 
 
-def disk(patient: Patient) -> Finding:
+def check_disk(patient: Patient) -> Finding:
     """See how much room there is."""
-    folder = _nearest(patient.data_dir)
+    folder = _nearest_folder(patient.data_dir)
     space = os.statvfs(folder)
     free = space.f_bavail * space.f_frsize
-    message, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {quoted(folder)}"
+    message, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {quote_path(folder)}"
     if free < LOW_BYTES:
         return fail(message, fix)
-    return warn(message, fix) if free < LITTLE_BYTES else ok(message)
+    return warn(message, fix) if free < LITTLE_BYTES else report_ok(message)
 
 
-def inodes(patient: Patient) -> Finding | None:
+def check_inodes(patient: Patient) -> Finding | None:
     """See how many files the disk can still take; some file systems have no such limit."""
-    folder = _nearest(patient.data_dir)
+    folder = _nearest_folder(patient.data_dir)
     space = os.statvfs(folder)
     if not space.f_files:
         return None
     message, fix = (
         f"{space.f_favail:,} more files fit",
-        f"delete many small files: du --inodes -xs {quoted(folder.parent)}/*",
+        f"delete many small files: du --inodes -xs {quote_path(folder.parent)}/*",
     )
     if space.f_favail < LOW_INODES:
         return fail(message, fix)
-    return warn(message, fix) if space.f_favail < LITTLE_INODES else ok(message)
+    return warn(message, fix) if space.f_favail < LITTLE_INODES else report_ok(message)
 
 
-def filesystem(patient: Patient) -> Finding | None:
+def check_filesystem(patient: Patient) -> Finding | None:
     """See that the data is on a disk of this machine."""
-    folder = _nearest(patient.data_dir).resolve()
-    kind = mounted(told_by_system("self/mountinfo"), folder)
+    folder = _nearest_folder(patient.data_dir).resolve()
+    kind = filesystem_kind(read_system_file("self/mountinfo"), folder)
     if kind in NETWORK:
         message = f"{folder} is on {kind}, a network file system: SQLite's write-ahead log is not safe there"
         return fail(message, "memctl down; move the folder to a local disk and set MEMORYD_DATA_DIR")
     if kind in VOLATILE:
         message = f"{folder} is on {kind}, in memory: everything is lost after a restart of the machine"
         return warn(message, "choose a folder on a disk with MEMORYD_DATA_DIR")
-    return ok(f"{kind}, local") if kind else None
+    return report_ok(f"{kind}, local") if kind else None
 
 
-def mounted(mounts: str, folder: Path) -> str:
+def filesystem_kind(mounts: str, folder: Path) -> str:
     """Return the kind of file system that a folder is on, by the text of `mountinfo`: the last, longest match."""
     best, kind = -1, ""
     for line in mounts.splitlines():
@@ -104,5 +114,5 @@ def mounted(mounts: str, folder: Path) -> str:
     return kind
 
 
-def _nearest(path: Path) -> Path:
+def _nearest_folder(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())

@@ -7,9 +7,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import memoryd
-from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, ok, warn
-from memoryd.client.memctl.local import MISSING, installed
-from memoryd.client.memctl.table import count
+from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, report_ok, warn
+from memoryd.client.memctl.local import MISSING, is_installed
+from memoryd.client.memctl.table import count_text
 
 # What the environment may hold; a test compares it with what the source asks for.
 VARIABLES = frozenset(
@@ -19,55 +19,55 @@ VARIABLES = frozenset(
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]*\])?(?P<versions>[^;]*)(?:;(?P<markers>.*))?")
 
 
-def installation(patient: Patient) -> Finding:
+def check_installation(patient: Patient) -> Finding:
     """Look for the daemon's packages."""
-    if installed():
-        return ok(f"memoryd {memoryd.__version__} with the daemon's packages")
+    if is_installed():
+        return report_ok(f"memoryd {memoryd.__version__} with the daemon's packages")
     return warn(MISSING.split(";")[0], "pip install 'memoryd[daemon]'")
 
 
-def packages(patient: Patient) -> Finding | None:
+def check_packages(patient: Patient) -> Finding | None:
     """Compare the daemon's packages with the versions that memoryd wants."""
-    if not installed():
+    if not is_installed():
         return None
     try:
         wanted = [_REQUIREMENT.fullmatch(line) for line in requires("memoryd") or []]
     except PackageNotFoundError:  # run from a folder
         return None
-    chosen = [found for found in wanted if found and "extra == 'daemon'" in _plain(found["markers"])]
-    wrong = [text for found in chosen if _applies(found["markers"]) and (text := _lacks(found))]
+    chosen = [found for found in wanted if found and "extra == 'daemon'" in _normalise(found["markers"])]
+    wrong = [text for found in chosen if _is_applicable(found["markers"]) and (text := _missing_text(found))]
     if wrong:
         return fail("; ".join(wrong[:4]), "pip install --upgrade 'memoryd[daemon]'")
-    return ok(f"{count(len(chosen), 'package')} as wanted")
+    return report_ok(f"{count_text(len(chosen), 'package')} as wanted")
 
 
-def _plain(markers: str | None) -> str:
+def _normalise(markers: str | None) -> str:
     return (markers or "").replace('"', "'")
 
 
-def _applies(markers: str | None) -> bool:
+def _is_applicable(markers: str | None) -> bool:
     """Return whether a requirement is meant for this Python; no other marker than its version is in use."""
-    found = re.search(r"python_version (<|>=) '3\.(\d+)'", _plain(markers))
+    found = re.search(r"python_version (<|>=) '3\.(\d+)'", _normalise(markers))
     return not found or (sys.version_info.minor < int(found[2])) == (found[1] == "<")
 
 
-def _lacks(found: re.Match[str]) -> str:
+def _missing_text(found: re.Match[str]) -> str:
     name = found["name"]
     try:
         present = version(name)
     except PackageNotFoundError:
         return f"{name} is missing"
     least = re.search(r">=\s*([\d.]+)", found["versions"])
-    if least and _numbers(present) < _numbers(least[1]):
+    if least and _parse_version(present) < _parse_version(least[1]):
         return f"{name} {present} is older than {least[1]}"
     return ""
 
 
-def _numbers(text: str) -> list[int]:
+def _parse_version(text: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", text)]
 
 
-def command(patient: Patient) -> Finding:
+def check_command(patient: Patient) -> Finding:
     """Find out which memctl a shell, a hook or an agent would run."""
     from shutil import which
 
@@ -75,20 +75,20 @@ def command(patient: Patient) -> Finding:
     if found is None:
         fix = f"export PATH={own.parent}:$PATH" if own.exists() else "pip install memoryd"
         return warn("there is no memctl on $PATH, so agents and shells do not find it", fix)
-    others = [path for path in _all_named("memctl") if not os.path.samefile(path, found)]
+    others = [path for path in _find_programs("memctl") if not os.path.samefile(path, found)]
     if own.exists() and not os.path.samefile(found, own):
         return warn(f"memctl on $PATH is {found}, this one is {own}", f"export PATH={own.parent}:$PATH")
     if others:
         return warn(f"{found} precedes {others[0]}", f"{Path(sys.prefix) / 'bin' / 'pip'} show memoryd")
-    return ok(found)
+    return report_ok(found)
 
 
-def _all_named(name: str) -> list[str]:
+def _find_programs(name: str) -> list[str]:
     folders = os.environ.get("PATH", "").split(os.pathsep)
     return [path for folder in folders if os.access(path := os.path.join(folder, name), os.X_OK)]
 
 
-def environment(patient: Patient) -> Finding:
+def check_environment(patient: Patient) -> Finding:
     """Look for variables that memoryd does not know: most are misspelt."""
     known = VARIABLES | _key_variables(patient)
     strange = sorted(name for name in os.environ if name.startswith("MEMORYD_") and name not in known)
@@ -99,7 +99,7 @@ def environment(patient: Patient) -> Finding:
         meant = f"; {near[0]} is meant" if near else ""
         return warn(f"{', '.join(strange)}: memoryd does not know that{meant}", f"unset {' '.join(strange)}")
     given = sorted(name for name in os.environ if name in VARIABLES)
-    return ok(f"set here: {', '.join(given)}" if given else "nothing is set, the defaults hold")
+    return report_ok(f"set here: {', '.join(given)}" if given else "nothing is set, the defaults hold")
 
 
 def _key_variables(patient: Patient) -> set[str]:

@@ -5,11 +5,11 @@ import time
 
 import msgspec
 
-from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, ok, warn
-from memoryd.client.memctl.local import installed, output_of
+from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, report_ok, warn
+from memoryd.client.memctl.local import is_installed, read_output
 from memoryd.client.memctl.model import API
 from memoryd.client.memctl.service import model_text
-from memoryd.client.memctl.table import count
+from memoryd.client.memctl.table import count_text
 
 LOOK_S = 0.5
 SETTLED_S = 60.0
@@ -18,14 +18,14 @@ NO_MODEL = ("", "none")
 MANY_VECTORS = 10_000
 
 
-def model(patient: Patient) -> Finding | None:
+def check_model(patient: Patient) -> Finding | None:
     """Ask the daemon how its model is."""
     if not patient.status:
         return None
     state = patient.status.model
     if state.state == "ready":
         failing = state.error and state.name.startswith(API)
-        return warn(model_text(state), LOOK_AT_API) if failing else ok(model_text(state))
+        return warn(model_text(state), LOOK_AT_API) if failing else report_ok(model_text(state))
     if state.state in ("fetching", "loading"):
         message = f"{model_text(state)}: searches use words alone until it is ready"
         return warn(message, safe=[["memctl", "up", "--wait"]])
@@ -37,18 +37,18 @@ def model(patient: Patient) -> Finding | None:
     return fail(message, safe=[["memctl", "model", "pull", state.name]])
 
 
-def model_files(patient: Patient) -> Finding | None:
+def check_model_files(patient: Patient) -> Finding | None:
     """See whether the model that a daemon will load is installed, or can be fetched."""
-    name = _used(patient)
-    if not installed() or not patient.settings or name in NO_MODEL or name.startswith(API):
+    name = _model_in_use(patient)
+    if not is_installed() or not patient.settings or name in NO_MODEL or name.startswith(API):
         return None
     folder = patient.settings["model"]["folder"]
     listed = msgspec.json.decode(
-        output_of("memoryd.models", ["list", "--json", *(["--dir", os.path.expanduser(folder)] if folder else [])])
+        read_output("memoryd.models", ["list", "--json", *(["--dir", os.path.expanduser(folder)] if folder else [])])
     )
     found = next((row for row in listed if row["name"] == name), None)
     if found and found["installed"]:
-        return ok(f"{name} is installed, {found['size_mb']} MB")
+        return report_ok(f"{name} is installed, {found['size_mb']} MB")
     pull = [["memctl", "model", "pull", name, *(["--dir", folder] if folder else [])]]
     if not found:
         return fail(f"{name} is neither installed nor in the catalogue", "memctl model list")
@@ -59,7 +59,7 @@ def model_files(patient: Patient) -> Finding | None:
     return warn(f"{name} is not installed; the daemon fetches it ({found['size_mb']} MB)", safe=pull)
 
 
-def _used(patient: Patient) -> str:
+def _model_in_use(patient: Patient) -> str:
     """Return the name of the model in use: the daemon's, the database's, else that of the settings."""
     if patient.status:
         return patient.status.model.name
@@ -67,7 +67,7 @@ def _used(patient: Patient) -> str:
     return str(kept or (patient.settings["model"]["name"] if patient.settings else ""))
 
 
-def model_choice(patient: Patient) -> Finding | None:
+def check_model_choice(patient: Patient) -> Finding | None:
     """Compare the model of the settings with that of the database: the settings count for a new database only."""
     kept = patient.facts["model"] if patient.facts else None
     wanted = patient.settings["model"]["name"] if patient.settings else None
@@ -76,35 +76,35 @@ def model_choice(patient: Patient) -> Finding | None:
     if kept != wanted:
         message = f"the settings name {wanted}, the database uses {kept}: `name` in [model] is for new databases"
         return warn(message, f"memctl model use {wanted}")
-    return ok(f"{kept}, as the settings say")
+    return report_ok(f"{kept}, as the settings say")
 
 
-def embeddings(patient: Patient) -> Finding | None:
+def check_embeddings(patient: Patient) -> Finding | None:
     """See whether memories wait for their vectors, and whether that gets on."""
     if not patient.status:
         return None
     pending = patient.status.pending_embeddings
     if not pending:
-        return ok(f"{count(patient.status.memories, 'memory')}, none waits for its vector")
-    message = f"{count(pending, 'memory')} without a vector yet: found by words only"
-    if patient.status.model.state == "ready" and patient.status.uptime_s > SETTLED_S and _stands(patient, pending):
+        return report_ok(f"{count_text(patient.status.memories, 'memory')}, none waits for its vector")
+    message = f"{count_text(pending, 'memory')} without a vector yet: found by words only"
+    if patient.status.model.state == "ready" and patient.status.uptime_s > SETTLED_S and _is_stuck(patient, pending):
         return warn(f"{message}, and the number does not fall", safe=[["memctl", "jobs", "run", "embed"]])
     return warn(message, safe=[["memctl", "up", "--wait"]])
 
 
-def _stands(patient: Patient, pending: int) -> bool:
+def _is_stuck(patient: Patient, pending: int) -> bool:
     time.sleep(LOOK_S)
     return patient.client.status().pending_embeddings >= pending
 
 
-def old_vectors(patient: Patient) -> Finding | None:
+def check_old_vectors(patient: Patient) -> Finding | None:
     """See how many vectors of other models are kept: they make a switch back quick, and take room."""
     facts = patient.facts
     if not facts or not facts["vectors"]:
         return None
-    used = _used(patient)
+    used = _model_in_use(patient)
     others = {name: number for name, number in facts["vectors"].items() if name != used and number}
     if sum(others.values()) > max(MANY_VECTORS, facts["memories"]):
-        message = f"{count(sum(others.values()), 'vector')} of {', '.join(others)} are kept, {used} is in use"
+        message = f"{count_text(sum(others.values()), 'vector')} of {', '.join(others)} are kept, {used} is in use"
         return warn(message, "lower `vectors_days` under [jobs], then: memctl up --restart; memctl jobs run trim")
-    return ok(f"{count(facts['vectors'].get(used, 0), 'vector')} of {used or 'no model'}")
+    return report_ok(f"{count_text(facts['vectors'].get(used, 0), 'vector')} of {used or 'no model'}")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.local import copies, effective_settings, installed, output_of
+from memoryd.client.memctl.local import effective_settings, is_installed, list_copies, read_output
 from memoryd.client.protocol import GetStats, JobList, Stats, Status
 from memoryd.client.transport import paths
 from memoryd.client.transport.sync import Client
@@ -36,26 +36,26 @@ class Finding(msgspec.Struct):
     mended: bool | None = None
 
 
-def ok(message: str) -> Finding:
+def report_ok(message: str) -> Finding:
     """Return a finding that all is well."""
     return Finding("ok", message)
 
 
 def warn(message: str, fix: str = "", *, safe: list[Words] | None = None) -> Finding:
     """Return a finding of what is not good but works; `safe` are commands that fix it."""
-    return Finding("warn", message, fix or _typed(safe or []), safe or [])
+    return Finding("warn", message, fix or _join_commands(safe or []), safe or [])
 
 
 def fail(message: str, fix: str = "", *, safe: list[Words] | None = None) -> Finding:
     """Return a finding of what does not work; `safe` are commands that fix it."""
-    return Finding("fail", message, fix or _typed(safe or []), safe or [])
+    return Finding("fail", message, fix or _join_commands(safe or []), safe or [])
 
 
-def _typed(commands: list[Words]) -> str:
+def _join_commands(commands: list[Words]) -> str:
     return "; ".join(map(shlex.join, commands))
 
 
-def quoted(path: Path) -> str:
+def quote_path(path: Path) -> str:
     """Return a path as a word of a command that is to be typed."""
     return shlex.quote(str(path))
 
@@ -89,7 +89,7 @@ class Patient:
     @cached_property
     def settings(self) -> dict[str, Any] | None:
         """The settings that a daemon started now would have; None where they cannot be read."""
-        if not installed():
+        if not is_installed():
             return None
         try:
             return effective_settings()
@@ -112,10 +112,10 @@ class Patient:
 
         SQLite's own check is left to the daemon where one answers: it looks at more.
         """
-        if not installed() or not self.database.is_file():
+        if not is_installed() or not self.database.is_file():
             return None
         try:
-            return examined(self.database, check=not self.status)
+            return examine_file(self.database, check=not self.status)
         except MemorydError as error:
             return error
 
@@ -127,14 +127,14 @@ class Patient:
     @cached_property
     def copies(self) -> list[Path]:
         """The copies in the usual folder, the one with the oldest content first; none without the daemon's packages."""
-        return [Path(copy.path) for copy in copies(self.data_dir)] if installed() else []
+        return [Path(copy.path) for copy in list_copies(self.data_dir)] if is_installed() else []
 
-    def process(self, name: str) -> str:
+    def read_process_file(self, name: str) -> str:
         """Return a file of /proc about the daemon's process, empty where it cannot be read."""
-        return told_by_system(f"{self.status.pid}/{name}") if self.status else ""
+        return read_system_file(f"{self.status.pid}/{name}") if self.status else ""
 
 
-def told_by_system(name: str) -> str:
+def read_system_file(name: str) -> str:
     """Return a file of /proc, empty where it cannot be read."""
     try:
         return (PROC / name).read_text()
@@ -142,20 +142,20 @@ def told_by_system(name: str) -> str:
         return ""
 
 
-def examined(path: Path, *, check: bool) -> dict[str, Any]:
+def examine_file(path: Path, *, check: bool) -> dict[str, Any]:
     """Return the facts about a database file; raise `MemorydError` with what SQLite says of a broken one."""
     words = [str(path), "--check"] if check else [str(path)]
-    found: dict[str, Any] = msgspec.json.decode(output_of("memoryd.daemon.store.examine", words))
+    found: dict[str, Any] = msgspec.json.decode(read_output("memoryd.daemon.store.examine", words))
     return found
 
 
-def loose(path: Path, mode: int) -> Finding | None:
+def check_access(path: Path, mode: int) -> Finding | None:
     """Return a finding when a file belongs to someone else or others may touch it."""
     import stat
 
     status = path.stat()
     if status.st_uid != os.getuid():
-        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quoted(path)}")
+        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quote_path(path)}")
     found = stat.S_IMODE(status.st_mode)
     if found & ~mode & 0o077:
         return fail(f"{path} has mode {found:04o}: others may get at it", safe=[["chmod", f"{mode:04o}", str(path)]])

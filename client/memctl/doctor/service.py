@@ -10,15 +10,15 @@ from memoryd.client.memctl.doctor.patient import (
     REPLACE,
     Finding,
     Patient,
+    check_access,
     fail,
-    loose,
-    ok,
-    quoted,
-    told_by_system,
+    quote_path,
+    read_system_file,
+    report_ok,
     warn,
 )
 from memoryd.client.memctl.service import threads_text
-from memoryd.client.memctl.table import count, one_line, shorten, size_text
+from memoryd.client.memctl.table import count_text, shorten, size_text, to_one_line
 from memoryd.client.protocol import PROTOCOL_VERSION
 from memoryd.client.transport import paths, spawn
 
@@ -33,10 +33,10 @@ SPARE_BYTES = 200_000_000
 SPARE_FILES = 128  # beside those of connections: the database, the model, watches
 
 
-def daemon(patient: Patient) -> Finding:
+def check_daemon(patient: Patient) -> Finding:
     """Ask the daemon for its status."""
     if patient.status:
-        return ok(f"answers, pid {patient.status.pid}")
+        return report_ok(f"answers, pid {patient.status.pid}")
     if isinstance(patient.error, Unavailable):
         return fail(f"no daemon answers at {patient.client.socket_path}", safe=[["memctl", "up"]])
     if isinstance(patient.error, Untrusted):
@@ -44,7 +44,7 @@ def daemon(patient: Patient) -> Finding:
     return fail(patient.error.message if patient.error else "unknown", safe=REPLACE)
 
 
-def version(patient: Patient) -> Finding | None:
+def check_version(patient: Patient) -> Finding | None:
     """Compare the versions of memctl and the daemon."""
     if isinstance(patient.error, VersionMismatch):
         return fail(patient.error.message, safe=REPLACE)
@@ -55,69 +55,69 @@ def version(patient: Patient) -> Finding | None:
         return fail(f"the daemon speaks protocol {status.protocol}, memctl {PROTOCOL_VERSION}", safe=REPLACE)
     if status.version != memoryd.__version__:
         return warn(f"the daemon is memoryd {status.version}, memctl is {memoryd.__version__}", safe=REPLACE)
-    return ok(f"daemon and memctl are {status.version}, protocol {status.protocol}")
+    return report_ok(f"daemon and memctl are {status.version}, protocol {status.protocol}")
 
 
-def instance(patient: Patient) -> Finding | None:
+def check_instance(patient: Patient) -> Finding | None:
     """Compare who holds the lock of the data directory with who answers."""
     lock = patient.data_dir / "memoryd.lock"
-    holder = _holder(lock)
+    holder = _find_holder(lock)
     if holder is None:
         return None
     if patient.status and patient.status.pid == holder:
-        return ok(f"one daemon, pid {holder}, holds {patient.data_dir}")
+        return report_ok(f"one daemon, pid {holder}, holds {patient.data_dir}")
     message = f"process {holder} holds {patient.data_dir} and does not answer at {patient.client.socket_path}"
     return fail(f"{message}: it listens elsewhere, just starts, or hangs", f"ps -fp {holder}  # then: kill {holder}")
 
 
-def _holder(lock: Path) -> int | None:
+def _find_holder(lock: Path) -> int | None:
     """Return the process that holds a lock, None when nobody does or the system does not report it."""
     if not lock.exists():
         return None
     inode = lock.stat().st_ino
-    lines = [line.split() for line in told_by_system("locks").splitlines()]
+    lines = [line.split() for line in read_system_file("locks").splitlines()]
     held = [int(line[4]) for line in lines if line[1] == "FLOCK" and line[5].rpartition(":")[2] == str(inode)]
     return next((pid for pid in held if pid > 0), None)
 
 
-def data_folder(patient: Patient) -> Finding | None:
+def check_data_folder(patient: Patient) -> Finding | None:
     """Compare the daemon's data directory with the one that this environment names."""
     if not patient.status:
         return None
     usual = paths.data_dir()
     if patient.data_dir.resolve() == usual.resolve():
-        return ok(f"{usual}, as this environment says")
+        return report_ok(f"{usual}, as this environment says")
     message = f"the daemon keeps its data in {patient.data_dir}; this environment says {usual}"
-    return warn(message, f"export MEMORYD_DATA_DIR={quoted(patient.data_dir)}")
+    return warn(message, f"export MEMORYD_DATA_DIR={quote_path(patient.data_dir)}")
 
 
-def socket(patient: Patient) -> Finding | None:
+def check_socket(patient: Patient) -> Finding | None:
     """See that the socket and its folder are private."""
     path = patient.client.socket_path
     if not path.exists():
         return None
     folder = path.parent.stat()
-    if found := loose(path, 0o600):
+    if found := check_access(path, 0o600):
         return found
     if folder.st_uid != os.getuid() or stat.S_IMODE(folder.st_mode) & 0o077:
         message = f"others may enter {path.parent}; only the socket itself is private"
         return warn(message, "choose a socket in a folder of its own with MEMORYD_SOCKET")
-    return ok(f"{path}, private to you")
+    return report_ok(f"{path}, private to you")
 
 
-def stale_socket(patient: Patient) -> Finding | None:
+def check_stale_socket(patient: Patient) -> Finding | None:
     """Look for a socket that a killed daemon left."""
     path = patient.client.socket_path
     if not os.path.lexists(path) or isinstance(patient.error, Untrusted):  # which `daemon` reports
         return None
     if not stat.S_ISSOCK(path.lstat().st_mode):
-        return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quoted(path)}")
+        return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quote_path(path)}")
     if patient.status or spawn.is_answering(path):
-        return ok("somebody listens at it")
+        return report_ok("somebody listens at it")
     return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # it replaces it
 
 
-def load(patient: Patient) -> Finding | None:
+def check_load(patient: Patient) -> Finding | None:
     """Compare connections and queues with their limits."""
     if not patient.status or not patient.settings:
         return None
@@ -129,29 +129,29 @@ def load(patient: Patient) -> Finding | None:
     if most > FULL * limits["max_queued"]:
         message = f"{most} of {limits['max_queued']} calls wait: clients get the error busy"
         return warn(message, "raise workers in [server], or ask less at once: memctl stats")
-    return ok(f"{count(status.connections, 'connection')}, {count(most, 'call')} waiting")
+    return report_ok(f"{count_text(status.connections, 'connection')}, {count_text(most, 'call')} waiting")
 
 
-def memory(patient: Patient) -> Finding | None:
+def check_memory(patient: Patient) -> Finding | None:
     """Compare the daemon's memory with the limit of its group and with what the machine has left."""
     if not patient.status or not patient.status.rss_bytes:
         return None
     used, limit, spare = (
         patient.status.rss_bytes,
         _limit_bytes(patient),
-        _bytes(told_by_system("meminfo"), "MemAvailable"),
+        _parse_bytes(read_system_file("meminfo"), "MemAvailable"),
     )
     if limit and used > FULL * limit:
         message = f"it uses {size_text(used)} of the {size_text(limit)} that its control group may"
         return warn(message, "raise MemoryMax of its service, or choose a smaller model: memctl model list")
     if spare is not None and spare < SPARE_BYTES:
         return warn(f"the machine has {size_text(spare)} of memory left", "ps aux --sort=-rss | head")
-    return ok(f"{size_text(used)} in use")
+    return report_ok(f"{size_text(used)} in use")
 
 
 def _limit_bytes(patient: Patient) -> int:
     """Return the limit of the control group, 0 for none."""
-    group = next((line[3:] for line in patient.process("cgroup").splitlines() if line.startswith("0::")), "")
+    group = next((line[3:] for line in patient.read_process_file("cgroup").splitlines() if line.startswith("0::")), "")
     own = GROUPS / group.lstrip("/")
     for folder in (own, *own.parents) if group else ():
         try:
@@ -161,24 +161,26 @@ def _limit_bytes(patient: Patient) -> int:
     return 0
 
 
-def _bytes(text: str, field: str) -> int | None:
+def _parse_bytes(text: str, field: str) -> int | None:
     """Return a field that is given in kB."""
     return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith(f"{field}:")), None)
 
 
-def swap(patient: Patient) -> Finding | None:
+def check_swap(patient: Patient) -> Finding | None:
     """See whether the daemon's memory was moved to disk: what is in tiers in RAM is meant to be there."""
-    swapped = _bytes(patient.process("status"), "VmSwap")
+    swapped = _parse_bytes(patient.read_process_file("status"), "VmSwap")
     if swapped is None:
         return None
     if swapped > SWAPPED_BYTES:
         return warn(f"{size_text(swapped)} of it are swapped out: calls wait for the disk", "swapon --show; free -h")
-    return ok("nothing of it is swapped out" if not swapped else f"{size_text(swapped)} swapped out")
+    return report_ok("nothing of it is swapped out" if not swapped else f"{size_text(swapped)} swapped out")
 
 
-def open_files(patient: Patient) -> Finding | None:
+def check_open_files(patient: Patient) -> Finding | None:
     """Compare the limit of open files with what as many clients as are allowed would need."""
-    line = next((row for row in patient.process("limits").splitlines() if row.startswith("Max open files")), "")
+    line = next(
+        (row for row in patient.read_process_file("limits").splitlines() if row.startswith("Max open files")), ""
+    )
     if not patient.status or not patient.settings or not line:
         return None
     limit = line.split()[3]
@@ -186,10 +188,10 @@ def open_files(patient: Patient) -> Finding | None:
     if limit != "unlimited" and int(limit) < needed:
         message = f"the daemon may open {limit} files; {needed} are needed where all connections are in use"
         return warn(message, f"ulimit -n {max(4096, needed)}; memctl down; memctl up")
-    return ok(f"{limit} may be open")
+    return report_ok(f"{limit} may be open")
 
 
-def threads(patient: Patient) -> Finding | None:
+def check_threads(patient: Patient) -> Finding | None:
     """Look for threads of the daemon that fail, and are tried again and again."""
     if not patient.status or not patient.status.threads:
         return None
@@ -197,10 +199,10 @@ def threads(patient: Patient) -> Finding | None:
     if failing:
         return warn(f"{threads_text(failing)}: it is tried again", "memctl doctor log open-files disk")
     message = threads_text(patient.status.threads)
-    return ok(message or f"{count(len(patient.status.threads), 'thread')} at work")
+    return report_ok(message or f"{count_text(len(patient.status.threads), 'thread')} at work")
 
 
-def log(patient: Patient) -> Finding | None:
+def check_log(patient: Patient) -> Finding | None:
     """Look for errors at the end of the log."""
     path = patient.data_dir / "memoryd.log"
     if not path.is_file():
@@ -210,16 +212,16 @@ def log(patient: Patient) -> Finding | None:
         lines = file.read().decode("utf-8", "replace").splitlines()
     errors = [line for line in lines if any(mark in line for mark in LOG_MARKS)]
     if errors:
-        return warn(f"last error: {shorten(one_line(errors[-1]), LOG_LINE)}", f"less +G {quoted(path)}")
-    return ok(f"no errors lately in {path}")
+        return warn(f"last error: {shorten(to_one_line(errors[-1]), LOG_LINE)}", f"less +G {quote_path(path)}")
+    return report_ok(f"no errors lately in {path}")
 
 
-def log_size(patient: Patient) -> Finding | None:
+def check_log_size(patient: Patient) -> Finding | None:
     """See whether the log grows without end."""
     path = patient.data_dir / "memoryd.log"
     if not path.is_file():
         return None
     size = path.stat().st_size
     if size > LOG_BYTES:
-        return warn(f"{path} has {size_text(size)}", f"truncate --size 0 {quoted(path)}")
-    return ok(size_text(size))
+        return warn(f"{path} has {size_text(size)}", f"truncate --size 0 {quote_path(path)}")
+    return report_ok(size_text(size))

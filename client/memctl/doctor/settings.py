@@ -8,10 +8,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.doctor.patient import RESTART, Finding, Patient, fail, loose, ok, quoted, warn
-from memoryd.client.memctl.local import installed, output_of
+from memoryd.client.memctl.doctor.patient import (
+    RESTART,
+    Finding,
+    Patient,
+    check_access,
+    fail,
+    quote_path,
+    report_ok,
+    warn,
+)
+from memoryd.client.memctl.local import is_installed, read_output
 from memoryd.client.memctl.model import API
-from memoryd.client.memctl.table import one_line, shorten
+from memoryd.client.memctl.table import shorten, to_one_line
 from memoryd.client.offline import is_here
 from memoryd.client.transport import paths
 
@@ -20,48 +29,48 @@ SHOW = "memctl config show"
 MANY_FAILURES = 0.2
 
 
-def configuration(patient: Patient) -> Finding | None:
+def check_configuration(patient: Patient) -> Finding | None:
     """Read the configuration as the daemon would: unknown names, wrong types and values out of range are reported."""
     path = paths.config_path()
-    if not installed():
+    if not is_installed():
         return None
     try:
-        output_of("memoryd.daemon", ["--print-config"])
+        read_output("memoryd.daemon", ["--print-config"])
     except MemorydError as error:
-        return fail(_message(error.message), f'"${{EDITOR:-vi}}" {quoted(path)}')
-    return ok(f"{path}" if path.is_file() else "no file, the defaults hold")
+        return fail(_message_of(error.message), f'"${{EDITOR:-vi}}" {quote_path(path)}')
+    return report_ok(f"{path}" if path.is_file() else "no file, the defaults hold")
 
 
-def _message(line: str) -> str:
+def _message_of(line: str) -> str:
     """Return what a line of the daemon's log says, the line itself where it is none."""
     message = line.partition(' msg="')[2]
     return message[:-1].replace('\\"', '"').replace("\\\\", "\\") if message.endswith('"') else line
 
 
-def configuration_file(patient: Patient) -> Finding | None:
+def check_configuration_file(patient: Patient) -> Finding | None:
     """See that nobody else can change the configuration: it names addresses that texts are sent to."""
     path = paths.config_path()
     if not path.is_file():
         return None
     status = path.stat()
     if status.st_uid not in (os.getuid(), 0):
-        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quoted(path)}")
+        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quote_path(path)}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return fail(f"others may change {path}", safe=[["chmod", "go-w", str(path)]])
-    return ok("nobody else may change it")
+    return report_ok("nobody else may change it")
 
 
-def in_force(patient: Patient) -> Finding | None:
+def check_in_force(patient: Patient) -> Finding | None:
     """See whether the daemon was started after the configuration was changed last."""
     path = paths.config_path()
     if not patient.status or not path.is_file():
         return None
     if path.stat().st_mtime > time() - patient.status.uptime_s:
         return warn(f"{path} was changed after the daemon started: the changes are not in force", safe=RESTART)
-    return ok("the daemon started after the last change of its settings")
+    return report_ok("the daemon started after the last change of its settings")
 
 
-def keys(patient: Patient) -> Finding | None:
+def check_keys(patient: Patient) -> Finding | None:
     """See that nobody else can read the files with keys."""
     if not patient.settings:
         return None
@@ -69,11 +78,11 @@ def keys(patient: Patient) -> Finding | None:
     files = [path for name in named if name and (path := Path(name).expanduser()).is_file()]
     if not files:
         return None
-    wrong = next((found for path in files if (found := loose(path, 0o600))), None)
-    return wrong or ok(f"{', '.join(map(str, files))}: private to you")
+    wrong = next((found for path in files if (found := check_access(path, 0o600))), None)
+    return wrong or report_ok(f"{', '.join(map(str, files))}: private to you")
 
 
-def embedding_key(patient: Patient) -> Finding | None:
+def check_embedding_key(patient: Patient) -> Finding | None:
     """Look for the key of an embedding model behind an API; one on this machine needs none."""
     if not patient.settings:
         return None
@@ -81,21 +90,21 @@ def embedding_key(patient: Patient) -> Finding | None:
     api = patient.settings["embedding_api"]
     if not name.startswith(API) or is_here(urlsplit(api["url"]).hostname or ""):
         return None
-    return _key_finding(api, "[embedding_api]")
+    return _check_key(api, "[embedding_api]")
 
 
-def _key_finding(api: dict[str, Any], section: str) -> Finding:
+def _check_key(api: dict[str, Any], section: str) -> Finding:
     if api["key_file"]:
         message = f"the key is in {api['key_file']}"
         readable = os.access(Path(api["key_file"]).expanduser(), os.R_OK)
-        return ok(message) if readable else fail(f"{message}, which cannot be read", SHOW)
+        return report_ok(message) if readable else fail(f"{message}, which cannot be read", SHOW)
     if os.environ.get(api["key_env"]):
-        return ok(f"the key is in ${api['key_env']}; the daemon must have been started with it")
+        return report_ok(f"the key is in ${api['key_env']}; the daemon must have been started with it")
     message = f"there is no key for {api['url']}: neither `key_file` in {section} nor ${api['key_env']} here"
     return warn(message, f"set `key_file` in {paths.config_path()}, then: memctl up --restart")
 
 
-def language_model(patient: Patient) -> Finding | None:
+def check_language_model(patient: Patient) -> Finding | None:
     """Ask the language model's server for its list of models."""
     settings = patient.settings or {}
     llm = settings.get("llm", {})
@@ -106,17 +115,17 @@ def language_model(patient: Patient) -> Finding | None:
     if settings["network"]["offline"] and not is_here(urlsplit(llm["url"]).hostname or ""):
         return warn(f"{llm['url']} is not asked, since `offline` is set: rules do its work", SHOW)
     try:
-        _asked(llm)
+        _ask_models(llm)
     except _Refused as error:
         return fail(f"{llm['url']}: {error}; rules do its work meanwhile", f"curl {llm['url'].rstrip('/')}/models")
-    return ok(f"{llm['model']} at {llm['url']} answers")
+    return report_ok(f"{llm['model']} at {llm['url']} answers")
 
 
 class _Refused(Exception):
     """Why a server does not answer as it should."""
 
 
-def _asked(llm: dict[str, Any]) -> None:
+def _ask_models(llm: dict[str, Any]) -> None:
     """Ask a server for its models; any answer will do but one that refuses the key."""
     from urllib.error import HTTPError, URLError
     from urllib.request import ProxyHandler, Request, build_opener
@@ -134,12 +143,12 @@ def _asked(llm: dict[str, Any]) -> None:
         raise _Refused(str(getattr(error, "reason", error))) from None
 
 
-def language_model_answers(patient: Patient) -> Finding | None:
+def check_language_model_answers(patient: Patient) -> Finding | None:
     """See how often the language model failed since the daemon started."""
     usage = patient.stats.llm if patient.stats else None
     if not usage or not usage.requests:
         return None
     message = f"{usage.failures:,} of {usage.requests:,} questions failed"
     if usage.failures > MANY_FAILURES * usage.requests:
-        return warn(f"{message}, the latest: {shorten(one_line(usage.last_error), 120)}", "memctl stats")
-    return ok(message)
+        return warn(f"{message}, the latest: {shorten(to_one_line(usage.last_error), 120)}", "memctl stats")
+    return report_ok(message)

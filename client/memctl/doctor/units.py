@@ -2,9 +2,9 @@
 
 import os
 
-from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, ok, warn
+from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, report_ok, warn
 from memoryd.client.memctl.systemd import report
-from memoryd.client.memctl.systemd.units import here, is_ours, units
+from memoryd.client.memctl.systemd.units import current_place, format_units, is_ours
 from memoryd.client.transport import activation
 
 INSTALL = "memctl service install"  # never run by itself: it was perhaps given options
@@ -12,9 +12,9 @@ INSTALL = "memctl service install"  # never run by itself: it was perhaps given 
 OWN = ("ExecStart=", "Environment=", "MemoryMax=", "ListenStream=")
 
 
-def service(patient: Patient) -> Finding | None:
+def check_service(patient: Patient) -> Finding | None:
     """See whether the service that is installed can start and listens where clients ask."""
-    state = report.state()
+    state = report.read_state()
     if not state.installed:
         return None
     socket = str(patient.client.socket_path)
@@ -31,10 +31,10 @@ def service(patient: Patient) -> Finding | None:
     if state.result not in ("", "success"):
         return warn(f"its last run ended badly ({state.result})", "memctl service logs")
     last = "" if state.lingering else "; it ends with your last session unless you `loginctl enable-linger`"
-    return ok(f"installed, {state.service_state or 'not started'}{last}")
+    return report_ok(f"installed, {state.service_state or 'not started'}{last}")
 
 
-def service_units(patient: Patient) -> Finding | None:
+def check_service_units(patient: Patient) -> Finding | None:
     """Compare the units with those that this version would write, but for the places in them."""
     folder = activation.unit_folder()
     texts = {name: (folder / name) for name in (activation.SOCKET_UNIT, activation.SERVICE_UNIT)}
@@ -43,15 +43,17 @@ def service_units(patient: Patient) -> Finding | None:
         return None
     foreign = [name for name, text in present.items() if not is_ours(text)]
     if foreign:
-        return ok(f"{', '.join(foreign)} was not written by memctl and is left alone")
-    wanted = units(here(patient.client.socket_path, None, None, ""))
-    other = [name for name, text in wanted.items() if _directives(present.get(name, "")) != _directives(text)]
+        return report_ok(f"{', '.join(foreign)} was not written by memctl and is left alone")
+    wanted = format_units(current_place(patient.client.socket_path, None, None, ""))
+    other = [
+        name for name, text in wanted.items() if _parse_directives(present.get(name, "")) != _parse_directives(text)
+    ]
     if other:
         return warn(f"{', '.join(other)} differs from what this version writes", INSTALL)
-    return ok("as this version writes them")
+    return report_ok("as this version writes them")
 
 
-def _directives(text: str) -> list[str]:
+def _parse_directives(text: str) -> list[str]:
     """Return what a unit says, without comments and what belongs to this machine."""
     lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if line and not line.startswith(("#", *OWN))]

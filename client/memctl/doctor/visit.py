@@ -11,8 +11,8 @@ from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.doctor.checks import AREAS, CHECKS
 from memoryd.client.memctl.doctor.patient import Finding, Patient, Words
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.output import columns, note, paint, printable, show
-from memoryd.client.memctl.table import count, pad, wrap
+from memoryd.client.memctl.output import columns, make_printable, paint, print_note, show
+from memoryd.client.memctl.table import count_text, pad, wrap
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 STATE = 6  # columns of a state and the gap after it
@@ -24,16 +24,16 @@ def visit(args: Namespace) -> int:
     """Run `memctl doctor`; the exit code is 1 where something does not work."""
     if args.yes and not args.fix:
         raise Usage("--yes needs --fix.")
-    chosen = _chosen(args.checks)
-    findings = _findings(args, chosen)
+    chosen = _choose_checks(args.checks)
+    findings = _run_checks(args, chosen)
     if args.fix and any(finding.commands for finding in findings):
-        findings = _mended(args, findings, chosen)
+        findings = _fix_findings(args, findings, chosen)
     shown = [finding for finding in findings if not args.wrong or finding.state != "ok" or finding.mended]
     show(args, shown, lambda: _text(shown, findings))
     return int(any(finding.state == "fail" for finding in findings))
 
 
-def _chosen(words: list[str]) -> list[str]:
+def _choose_checks(words: list[str]) -> list[str]:
     """Return the names of the checks that are meant: of those in `words`, of areas, else all."""
     names: list[str] = []
     for word in words:
@@ -44,7 +44,7 @@ def _chosen(words: list[str]) -> list[str]:
     return list(dict.fromkeys(names)) or list(CHECKS)
 
 
-def _findings(args: Namespace, names: list[str]) -> list[Finding]:
+def _run_checks(args: Namespace, names: list[str]) -> list[Finding]:
     with client_for(args, autostart=False) as client:
         patient = Patient(args, client)
         return [finding for name in names if (finding := _check(name, patient))]
@@ -66,43 +66,43 @@ def _check(name: str, patient: Patient) -> Finding | None:
 # Fixing --------------------------------------------------------------------------------------------------------------
 
 
-def _agreed(args: Namespace, wrong: list[Finding]) -> bool:
+def _confirm(args: Namespace, wrong: list[Finding]) -> bool:
     """List the commands that would run; return whether they may."""
     for finding in wrong:
-        note(f"{finding.name}: {finding.message}\n    {finding.fix}")
+        print_note(f"{finding.name}: {finding.message}\n    {finding.fix}")
     if args.yes:
         return True
     if args.json or not sys.stdin or not sys.stdin.isatty():
         return False
-    note("Run these commands? [y/N]")
+    print_note("Run these commands? [y/N]")
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def _mended(args: Namespace, findings: list[Finding], names: list[str]) -> list[Finding]:
+def _fix_findings(args: Namespace, findings: list[Finding], names: list[str]) -> list[Finding]:
     """Run the safe commands, if they are agreed to; return what is found afterwards."""
     wrong = [finding for finding in findings if finding.commands]
-    if not _agreed(args, wrong):
-        note("memctl: nothing was changed; `memctl doctor --fix --yes` applies the fixes.")
+    if not _confirm(args, wrong):
+        print_note("memctl: nothing was changed; `memctl doctor --fix --yes` applies the fixes.")
         return findings
-    went_well = {finding.name: _mend(args, finding) for finding in wrong}
-    after = {finding.name: finding for finding in _findings(args, names)}
+    went_well = {finding.name: _fix_finding(args, finding) for finding in wrong}
+    after = {finding.name: finding for finding in _run_checks(args, names)}
     for finding in wrong:
         now = after.setdefault(finding.name, Finding("ok", "nothing is left of it", name=finding.name))
         now.area, now.mended = finding.area, went_well[finding.name] and now.state == "ok"
     return [after[name] for name in names if name in after]
 
 
-def _mend(args: Namespace, finding: Finding) -> bool:
+def _fix_finding(args: Namespace, finding: Finding) -> bool:
     """Run the commands of a finding; return whether all of them succeeded."""
-    outcomes = [_carried_out(args, words) for words in finding.commands]
+    outcomes = [_run_command(args, words) for words in finding.commands]
     return all(outcomes)
 
 
-def _carried_out(args: Namespace, words: Words) -> bool:
+def _run_command(args: Namespace, words: Words) -> bool:
     command = [sys.executable, "-P", "-m", "memoryd.client.memctl", *words[1:]] if words[0] == "memctl" else words
     environment = {**os.environ, "MEMORYD_SOCKET": args.socket} if args.socket else None
     watched = bool(sys.stderr and sys.stderr.isatty())  # then its bars of progress are shown, and why it failed
-    note(f"+ {shlex.join(words)}")
+    print_note(f"+ {shlex.join(words)}")
     try:
         done = subprocess.run(
             command,
@@ -114,10 +114,10 @@ def _carried_out(args: Namespace, words: Words) -> bool:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        note(f"{' '.join(words)}: {error}")
+        print_note(f"{' '.join(words)}: {error}")
         return False
     if done.returncode and not watched:
-        note(printable(done.stderr.decode("utf-8", "replace").strip()) or f"{' '.join(words)} failed")
+        print_note(make_printable(done.stderr.decode("utf-8", "replace").strip()) or f"{' '.join(words)} failed")
     return not done.returncode
 
 
@@ -129,11 +129,11 @@ def _text(shown: list[Finding], findings: list[Finding]) -> str:
     lines: list[str] = []
     for area in dict.fromkeys(finding.area for finding in shown):
         lines += [paint(area, "bold")]
-        lines += [line for finding in shown if finding.area == area for line in _lines(finding, broadest)]
-    return "\n".join([*lines, "", _sum(findings)] if lines else [_sum(findings)])
+        lines += [line for finding in shown if finding.area == area for line in _format_finding(finding, broadest)]
+    return "\n".join([*lines, "", _sum_text(findings)] if lines else [_sum_text(findings)])
 
 
-def _lines(finding: Finding, broadest: int) -> list[str]:
+def _format_finding(finding: Finding, broadest: int) -> list[str]:
     indent = " " * (2 + broadest + 2 + STATE)
     first, *others = wrap(finding.message, columns() - len(indent), LINES)
     state = paint(pad(finding.state, STATE - 2), STYLES[finding.state])
@@ -141,17 +141,17 @@ def _lines(finding: Finding, broadest: int) -> list[str]:
     lines = [f"  {paint(pad(finding.name, broadest), 'dim')}  {state}  {first}", *(indent + line for line in others)]
     lines[-1] += fixed
     if finding.fix:  # not cut: it is to be copied
-        lines.append(f"{indent}fix it: {paint(printable(finding.fix), 'cyan')}")
+        lines.append(f"{indent}fix it: {paint(make_printable(finding.fix), 'cyan')}")
     return lines
 
 
-def _sum(findings: list[Finding]) -> str:
+def _sum_text(findings: list[Finding]) -> str:
     wrong = sum(finding.state == "fail" for finding in findings)
     warnings = sum(finding.state == "warn" for finding in findings)
     safe = sum(bool(finding.commands) for finding in findings)
     if not wrong and not warnings:
-        return f"All is well ({count(len(findings), 'check')})."
-    parts = [count(wrong, "problem")] if wrong else []
-    parts += [count(warnings, "warning")] if warnings else []
+        return f"All is well ({count_text(len(findings), 'check')})."
+    parts = [count_text(wrong, "problem")] if wrong else []
+    parts += [count_text(warnings, "warning")] if warnings else []
     advice = f" `memctl doctor --fix` can fix {safe} of them." if safe else ""
-    return f"{', '.join(parts)} in {count(len(findings), 'check')}.{advice}"
+    return f"{', '.join(parts)} in {count_text(len(findings), 'check')}.{advice}"

@@ -3,8 +3,8 @@
 from pathlib import Path
 from time import time
 
-from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, ok, quoted, warn
-from memoryd.client.memctl.table import count, one_line, shorten
+from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, quote_path, report_ok, warn
+from memoryd.client.memctl.table import count_text, shorten, to_one_line
 from memoryd.client.protocol import GetWorkspace, Job, ListTokens, Workspaces, WorkspaceStatus
 
 REASON_CHARS = 120
@@ -14,7 +14,7 @@ WATCHED = 0.8
 WATCH_LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
 
 
-def jobs(patient: Patient) -> Finding | None:
+def check_jobs(patient: Patient) -> Finding | None:
     """Look for jobs that fail, and for those that wait for somebody after failing too often."""
     if not patient.jobs:
         return None
@@ -22,21 +22,23 @@ def jobs(patient: Patient) -> Finding | None:
     held = [job for job in failing if job.state == "quarantined"]
     if held:
         resume: list[Words] = [["memctl", "jobs", "resume", job.name] for job in held]
-        return fail(_failed(held), safe=resume)
+        return fail(_failure_text(held), safe=resume)
     if failing:
-        return warn(_failed(failing), f"memctl jobs history {failing[0].name}")
+        return warn(_failure_text(failing), f"memctl jobs history {failing[0].name}")
     paused = ", ".join(job.name for job in patient.jobs.jobs if job.state == "paused")
-    return ok(f"{paused} paused, the others in order" if paused else f"{count(len(patient.jobs.jobs), 'job')} in order")
+    return report_ok(
+        f"{paused} paused, the others in order" if paused else f"{count_text(len(patient.jobs.jobs), 'job')} in order"
+    )
 
 
-def _failed(found: list[Job]) -> str:
+def _failure_text(found: list[Job]) -> str:
     first = found[0]
-    reason = f": {one_line(first.last.error)}" if first.last else ""
+    reason = f": {to_one_line(first.last.error)}" if first.last else ""
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{first.name} failed {count(first.failures, 'time')} in a row{shorten(reason, REASON_CHARS)}{more}"
+    return f"{first.name} failed {count_text(first.failures, 'time')} in a row{shorten(reason, REASON_CHARS)}{more}"
 
 
-def overdue(patient: Patient) -> Finding | None:
+def check_overdue(patient: Patient) -> Finding | None:
     """Look for jobs that should have run long ago."""
     if not patient.jobs or not patient.status:
         return None
@@ -48,10 +50,10 @@ def overdue(patient: Patient) -> Finding | None:
     if late and patient.status.uptime_s > LATE_S:
         message = f"{', '.join(job.name for job in late)} should have run long ago"
         return warn(message, safe=[["memctl", "jobs", "run", job.name] for job in late])
-    return ok(f"{count(len(waiting), 'job')} waiting for their time")
+    return report_ok(f"{count_text(len(waiting), 'job')} waiting for their time")
 
 
-def workspaces(patient: Patient) -> Finding | None:
+def check_workspaces(patient: Patient) -> Finding | None:
     """Look for workspaces whose folder no longer exists or cannot be read."""
     if not patient.status:
         return None
@@ -61,18 +63,18 @@ def workspaces(patient: Patient) -> Finding | None:
     gone = next((space for space in found if space.watching == "gone" or not Path(space.root).is_dir()), None)
     if gone:
         message = f"the folder of {gone.namespace}, {gone.root}, is not there; what is indexed of it stays"
-        return warn(message, f"memctl workspace remove {quoted(Path(gone.root))}")
+        return warn(message, f"memctl workspace remove {quote_path(Path(gone.root))}")
     for space in found:
         if problems := patient.client.call(GetWorkspace(workspace=space.root)).problems:
             message = f"{space.namespace}: {problems[0].path}: {problems[0].problem}"
             more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
             return warn(f"{message}{more}", f"memctl workspace status {space.namespace}")
-    return ok(f"{count(len(found), 'workspace')} in order")
+    return report_ok(f"{count_text(len(found), 'workspace')} in order")
 
 
-def watches(patient: Patient) -> Finding | None:
+def check_watches(patient: Patient) -> Finding | None:
     """Compare the watches of workspaces with what the system allows; without one, a folder is scanned instead."""
-    states = _states(patient)
+    states = _list_states(patient)
     if not states:
         return None
     limit = _watch_limit()
@@ -85,14 +87,16 @@ def watches(patient: Patient) -> Finding | None:
         )
         return warn(
             message,
-            raised if "watch" in scanned.reason else f"memctl workspace status {quoted(Path(scanned.workspace.root))}",
+            raised
+            if "watch" in scanned.reason
+            else f"memctl workspace status {quote_path(Path(scanned.workspace.root))}",
         )
     if limit and used > WATCHED * limit:
         return warn(f"{used:,} of {limit:,} watches are in use", raised)
-    return ok(f"{count(used, 'folder')} watched" + (f", {limit:,} are allowed" if limit else ""))
+    return report_ok(f"{count_text(used, 'folder')} watched" + (f", {limit:,} are allowed" if limit else ""))
 
 
-def _states(patient: Patient) -> list[WorkspaceStatus]:
+def _list_states(patient: Patient) -> list[WorkspaceStatus]:
     if not patient.status:
         return []
     found = patient.client.call(Workspaces()).workspaces
@@ -106,7 +110,7 @@ def _watch_limit() -> int | None:
         return None
 
 
-def tokens(patient: Patient) -> Finding | None:
+def check_tokens(patient: Patient) -> Finding | None:
     """Look for tokens that nobody uses."""
     if not patient.status:
         return None
@@ -118,15 +122,15 @@ def tokens(patient: Patient) -> Finding | None:
     if unused:
         message = f"{', '.join(unused[:5])}: not used for {UNUSED_DAYS} days"
         return warn(message, f"memctl token revoke {unused[0]}")
-    return ok(f"{count(len(found), 'token')}, all in use")
+    return report_ok(f"{count_text(len(found), 'token')}, all in use")
 
 
-def tokens_required(patient: Patient) -> Finding | None:
+def check_tokens_required(patient: Patient) -> Finding | None:
     """See whether tokens mean anything: where none is required, whoever presents none is the owner."""
     if not patient.status or not patient.settings or not patient.client.call(ListTokens()).tokens:
         return None
     if patient.settings["access"]["require_token"]:
-        return ok("every connection has to present one")
+        return report_ok("every connection has to present one")
     return warn(
         "agents have tokens, and whoever presents none may do everything",
         "set `require_token = true` under [access] in the file that `memctl config path` names",

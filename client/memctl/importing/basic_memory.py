@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.importing.database import is_database, reading, require, rows
-from memoryd.client.memctl.importing.markdown import Note, below, notes, tags_of
-from memoryd.client.memctl.importing.records import Account, record, stable_id, when, word
+from memoryd.client.memctl.importing.database import is_database, open_database, read_rows, require_tables
+from memoryd.client.memctl.importing.markdown import Note, list_below, parse_tags, read_notes
+from memoryd.client.memctl.importing.records import Account, make_record, parse_time, stable_id, to_type_word
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Link, Record
 
@@ -44,7 +44,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
     if file.is_dir():
         projects = [_Project(path.resolve().name, path, {})]
     elif is_database(file):
-        projects = _projects(file)
+        projects = _read_projects(file)
     else:
         raise Invalid(f"{path} is neither a folder of notes nor {WHAT}. Nothing was imported.")
     empty = True
@@ -53,27 +53,27 @@ def read(path: Path, account: Account) -> Iterator[Item]:
             account.notes.append(f"The notes of {project.name} are not there: {project.folder}.")
             account.skip("notes whose folder is not there", len(project.times))
             continue
-        for item in _project(account, project):
+        for item in _read_project(account, project):
             empty = False
             yield item
     if empty and not account.skipped:
         raise Invalid(f"{path} holds no notes. Nothing was imported.")
 
 
-def _projects(file: Path) -> list[_Project]:
-    with reading(file, WHAT) as connection:
-        require(connection, file, WHAT, _NEEDED)
+def _read_projects(file: Path) -> list[_Project]:
+    with open_database(file, WHAT) as connection:
+        require_tables(connection, file, WHAT, _NEEDED)
         times: dict[int, dict[str, tuple[Any, Any]]] = {}
-        for row in rows(connection, "SELECT project_id, file_path, created_at, updated_at FROM entity"):
+        for row in read_rows(connection, "SELECT project_id, file_path, created_at, updated_at FROM entity"):
             times.setdefault(row["project_id"], {})[row["file_path"]] = (row["created_at"], row["updated_at"])
         return [
             _Project(row["name"], Path(row["path"]).expanduser(), times.get(row["id"], {}))
-            for row in rows(connection, "SELECT id, name, path FROM project ORDER BY id")
+            for row in read_rows(connection, "SELECT id, name, path FROM project ORDER BY id")
         ]
 
 
-def _project(account: Account, project: _Project) -> Iterator[Item]:
-    found = list(notes(project.folder, account, below(project.folder)))
+def _read_project(account: Account, project: _Project) -> Iterator[Item]:
+    found = list(read_notes(project.folder, account, list_below(project.folder)))
     known: dict[str, str] = {}
     for note in found:
         id = stable_id(account, _key(project, note))
@@ -82,21 +82,23 @@ def _project(account: Account, project: _Project) -> Iterator[Item]:
     for note in found:
         where = str(project.folder / note.name)
         created, updated = project.times.get(note.name, (None, None))
-        made_at = when(created or note.head.get("created"), note.changed_at)
-        times = {"created_at": made_at, "updated_at": when(updated or note.head.get("modified"), note.changed_at)}
-        prose, observations, relations = _parts(note.body)
-        about = _note(account, project, note, prose, times)
+        made_at = parse_time(created or note.head.get("created"), note.changed_at)
+        times = {"created_at": made_at, "updated_at": parse_time(updated or note.head.get("modified"), note.changed_at)}
+        prose, observations, relations = _split_parts(note.body)
+        about = _convert_note(account, project, note, prose, times)
         if about:
             about.metadata.update(
                 {"relations": [f"{kind} {target}" for kind, target in relations]} if relations else {}
             )
-            about.relations = _links(about.id, relations, known, made_at)
+            about.relations = _make_links(about.id, relations, known, made_at)
         yield Item(where, about, "own" if created else "file")
         for line in observations:
-            yield Item(where, _observation(account, project, note, line, times), "own" if created else "unknown")
+            yield Item(
+                where, _convert_observation(account, project, note, line, times), "own" if created else "unknown"
+            )
 
 
-def _parts(body: str) -> tuple[str, list[re.Match[str]], list[tuple[str, str]]]:
+def _split_parts(body: str) -> tuple[str, list[re.Match[str]], list[tuple[str, str]]]:
     """Return the prose of a note, its observations, and its relations as (kind, target)."""
     prose: list[str] = []
     observations: list[re.Match[str]] = []
@@ -108,44 +110,53 @@ def _parts(body: str) -> tuple[str, list[re.Match[str]], list[tuple[str, str]]]:
             observations.append(observation)
         else:
             prose.append(line)
-    return _without_empty_sections(prose), observations, relations
+    return _drop_empty_sections(prose), observations, relations
 
 
-def _without_empty_sections(lines: list[str]) -> str:
+def _drop_empty_sections(lines: list[str]) -> str:
     kept: list[str] = []
     below = ""
     for line in reversed(lines):
-        if not (_HEADING.match(line) and (not below or (_HEADING.match(below) and _level(below) <= _level(line)))):
+        if not (
+            _HEADING.match(line)
+            and (not below or (_HEADING.match(below) and _heading_level(below) <= _heading_level(line)))
+        ):
             kept.append(line)
             below = line if line.strip() else below
     return "\n".join(reversed(kept)).strip()
 
 
-def _level(line: str) -> int:
+def _heading_level(line: str) -> int:
     return len(line.strip().split(" ")[0])
 
 
-def _note(account: Account, project: _Project, note: Note, prose: str, times: dict[str, float]) -> Record | None:
+def _convert_note(
+    account: Account, project: _Project, note: Note, prose: str, times: dict[str, float]
+) -> Record | None:
     title = _title(note)
-    return record(
+    return make_record(
         account,
         _key(project, note),
         prose if prose.lstrip("# ").startswith(title) else f"{title}\n\n{prose}",
         namespace=account.namespace(project.name),
         type=note.head.get("type") or "note",
         summary=title,
-        metadata={"file": note.name, "permalink": note.head.get("permalink"), "tags": tags_of(note.head.get("tags"))},
+        metadata={
+            "file": note.name,
+            "permalink": note.head.get("permalink"),
+            "tags": parse_tags(note.head.get("tags")),
+        },
         **times,
     )
 
 
-def _observation(
+def _convert_observation(
     account: Account, project: _Project, note: Note, line: re.Match[str], times: dict[str, float]
 ) -> Record | None:
     category, whole = line[1].strip(), line[2].rstrip()
     context = _CONTEXT.search(whole)
     text = _CONTEXT.sub("", whole)
-    return record(
+    return make_record(
         account,
         f"{_key(project, note)}\0{category}\0{whole}",
         f"{_title(note)}: {text}",
@@ -161,8 +172,8 @@ def _observation(
     )
 
 
-def _links(origin: str, relations: list[tuple[str, str]], known: dict[str, str], at: float) -> list[Link]:
-    found = [(word(kind), known.get(target.split("|")[0].strip().casefold())) for kind, target in relations]
+def _make_links(origin: str, relations: list[tuple[str, str]], known: dict[str, str], at: float) -> list[Link]:
+    found = [(to_type_word(kind), known.get(target.split("|")[0].strip().casefold())) for kind, target in relations]
     return [
         Link(origin=origin, target=target, kind=kind, created_at=at)
         for kind, target in dict.fromkeys(found)

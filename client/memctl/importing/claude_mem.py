@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.memctl.importing.database import note_version, reading, require, rows, skip_table
-from memoryd.client.memctl.importing.records import Account, record, when
+from memoryd.client.memctl.importing.database import note_version, open_database, read_rows, require_tables, skip_table
+from memoryd.client.memctl.importing.records import Account, make_record, parse_time
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
 
@@ -28,23 +28,23 @@ _SECTIONS = ("request", "investigated", "learned", "completed", "next_steps", "n
 def read(path: Path, account: Account) -> Iterator[Item]:
     """Yield what a database holds, the oldest observation first, then the summaries."""
     file = path / FILE_NAME if path.is_dir() else path
-    with reading(file, WHAT) as connection:
-        require(connection, file, WHAT, _NEEDED)
+    with open_database(file, WHAT) as connection:
+        require_tables(connection, file, WHAT, _NEEDED)
         note_version(connection, account, "claude-mem", ("schema_versions", "version"), KNOWN_SCHEMA)
-        for row in rows(connection, "SELECT * FROM observations ORDER BY id"):
-            yield Item(f"{file}, observation {row['id']}", _observation(account, row))
-        for row in rows(connection, "SELECT * FROM session_summaries ORDER BY id"):
-            yield Item(f"{file}, summary {row['id']}", _summary(account, row))
+        for row in read_rows(connection, "SELECT * FROM observations ORDER BY id"):
+            yield Item(f"{file}, observation {row['id']}", _convert_observation(account, row))
+        for row in read_rows(connection, "SELECT * FROM session_summaries ORDER BY id"):
+            yield Item(f"{file}, summary {row['id']}", _convert_summary(account, row))
         skip_table(connection, account, "user_prompts", "prompts of users")
 
 
-def _observation(account: Account, row: dict[str, Any]) -> Record | None:
-    created_at = when(row["created_at_epoch"], 0.0)
+def _convert_observation(account: Account, row: dict[str, Any]) -> Record | None:
+    created_at = parse_time(row["created_at_epoch"], 0.0)
     title = (row.get("title") or "").strip()
-    facts = [f"- {fact}" for fact in listed(row.get("facts"))]
+    facts = [f"- {fact}" for fact in parse_list(row.get("facts"))]
     parts = [title, row.get("subtitle"), row.get("narrative"), "\n".join(facts)]
     content = "\n\n".join(text.strip() for text in parts if text and text.strip()) or row.get("text") or ""
-    return record(
+    return make_record(
         account,
         f"observation\0{row['memory_session_id']}\0{row['created_at_epoch']}\0{title or content}",
         content,
@@ -53,33 +53,33 @@ def _observation(account: Account, row: dict[str, Any]) -> Record | None:
         created_at=created_at,
         summary=title if facts or row.get("narrative") else "",
         metadata={
-            "tags": listed(row.get("concepts")),
-            "files_read": listed(row.get("files_read")),
-            "files_modified": listed(row.get("files_modified")),
+            "tags": parse_list(row.get("concepts")),
+            "files_read": parse_list(row.get("files_read")),
+            "files_modified": parse_list(row.get("files_modified")),
             "session": row["memory_session_id"],
             "agent": row.get("agent_type"),
         },
     )
 
 
-def _summary(account: Account, row: dict[str, Any]) -> Record | None:
+def _convert_summary(account: Account, row: dict[str, Any]) -> Record | None:
     sections = [(name.replace("_", " ").capitalize(), row.get(name)) for name in _SECTIONS]
-    return record(
+    return make_record(
         account,
         f"summary\0{row['memory_session_id']}\0{row['created_at_epoch']}",
         "\n\n".join(f"{name}: {text.strip()}" for name, text in sections if text and text.strip()),
         namespace=account.namespace(row.get("merged_into_project") or row["project"]),
         type="session-summary",
-        created_at=when(row["created_at_epoch"], 0.0),
+        created_at=parse_time(row["created_at_epoch"], 0.0),
         metadata={
-            "files_read": listed(row.get("files_read")),
-            "files_edited": listed(row.get("files_edited")),
+            "files_read": parse_list(row.get("files_read")),
+            "files_edited": parse_list(row.get("files_edited")),
             "session": row["memory_session_id"],
         },
     )
 
 
-def listed(text: Any) -> list[str]:
+def parse_list(text: Any) -> list[str]:
     """Return a JSON list of texts, as claude-mem keeps them; anything else as the one text that it is."""
     if not isinstance(text, str) or not text.strip():
         return []

@@ -15,7 +15,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 @contextmanager
-def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
+def open_database(path: Path, what: str) -> Iterator[sqlite3.Connection]:
     """Give a connection within one snapshot; raise `Invalid` with one sentence when it cannot be read."""
     if not is_database(path):
         raise Invalid(f"{path} is not {what}: it is no SQLite database.")
@@ -27,7 +27,7 @@ def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         yield connection
     except sqlite3.DatabaseError as error:
-        raise Invalid(f"{path} cannot be read: {_reason(error)}. Nothing was imported.") from None
+        raise Invalid(f"{path} cannot be read: {_reason_text(error)}. Nothing was imported.") from None
     finally:
         connection.close()
 
@@ -38,7 +38,7 @@ def is_database(path: Path) -> bool:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
-def require(connection: sqlite3.Connection, path: Path, what: str, tables: dict[str, set[str]]) -> None:
+def require_tables(connection: sqlite3.Connection, path: Path, what: str, tables: dict[str, set[str]]) -> None:
     """Raise `Invalid` when a table or a column is missing that the import reads."""
     for table, columns in tables.items():
         if missing := columns - columns_of(connection, table):
@@ -51,17 +51,17 @@ def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
     return {row["name"] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
-def rows(connection: sqlite3.Connection, sql: str, *values: Any) -> Iterator[dict[str, Any]]:
+def read_rows(connection: sqlite3.Connection, sql: str, *values: Any) -> Iterator[dict[str, Any]]:
     """Yield the rows of a query as dictionaries; texts that were stored as bytes are texts, too."""
     for row in connection.execute(sql, values):
-        yield {name: row[name] if name in BINARY else _text(row[name]) for name in row.keys()}  # noqa: SIM118
+        yield {name: row[name] if name in BINARY else _decode(row[name]) for name in row.keys()}  # noqa: SIM118
 
 
-def _text(value: Any) -> Any:
+def _decode(value: Any) -> Any:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _reason(error: sqlite3.DatabaseError) -> str:
+def _reason_text(error: sqlite3.DatabaseError) -> str:
     text = str(error)
     if "locked" in text:
         return f"another program has held a lock on it for {_BUSY_S:.0f} s; stop it or copy the file"

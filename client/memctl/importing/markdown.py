@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     text: str
 
 
-def notes(root: Path, account: Account, files: Iterator[Path]) -> Iterator[Note]:
+def read_notes(root: Path, account: Account, files: Iterator[Path]) -> Iterator[Note]:
     """Yield files as notes; count those that are no text or too large."""
     for path in files:
         if path.stat().st_size > MAX_FILE_BYTES:
@@ -47,11 +47,11 @@ def notes(root: Path, account: Account, files: Iterator[Path]) -> Iterator[Note]
             account.skip("files that are not UTF-8 text")
             account.notes.append(f"{path}: not UTF-8 text, left out.")
             continue
-        head, body = split(text)
+        head, body = split_front_matter(text)
         yield Note(path.relative_to(root).as_posix(), head, body, path.stat().st_mtime)
 
 
-def below(folder: Path) -> Iterator[Path]:
+def list_below(folder: Path) -> Iterator[Path]:
     """Yield the Markdown files below a folder in order: no hidden ones, nothing through symlinks."""
     try:
         inside = sorted(folder.iterdir())
@@ -61,7 +61,7 @@ def below(folder: Path) -> Iterator[Path]:
         if path.name.startswith(".") or path.is_symlink():
             continue
         if path.is_dir():
-            yield from below(path)
+            yield from list_below(path)
         elif path.suffix.lower() == ".md":
             yield path
 
@@ -69,7 +69,7 @@ def below(folder: Path) -> Iterator[Path]:
 # Front matter --------------------------------------------------------------------------------------------------------
 
 
-def split(text: str) -> tuple[dict[str, Any], str]:
+def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     """Return what the front matter says and the text below it."""
     lines = text.splitlines()
     if not lines or lines[0].rstrip() != "---":
@@ -77,38 +77,38 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     end = next((at for at, line in enumerate(lines[1:], start=1) if line.rstrip() in ("---", "...")), None)
     if end is None:
         return {}, text
-    return _head(lines[1:end]), "\n".join(lines[end + 1 :])
+    return _parse_head(lines[1:end]), "\n".join(lines[end + 1 :])
 
 
-def _head(lines: list[str]) -> dict[str, Any]:
+def _parse_head(lines: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     name = ""
     for line in lines:
         entry = line.strip()
         if name and entry.startswith("- "):
             before = found.get(name)
-            found[name] = [*(before if isinstance(before, list) else []), _scalar(entry[2:])]
+            found[name] = [*(before if isinstance(before, list) else []), _parse_scalar(entry[2:])]
         elif pair := _PAIR.match(line):
             name = pair[1].strip()
-            found.setdefault(name, _value(pair[2] or ""))
+            found.setdefault(name, _parse_value(pair[2] or ""))
     return {name: value for name, value in found.items() if value not in ("", [])}
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):
-        return [_scalar(entry) for entry in text[1:-1].split(",") if entry.strip()]
-    return _scalar(text)
+        return [_parse_scalar(entry) for entry in text[1:-1].split(",") if entry.strip()]
+    return _parse_scalar(text)
 
 
-def _scalar(text: str) -> str:
+def _parse_scalar(text: str) -> str:
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         return text[1:-1].replace('\\"', '"').replace("''", "'" if text[0] == "'" else "''")
     return text.split(" #", 1)[0].rstrip()
 
 
-def tags_of(value: Any) -> list[str]:
+def parse_tags(value: Any) -> list[str]:
     """Return tags, however they are written."""
     found = value if isinstance(value, list) else str(value or "").split(",")
     return [str(tag).strip().lstrip("#") for tag in found if str(tag).strip()]
@@ -117,19 +117,19 @@ def tags_of(value: Any) -> list[str]:
 # Items ---------------------------------------------------------------------------------------------------------------
 
 
-def entries(body: str) -> Iterator[Entry]:
+def split_entries(body: str) -> Iterator[Entry]:
     """Yield the entries and paragraphs of a text in order; a fenced block belongs to what is before it."""
     headings: dict[int, str] = {}
     block: list[str] = []
     fence = ""
     for line in [*body.splitlines(), "# "]:
         if fence or _FENCE.match(line):
-            fence = _fence_after(fence, line)
+            fence = _next_fence(fence, line)
             block.append(line)
             continue
         heading = _HEADING.match(line) or line == "# "
-        if block and (heading or _begins_anew(line, block)):
-            yield from _entry(headings, block)
+        if block and (heading or _is_new_entry(line, block)):
+            yield from _make_entry(headings, block)
             block = []
         if isinstance(heading, re.Match):
             level, title = len(heading[1]), heading[2].rstrip().rstrip("#").rstrip()
@@ -138,7 +138,7 @@ def entries(body: str) -> Iterator[Entry]:
             block.append(line)
 
 
-def _fence_after(fence: str, line: str) -> str:
+def _next_fence(fence: str, line: str) -> str:
     mark = line.strip()
     if not fence:
         found = _FENCE.match(line)
@@ -146,7 +146,7 @@ def _fence_after(fence: str, line: str) -> str:
     return "" if mark.startswith(fence) and not mark.strip(fence[0]) else fence
 
 
-def _begins_anew(line: str, block: list[str]) -> bool:
+def _is_new_entry(line: str, block: list[str]) -> bool:
     if _BULLET.match(line):
         return True
     is_list = bool(_BULLET.match(next((text for text in block if text.strip()), "")))
@@ -154,7 +154,7 @@ def _begins_anew(line: str, block: list[str]) -> bool:
     return after_gap and bool(line.strip()) and not (is_list and line[:1].isspace())
 
 
-def _entry(headings: dict[int, str], block: list[str]) -> Iterator[Entry]:
+def _make_entry(headings: dict[int, str], block: list[str]) -> Iterator[Entry]:
     text = "\n".join(block).strip("\n").rstrip()
     if text.strip() and not set(text.strip()) <= set("-*_= "):
         yield Entry(tuple(headings[level] for level in sorted(headings)), _BULLET.sub("", text, count=1).strip())

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.importing.records import Account, record
+from memoryd.client.memctl.importing.records import Account, make_record
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
 
@@ -31,19 +31,19 @@ def read(path: Path, account: Account) -> Iterator[Item]:
             if not line.strip():
                 continue
             seen += 1
-            entry = _entry(line.removeprefix(BOM_UTF8))
+            entry = _parse_entry(line.removeprefix(BOM_UTF8))
             if entry is None:
                 account.skip("lines that are cut off or no entity or relation")
                 account.notes.append(f"{file}, line {number}: not an entity or relation, left out.")
                 continue
             known += 1
-            for made in _records(account, entry, at):
+            for made in _convert_entry(account, entry, at):
                 yield Item(f"{file}, line {number}", made, time="unknown")
     if seen and not known:
         raise Invalid(f"{file} is no memory of the MCP memory server: no line is an entity or a relation.")
 
 
-def _entry(line: bytes) -> dict[str, Any] | None:
+def _parse_entry(line: bytes) -> dict[str, Any] | None:
     try:
         entry = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -61,10 +61,10 @@ def _is_sound(entry: dict[str, Any]) -> bool:
     return isinstance(entry["observations"], list)
 
 
-def _records(account: Account, entry: dict[str, Any], at: float) -> Iterator[Record | None]:
+def _convert_entry(account: Account, entry: dict[str, Any], at: float) -> Iterator[Record | None]:
     if entry["type"] == "relation":
         origin, kind, target = str(entry["from"]), str(entry["relationType"]), str(entry["to"])
-        yield record(
+        yield make_record(
             account,
             f"relation\0{origin}\0{kind}\0{target}",
             f"{origin} {kind.replace('_', ' ')} {target}",
@@ -77,7 +77,7 @@ def _records(account: Account, entry: dict[str, Any], at: float) -> Iterator[Rec
     name, kind = str(entry["name"]), str(entry["entityType"])
     observations = [str(text) for text in entry["observations"]]
     for text in dict.fromkeys(observations):
-        yield record(
+        yield make_record(
             account,
             f"observation\0{name}\0{text}",
             f"{name}: {text}" if text.strip() else "",
@@ -86,7 +86,7 @@ def _records(account: Account, entry: dict[str, Any], at: float) -> Iterator[Rec
             metadata={"entity": name, "entity_type": kind},
         )
     if not observations:
-        yield record(
+        yield make_record(
             account,
             f"entity\0{name}",
             f"{name} is a {kind}." if kind else name,

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.importing.database import columns_of, is_database, reading, require, rows
-from memoryd.client.memctl.importing.pickled import plain_pickle
-from memoryd.client.memctl.importing.records import Account, record, when
+from memoryd.client.memctl.importing.database import columns_of, is_database, open_database, read_rows, require_tables
+from memoryd.client.memctl.importing.pickled import load_plain
+from memoryd.client.memctl.importing.records import Account, make_record, parse_time
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
 
@@ -38,25 +38,25 @@ Payloads = Iterator[tuple[str, dict[str, Any]]]
 
 def read(path: Path, account: Account) -> Iterator[Item]:
     """Yield the memories of every store below a folder, or of one file."""
-    for file in _files(path):
+    for file in _list_files(path):
         at = file.stat().st_mtime
-        for id, payload in _reader(file)(file, account):
+        for id, payload in _choose_reader(file)(file, account):
             text = payload.get("data", payload.get("memory"))
             if not isinstance(text, str):
                 account.skip("entries without a text")
                 continue
             yield Item(
                 f"{file}, memory {id}",
-                _record(account, id, text, payload, at),
+                _convert_record(account, id, text, payload, at),
                 "own" if "created_at" in payload else "file",
             )
 
 
-def _files(path: Path) -> list[Path]:
+def _list_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     found = sorted({file for pattern in _PATTERNS for file in path.glob(pattern) if _is_store(file)})
-    stores = [_texts_beside(file) if file.suffix == ".faiss" else file for file in found]
+    stores = [_payloads_path(file) if file.suffix == ".faiss" else file for file in found]
     if not stores and (path / HISTORY).is_file():
         stores = [path / HISTORY]
     if not stores:
@@ -70,29 +70,29 @@ def _is_store(file: Path) -> bool:
     return not any(name.startswith("mem0migrations") or name.endswith("_entities") for name in names)
 
 
-def _texts_beside(index: Path) -> Path:
+def _payloads_path(index: Path) -> Path:
     """Return the file of the payloads beside a FAISS index: JSON, in older versions a pickle."""
     texts = index.with_suffix(".json")
     return texts if texts.is_file() else index.with_suffix(".pkl")
 
 
-def _reader(file: Path) -> Callable[[Path, Account], Payloads]:
+def _choose_reader(file: Path) -> Callable[[Path, Account], Payloads]:
     if is_database(file):
-        return _database
-    return _faiss if file.suffix == ".pkl" else _json
+        return _read_database
+    return _read_faiss if file.suffix == ".pkl" else _read_json
 
 
-def _record(account: Account, id: str, text: str, payload: dict[str, Any], at: float) -> Record | None:
-    created_at = when(payload.get("created_at"), at)
-    return record(
+def _convert_record(account: Account, id: str, text: str, payload: dict[str, Any], at: float) -> Record | None:
+    created_at = parse_time(payload.get("created_at"), at)
+    return make_record(
         account,
         id,
         text,
         namespace=account.namespace(*(payload.get(name) for name in _PLACES)),
         type=payload.get("memory_type") or payload.get("category") or "fact",
         created_at=created_at,
-        updated_at=when(payload.get("updated_at"), created_at),
-        expires_at=when(payload["expiration_date"], at) + 86400.0 if payload.get("expiration_date") else None,
+        updated_at=parse_time(payload.get("updated_at"), created_at),
+        expires_at=parse_time(payload["expiration_date"], at) + 86400.0 if payload.get("expiration_date") else None,
         metadata={name: value for name, value in payload.items() if name not in _OWN},
     )
 
@@ -100,24 +100,24 @@ def _record(account: Account, id: str, text: str, payload: dict[str, Any], at: f
 # Stores --------------------------------------------------------------------------------------------------------------
 
 
-def _database(file: Path, account: Account) -> Payloads:
-    with reading(file, WHAT) as connection:
+def _read_database(file: Path, account: Account) -> Payloads:
+    with open_database(file, WHAT) as connection:
         if columns_of(connection, "points"):
-            yield from _qdrant(connection, file, account)
+            yield from _read_qdrant(connection, file, account)
         elif columns_of(connection, "embedding_metadata"):
-            yield from _chroma(connection, file)
+            yield from _read_chroma(connection, file)
         elif columns_of(connection, "history"):
-            yield from _history(connection, file, account)
+            yield from _read_history(connection, file, account)
         else:
             raise Invalid(f"{file} is not {WHAT} that this memctl knows. Nothing was imported.")
 
 
-def _qdrant(connection: sqlite3.Connection, file: Path, account: Account) -> Payloads:
+def _read_qdrant(connection: sqlite3.Connection, file: Path, account: Account) -> Payloads:
     """Read the points of Qdrant's local mode: pickles, of which nothing but plain values is taken."""
-    require(connection, file, WHAT, {"points": {"id", "point"}})
-    for row in rows(connection, "SELECT id, point FROM points ORDER BY rowid"):
+    require_tables(connection, file, WHAT, {"points": {"id", "point"}})
+    for row in read_rows(connection, "SELECT id, point FROM points ORDER BY rowid"):
         try:
-            point = plain_pickle(row["point"])
+            point = load_plain(row["point"])
         except ValueError as error:
             account.skip("points that cannot be read")
             account.notes.append(f"{file}: a point was left out: {error}.")
@@ -129,19 +129,19 @@ def _qdrant(connection: sqlite3.Connection, file: Path, account: Account) -> Pay
             account.skip("entries without a text")
 
 
-def _chroma(connection: sqlite3.Connection, file: Path) -> Payloads:
-    require(connection, file, WHAT, {"collections": {"id", "name"}, "segments": {"id", "collection"}})
+def _read_chroma(connection: sqlite3.Connection, file: Path) -> Payloads:
+    require_tables(connection, file, WHAT, {"collections": {"id", "name"}, "segments": {"id", "collection"}})
     payloads: dict[str, dict[str, Any]] = {}
-    for row in rows(connection, _CHROMA):
+    for row in read_rows(connection, _CHROMA):
         if not row["collection"].endswith("_entities"):
             payloads.setdefault(row["id"], {})[row["key"]] = row["value"]
     yield from payloads.items()
 
 
-def _faiss(file: Path, account: Account) -> Payloads:
+def _read_faiss(file: Path, account: Account) -> Payloads:
     """Read the texts beside a FAISS index of an older version: a pair of (payload by id, id by place)."""
     try:
-        found = plain_pickle(file.read_bytes())
+        found = load_plain(file.read_bytes())
     except ValueError as error:
         raise Invalid(f"{file} is not {WHAT}: {error}. Nothing was imported.") from None
     if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], dict)):
@@ -151,11 +151,11 @@ def _faiss(file: Path, account: Account) -> Payloads:
             yield str(id), payload
 
 
-def _history(connection: sqlite3.Connection, file: Path, account: Account) -> Payloads:
+def _read_history(connection: sqlite3.Connection, file: Path, account: Account) -> Payloads:
     """Read what the history says is there: the latest event of each memory that was not deleted."""
-    require(connection, file, WHAT, {"history": {"memory_id", "new_memory", "event", "created_at"}})
+    require_tables(connection, file, WHAT, {"history": {"memory_id", "new_memory", "event", "created_at"}})
     latest: dict[str, dict[str, Any]] = {}
-    for row in rows(connection, f"{_HISTORY} ORDER BY rowid"):
+    for row in read_rows(connection, f"{_HISTORY} ORDER BY rowid"):
         created_at = latest.get(row["memory_id"], row)["created_at"]
         latest[row["memory_id"]] = {**row, "created_at": row["created_at"] or created_at}
     account.notes.append(f"{file.name} has no users, agents or metadata; the store of vectors does.")
@@ -167,7 +167,7 @@ def _history(connection: sqlite3.Connection, file: Path, account: Account) -> Pa
         yield id, {"data": row["new_memory"], **{name: row[name] for name in kept if row[name]}}
 
 
-def _json(file: Path, account: Account) -> Payloads:
+def _read_json(file: Path, account: Account) -> Payloads:
     """Read what is beside a FAISS index, or what `get_all()` returns."""
     try:
         found = msgspec.json.decode(file.read_bytes().removeprefix(BOM_UTF8))

@@ -8,8 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.memctl.importing.database import columns_of, note_version, reading, require, rows, skip_table
-from memoryd.client.memctl.importing.records import Account, record, when
+from memoryd.client.memctl.importing.database import (
+    columns_of,
+    note_version,
+    open_database,
+    read_rows,
+    require_tables,
+    skip_table,
+)
+from memoryd.client.memctl.importing.records import Account, make_record, parse_time
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
 
@@ -51,26 +58,26 @@ _DETAILS = ("subject", "subject_type", "predicate", "object", "object_type")
 
 def read(path: Path, account: Account) -> Iterator[Item]:
     """Yield facts, attributes, what the graph says, and summaries of conversations."""
-    with reading(path, WHAT) as connection:
-        require(connection, path, WHAT, _NEEDED)
+    with open_database(path, WHAT) as connection:
+        require_tables(connection, path, WHAT, _NEEDED)
         note_version(connection, account, "Memori", ("memori_schema_version", "num"), KNOWN_SCHEMA)
         for table, query in _QUERIES.items():
             if columns_of(connection, table):
-                for row in rows(connection, query):
-                    yield Item(f"{path}, {table} {row['uuid']}", _record(account, row))
+                for row in read_rows(connection, query):
+                    yield Item(f"{path}, {table} {row['uuid']}", _convert_row(account, row))
         skip_table(connection, account, "memori_conversation_message", "messages of conversations")
 
 
-def _record(account: Account, row: dict[str, Any]) -> Record | None:
-    created_at = when(row["date_created"], 0.0)
+def _convert_row(account: Account, row: dict[str, Any]) -> Record | None:
+    created_at = parse_time(row["date_created"], 0.0)
     times = row["num_times"] if isinstance(row["num_times"], int) and row["num_times"] > 1 else None
-    return record(
+    return make_record(
         account,
         f"{row['type']}\0{row['uuid']}",
         str(row["content"]),
         namespace=account.namespace(row["place"]),
         type=row["type"],
         created_at=created_at,
-        updated_at=when(row["date_last_time"], created_at),
+        updated_at=parse_time(row["date_last_time"], created_at),
         metadata={"times": times, **{name: row.get(name) for name in _DETAILS}},
     )

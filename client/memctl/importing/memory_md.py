@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.importing.markdown import Entry, Note, below, entries, notes, tags_of
-from memoryd.client.memctl.importing.records import Account, record, when
+from memoryd.client.memctl.importing.markdown import Entry, Note, list_below, parse_tags, read_notes, split_entries
+from memoryd.client.memctl.importing.records import Account, make_record, parse_time
 from memoryd.client.memctl.importing.sending import Item, Time
 from memoryd.client.protocol import Record
 
@@ -25,78 +25,80 @@ _FOLDERS_OF_NOTHING = frozenset({"memory", "users"})
 def read(path: Path, account: Account) -> Iterator[Item]:
     """Yield what a file or a folder of them remembers."""
     root = path if path.is_dir() else path.parent
-    files = _files(path) if path.is_dir() else iter([path])
+    files = _list_files(path) if path.is_dir() else iter([path])
     empty = True
-    for note in notes(root, account, files):
+    for note in read_notes(root, account, files):
         empty = False
-        time, made = _records(account, note)
+        time, made = _convert_file(account, note)
         for number, one in enumerate(made, start=1):
             yield Item(f"{root / note.name}, entry {number}", one, time)
     if empty:
         raise Invalid(f"{path} holds no Markdown files of an agent's memory. Nothing was imported.")
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _list_files(folder: Path) -> Iterator[Path]:
     """Yield the files of a memory; in an agent's own folder these are MEMORY.md and memory/, not all else there is."""
     inner = folder / "memory"
     if not inner.is_dir():
         several = [child for child in sorted(folder.iterdir()) if (child / "memory").is_dir()]
-        return (path for child in several for path in _files(child)) if several else below(folder)
-    return (path for place in (folder / _INDEX, inner) for path in ([place] if place.is_file() else _inside(place)))
+        return (path for child in several for path in _list_files(child)) if several else list_below(folder)
+    return (
+        path for place in (folder / _INDEX, inner) for path in ([place] if place.is_file() else _list_inside(place))
+    )
 
 
-def _inside(place: Path) -> Iterator[Path]:
-    return below(place) if place.is_dir() else iter(())
+def _list_inside(place: Path) -> Iterator[Path]:
+    return list_below(place) if place.is_dir() else iter(())
 
 
-def _records(account: Account, note: Note) -> tuple[Time, Iterator[Record | None]]:
+def _convert_file(account: Account, note: Note) -> tuple[Time, Iterator[Record | None]]:
     day = _DAY.match(Path(note.name).stem)
-    dated = bool(day) and when(day[1] if day else "", -1.0) >= 0.0
-    at = when(day[1], note.changed_at) if day else note.changed_at
+    dated = bool(day) and parse_time(day[1] if day else "", -1.0) >= 0.0
+    at = parse_time(day[1], note.changed_at) if day else note.changed_at
     folders = [name for name in Path(note.name).parts[:-1] if name not in _FOLDERS_OF_NOTHING]
     namespace = account.namespace(*folders)
     if "type" in note.head:
-        return "own" if dated else "file", iter([_whole(account, note, namespace, at)])
-    return "own" if dated else "unknown", _each(account, note, namespace, at)
+        return "own" if dated else "file", iter([_convert_whole(account, note, namespace, at)])
+    return "own" if dated else "unknown", _convert_entries(account, note, namespace, at)
 
 
-def _whole(account: Account, note: Note, namespace: str, at: float) -> Record | None:
+def _convert_whole(account: Account, note: Note, namespace: str, at: float) -> Record | None:
     head = note.head
     summary = " ".join(str(head.get("description") or head.get("name") or "").split())
-    return record(
+    return make_record(
         account,
         f"file\0{note.name}",
         note.body.strip() or summary,
         namespace=namespace,
         type=head["type"],
-        created_at=when(head.get("created") or head.get("date"), at),
+        created_at=parse_time(head.get("created") or head.get("date"), at),
         updated_at=at,
         summary=summary,
-        metadata={"file": note.name, "name": head.get("name"), "tags": tags_of(head.get("tags"))},
+        metadata={"file": note.name, "name": head.get("name"), "tags": parse_tags(head.get("tags"))},
     )
 
 
-def _each(account: Account, note: Note, namespace: str, at: float) -> Iterator[Record | None]:
-    for entry in entries(note.body):
+def _convert_entries(account: Account, note: Note, namespace: str, at: float) -> Iterator[Record | None]:
+    for entry in split_entries(note.body):
         if _POINTER.match(entry.text):
             account.skip("pointers to other files")
             continue
-        titles = [title for title in entry.headings if not _says_nothing(title, note)]
-        yield record(
+        titles = [title for title in entry.headings if not _is_empty_title(title, note)]
+        yield make_record(
             account,
             f"entry\0{note.name}\0{' > '.join(entry.headings)}\0{entry.text}",
             f"{titles[-1]}: {entry.text}" if titles else entry.text,
             namespace=namespace,
             type="note",
             created_at=at,
-            metadata=_about(note, entry),
+            metadata=_entry_metadata(note, entry),
         )
 
 
-def _about(note: Note, entry: Entry) -> dict[str, object]:
-    return {"file": note.name, "heading": " > ".join(entry.headings), "tags": tags_of(note.head.get("tags"))}
+def _entry_metadata(note: Note, entry: Entry) -> dict[str, object]:
+    return {"file": note.name, "heading": " > ".join(entry.headings), "tags": parse_tags(note.head.get("tags"))}
 
 
-def _says_nothing(title: str, note: Note) -> bool:
+def _is_empty_title(title: str, note: Note) -> bool:
     plain = title.strip().casefold()
     return plain in _SAYS_NOTHING or plain == Path(note.name).stem.casefold() or bool(_DAY.match(plain))

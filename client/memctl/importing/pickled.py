@@ -48,7 +48,7 @@ class _Plain(pickle.Unpickler):
         return None
 
 
-def plain_pickle(data: bytes) -> Any:
+def load_plain(data: bytes) -> Any:
     """Return what a pickle holds; raise `ValueError` when it is none."""
     if len(data) > MAX_BYTES:
         raise ValueError("it is above 1 GiB")

@@ -36,11 +36,11 @@ class Account(Struct):
 
     def namespace(self, *names: Any) -> str:
         """Return the namespace of these names below that of the import; empty ones are left out."""
-        parts = [self.base, *(part(name) for name in names if name not in (None, ""))]
+        parts = [self.base, *(to_namespace_part(name) for name in names if name not in (None, ""))]
         return "/".join(name for name in parts if name)
 
 
-def record(
+def make_record(
     account: Account,
     key: str,
     content: str,
@@ -52,7 +52,7 @@ def record(
     **others: Any,
 ) -> Record | None:
     """Return a memory, None (and count it) when the content is none; `key` is its name in the system it comes from."""
-    text = _storable(content).strip()
+    text = _clean(content).strip()
     if not text:
         account.skip("without content")
         return None
@@ -63,9 +63,9 @@ def record(
     return Record(
         id=stable_id(account, key),
         namespace=namespace,
-        type=word(type) or "fact",
+        type=to_type_word(type) or "fact",
         content=text,
-        summary=_storable(others.pop("summary", "")),
+        summary=_clean(others.pop("summary", "")),
         metadata=metadata,
         source=account.system,
         created_at=created_at,
@@ -74,7 +74,7 @@ def record(
     )
 
 
-def _storable(text: str) -> str:
+def _clean(text: str) -> str:
     """Return a text without NUL bytes and halves of characters, which no memory has."""
     return text.replace("\0", "").encode(errors="replace").decode()
 
@@ -85,19 +85,19 @@ def stable_id(account: Account, key: str) -> str:
     return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32]
 
 
-def part(name: Any) -> str:
+def to_namespace_part(name: Any) -> str:
     """Return a name as one part of a namespace."""
     text = "".join(" " if ord(c) < 32 else c for c in str(name)).replace("/", "-").strip(" -")
     return text.encode(errors="replace")[:_PART_BYTES].decode(errors="ignore").strip()
 
 
-def word(name: Any) -> str:
+def to_type_word(name: Any) -> str:
     """Return a type as a word that a memory may have."""
-    text = " ".join(_storable(str(name or "")).split())
+    text = " ".join(_clean(str(name or "")).split())
     return text.encode()[:_WORD_BYTES].decode(errors="ignore")
 
 
-def when(value: Any, fallback: float) -> float:
+def parse_time(value: Any, fallback: float) -> float:
     """Return UTC seconds for a time in seconds, milliseconds or as text; `fallback` for what is no time."""
     try:
         if isinstance(value, datetime):

@@ -11,9 +11,9 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.importing import SYSTEMS
 from memoryd.client.memctl.importing.records import Account
-from memoryd.client.memctl.importing.sending import SHOWN, Item, send, spool_file, text
+from memoryd.client.memctl.importing.sending import SHOWN, Item, open_spool, report_text, send
 from memoryd.client.memctl.link import namespace_of
-from memoryd.client.memctl.output import note, plain, say, say_json
+from memoryd.client.memctl.output import print_note, say, say_json, to_plain
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.protocol import Imported
 
@@ -24,21 +24,21 @@ def import_from(args: Namespace) -> None:
     """Run `memctl import --from SYSTEM PATH`."""
     path = Path(args.source).expanduser()
     if args.source == "-" or not path.exists():
-        raise Invalid(f"{args.source}: there is no such file or folder. --from {args.system} takes {_takes(args)}.")
+        raise Invalid(f"{args.source}: there is no such file or folder. --from {args.system} takes {_path_kind(args)}.")
     account = Account(args.system, namespace_of(args))
-    with spool_file() as spool:
+    with open_spool() as spool:
         total = _spool(args, path, account, spool)
         if not total and not account.skipped:
             raise Invalid(f"{path} holds nothing to import.")
-        done = send(args, lambda: _spooled(spool), total)
+        done = send(args, lambda: _read_spool(spool), total)
     for said in account.notes[:SHOWN]:
-        note(said)
+        print_note(said)
     if len(account.notes) > SHOWN:
-        note(f"… and {len(account.notes) - SHOWN:,} more.")
+        print_note(f"… and {len(account.notes) - SHOWN:,} more.")
     _show(args, done, account)
 
 
-def _takes(args: Namespace) -> str:
+def _path_kind(args: Namespace) -> str:
     return SYSTEMS[args.system].path
 
 
@@ -47,7 +47,7 @@ def _spool(args: Namespace, path: Path, account: Account, spool: IO[bytes]) -> i
     read = import_module(f"memoryd.client.memctl.importing.{SYSTEMS[args.system].module}").read
     seen: set[str] = set()
     with ProgressBar(f"reading {args.system}") as bar:
-        for where, made, time in _opened(read(path, account), path):
+        for where, made, time in _read_items(read(path, account), path):
             if made is None:
                 continue
             if made.id in seen:
@@ -60,7 +60,7 @@ def _spool(args: Namespace, path: Path, account: Account, spool: IO[bytes]) -> i
     return len(seen)
 
 
-def _opened(items: Iterator[Item], path: Path) -> Iterator[Item]:
+def _read_items(items: Iterator[Item], path: Path) -> Iterator[Item]:
     """Yield what is read; a file that cannot be opened is one sentence."""
     try:
         yield from items
@@ -70,7 +70,7 @@ def _opened(items: Iterator[Item], path: Path) -> Iterator[Item]:
         raise Invalid(f"{error.filename or path} cannot be read: {error.strerror}. Nothing was imported.") from None
 
 
-def _spooled(spool: IO[bytes]) -> Iterator[Item]:
+def _read_spool(spool: IO[bytes]) -> Iterator[Item]:
     from memoryd.client.protocol import Record
 
     spool.seek(0)
@@ -81,9 +81,9 @@ def _spooled(spool: IO[bytes]) -> Iterator[Item]:
 
 def _show(args: Namespace, done: Imported, account: Account) -> None:
     if args.json:
-        result: dict[str, Any] = plain(done)
+        result: dict[str, Any] = to_plain(done)
         say_json({**result, "left_out": dict(account.skipped), "notes": account.notes})
         return
-    say(text(done))
+    say(report_text(done))
     for reason, number in account.skipped.most_common():
         say(f"{number:,} left out: {reason}.")

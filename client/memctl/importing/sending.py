@@ -10,7 +10,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.link import client_for, say_redacted
 from memoryd.client.memctl.output import paint
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count
+from memoryd.client.memctl.table import count_text
 from memoryd.client.protocol import Imported, Record
 from memoryd.client.transport import paths
 from memoryd.client.transport.batches import encoded_bytes, split_batches, sum_kinds
@@ -39,7 +39,7 @@ class Item(NamedTuple):
 Items = Callable[[], Iterator[Item]]
 
 
-def spool_file() -> IO[bytes]:
+def open_spool() -> IO[bytes]:
     """Return a file without a name for what is read once and sent later: memories, so it is beside the others."""
     folder = paths.data_dir() / "tmp"
     for path in (folder.parent, folder):
@@ -55,7 +55,7 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
         for batch in split_batches(
             (item for item in items() if item.record), PER_CALL, lambda item: encoded_bytes(item.record)
         ):
-            fresh = _fresh(client, batch, args, done)
+            fresh = _drop_known(client, batch, args, done)
             call = import_memories(
                 [item.record for item in fresh if item.record],
                 overwrite=args.overwrite,
@@ -66,14 +66,14 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
             try:
                 _count(done, client.call(call) if fresh else Imported())
             except Invalid as error:
-                raise _named(error, fresh, done) from None
+                raise _locate_error(error, fresh, done) from None
             sent += len(batch)
             bar.update(sent)
     say_redacted(done.redacted)
     return done
 
 
-def _fresh(client: Client, batch: list[Item], args: Namespace, done: Imported) -> list[Item]:
+def _drop_known(client: Client, batch: list[Item], args: Namespace, done: Imported) -> list[Item]:
     """Return what is to be sent: without what has no time of its own and is stored already with that content."""
     undated = [item.record.id for item in batch if item.record and item.time != "own"]
     if not undated or args.overwrite:
@@ -97,7 +97,7 @@ def _count(done: Imported, part: Imported) -> None:
     done.redacted = sum_kinds((done.redacted, part.redacted))
 
 
-def _named(error: Invalid, batch: list[Item], done: Imported) -> Invalid:
+def _locate_error(error: Invalid, batch: list[Item], done: Imported) -> Invalid:
     """Return an error of the daemon with the place of the record that it means."""
     index = error.data.get("index")
     if not isinstance(index, int) or index >= len(batch):
@@ -107,21 +107,23 @@ def _named(error: Invalid, batch: list[Item], done: Imported) -> Invalid:
     return Invalid(f"{batch[index].where}: {reason}{before}", error.data)
 
 
-def text(done: Imported) -> str:
+def report_text(done: Imported) -> str:
     """Say what an import did."""
     would = "Would import" if done.dry_run else "Imported"
     lines = [
-        f"{would} {count(done.created + done.replaced, 'memory')}: {done.created:,} new, {done.replaced:,} changed."
+        f"{would} {count_text(done.created + done.replaced, 'memory')}:"
+        f" {done.created:,} new, {done.replaced:,} changed."
     ]
     if done.unchanged:
-        lines.append(f"{count(done.unchanged, 'memory')} already as imported.")
+        lines.append(f"{count_text(done.unchanged, 'memory')} already as imported.")
     if done.kept:
         lines.append(
-            f"{count(len(done.kept), 'memory')} kept as stored, being as new or newer (--overwrite replaces them): "
+            f"{count_text(len(done.kept), 'memory')} kept as stored, being as new or newer"
+            " (--overwrite replaces them): "
             f"{', '.join(id[:8] for id in done.kept[:SHOWN])}{' …' if len(done.kept) > SHOWN else ''}"
         )
     if done.skipped:
-        lines.append(f"{count(done.skipped, 'chunk')} of files left out: add their folder as a workspace.")
+        lines.append(f"{count_text(done.skipped, 'chunk')} of files left out: add their folder as a workspace.")
     if done.operation:
         lines.append(f"`{paint(f'memctl undo {done.operation}', 'cyan')}` takes it back.")
     return "\n".join(lines)

@@ -7,14 +7,14 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.arguments import no_arguments
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.local import require
-from memoryd.client.memctl.output import note, paint, printable, show
+from memoryd.client.memctl.local import require_daemon
+from memoryd.client.memctl.output import make_printable, paint, print_note, show
 from memoryd.client.memctl.systemd import installing, report
-from memoryd.client.memctl.systemd.units import here, units
-from memoryd.client.memctl.table import fields, size_text
+from memoryd.client.memctl.systemd.units import current_place, format_units
+from memoryd.client.memctl.table import format_fields, size_text
 from memoryd.client.transport import activation, paths
 from memoryd.client.transport.activation import SERVICE_UNIT
 
@@ -26,7 +26,7 @@ LOG_TAIL_BYTES = 4_000_000
 # install, uninstall --------------------------------------------------------------------------------------------------
 
 
-def _install_arguments(parser: ArgumentParser) -> None:
+def _declare_install(parser: ArgumentParser) -> None:
     parser.add_argument("--print", action="store_true", help="show the units and change nothing")
     parser.add_argument("--no-start", action="store_true", help="write and enable, do not start yet")
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the database (MEMORYD_DATA_DIR)")
@@ -35,10 +35,10 @@ def _install_arguments(parser: ArgumentParser) -> None:
 
 
 def _install(args: Namespace) -> None:
-    require()
-    place = here(paths.socket_path(args.socket), args.data_dir, args.config, args.memory_max)
+    require_daemon()
+    place = current_place(paths.socket_path(args.socket), args.data_dir, args.config, args.memory_max)
     if args.print:
-        texts = units(place)
+        texts = format_units(place)
         folder = activation.unit_folder()
         return show(
             args, texts, lambda: "\n".join(f"# {folder / name}\n{text}" for name, text in texts.items()).rstrip()
@@ -63,13 +63,13 @@ def _installed_text(done: installing.Installed) -> str:
         ("change", "systemctl --user edit memoryd.service"),
         ("variables", "of your shell are not seen: API keys go into files (`key_file`)"),
     ]
-    return f"{what}{running}.\n{fields(rows)}"
+    return f"{what}{running}.\n{format_fields(rows)}"
 
 
 def _uninstall(args: Namespace) -> None:
     done = installing.uninstall()
     for path in done.left:
-        note(f"memctl: {path} was not written by memctl and is left alone.")
+        print_note(f"memctl: {path} was not written by memctl and is left alone.")
     show(args, done, lambda: _removed_text(done))
 
 
@@ -83,8 +83,8 @@ def _removed_text(done: installing.Removed) -> str:
 # status --------------------------------------------------------------------------------------------------------------
 
 
-def _status(args: Namespace) -> None:
-    found = report.state()
+def _show_status(args: Namespace) -> None:
+    found = report.read_state()
     show(args, found, lambda: _status_text(found))
 
 
@@ -100,56 +100,62 @@ def _status_text(found: report.ServiceState) -> str:
         ("watchdog", found.watchdog),
         ("runs", found.python),
     ]
-    notes = "\n".join(paint(printable(text), "yellow") for text in found.notes)
+    notes = "\n".join(paint(make_printable(text), "yellow") for text in found.notes)
     if not found.installed:
         return notes
     head = f"The service is installed{' and enabled' if found.enabled else ', not enabled'}.\n"
-    return head + fields([row for row in rows if row[1]]) + (f"\n{notes}" if notes else "")
+    return head + format_fields([row for row in rows if row[1]]) + (f"\n{notes}" if notes else "")
 
 
 # logs ----------------------------------------------------------------------------------------------------------------
 
 
-def _lines(text: str) -> int:
+def _parse_lines(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= MAX_LINES:
         raise ArgumentTypeError(f"{text!r} is not a number of lines between 1 and {MAX_LINES}")
     return int(text)
 
 
-def _logs_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--lines", "-n", type=_lines, default=LINES, metavar="N", help=f"the last N lines ({LINES})")
+def _declare_logs(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--lines", "-n", type=_parse_lines, default=LINES, metavar="N", help=f"the last N lines ({LINES})"
+    )
     parser.add_argument("--follow", "-f", action="store_true", help="go on with what comes; Ctrl-C ends it")
 
 
-def _logs(args: Namespace) -> None:
+def _print_logs(args: Namespace) -> None:
     file = paths.data_dir() / "memoryd.log"
-    journal = _journal(args.lines)
+    journal = _read_journal(args.lines)
     if args.follow:
         if args.json:
             raise MemorydError("--follow has no end and --json prints one document; take one of the two.")
-        follow = [*_journalctl(args.lines), "--follow"] if journal else ["tail", "-n", str(args.lines), "-F", str(file)]
+        follow = (
+            [*_journal_command(args.lines), "--follow"] if journal else ["tail", "-n", str(args.lines), "-F", str(file)]
+        )
         os.execvp(follow[0], follow)
-    lines = journal or _tail(file, args.lines)
+    lines = journal or _read_log_end(file, args.lines)
     if not lines:
         raise MemorydError(
             f"There is no log: the journal has nothing of the service, and {file} is not there or empty."
         )
-    show(args, lines, lambda: "\n".join(map(printable, lines)))
+    show(args, lines, lambda: "\n".join(map(make_printable, lines)))
 
 
-def _journalctl(lines: int) -> list[str]:
+def _journal_command(lines: int) -> list[str]:
     return ["journalctl", "--user", f"--unit={SERVICE_UNIT}", "--no-pager", "--output=short-iso", f"--lines={lines}"]
 
 
-def _journal(lines: int) -> list[str]:
+def _read_journal(lines: int) -> list[str]:
     """Return what the journal has of the service; nothing where there is no journal or no service."""
     if not shutil.which("journalctl") or not (activation.unit_folder() / SERVICE_UNIT).is_file():
         return []
-    done = subprocess.run([*_journalctl(lines), "--quiet"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    done = subprocess.run(
+        [*_journal_command(lines), "--quiet"], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
     return done.stdout.decode("utf-8", "replace").splitlines() if not done.returncode else []
 
 
-def _tail(file: Path, lines: int) -> list[str]:
+def _read_log_end(file: Path, lines: int) -> list[str]:
     """Return the end of the log of a daemon that clients started."""
     try:
         with file.open("rb") as log:
@@ -161,11 +167,11 @@ def _tail(file: Path, lines: int) -> list[str]:
 
 COMMANDS = {
     "service install": Command(
-        _install_arguments,
+        _declare_install,
         _install,
         "  memctl service install\n  memctl service install --print\n  memctl service install --memory-max 2G",
     ),
-    "service uninstall": Command(no_arguments, _uninstall, "  memctl service uninstall"),
-    "service status": Command(no_arguments, _status, "  memctl service status\n  memctl service status --json"),
-    "service logs": Command(_logs_arguments, _logs, "  memctl service logs\n  memctl service logs -n 200 --follow"),
+    "service uninstall": Command(declare_nothing, _uninstall, "  memctl service uninstall"),
+    "service status": Command(declare_nothing, _show_status, "  memctl service status\n  memctl service status --json"),
+    "service logs": Command(_declare_logs, _print_logs, "  memctl service logs\n  memctl service logs -n 200 --follow"),
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from memoryd.client.errors import MemorydError, Unavailable
-from memoryd.client.memctl.systemd.units import Place, is_ours, units
+from memoryd.client.memctl.systemd.units import Place, format_units, is_ours
 from memoryd.client.protocol import Restart, Shutdown, Status
 from memoryd.client.transport import activation
 from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, run_systemctl
@@ -48,23 +48,23 @@ def require_manager() -> None:
 def install(place: Place, client: Client, start: bool) -> Installed:
     """Write, enable and start the units; the same again changes nothing."""
     require_manager()
-    own = _active(SOCKET_UNIT)
-    former = None if own else _status(client)
+    own = _is_active(SOCKET_UNIT)
+    former = None if own else _read_status(client)
     if former and Path(former.data_dir).resolve() != place.data_dir.resolve():
         raise MemorydError(
             f"A daemon with its data in {former.data_dir} answers at {place.socket}; "
             "install with that --data-dir, or stop it with `memctl down`."
         )
-    changed = _write(units(place))
-    _ask("daemon-reload")
+    changed = _write(format_units(place))
+    _run_systemctl("daemon-reload")
     _check_found(changed)
-    _ask("enable", SOCKET_UNIT)
+    _run_systemctl("enable", SOCKET_UNIT)
     result = Installed(
         files=[str(activation.unit_folder() / name) for name in (SOCKET_UNIT, SERVICE_UNIT)],
         changed=changed,
         socket=str(place.socket),
         data_dir=str(place.data_dir),
-        lingering=lingering(),
+        lingering=is_lingering(),
     )
     if start:
         _start(client, changed if own else None, former is not None)
@@ -79,7 +79,7 @@ def uninstall() -> Removed:
     ours = {name: path for name, path in found.items() if path.is_file() and is_ours(path.read_text("utf-8"))}
     manager = not activation.find_obstacle()
     if known := [name for name in ours if manager and _is_known(name)]:
-        _ask("disable", "--now", *known, limit_s=activation.START_LIMIT_S)
+        _run_systemctl("disable", "--now", *known, limit_s=activation.START_LIMIT_S)
     link = activation.unit_folder() / activation.WANTED
     if SOCKET_UNIT in ours:
         link.unlink(missing_ok=True)
@@ -88,12 +88,12 @@ def uninstall() -> Removed:
     for path in ours.values():
         path.unlink()
     if known:
-        _ask("daemon-reload")
+        _run_systemctl("daemon-reload")
         run_systemctl("reset-failed", *known)
     return Removed([str(path) for path in ours.values()], [str(p) for p in found.values() if p.is_file()])
 
 
-def lingering() -> bool:
+def is_lingering() -> bool:
     """Return whether the user manager continues when the user has logged out everywhere."""
     import pwd
 
@@ -106,7 +106,7 @@ def lingering() -> bool:
 def _write(texts: dict[str, str]) -> list[str]:
     """Write the files whose text is another; refuse to touch one that somebody else wrote."""
     folder = activation.unit_folder()
-    former = {name: _text(folder / name) for name in texts}
+    former = {name: _read_text(folder / name) for name in texts}
     for name, text in former.items():
         if text is not None and not is_ours(text):
             raise MemorydError(f"{folder / name} was not written by memctl; move it away first. Nothing was changed.")
@@ -119,7 +119,7 @@ def _write(texts: dict[str, str]) -> list[str]:
     return changed
 
 
-def _text(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     try:
         return path.read_text("utf-8", "replace")
     except FileNotFoundError:
@@ -151,11 +151,11 @@ def _start(client: Client, changed: list[str] | None, former: bool) -> None:
     """
     run_systemctl("reset-failed", SOCKET_UNIT, SERVICE_UNIT)
     if changed and SOCKET_UNIT in changed:
-        _ask("stop", SERVICE_UNIT, SOCKET_UNIT, limit_s=activation.START_LIMIT_S)
-    elif changed and _active(SERVICE_UNIT):
+        _run_systemctl("stop", SERVICE_UNIT, SOCKET_UNIT, limit_s=activation.START_LIMIT_S)
+    elif changed and _is_active(SERVICE_UNIT):
         client.call(Restart())
         client.close()
-    _ask("start", SOCKET_UNIT)
+    _run_systemctl("start", SOCKET_UNIT)
     if former:
         with suppress(MemorydError):  # it has ended by itself
             client.call(Shutdown())
@@ -164,18 +164,18 @@ def _start(client: Client, changed: list[str] | None, former: bool) -> None:
         raise Unavailable(activation.FAILED)
 
 
-def _status(client: Client) -> Status | None:
+def _read_status(client: Client) -> Status | None:
     try:
         return client.status()
     except Unavailable:
         return None
 
 
-def _active(unit: str) -> bool:
+def _is_active(unit: str) -> bool:
     return run_systemctl("is-active", unit).stdout.strip() in ("active", "activating", "reloading", "deactivating")
 
 
-def _ask(*words: str, limit_s: float = 30.0) -> None:
+def _run_systemctl(*words: str, limit_s: float = 30.0) -> None:
     done = run_systemctl(*words, limit_s=limit_s)
     if done.returncode:
         reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from memoryd.client.memctl.systemd.installing import INSTEAD, lingering
+from memoryd.client.memctl.systemd.installing import INSTEAD, is_lingering
 from memoryd.client.memctl.systemd.units import command_of, is_ours
 from memoryd.client.transport import activation
 from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, run_systemctl
@@ -38,7 +38,7 @@ class ServiceState(msgspec.Struct):
     notes: list[str] = []
 
 
-def state() -> ServiceState:
+def read_state() -> ServiceState:
     """Return how the service is; `manager` says why systemd cannot be asked."""
     file = activation.unit_folder() / SERVICE_UNIT
     found = ServiceState(installed=file.is_file(), manager=activation.find_obstacle())
@@ -48,36 +48,36 @@ def state() -> ServiceState:
         found.file, found.ours, found.python = str(file), is_ours(text), command_of(text)
         found.socket = activation.read_socket_path(socket.read_text("utf-8", "replace")) if socket.is_file() else ""
         found.enabled = os.path.lexists(activation.unit_folder() / activation.WANTED)
-        found.lingering = lingering()
+        found.lingering = is_lingering()
     if found.installed and not found.manager:
         _ask(found)
-    found.notes = _notes(found)
+    found.notes = _make_notes(found)
     return found
 
 
 def _ask(found: ServiceState) -> None:
-    known = _properties(SERVICE_UNIT)
+    known = _read_properties(SERVICE_UNIT)
     found.service_state = f"{known.get('ActiveState', '')} ({known.get('SubState', '')})"
-    found.socket_state = _properties(SOCKET_UNIT).get("ActiveState", "")
+    found.socket_state = _read_properties(SOCKET_UNIT).get("ActiveState", "")
     found.result = known.get("Result", "")
-    found.pid, found.restarts = _number(known.get("MainPID", "")), _number(known.get("NRestarts", ""))
+    found.pid, found.restarts = _parse_number(known.get("MainPID", "")), _parse_number(known.get("NRestarts", ""))
     found.started = known.get("ExecMainStartTimestamp", "") if found.pid else ""
     found.memory_bytes, found.memory_limit_bytes = (
-        _number(known.get(name, "")) for name in ("MemoryCurrent", "MemoryMax")
+        _parse_number(known.get(name, "")) for name in ("MemoryCurrent", "MemoryMax")
     )
     found.watchdog = known.get("WatchdogUSec", "")
 
 
-def _properties(unit: str) -> dict[str, str]:
+def _read_properties(unit: str) -> dict[str, str]:
     shown = run_systemctl("show", f"--property={','.join(_ASKED.split())}", unit).stdout
     return dict(line.partition("=")[::2] for line in shown.splitlines() if "=" in line)
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     return int(text) if text.isdigit() and int(text) < UNLIMITED else 0
 
 
-def _notes(found: ServiceState) -> list[str]:
+def _make_notes(found: ServiceState) -> list[str]:
     """Return what a person should know or do, each one sentence."""
     notes = []
     if found.manager:

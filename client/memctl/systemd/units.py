@@ -30,7 +30,7 @@ class Place(NamedTuple):
     memory_max: str = ""
 
 
-def here(socket: Path, data_dir: str | None, config: str | None, memory_max: str) -> Place:
+def current_place(socket: Path, data_dir: str | None, config: str | None, memory_max: str) -> Place:
     """Return the place of this installation; what is not given is as a daemon started here would have it.
 
     The service does not see a shell's variables, so what they say about places is written into the units.
@@ -49,20 +49,20 @@ def here(socket: Path, data_dir: str | None, config: str | None, memory_max: str
     )
 
 
-def units(place: Place) -> dict[str, str]:
+def format_units(place: Place) -> dict[str, str]:
     """Return the text of each unit file by its name."""
-    socket = _in_runtime(place.socket)
+    socket = _escape_socket(place.socket)
     if set("\"'\\") & set(str(place.python)):
         raise Invalid(f"systemd runs no program whose path has quotes or backslashes: {place.python}.")
     options = {"--data-dir": place.data_dir, "--config": place.config}
-    arguments = " ".join(f"{option} {_word(value)}" for option, value in options.items())
-    start = f"ExecStart=:{_word(place.python)} -P -m memoryd.daemon {arguments} --socket {_quoted(socket)}"
+    arguments = " ".join(f"{option} {_format_word(value)}" for option, value in options.items())
+    start = f"ExecStart=:{_format_word(place.python)} -P -m memoryd.daemon {arguments} --socket {_quote(socket)}"
     if place.models:
-        start += f"\nEnvironment={_word(f'MEMORYD_MODEL_DIR={place.models}')}"
+        start += f"\nEnvironment={_format_word(f'MEMORYD_MODEL_DIR={place.models}')}"
     service = {"ExecStart": start, "MemoryMax": f"MemoryMax={place.memory_max}" if place.memory_max else ""}
     return {
-        SOCKET_UNIT: MARK + _replaced(SOCKET_UNIT, {"ListenStream": f"ListenStream={socket}"}),
-        SERVICE_UNIT: MARK + _replaced(SERVICE_UNIT, service),
+        SOCKET_UNIT: MARK + _replace(SOCKET_UNIT, {"ListenStream": f"ListenStream={socket}"}),
+        SERVICE_UNIT: MARK + _replace(SERVICE_UNIT, service),
     }
 
 
@@ -77,7 +77,7 @@ def command_of(unit: str) -> str:
     return re.sub(r"\\(.)", r"\1", found.group(1)).replace("%%", "%") if found else ""
 
 
-def _replaced(name: str, lines: dict[str, str]) -> str:
+def _replace(name: str, lines: dict[str, str]) -> str:
     """Return a template with the lines of some directives replaced; an empty line leaves it as it is."""
     text = (Path(memoryd.__file__).parent / "systemd" / name).read_text("utf-8")
     for directive, line in lines.items():
@@ -87,23 +87,23 @@ def _replaced(name: str, lines: dict[str, str]) -> str:
     return text
 
 
-def _in_runtime(socket: Path) -> str:
+def _escape_socket(socket: Path) -> str:
     """Return the socket's path with its specifiers escaped, below `%t` where that is its place."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and socket.is_relative_to(runtime):
-        return f"%t/{_escaped(socket.relative_to(runtime))}"
-    return _escaped(socket)
+        return f"%t/{_escape(socket.relative_to(runtime))}"
+    return _escape(socket)
 
 
-def _word(value: Path | str) -> str:
-    return _quoted(_escaped(value))
+def _format_word(value: Path | str) -> str:
+    return _quote(_escape(value))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _escaped(value: Path | str) -> str:
+def _escape(value: Path | str) -> str:
     text = str(value)
     if not text.isprintable() or text != text.strip():
         raise Invalid(f"systemd cannot hold this path: {text!r}; choose one without control characters.")

@@ -10,7 +10,7 @@ from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import say, say_json
 from memoryd.client.memctl.top import screen as screens
 from memoryd.client.memctl.top.frame import text_of
-from memoryd.client.memctl.top.picture import ORDERS, Sample, picture
+from memoryd.client.memctl.top.picture import ORDERS, Sample, draw_frame
 from memoryd.client.transport.sync import Client
 
 INTERVAL_S, LONGEST_S = 2.0, 3600.0
@@ -19,15 +19,17 @@ LIMIT_S = 5.0  # for one answer: a daemon that hangs shall be seen to hang
 INTERRUPTED = 130
 
 
-def _top_arguments(parser: ArgumentParser) -> None:
+def _declare_top(parser: ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="print one frame and exit")
-    parser.add_argument("--interval", type=_interval, default=INTERVAL_S, metavar="S", help="seconds between two (2)")
+    parser.add_argument(
+        "--interval", type=_parse_interval, default=INTERVAL_S, metavar="S", help="seconds between two (2)"
+    )
     parser.add_argument(
         "--sort", choices=ORDERS, default="calls", help="what calls are ordered by; the key s changes it"
     )
 
 
-def _interval(text: str) -> float:
+def _parse_interval(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -37,20 +39,20 @@ def _interval(text: str) -> float:
     return value
 
 
-def _top(args: Namespace) -> int | None:
+def _show_top(args: Namespace) -> int | None:
     args.timeout = min(args.timeout, LIMIT_S)
     with client_for(args, autostart=False) as client:
         if args.once or args.json:
-            sample = _sample(client, None)
+            sample = _take_sample(client, None)
             if sample.stats is None:
                 raise Unavailable(f"{sample.error}; start one with `memctl up`.")
             if args.json:
                 say_json(sample.stats)
             else:
-                say(text_of(picture(sample, None, args.sort, screens.size())[:-1]))
+                say(text_of(draw_frame(sample, None, args.sort, screens.terminal_size())[:-1]))
             return None
         try:
-            with screens.keys(), screens.screen() as screen:
+            with screens.read_keys(), screens.open_screen() as screen:
                 _watch(client, args, screen)
         except KeyboardInterrupt:
             return INTERRUPTED
@@ -59,14 +61,16 @@ def _top(args: Namespace) -> int | None:
 
 def _watch(client: Client, args: Namespace, screen: screens.Screen) -> None:
     """Draw until q is pressed: at each interval, on a key, and when the terminal has another size."""
-    now, before, paused, order = _sample(client, None), None, False, args.sort
+    now, before, paused, order = _take_sample(client, None), None, False, args.sort
     while True:
-        shown = screens.size()
-        screen.draw(picture(now, before, order, shown if screen.live else (shown[0], 0), _foot(args, paused, order)))
+        shown = screens.terminal_size()
+        screen.draw(
+            draw_frame(now, before, order, shown if screen.live else (shown[0], 0), _foot_text(args, paused, order))
+        )
         due_at = time.monotonic() + args.interval
         key = ""
-        while not key and time.monotonic() < due_at and screens.size() == shown:
-            key = screens.key_within(min(LOOK_S, max(0.0, due_at - time.monotonic())))
+        while not key and time.monotonic() < due_at and screens.terminal_size() == shown:
+            key = screens.wait_for_key(min(LOOK_S, max(0.0, due_at - time.monotonic())))
         if key in ("q", "Q", "\x1b", "\x03"):
             return
         if key == "s":
@@ -74,10 +78,10 @@ def _watch(client: Client, args: Namespace, screen: screens.Screen) -> None:
         elif key in ("p", " "):
             paused = not paused
         elif not paused and time.monotonic() >= due_at:
-            before, now = now, _sample(client, now)
+            before, now = now, _take_sample(client, now)
 
 
-def _sample(client: Client, last: Sample | None) -> Sample:
+def _take_sample(client: Client, last: Sample | None) -> Sample:
     """Ask for the figures; without an answer the last ones stay, with the reason above them."""
     try:
         stats = client.call(stats_call())
@@ -89,15 +93,15 @@ def _sample(client: Client, last: Sample | None) -> Sample:
     return Sample(stats, time.monotonic())
 
 
-def _foot(args: Namespace, paused: bool, order: str) -> str:
+def _foot_text(args: Namespace, paused: bool, order: str) -> str:
     state = "paused" if paused else f"every {args.interval:g} s"
     return f"q quit · s sort ({order}) · p pause   {state}"
 
 
 COMMANDS = {
     "top": Command(
-        _top_arguments,
-        _top,
+        _declare_top,
+        _show_top,
         "  memctl top\n"
         "  memctl top --interval 0.5 --sort p95\n"
         "  memctl top --once\n"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memoryd.client.memctl.output import paint
-from memoryd.client.memctl.table import one_line, pad, shorten, width
+from memoryd.client.memctl.table import pad, shorten, to_one_line, width
 
 GAP = "  "
 TWO_COLUMNS = 110  # terminal columns from which sections stand side by side
@@ -29,16 +29,16 @@ class Section(NamedTuple):
     words: tuple[int, ...] = ()
 
 
-def frame(head: Sequence[Line], sections: Sequence[Section], foot: Line, size: tuple[int, int]) -> list[Line]:
+def lay_out(head: Sequence[Line], sections: Sequence[Section], foot: Line, size: tuple[int, int]) -> list[Line]:
     """Return the frame for a terminal of (columns, rows); without rows (0) nothing is left out."""
     columns, rows = size
     room = rows - len(head) - 2 if rows else 0  # the foot and the line above the sections
     if columns >= TWO_COLUMNS and len(sections) > 1:
         each = (columns - MIDDLE) // 2
-        left = _stacked(sections[:1], each, room)
-        body = _beside(left, _stacked(sections[1:], columns - MIDDLE - each, room), each)
+        left = _stack(sections[:1], each, room)
+        body = _put_beside(left, _stack(sections[1:], columns - MIDDLE - each, room), each)
     else:
-        body = _stacked(sections, columns, room)
+        body = _stack(sections, columns, room)
     lines = [*head, [], *body]
     if rows:
         lines = lines[: rows - 1]
@@ -46,14 +46,14 @@ def frame(head: Sequence[Line], sections: Sequence[Section], foot: Line, size: t
     return [_cut(line, columns) for line in [*lines, foot]]
 
 
-def _stacked(sections: Sequence[Section], columns: int, room: int) -> list[Line]:
+def _stack(sections: Sequence[Section], columns: int, room: int) -> list[Line]:
     lines: list[Line] = []
-    for section, shown in zip(sections, shares(sections, room), strict=True):
-        lines += ([[]] if lines else []) + _table(section, shown, columns)
+    for section, shown in zip(sections, share_rows(sections, room), strict=True):
+        lines += ([[]] if lines else []) + _table_lines(section, shown, columns)
     return lines
 
 
-def shares(sections: Sequence[Section], room: int) -> list[int]:
+def share_rows(sections: Sequence[Section], room: int) -> list[int]:
     """Return how many rows each section shows: its least ones, then one more in turn while there is room."""
     wanted = [max(len(section.rows), 1) for section in sections]
     if not room:
@@ -71,21 +71,23 @@ def shares(sections: Sequence[Section], room: int) -> list[int]:
     return given
 
 
-def _table(section: Section, shown: int, columns: int) -> list[Line]:
+def _table_lines(section: Section, shown: int, columns: int) -> list[Line]:
     rows = section.rows[:shown]
     headers = list(section.headers)
     if len(section.rows) > len(rows):
         headers[0] += f" {len(rows)} of {len(section.rows)}"
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    cells = [[to_one_line(cell) for cell in row] for row in rows]
     widths = [max(width(cell) for cell in column) for column in zip(headers, *cells, strict=True)]
     others = sum(widths[1:]) + len(GAP) * (len(widths) - 1)
     widths[0] = max(min(widths[0], columns - others), 8)
-    lines: list[Line] = [[(_row(headers, widths, section.words), ("bold",))]]
-    lines += [[(_row(row, widths, section.words), style)] for row, style in zip(cells, section.styles, strict=False)]
+    lines: list[Line] = [[(_row_text(headers, widths, section.words), ("bold",))]]
+    lines += [
+        [(_row_text(row, widths, section.words), style)] for row, style in zip(cells, section.styles, strict=False)
+    ]
     return lines if section.rows or not shown else [*lines, [(section.empty, ("dim",))]]
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], words: Sequence[int]) -> str:
+def _row_text(cells: Sequence[str], widths: Sequence[int], words: Sequence[int]) -> str:
     fitted = [
         pad(shorten(cell, size), size, right=place > 0 and place not in words)
         for place, (cell, size) in enumerate(zip(cells, widths, strict=True))
@@ -93,7 +95,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], words: Sequence[int]) -> s
     return GAP.join(fitted).rstrip()
 
 
-def _beside(left: Sequence[Line], right: Sequence[Line], columns: int) -> list[Line]:
+def _put_beside(left: Sequence[Line], right: Sequence[Line], columns: int) -> list[Line]:
     lines = []
     for place in range(max(len(left), len(right))):
         first = _cut(left[place], columns) if place < len(left) else []

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.stats import client_row, jobs_text, rate_of, rate_text, waiting_text
-from memoryd.client.memctl.table import count, duration, ms, one_line, size_text
-from memoryd.client.memctl.top.frame import Line, Section, frame
+from memoryd.client.memctl.table import count_text, duration_text, ms_text, size_text, to_one_line
+from memoryd.client.memctl.top.frame import Line, Section, lay_out
 from memoryd.client.protocol import Connected, Job, MethodStats, Runtime, Stats
 
 ORDERS = ("calls", "p95", "errors", "time")
@@ -22,32 +22,32 @@ class Sample(NamedTuple):
     error: str = ""
 
 
-def picture(now: Sample, before: Sample | None, order: str, size: tuple[int, int], foot: str = "") -> list[Line]:
+def draw_frame(now: Sample, before: Sample | None, order: str, size: tuple[int, int], foot: str = "") -> list[Line]:
     """Return one frame; rates are those between two samples of the same daemon."""
     stats = now.stats
-    notice: list[Line] = [[(one_line(now.error), ("red",))]] if now.error else []
+    notice: list[Line] = [[(to_one_line(now.error), ("red",))]] if now.error else []
     bottom: Line = [(foot, ("dim",))]
     if stats is None or stats.daemon is None:
-        return frame(notice, [], bottom, size)
-    former = _same(before, stats.daemon)
+        return lay_out(notice, [], bottom, size)
+    former = _former_figures(before, stats.daemon)
     seconds = now.at - before.at if former and before else 0.0
-    rates = _rates(stats, former, seconds)
-    head = [*notice, *_head(stats, stats.daemon, former, seconds, sum(rates.values()))]
+    rates = _call_rates(stats, former, seconds)
+    head = [*notice, *_head_lines(stats, stats.daemon, former, seconds, sum(rates.values()))]
     sections = [
-        _calls(stats.methods, rates, order),
-        _jobs(stats.daemon),
-        _clients(stats.daemon, former.daemon if former else None, seconds),
+        _calls_section(stats.methods, rates, order),
+        _jobs_section(stats.daemon),
+        _clients_section(stats.daemon, former.daemon if former else None, seconds),
     ]
-    return frame(head, sections, bottom, size)
+    return lay_out(head, sections, bottom, size)
 
 
-def _same(before: Sample | None, daemon: Runtime) -> Stats | None:
+def _former_figures(before: Sample | None, daemon: Runtime) -> Stats | None:
     """Return the figures of before, if they are of the same process."""
     stats = before.stats if before else None
     return stats if stats and stats.daemon and stats.daemon.pid == daemon.pid else None
 
 
-def _rates(stats: Stats, former: Stats | None, seconds: float) -> dict[str, float]:
+def _call_rates(stats: Stats, former: Stats | None, seconds: float) -> dict[str, float]:
     """Return calls per second by method: since the sample before, else of the latest past."""
     found = {}
     for name, method in stats.methods.items():
@@ -59,35 +59,37 @@ def _rates(stats: Stats, former: Stats | None, seconds: float) -> dict[str, floa
     return found
 
 
-def _head(stats: Stats, daemon: Runtime, former: Stats | None, seconds: float, rate: float) -> list[Line]:
+def _head_lines(stats: Stats, daemon: Runtime, former: Stats | None, seconds: float, rate: float) -> list[Line]:
     used = ""
     if former and former.daemon and seconds > 0:
         used = f"CPU {max(0.0, daemon.cpu_s - former.daemon.cpu_s) / seconds:.0%}, "
     log = f" (log {size_text(daemon.wal_bytes)})" if daemon.wal_bytes else ""
     ready = daemon.model.state == "ready"
     waits = waiting_text(daemon.queues)
-    tiers = [f"{tier.name} {tier.count:,}" + _ram(tier.ram_bytes) for tier in daemon.tiers]
+    tiers = [f"{tier.name} {tier.count:,}" + _ram_text(tier.ram_bytes) for tier in daemon.tiers]
     database = f"database {size_text(stats.database_bytes)}{log}"
-    first = f"up {duration(daemon.uptime_s)}, {used}RSS {size_text(daemon.rss_bytes)}, {database}, pid {daemon.pid}"
+    first = (
+        f"up {duration_text(daemon.uptime_s)}, {used}RSS {size_text(daemon.rss_bytes)}, {database}, pid {daemon.pid}"
+    )
     return [
         [(f"memoryd {daemon.version}", ("bold",)), (f"  {first}", ())],
-        [_key("calls"), (f"{rate_text(rate) or '0'}/s from {count(len(daemon.clients), 'client')}", ())],
-        [_key("tiers"), (" · ".join(tiers), ())],
-        [_key("model"), (model_text(daemon.model), () if ready else ("yellow",))],
-        [_key("waiting"), (waits or "nothing", ("yellow",) if waits else ())],
-        [_key("jobs"), (jobs_text(daemon.jobs, daemon.at, plain=True), ())],
+        [_key_cell("calls"), (f"{rate_text(rate) or '0'}/s from {count_text(len(daemon.clients), 'client')}", ())],
+        [_key_cell("tiers"), (" · ".join(tiers), ())],
+        [_key_cell("model"), (model_text(daemon.model), () if ready else ("yellow",))],
+        [_key_cell("waiting"), (waits or "nothing", ("yellow",) if waits else ())],
+        [_key_cell("jobs"), (jobs_text(daemon.jobs, daemon.at, plain=True), ())],
     ]
 
 
-def _key(name: str) -> tuple[str, tuple[str, ...]]:
+def _key_cell(name: str) -> tuple[str, tuple[str, ...]]:
     return (f"{name:<9}", ("dim",))
 
 
-def _ram(size_bytes: int) -> str:
+def _ram_text(size_bytes: int) -> str:
     return f" ({size_text(size_bytes)})" if size_bytes >= _TOLD_BYTES else ""
 
 
-def _calls(methods: dict[str, MethodStats], rates: dict[str, float], order: str) -> Section:
+def _calls_section(methods: dict[str, MethodStats], rates: dict[str, float], order: str) -> Section:
     def rank(item: tuple[str, MethodStats]) -> tuple[float, ...]:
         name, method = item
         recent = method.recent.p95_ms if method.recent else 0.0
@@ -96,53 +98,55 @@ def _calls(methods: dict[str, MethodStats], rates: dict[str, float], order: str)
 
     ordered = sorted(methods.items(), key=rank)
     rows = [
-        [name, rate_text(rates[name]), *_latency(method), f"{method.calls:,}", f"{method.errors:,}"]
+        [name, rate_text(rates[name]), *_latency_cells(method), f"{method.calls:,}", f"{method.errors:,}"]
         for name, method in ordered
     ]
     busy = [() if rates[name] else ("dim",) for name, _ in ordered]
     return Section(("CALL", "/S", "P50 MS", "P95 MS", "P99 MS", "CALLS", "ERRORS"), rows, busy, 6, "no calls yet")
 
 
-def _latency(method: MethodStats) -> list[str]:
+def _latency_cells(method: MethodStats) -> list[str]:
     """Return the percentiles of the latest past, of all calls where there is none."""
     found = method.recent if method.recent and method.recent.calls else method
-    return [ms(found.p50_ms), ms(found.p95_ms), ms(found.p99_ms)]
+    return [ms_text(found.p50_ms), ms_text(found.p95_ms), ms_text(found.p99_ms)]
 
 
-def _jobs(daemon: Runtime) -> Section:
+def _jobs_section(daemon: Runtime) -> Section:
     def rank(job: Job) -> tuple[bool, bool, float]:
         urgent = job.state in ("running", "queued")
         return (not urgent, not (job.failures or job.state in _NEEDY), -(job.last_run_at or 0.0))
 
     ordered = sorted(daemon.jobs, key=rank)
-    rows = [[job.name, job.state, _ago(job, daemon.at), _took(job), _due(job, daemon.at)] for job in ordered]
+    rows = [
+        [job.name, job.state, _last_text(job, daemon.at), _took_text(job), _due_text(job, daemon.at)] for job in ordered
+    ]
     return Section(
-        ("JOB", "STATE", "LAST RAN", "TOOK", "NEXT IN"), rows, [_style(job) for job in ordered], 3, "no jobs", (1,)
+        ("JOB", "STATE", "LAST RAN", "TOOK", "NEXT IN"), rows, [_job_style(job) for job in ordered], 3, "no jobs", (1,)
     )
 
 
-def _style(job: Job) -> tuple[str, ...]:
+def _job_style(job: Job) -> tuple[str, ...]:
     if job.failures or job.state in _NEEDY:
         return ("yellow",)
     return ("green",) if job.state in ("running", "queued") else ()
 
 
-def _ago(job: Job, now: float) -> str:
+def _last_text(job: Job, now: float) -> str:
     age_s = now - job.last_run_at if job.last_run_at is not None else None
-    return "never" if age_s is None or age_s > _LAST_SHOWN_S else f"{duration(max(0.0, age_s))} ago"
+    return "never" if age_s is None or age_s > _LAST_SHOWN_S else f"{duration_text(max(0.0, age_s))} ago"
 
 
-def _took(job: Job) -> str:
+def _took_text(job: Job) -> str:
     if job.last is None:
         return ""
-    return f"{ms(job.last.took_ms)} ms" if job.last.outcome in ("done", "running") else job.last.outcome
+    return f"{ms_text(job.last.took_ms)} ms" if job.last.outcome in ("done", "running") else job.last.outcome
 
 
-def _due(job: Job, now: float) -> str:
-    return "" if job.next_run_at is None else duration(max(0.0, job.next_run_at - now))
+def _due_text(job: Job, now: float) -> str:
+    return "" if job.next_run_at is None else duration_text(max(0.0, job.next_run_at - now))
 
 
-def _clients(daemon: Runtime, former: Runtime | None, seconds: float) -> Section:
+def _clients_section(daemon: Runtime, former: Runtime | None, seconds: float) -> Section:
     earlier = {(one.pid, one.since): one.calls for one in former.clients} if former else {}
 
     def rate(one: Connected) -> float:

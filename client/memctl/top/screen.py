@@ -24,7 +24,7 @@ class Screen(Protocol):
     def draw(self, lines: Sequence[Line]) -> None: ...
 
 
-def size() -> tuple[int, int]:
+def terminal_size() -> tuple[int, int]:
     """Return columns and rows of the terminal; 0 rows where there is none."""
     try:
         found = os.get_terminal_size(1)
@@ -34,7 +34,7 @@ def size() -> tuple[int, int]:
 
 
 @contextmanager
-def screen() -> Iterator[Screen]:
+def open_screen() -> Iterator[Screen]:
     """Give the screen that suits stdout; a terminal is as before afterwards."""
     if not (sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"):
         yield _Sequence()
@@ -67,7 +67,7 @@ class _Ansi:
 
 
 @contextmanager
-def keys() -> Iterator[None]:
+def read_keys() -> Iterator[None]:
     """Let single keys be read from the terminal, not shown, until the end."""
     if not sys.stdin or not sys.stdin.isatty():
         yield
@@ -83,7 +83,7 @@ def keys() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def key_within(seconds: float) -> str:
+def wait_for_key(seconds: float) -> str:
     """Return the key that is pressed within a time, empty for none."""
     if not sys.stdin or not sys.stdin.isatty():
         import time

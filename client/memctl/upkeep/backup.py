@@ -9,11 +9,11 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.local import BACKUPS, Copy, copies
+from memoryd.client.memctl.local import BACKUPS, Copy, list_copies
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count, size_text, table
-from memoryd.client.memctl.upkeep.restart import exchanged, folder_of, rescue, running
+from memoryd.client.memctl.table import count_text, format_table, size_text
+from memoryd.client.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
 from memoryd.client.protocol import BackedUp, Progress
 from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
@@ -26,7 +26,7 @@ FILE_NAME = "memoryd.sqlite"
 # backup --------------------------------------------------------------------------------------------------------------
 
 
-def _backup_arguments(parser: ArgumentParser) -> None:
+def _declare_backup(parser: ArgumentParser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help="a new file or a folder (default: beside the database)")
     parser.add_argument("--list", action="store_true", help="show the copies there are, and former databases")
 
@@ -35,8 +35,8 @@ def _backup(args: Namespace) -> None:
     if args.list:
         if args.path:
             raise Usage("--list takes no PATH.")
-        found = present(folder_of(args, running(args)))
-        return show(args, found, lambda: _listed(found))
+        found = list_restorable(folder_of(args, get_status(args)))
+        return show(args, found, lambda: _copies_text(found))
     with client_for(args) as client, ProgressBar("backup") as bar:
 
         def show_progress(event: Progress) -> None:
@@ -44,24 +44,24 @@ def _backup(args: Namespace) -> None:
 
         client.timeout_s = max(client.timeout_s, LIMIT_S)
         made = client.call(backup_call(args.path or ""), show_progress)
-    return show(args, made, lambda: _made(made))
+    return show(args, made, lambda: _made_text(made))
 
 
-def present(folder: Path) -> list[Copy]:
+def list_restorable(folder: Path) -> list[Copy]:
     """Return the copies in the usual folder and what was kept of former databases, the oldest first of each."""
     former = sorted(folder.glob(f"{FORMER}/{FILE_NAME}"))
-    return copies(folder) + [Copy(str(path), path.stat().st_size) for path in former]
+    return list_copies(folder) + [Copy(str(path), path.stat().st_size) for path in former]
 
 
-def _listed(found: list[Copy]) -> str:
+def _copies_text(found: list[Copy]) -> str:
     if not found:
         return "There are no copies yet; `memctl backup` makes one."
     rows = [[size_text(one.size_bytes), "" if one.operation is None else f"{one.operation}", one.path] for one in found]
-    return table(["SIZE", "OP", "COPY"], rows, right=(0, 1))
+    return format_table(["SIZE", "OP", "COPY"], rows, right=(0, 1))
 
 
-def _made(made: BackedUp) -> str:
-    lines = [f"Copied {count(made.memories, 'memory')} ({size_text(made.size_bytes)}) to {made.path}; checked."]
+def _made_text(made: BackedUp) -> str:
+    lines = [f"Copied {count_text(made.memories, 'memory')} ({size_text(made.size_bytes)}) to {made.path}; checked."]
     if made.removed:
         lines.append(f"Deleted for it: {', '.join(Path(path).name for path in made.removed)}.")
     lines.append(f"`{paint(f'memctl restore {shlex.quote(made.path)}', 'cyan')}` takes it back.")
@@ -71,25 +71,25 @@ def _made(made: BackedUp) -> str:
 # restore -------------------------------------------------------------------------------------------------------------
 
 
-def _restore_arguments(parser: ArgumentParser) -> None:
+def _declare_restore(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a copy, the name of one in `backups`, or `latest`")
 
 
 def _restore(args: Namespace) -> None:
-    status = running(args)
+    status = get_status(args)
     folder = folder_of(args, status)
-    file = chosen(folder, args.file)
+    file = choose_copy(folder, args.file)
     with ProgressBar(f"restoring {file.name}", 2) as bar:
         bar.update(1)
         report = rescue(folder, "restore", str(file))
-        report = exchanged(args, status, report)
-    show(args, report, lambda: _restored(report, file, bool(status)))
+        report = exchange(args, status, report)
+    show(args, report, lambda: _restored_text(report, file, bool(status)))
 
 
-def chosen(folder: Path, name: str) -> Path:
+def choose_copy(folder: Path, name: str) -> Path:
     """Return the file that is meant: a path, or one in the usual folder."""
     if name == "latest":
-        if not (found := copies(folder)):
+        if not (found := list_copies(folder)):
             raise Invalid(f"There are no copies in {folder / BACKUPS}.")
         return Path(found[-1].path)
     given = Path(paths.make_absolute(name))
@@ -98,8 +98,8 @@ def chosen(folder: Path, name: str) -> Path:
     return file / FILE_NAME if file.is_dir() else file
 
 
-def _restored(report: Report, file: Path, ran: bool) -> str:
-    lines = [f"Restored {count(report.memories, 'memory')} from {file}; checked."]
+def _restored_text(report: Report, file: Path, ran: bool) -> str:
+    lines = [f"Restored {count_text(report.memories, 'memory')} from {file}; checked."]
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:
@@ -109,12 +109,12 @@ def _restored(report: Report, file: Path, ran: bool) -> str:
 
 COMMANDS = {
     "backup": Command(
-        _backup_arguments,
+        _declare_backup,
         _backup,
         "  memctl backup\n  memctl backup ~/safe/memories.sqlite\n  memctl backup --list",
     ),
     "restore": Command(
-        _restore_arguments,
+        _declare_restore,
         _restore,
         "  memctl restore latest\n  memctl restore ~/safe/memories.sqlite",
     ),

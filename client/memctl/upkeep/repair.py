@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 from memoryd.client.calls import backup as backup_call
 from memoryd.client.errors import Internal, MemorydError, StorageFailed, Unavailable
-from memoryd.client.memctl.arguments import Usage, no_arguments
+from memoryd.client.memctl.arguments import Usage, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, namespace_of
-from memoryd.client.memctl.output import complain, note, paint, printable, show
+from memoryd.client.memctl.output import complain, make_printable, paint, print_note, show
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.memctl.table import count
+from memoryd.client.memctl.table import count_text
 from memoryd.client.memctl.upkeep.backup import LIMIT_S
 from memoryd.client.memctl.upkeep.restart import (
-    arguments_of,
-    exchanged,
+    exchange,
     folder_of,
+    get_status,
+    read_arguments,
     rescue,
-    running,
     start,
     stop,
 )
@@ -37,12 +37,12 @@ RECOVER = "memctl repair --recover"
 
 
 def _verify(args: Namespace) -> int:
-    found = _checked(args, repair=False)
-    show(args, found, lambda: _verified(found))
-    return _verdict(found, "`memctl repair` rebuilds what is derived from the memories")
+    found = _check(args, repair=False)
+    show(args, found, lambda: _verified_text(found))
+    return _report_verdict(found, "`memctl repair` rebuilds what is derived from the memories")
 
 
-def _repair_arguments(parser: ArgumentParser) -> None:
+def _declare_repair(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--recover",
         action="store_true",
@@ -54,16 +54,16 @@ def _repair(args: Namespace) -> int:
     if args.recover:
         return _recover(args)
     try:
-        found = _checked(args, repair=True)
+        found = _check(args, repair=True)
     except (Unavailable, StorageFailed, Internal) as error:  # it does not start, or stumbles over what cannot be read
         raise type(error)(f"{error.message} If the file is damaged: {RECOVER}", error.data) from None
-    show(args, found, lambda: _repaired(found))
-    return _verdict(
+    show(args, found, lambda: _repaired_text(found))
+    return _report_verdict(
         found, f"what is left is damage of the file itself: restore a copy (memctl backup --list), or {RECOVER}"
     )
 
 
-def _checked(args: Namespace, repair: bool) -> Verification:
+def _check(args: Namespace, repair: bool) -> Verification:
     with client_for(args) as client, ProgressBar("checking") as bar:
 
         def show_progress(event: Progress) -> None:
@@ -73,27 +73,27 @@ def _checked(args: Namespace, repair: bool) -> Verification:
         return client.call(verify_call(repair=repair), show_progress)
 
 
-def _verdict(found: Verification, advice: str) -> int:
+def _report_verdict(found: Verification, advice: str) -> int:
     if not found.problems:
         return 0
-    return complain(f"{count(len(found.problems), 'problem')}: {advice}.", 1)
+    return complain(f"{count_text(len(found.problems), 'problem')}: {advice}.", 1)
 
 
-def _verified(found: Verification) -> str:
+def _verified_text(found: Verification) -> str:
     if found.problems:
-        return "\n".join(f"{paint('wrong', 'red')}  {printable(problem)}" for problem in found.problems)
+        return "\n".join(f"{paint('wrong', 'red')}  {make_printable(problem)}" for problem in found.problems)
     pending = f", {found.pending_embeddings:,} without a vector yet" if found.pending_embeddings else ""
-    return f"All is well: {count(found.memories, 'memory')}{pending}."
+    return f"All is well: {count_text(found.memories, 'memory')}{pending}."
 
 
-def _repaired(found: Verification) -> str:
-    return "\n".join([f"Done: {', '.join(found.repaired)}.", _verified(found)])
+def _repaired_text(found: Verification) -> str:
+    return "\n".join([f"Done: {', '.join(found.repaired)}.", _verified_text(found)])
 
 
 def _recover(args: Namespace) -> int:
-    status = running(args)
+    status = get_status(args)
     folder = folder_of(args, status)
-    arguments = arguments_of(status.pid) if status else []
+    arguments = read_arguments(status.pid) if status else []
     if status:
         stop(args, status)
     try:
@@ -103,14 +103,14 @@ def _recover(args: Namespace) -> int:
     finally:
         if status:
             start(args, arguments)
-    show(args, report, lambda: _recovered(report))
+    show(args, report, lambda: _recovered_text(report))
     return 0
 
 
-def _recovered(report: Report) -> str:
+def _recovered_text(report: Report) -> str:
     whole = f"Not all of {', '.join(report.damaged)} could be read." if report.damaged else "All rows could be read."
     return (
-        f"Read {count(report.memories, 'memory')} into a new database. {whole}\n"
+        f"Read {count_text(report.memories, 'memory')} into a new database. {whole}\n"
         f"The former one is kept in {report.kept}; a copy may hold what is lost (memctl backup --list)."
     )
 
@@ -118,7 +118,7 @@ def _recovered(report: Report) -> str:
 # reset ---------------------------------------------------------------------------------------------------------------
 
 
-def _reset_arguments(parser: ArgumentParser) -> None:
+def _declare_reset(parser: ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--no-backup", action="store_true", help="keep nothing of what was there")
 
@@ -126,16 +126,16 @@ def _reset_arguments(parser: ArgumentParser) -> None:
 def _reset(args: Namespace) -> None:
     if namespace_of(args):
         return _reset_namespace(args)
-    status = running(args)
+    status = get_status(args)
     folder = folder_of(args, status)
-    held = f"the {count(status.memories, 'memory')}" if status else "all memories"
+    held = f"the {count_text(status.memories, 'memory')}" if status else "all memories"
     _ask(args, EVERYTHING, f"This deletes {held} in {folder}, with their history, tokens and workspaces.")
     report = rescue(folder, "reset", *(["--discard"] if args.no_backup else []))
-    report = exchanged(args, status, report)
-    return show(args, report, lambda: _was_reset(report))
+    report = exchange(args, status, report)
+    return show(args, report, lambda: _reset_text(report))
 
 
-def _was_reset(report: Report) -> str:
+def _reset_text(report: Report) -> str:
     kept = f"The former database is kept in {report.kept}." if report.kept else "Nothing was kept."
     return f"There are no memories any more. {kept}"
 
@@ -143,18 +143,18 @@ def _was_reset(report: Report) -> str:
 def _reset_namespace(args: Namespace) -> None:
     namespace = namespace_of(args)
     with client_for(args) as client:
-        ids = list(_ids(client))
+        ids = list(_list_ids(client))
         if not ids:
             return show(args, Done(message="Nothing to delete."), lambda: f"There is nothing in {namespace}.")
-        _ask(args, namespace, f"This deletes {count(len(ids), 'memory')} in {namespace} and below it.")
-        copied = "" if args.no_backup else _copied(client)
+        _ask(args, namespace, f"This deletes {count_text(len(ids), 'memory')} in {namespace} and below it.")
+        copied = "" if args.no_backup else _copy_database(client)
         operations = _delete(client, ids)
     undo = " and ".join(f"memctl undo {number}" for number in operations)
-    text = f"Deleted {count(len(ids), 'memory')} of {namespace}; `{paint(undo, 'cyan')}` takes it back.{copied}"
+    text = f"Deleted {count_text(len(ids), 'memory')} of {namespace}; `{paint(undo, 'cyan')}` takes it back.{copied}"
     return show(args, Deleted(ids=ids, operation=operations[-1]), lambda: text)
 
 
-def _ids(client: Client) -> Iterator[str]:
+def _list_ids(client: Client) -> Iterator[str]:
     """Yield the memories in a namespace and below, and the turns that are still in L0."""
     after: str | None = ""
     while after is not None:
@@ -165,7 +165,7 @@ def _ids(client: Client) -> Iterator[str]:
     yield from (turn.id for turn in turns.turns)
 
 
-def _copied(client: Client) -> str:
+def _copy_database(client: Client) -> str:
     before, client.timeout_s = client.timeout_s, max(client.timeout_s, LIMIT_S)
     made = client.call(backup_call())
     client.timeout_s = before
@@ -189,16 +189,16 @@ def _ask(args: Namespace, name: str, warning: str) -> None:
         return
     if not (sys.stdin and sys.stdin.isatty()):
         raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
-    note(f"memctl: {warning}\nType {name} to go on:")
+    print_note(f"memctl: {warning}\nType {name} to go on:")
     if sys.stdin.readline().strip() != name:
         raise MemorydError("Nothing was deleted.")
 
 
 COMMANDS = {
-    "verify": Command(no_arguments, _verify, "  memctl verify\n  memctl verify --json"),
-    "repair": Command(_repair_arguments, _repair, "  memctl repair\n  memctl repair --recover"),
+    "verify": Command(declare_nothing, _verify, "  memctl verify\n  memctl verify --json"),
+    "repair": Command(_declare_repair, _repair, "  memctl repair\n  memctl repair --recover"),
     "reset": Command(
-        _reset_arguments,
+        _declare_reset,
         _reset,
         "  memctl reset\n  memctl reset --namespace acme/trial --yes\n  memctl reset --yes --no-backup",
     ),

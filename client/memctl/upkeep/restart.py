@@ -14,7 +14,7 @@ import msgspec
 
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.local import output_of
+from memoryd.client.memctl.local import read_output
 from memoryd.client.protocol import Shutdown, Status
 from memoryd.client.rescue import Report
 from memoryd.client.transport import paths, spawn
@@ -24,7 +24,7 @@ _STOP_S = 60.0
 _LOCK_S = 10.0
 
 
-def running(args: Namespace) -> Status | None:
+def get_status(args: Namespace) -> Status | None:
     """Return the status of the daemon that answers, None where none does."""
     with client_for(args, autostart=False) as client:
         try:
@@ -41,14 +41,14 @@ def folder_of(args: Namespace, status: Status | None) -> Path:
 def rescue(folder: Path, command: str, *words: str, wait_s: float = 0.0) -> Report:
     """Run one command on a data directory in a process of its own."""
     options = ["--data-dir", str(folder), "--wait-s", str(wait_s)]
-    return msgspec.json.decode(output_of(MODULE, [command, *words, *options], progress=False), type=Report)
+    return msgspec.json.decode(read_output(MODULE, [command, *words, *options], progress=False), type=Report)
 
 
-def exchanged(args: Namespace, status: Status | None, report: Report) -> Report:
+def exchange(args: Namespace, status: Status | None, report: Report) -> Report:
     """See that what was made ready is taken up: stop the daemon, if one runs, and start it again."""
     if report.taken_up or status is None:
         return report
-    arguments = arguments_of(status.pid)
+    arguments = read_arguments(status.pid)
     folder = Path(status.data_dir)
     try:
         ask_to_stop(args)
@@ -81,7 +81,7 @@ def ask_to_stop(args: Namespace) -> None:
 def wait_until_gone(args: Namespace, pid: int) -> None:
     """Wait until the process of a daemon has ended; raise `TimedOut`."""
     give_up_at = time.monotonic() + max(args.timeout, _STOP_S)
-    while lives(pid):
+    while is_alive(pid):
         if time.monotonic() > give_up_at:
             raise TimedOut(
                 f"The daemon (pid {pid}) still runs; what was made ready is taken up if it starts within ten minutes."
@@ -97,7 +97,7 @@ def start(args: Namespace, arguments: list[str]) -> None:
         client.status()
 
 
-def lives(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Return whether a process is still at work; one that only waits to be collected by its parent is not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -106,7 +106,7 @@ def lives(pid: int) -> bool:
     return state not in ("Z", "X")
 
 
-def arguments_of(pid: int) -> list[str]:
+def read_arguments(pid: int) -> list[str]:
     """Return the options that a daemon was started with, to start it so again."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")

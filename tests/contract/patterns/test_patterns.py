@@ -40,8 +40,8 @@ BUILT: dict[str, list[str]] = {
     "daemon.conversations.gate._lines": [],  # NOISE
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._checked": [],  # settings
-    "client.memctl.snippet._marks": [re.escape("a.b*")],
-    "client.memctl.systemd.units._replaced": ["(?m)^ExecStart=.*$"],
+    "client.memctl.snippet._find_marks": [re.escape("a.b*")],
+    "client.memctl.systemd.units._replace": ["(?m)^ExecStart=.*$"],
     "daemon.workspaces.documents.globs.__init__": [Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
     "daemon.workspaces.documents.globs._matches": [],  # of the same patterns
     "daemon.workspaces.editing._block": [r" {0,3}\~{3,}\s*$", r" {0,3}`{7,}\s*$"],
@@ -134,7 +134,7 @@ HOSTILE = [
         redact,
         lambda text: extracting.of_turn("user", text, 0),
         lambda text: editing.append(text, text),
-        basic_memory._parts,
+        basic_memory._split_parts,
     ],
     ids=["gate", "importance", "credentials", "facts", "notes", "import"],
 )

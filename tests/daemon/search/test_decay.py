@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoryd import models
-from memoryd.client.memctl.demo.bookclub import EVERGREEN, QUESTION, notes
+from memoryd.client.memctl.demo.bookclub import EVERGREEN, QUESTION, make_notes
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
 from memoryd.models import ModelMissing
@@ -18,7 +18,7 @@ ENDLESS = 1e9  # `memweave` has a half-life of its own
 
 
 def remember(core: Core) -> Core:
-    found = [NewMemory(content=n.text, path=n.path, start_line=1, created_at=n.at) for n in notes(core.clock())]
+    found = [NewMemory(content=n.text, path=n.path, start_line=1, created_at=n.at) for n in make_notes(core.clock())]
     assert add_many(core, found, "club").merged == 0
     return core
 
@@ -70,7 +70,7 @@ def test_today_is_first_however_a_person_asks(meaning: Core, question: str, prof
 
 
 def test_the_notes_count_back_from_the_day_that_is_given() -> None:
-    found = list(notes(Clock().now))
+    found = list(make_notes(Clock().now))
     assert (found[0].path, found[-1].path) == (EVERGREEN, TODAY)
     assert found[1].path == "memory/2025-07-17.md"
     assert found[0].at == found[1].at == found[-1].at - 547 * 86400

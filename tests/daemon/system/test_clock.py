@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.private import private_daemon
+from memoryd.client.memctl.private import run_private_daemon
 from memoryd.daemon.system import clock as clocks
 from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, reader_of, reader_of_dates
 
@@ -72,7 +72,7 @@ def test_only_files_that_do_not_outlive_a_boot_tell_how_it_was_dated(
 
 
 def test_a_daemon_lives_in_the_time_of_its_clock() -> None:
-    with private_daemon(config=NO_MODEL, clock=1_700_000_000.0) as daemon, daemon.client() as client:
+    with run_private_daemon(config=NO_MODEL, clock=1_700_000_000.0) as daemon, daemon.client() as client:
         first = client.add("said long ago").id
         os.utime(daemon.clock, (1_800_000_000.0, 1_800_000_000.0))
         second = client.add("said later").id

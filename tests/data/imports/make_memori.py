@@ -15,7 +15,7 @@ def main(path: str) -> None:
     memori.config.storage.build()
     driver = memori.config.storage.driver
     entity, other = driver.entity.create("customer-support"), driver.entity.create("team/platform")
-    process = driver.process.create("release-agent")
+    process = driver.read_process_file.create("release-agent")
     session = driver.session.create("5f0f6c9a-0000-4000-8000-000000000001", entity, process)
     conversation = driver.conversation.create(session, 30)
     driver.conversation.message.create(conversation, "user", None, "The invoices go out on the 5th")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from findings import Doctor
 
-from memoryd.client.memctl.systemd.units import here, units
+from memoryd.client.memctl.systemd.units import current_place, format_units
 from memoryd.client.transport import paths
 
 
@@ -23,7 +23,7 @@ def config(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def written(config: Path) -> Path:
     """The units as an installation writes them."""
     (config / "sockets.target.wants").mkdir(parents=True)
-    for name, text in units(here(paths.socket_path(), None, None, "2G")).items():
+    for name, text in format_units(current_place(paths.socket_path(), None, None, "2G")).items():
         (config / name).write_text(text)
     (config / "sockets.target.wants" / "memoryd.socket").symlink_to(config / "memoryd.socket")
     return config

@@ -13,7 +13,7 @@ import memoryd
 from memoryd.client.memctl.arguments import Parser, add_global_options, add_query, command_of
 from memoryd.client.memctl.commands import COMMANDS, EXAMPLES, GROUPS
 from memoryd.client.memctl.doctor.checks import AREAS
-from memoryd.client.memctl.manual import page
+from memoryd.client.memctl.manual import page_path
 from memoryd.daemon import __main__ as daemon
 from memoryd.daemon.config import Config
 
@@ -245,7 +245,7 @@ next start. memctl config show prints the settings in force, memctl doctor tells
 def main() -> None:
     """Write both pages."""
     for name, made in (("memctl", memctl()), ("memoryd", memoryd_page())):
-        Path(page(name)).write_text(made)
+        Path(page_path(name)).write_text(made)
 
 
 if __name__ == "__main__":

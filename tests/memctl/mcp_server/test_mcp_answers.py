@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.client.inert import make_inert, make_lines_inert
-from memoryd.client.memctl.agents.mcp.answers import Answer, line, shortened, within
+from memoryd.client.memctl.agents.mcp.answers import Answer, fit_answer, memory_line, shorten_texts
 from memoryd.client.memctl.agents.mcp.schemas import Found
 
 COUNTERS: list[Callable[[str], int]] = [
@@ -41,7 +41,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3000).map(mak
 def test_a_shortened_text_fits_and_one_that_fits_stays(
     count: Callable[[str], int], texts: list[str], limit: int
 ) -> None:
-    made = asyncio.run(shortened(session(count), texts, limit))
+    made = asyncio.run(shorten_texts(session(count), texts, limit))
     for text, kept in zip(texts, made, strict=True):
         assert count(kept) <= limit
         assert kept == text or (kept.endswith("…") and text.startswith(kept.rstrip("… ")))
@@ -57,7 +57,7 @@ def test_as_many_as_fit_are_told_the_first_ones_first(
     def told(part: Any) -> Answer:
         return Answer("\n".join(part))
 
-    said = asyncio.run(within(session(count), texts, budget, told)).text
+    said = asyncio.run(fit_answer(session(count), texts, budget, told)).text
     sizes = [count("\n".join(texts[:size])) for size in range(len(texts) + 1)]
     assert said == "\n".join(texts[: max(size for size, tokens in enumerate(sizes) if tokens <= budget or size == 0)])
 
@@ -93,4 +93,4 @@ def test_inert_lines_keep_their_number_and_close_nothing(text: str) -> None:
     ],
 )
 def test_a_line_has_date_id_kind_place_and_source(memory: Found, expected: str) -> None:
-    assert line(memory) == expected
+    assert memory_line(memory) == expected

@@ -7,7 +7,7 @@ from typing import Any
 
 from memoryd.client.memctl.demo.model import CONFIG, prepare_model
 from memoryd.client.memctl.output import paint, say
-from memoryd.client.memctl.private import private_daemon
+from memoryd.client.memctl.private import run_private_daemon
 from memoryd.client.memctl.progress import ProgressBar
 from scripted import telling
 from scripted.events import Event
@@ -28,7 +28,7 @@ def play_year(quiet: bool) -> tuple[dict[str, Any], Path]:
     missing = prepare_model()
     start = datetime.fromtimestamp(time(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     began = start.timestamp() - DAYS * DAY_S
-    with private_daemon(config=CONFIG + OWN_JOBS + NO_FACTS + SHORT_LIVES, clock=began) as daemon:
+    with run_private_daemon(config=CONFIG + OWN_JOBS + NO_FACTS + SHORT_LIVES, clock=began) as daemon:
         player = Player(daemon, daemon.clock, model=not missing)
         try:
             events = year(SEED, began, BUSY)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.errors import NotFound
 from memoryd.client.memctl.output import columns, paint
-from memoryd.client.memctl.table import bar, count, ms, one_line, shorten
+from memoryd.client.memctl.table import count_text, draw_bar, ms_text, shorten, to_one_line
 from memoryd.client.protocol import Explanation, Hit
 from scripted import stories as script
 from scripted.playing import Player
@@ -63,7 +63,7 @@ def month_line(found: dict[str, Any]) -> str:
 
 
 def _bar(number: int, size: int) -> str:
-    drawn = bar(number / SCALE / size, size)
+    drawn = draw_bar(number / SCALE / size, size)
     return f"{number:>4} {paint(drawn, 'cyan')}{' ' * (size - len(drawn))}"
 
 
@@ -84,7 +84,7 @@ def _decision(player: Player, seed: int) -> Story:
     steps += [f"{_date(change.at)}  {_WAYS.get(change.kind, change.kind)}" for change in client.history(asked)]
     if nodes := client.graph_nodes("sessions restart survives").nodes:
         beside = client.graph_node(nodes[0].id).members
-        others = f"beside {count(len(beside) - 1, 'memory')} about the same"
+        others = f"beside {count_text(len(beside) - 1, 'memory')} about the same"
         steps.append(f"{'today':<10}  {memory.tier}, node {nodes[0].id}, {others}:")
         steps += [f"{'':<12}{_quoted(one.preview, 15)}" for one in beside if one.id != asked][:3]
     explained = client.explain(script.DECISION_QUESTION, limit=3, touch=False)
@@ -99,10 +99,12 @@ def _explained(explained: Explanation, id: str, rank: int | None) -> list[str]:
     trace = explained.trace
     found = next((candidate for candidate in trace.candidates if candidate.id == id), None)
     by = " and ".join(found.origins) if found else "nothing"
-    stages = " · ".join(f"{stage.name} {ms(stage.took_ms)}" for stage in trace.stages if stage.took_ms >= _SHOWN_MS)
+    stages = " · ".join(
+        f"{stage.name} {ms_text(stage.took_ms)}" for stage in trace.stages if stage.took_ms >= _SHOWN_MS
+    )
     return [
         f"“{trace.query}” finds it: number {rank} of {len(trace.candidates)}, by {by},",
-        shorten(f"in {ms(trace.took_ms)} ms: {stages} …", columns() - 3),
+        shorten(f"in {ms_text(trace.took_ms)} ms: {stages} …", columns() - 3),
     ]
 
 
@@ -139,7 +141,7 @@ def _forgotten(player: Player, seed: int, words_only: bool) -> Story:
 def _side(hits: list[Hit], title: str, wanted: str) -> list[str]:
     lines = [paint(f"{title}:", "dim")]
     for number, hit in enumerate(hits, 1):
-        text = shorten(one_line(hit.content), columns() - 18)
+        text = shorten(to_one_line(hit.content), columns() - 18)
         line = f"{number}. {hit.score:.3f}  {text}"
         lines.append(f"  {paint(line, 'green') if hit.id == wanted else line}")
     return lines
@@ -182,4 +184,4 @@ def _date(at: float) -> str:
 
 
 def _quoted(text: str, indent: int = 3) -> str:
-    return f"“{shorten(one_line(text), columns() - indent - 2)}”"
+    return f"“{shorten(to_one_line(text), columns() - indent - 2)}”"

@@ -12,9 +12,9 @@ from memoryd.client.memctl.agents.hooks import files, installing, spool
 from memoryd.client.memctl.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.memctl.agents.hooks.installing import UNFIT, Change, Refusal, Target
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.output import complain, note, paint, say, show
+from memoryd.client.memctl.output import complain, paint, print_note, say, show
 from memoryd.client.memctl.place import short_path
-from memoryd.client.memctl.table import count, table
+from memoryd.client.memctl.table import count_text, format_table
 
 _ADVICE = {
     "claude-code": "Sessions that run take it up when they are started anew.",
@@ -57,9 +57,9 @@ def _install(args: Namespace) -> int:
         return 0
     done = _change(args, targets, lambda target: installing.installing(target, command))
     if done == 0 and not args.json and not args.dry_run:
-        note(f"memctl: {_ADVICE[args.agent]}")
+        print_note(f"memctl: {_ADVICE[args.agent]}")
         if find_spec("mcp") is None:
-            note("memctl: the MCP server needs a package that is not here; run: pip install 'memoryd[mcp]'")
+            print_note("memctl: the MCP server needs a package that is not here; run: pip install 'memoryd[mcp]'")
     return done
 
 
@@ -76,7 +76,7 @@ def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Targe
     except Refusal as refusal:
         complain(str(refusal), 1)
         if not args.json and hasattr(args, "print"):  # only an installation has it
-            note("memctl: mend the file, or put this into it by hand:")
+            print_note("memctl: mend the file, or put this into it by hand:")
             say(_pasted_text([refusal.target], installing.own_command()))
         return 1
     if not args.dry_run:
@@ -154,11 +154,11 @@ def standing(agent: str, target: Target) -> dict[str, str]:
 
 def _status_text(found: Sequence[dict[str, str]], spooled: int, set_aside: int) -> str:
     rows = [[one["agent"], short_path(one["path"]), one["state"]] for one in found]
-    text = table(["AGENT", "FILE", "STATE"], rows)
+    text = format_table(["AGENT", "FILE", "STATE"], rows)
     if spooled:
-        text += f"\n{count(spooled, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."
+        text += f"\n{count_text(spooled, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."
     if set_aside:
-        text += f"\n{count(set_aside, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
+        text += f"\n{count_text(set_aside, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
     return text
 
 
@@ -171,7 +171,7 @@ def _retry(args: Namespace) -> int:
         return complain(
             "The spool of the hooks is full. Run `memctl up`, let a hook send what waits, and try again.", 1
         )
-    show(args, {"retried": number}, lambda: f"{count(number, 'call')} will be sent again by the next hook.")
+    show(args, {"retried": number}, lambda: f"{count_text(number, 'call')} will be sent again by the next hook.")
     return 0
 
 

@@ -13,13 +13,13 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import complain
 
 
-def _arguments(parser: ArgumentParser) -> None:
+def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--chatgpt", action="store_true", help="serve `search` and `fetch` too, as ChatGPT's connectors call them"
     )
 
 
-def _mcp(args: Namespace) -> int:
+def _serve(args: Namespace) -> int:
     if find_spec("mcp") is None:
         return complain("The Model Context Protocol is an extra; run: pip install 'memoryd[mcp]'", 1)
     gc.disable()  # the SDK's import makes thousands of classes and no garbage: looking for it takes a tenth of the time
@@ -31,8 +31,8 @@ def _mcp(args: Namespace) -> int:
 
 COMMANDS = {
     "mcp": Command(
-        _arguments,
-        _mcp,
+        _declare,
+        _serve,
         "  memctl mcp                            # for the project of the current folder\n"
         "  memctl mcp --namespace acme/api       # for this namespace\n"
         "  claude mcp add memory -- memctl mcp   # have Claude Code start it",

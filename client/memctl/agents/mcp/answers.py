@@ -33,13 +33,15 @@ class Answer(NamedTuple):
     structured: Struct | None = None
 
 
-async def within(session: Session, items: Sequence[T], budget: int, build: Callable[[Sequence[T]], Answer]) -> Answer:
+async def fit_answer(
+    session: Session, items: Sequence[T], budget: int, build: Callable[[Sequence[T]], Answer]
+) -> Answer:
     """Return the answer with as many items as fit, the first ones first."""
     least, most, size = 1, len(items), len(items)
     best = build(())
     while least <= most:
         answer = build(items[:size])
-        if await _tokens(session, answer) <= budget:
+        if await _count_tokens(session, answer) <= budget:
             best, least = answer, size + 1
         else:
             most = size - 1
@@ -47,14 +49,14 @@ async def within(session: Session, items: Sequence[T], budget: int, build: Calla
     return best
 
 
-async def _tokens(session: Session, answer: Answer) -> int:
+async def _count_tokens(session: Session, answer: Answer) -> int:
     forms = [answer.text]
     if answer.structured is not None:
         forms.append(msgspec.json.encode(answer.structured).decode())
     return max(await session.count(forms))
 
 
-async def shortened(session: Session, texts: Sequence[str], limit: int) -> list[str]:
+async def shorten_texts(session: Session, texts: Sequence[str], limit: int) -> list[str]:
     """Return texts of at most `limit` tokens each; of a longer one the beginning, up to a word's end."""
     kept = [_cut(text, limit * _CHARS_PER_TOKEN) for text in texts]
     for _ in range(_ROUNDS):
@@ -79,10 +81,10 @@ def _cut(text: str, chars: int) -> str:
 # Memories as lines ---------------------------------------------------------------------------------------------------
 
 
-async def found(session: Session, memories: Sequence[Memory], budget: int, own: str) -> list[Found]:
+async def show_memories(session: Session, memories: Sequence[Memory], budget: int, own: str) -> list[Found]:
     """Return memories as they are shown to one who asked at `own`, each with at most its share of the budget."""
-    texts = await shortened(session, [make_inert(_text(memory)) for memory in memories], share(budget))
-    return [_found(memory, text, own) for memory, text in zip(memories, texts, strict=True)]
+    texts = await shorten_texts(session, [make_inert(_text(memory)) for memory in memories], token_share(budget))
+    return [_show_memory(memory, text, own) for memory, text in zip(memories, texts, strict=True)]
 
 
 def _text(memory: Memory) -> str:
@@ -94,12 +96,12 @@ def _text(memory: Memory) -> str:
     return "\n".join([*asked, memory.content, *told])
 
 
-def share(budget: int) -> int:
+def token_share(budget: int) -> int:
     """Return how many tokens one of several memories may take."""
     return max(_SHORTEST, budget // _SHARE)
 
 
-def _found(memory: Memory, text: str, own: str) -> Found:
+def _show_memory(memory: Memory, text: str, own: str) -> Found:
     return Found(
         id=memory.id[:ID_DIGITS],
         date=day(memory.created_at),
@@ -117,7 +119,7 @@ def day(when: float) -> str:
     return (iso(when) or "")[:10]
 
 
-def line(memory: Found) -> str:
+def memory_line(memory: Found) -> str:
     """Return a memory as a line: date, short id, kind, namespace where it is another one, source, text."""
     place = "shared by all" if memory.namespace == ROOT else memory.namespace
     about = ", ".join(filter(None, [memory.id, memory.kind, place, memory.source]))
@@ -126,7 +128,7 @@ def line(memory: Found) -> str:
     return f"- {memory.date} [{about}] {memory.text}" + (f" ({note})" if note else "")
 
 
-def framed(lines: Sequence[str]) -> str:
+def frame_lines(lines: Sequence[str]) -> str:
     """Return lines between the marks that say what they are."""
     opening, closing = FRAME
     return f"{opening}{chr(10).join(lines)}\n{closing}"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from memoryd.client import calls
 from memoryd.client.inert import make_inert, make_lines_inert, origin
 from memoryd.client.memctl.agents.mcp import schemas
-from memoryd.client.memctl.agents.mcp.answers import Answer, found, shortened
+from memoryd.client.memctl.agents.mcp.answers import Answer, shorten_texts, show_memories
 from memoryd.client.memctl.agents.mcp.session import Session
 from memoryd.client.memctl.agents.mcp.tools import Tool
 from memoryd.client.protocol import Get
@@ -18,7 +18,7 @@ _TITLES_TOKENS = 1500
 
 async def _search(session: Session, given: schemas.OneQuery) -> Answer:
     hits = await session.call(calls.search(given.query, session=session.id))
-    shown = await found(session, hits.hits, _TITLES_TOKENS, session.namespace)
+    shown = await show_memories(session, hits.hits, _TITLES_TOKENS, session.namespace)
     results = [
         schemas.Page(id=hit.id, title=item.text[:_TITLE_CHARS], url=URL + hit.id)
         for hit, item in zip(hits, shown, strict=True)
@@ -28,7 +28,7 @@ async def _search(session: Session, given: schemas.OneQuery) -> Answer:
 
 async def _fetch(session: Session, given: schemas.OneId) -> Answer:
     memory = await session.call(Get(id=given.id))
-    [text] = await shortened(session, [make_lines_inert(memory.content)], schemas.MAX_TOKENS)
+    [text] = await shorten_texts(session, [make_lines_inert(memory.content)], schemas.MAX_TOKENS)
     document = schemas.Document(
         id=memory.id,
         title=make_inert(memory.content)[:_TITLE_CHARS],

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 from memoryd.client import calls
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.agents.mcp import schemas
-from memoryd.client.memctl.agents.mcp.answers import Answer, found, framed, line, within
+from memoryd.client.memctl.agents.mcp.answers import Answer, fit_answer, frame_lines, memory_line, show_memories
 from memoryd.client.memctl.agents.mcp.session import Session
 from memoryd.client.memctl.agents.mcp.tools import TOOLS
 from memoryd.client.protocol import Memory
@@ -27,49 +27,51 @@ class Shelf(NamedTuple):
     part: str = ""  # what a template's address ends in; empty: one resource
 
 
-async def _summary(session: Session, namespace: str) -> str:
+async def _read_summary(session: Session, namespace: str) -> str:
     listed = calls.list_(limit=_CONSIDERED, sort="importance", tier=_TIERS)
     memories = list((await session.call(listed, namespace)).memories)
     best = sorted(memories, key=lambda memory: (not memory.pinned, -memory.importance, -memory.created_at))
-    return await _told(session, best, namespace, _grouped)
+    return await _show(session, best, namespace, _group_lines)
 
 
-async def _recent(session: Session, namespace: str) -> str:
+async def _read_recent(session: Session, namespace: str) -> str:
     listed = await session.call(calls.list_(limit=_LATEST, tier=_TIERS), namespace)
-    return await _told(session, listed.memories, namespace, lambda items: [line(item) for item in items])
+    return await _show(session, listed.memories, namespace, lambda items: [memory_line(item) for item in items])
 
 
 Layout = Callable[[Sequence[schemas.Found]], list[str]]
 
 
-async def _told(session: Session, memories: Sequence[Memory], namespace: str, layout: Layout) -> str:
-    shown = await found(session, memories, BUDGET, session.place(namespace))
+async def _show(session: Session, memories: Sequence[Memory], namespace: str, layout: Layout) -> str:
+    shown = await show_memories(session, memories, BUDGET, session.place(namespace))
 
-    def answer_with(items: Sequence[schemas.Found]) -> Answer:
-        return Answer(framed(layout(items)) if items else "Nothing is remembered here.\n")
+    def make_answer(items: Sequence[schemas.Found]) -> Answer:
+        return Answer(frame_lines(layout(items)) if items else "Nothing is remembered here.\n")
 
-    return (await within(session, shown, BUDGET, answer_with)).text
+    return (await fit_answer(session, shown, BUDGET, make_answer)).text
 
 
-def _grouped(items: Sequence[schemas.Found]) -> list[str]:
+def _group_lines(items: Sequence[schemas.Found]) -> list[str]:
     kinds = dict.fromkeys(item.kind for item in items)
-    return [row for kind in kinds for row in (f"{kind}:", *(line(item) for item in items if item.kind == kind))]
+    return [row for kind in kinds for row in (f"{kind}:", *(memory_line(item) for item in items if item.kind == kind))]
 
 
-async def _memory(session: Session, id: str) -> str:
-    answer = await TOOLS["memory_get"].run(session, schemas.taken(schemas.GetMany, {"ids": [id]}))
+async def _read_memory(session: Session, id: str) -> str:
+    answer = await TOOLS["memory_get"].run(session, schemas.parse_arguments(schemas.GetMany, {"ids": [id]}))
     return answer.text
 
 
 SHELVES = {
     "summary": Shelf(
-        "What is remembered here", "The most important memories of this project, by kind, like a MEMORY.md.", _summary
+        "What is remembered here",
+        "The most important memories of this project, by kind, like a MEMORY.md.",
+        _read_summary,
     ),
-    "recent": Shelf("Latest memories", "The latest memories of this project, newest first.", _recent),
+    "recent": Shelf("Latest memories", "The latest memories of this project, newest first.", _read_recent),
     "summary/": Shelf(
-        "What is remembered elsewhere", "The same of another namespace, like acme/api.", _summary, "{+namespace}"
+        "What is remembered elsewhere", "The same of another namespace, like acme/api.", _read_summary, "{+namespace}"
     ),
-    "memory/": Shelf("One memory", "A memory in full, by its id or its first digits.", _memory, "{id}"),
+    "memory/": Shelf("One memory", "A memory in full, by its id or its first digits.", _read_memory, "{id}"),
 }
 
 

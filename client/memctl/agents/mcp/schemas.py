@@ -206,11 +206,11 @@ class Document(Struct, kw_only=True):
 def schema(shape: type[Struct]) -> dict[str, Any]:
     """Return the JSON Schema of a struct, an object at its root."""
     _, parts = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
-    root = _plain(parts.pop(shape.__name__))
-    return {**root, "$defs": {name: _plain(part) for name, part in parts.items()}} if parts else root
+    root = _simplify(parts.pop(shape.__name__))
+    return {**root, "$defs": {name: _simplify(part) for name, part in parts.items()}} if parts else root
 
 
-def _plain(part: dict[str, Any]) -> dict[str, Any]:
+def _simplify(part: dict[str, Any]) -> dict[str, Any]:
     """Leave out what only names our classes, and give choices a type: some hosts want one."""
     kept = {name: value for name, value in part.items() if name not in ("title", "description")}
     for field in kept.get("properties", {}).values():
@@ -219,7 +219,7 @@ def _plain(part: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def taken(shape: type[S], given: Mapping[str, Any] | None) -> S:
+def parse_arguments(shape: type[S], given: Mapping[str, Any] | None) -> S:
     """Return the arguments of a tool: null counts as left out, digits in quotes as a number. Raise `Invalid`."""
     present = {name: value for name, value in (given or {}).items() if value is not None}
     try:

@@ -22,11 +22,11 @@ from memoryd.client.inert import make_inert
 from memoryd.client.memctl.agents.mcp import resources
 from memoryd.client.memctl.agents.mcp.answers import Answer
 from memoryd.client.memctl.agents.mcp.connector import CONNECTOR_TOOLS
-from memoryd.client.memctl.agents.mcp.schemas import schema, taken
+from memoryd.client.memctl.agents.mcp.schemas import parse_arguments, schema
 from memoryd.client.memctl.agents.mcp.session import Session
-from memoryd.client.memctl.agents.mcp.stream import standard_streams
+from memoryd.client.memctl.agents.mcp.stream import open_streams
 from memoryd.client.memctl.agents.mcp.tools import TOOLS, Tool
-from memoryd.client.memctl.output import note
+from memoryd.client.memctl.output import print_note
 
 INTERRUPTED = 130
 INSTRUCTIONS = """\
@@ -48,9 +48,9 @@ def serve(args: argparse.Namespace) -> int:
 async def _serve(args: argparse.Namespace) -> None:
     session = Session(args)
     served = {**TOOLS, **(CONNECTOR_TOOLS if args.chatgpt else {})}
-    server = _server(session, served)
+    server = _make_server(session, served)
     try:
-        async with standard_streams() as (incoming, outgoing):
+        async with open_streams() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
     except* OSError as lost:
         _raise_first(lost)
@@ -66,8 +66,8 @@ def _raise_first(group: BaseExceptionGroup[OSError]) -> NoReturn:
     raise error from None
 
 
-def _server(session: Session, served: Mapping[str, Tool]) -> Server[Any]:
-    tools = types.ListToolsResult(tools=[_described(name, tool) for name, tool in served.items()])
+def _make_server(session: Session, served: Mapping[str, Tool]) -> Server[Any]:
+    tools = types.ListToolsResult(tools=[_describe(name, tool) for name, tool in served.items()])
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
         return tools
@@ -75,13 +75,13 @@ def _server(session: Session, served: Mapping[str, Tool]) -> Server[Any]:
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in served:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name}; there are {', '.join(served)}.")
-        return await _called(session, served[params.name], params.arguments)
+        return await _call(session, served[params.name], params.arguments)
 
     async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
-        return _resources()
+        return _list_resources()
 
     async def list_templates(context: Any, params: Any) -> types.ListResourceTemplatesResult:
-        return _templates()
+        return _list_templates()
 
     async def read_resource(context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         return await _read(session, str(params.uri))
@@ -107,7 +107,7 @@ def _server(session: Session, served: Mapping[str, Tool]) -> Server[Any]:
 # Tools ---------------------------------------------------------------------------------------------------------------
 
 
-def _described(name: str, tool: Tool) -> types.Tool:
+def _describe(name: str, tool: Tool) -> types.Tool:
     return types.Tool(
         name=name,
         title=tool.title,
@@ -124,30 +124,30 @@ def _described(name: str, tool: Tool) -> types.Tool:
     )
 
 
-async def _called(session: Session, tool: Tool, arguments: Mapping[str, Any] | None) -> types.CallToolResult:
+async def _call(session: Session, tool: Tool, arguments: Mapping[str, Any] | None) -> types.CallToolResult:
     try:
-        return _result(await tool.run(session, taken(tool.takes, arguments)))
+        return _make_result(await tool.run(session, parse_arguments(tool.takes, arguments)))
     except MemorydError as error:
-        return _failure(error.message)
+        return _make_failure(error.message)
     except Exception as error:
-        note(f"memctl: unexpected {type(error).__name__} in a tool: {error}")
-        return _failure(f"Unexpected {type(error).__name__}: {error}")
+        print_note(f"memctl: unexpected {type(error).__name__} in a tool: {error}")
+        return _make_failure(f"Unexpected {type(error).__name__}: {error}")
 
 
-def _result(answer: Answer) -> types.CallToolResult:
+def _make_result(answer: Answer) -> types.CallToolResult:
     value = None if answer.structured is None else msgspec.to_builtins(answer.structured)
     text = answer.text or msgspec.json.encode(value).decode()
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=value)
 
 
-def _failure(sentence: str) -> types.CallToolResult:
+def _make_failure(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=sentence)], is_error=True)
 
 
 # Resources -----------------------------------------------------------------------------------------------------------
 
 
-def _resources() -> types.ListResourcesResult:
+def _list_resources() -> types.ListResourcesResult:
     listed = [
         types.Resource(
             name=name,
@@ -162,7 +162,7 @@ def _resources() -> types.ListResourcesResult:
     return types.ListResourcesResult(resources=listed)
 
 
-def _templates() -> types.ListResourceTemplatesResult:
+def _list_templates() -> types.ListResourceTemplatesResult:
     listed = [
         types.ResourceTemplate(
             name=name.strip("/"),

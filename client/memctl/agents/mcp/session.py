@@ -25,7 +25,7 @@ class Session:
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.namespace = _namespace(args)
+        self.namespace = _own_namespace(args)
         self.id = f"mcp-{secrets.token_hex(8)}"
         self._client = AsyncClient(
             "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=not args.no_autostart
@@ -57,7 +57,7 @@ class Session:
         await self._client.close()
 
 
-def _namespace(args: argparse.Namespace) -> str:
+def _own_namespace(args: argparse.Namespace) -> str:
     """Return where memories go: as the option or the environment says, else the project that the host works in.
 
     A token says it, too: the daemon places its bearer.

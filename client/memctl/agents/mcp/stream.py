@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from memoryd.client.memctl.output import note
+from memoryd.client.memctl.output import print_note
 
 Incoming = SessionMessage | Exception
 
@@ -28,19 +28,19 @@ class _Open:
         self._none = anyio.Event()
         self._ended = False
 
-    def received(self, message: Any) -> None:
+    def note_received(self, message: Any) -> None:
         """Take note of what came in."""
         if isinstance(message, JSONRPCRequest):
             self._ids.add(str(message.id))
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._settle((message.params or {}).get("requestId"))  # the server says no more about it
 
-    def sent(self, message: Any) -> None:
+    def note_sent(self, message: Any) -> None:
         """Take note of what went out."""
         if isinstance(message, JSONRPCResponse | JSONRPCError):
             self._settle(message.id)
 
-    async def finished(self) -> None:
+    async def wait_until_finished(self) -> None:
         """Wait until nothing is open; nothing comes in any more."""
         self._ended = True
         if self._ids:
@@ -61,7 +61,7 @@ class _Outgoing:
     async def send(self, item: SessionMessage) -> None:
         """Send a message."""
         await self._inner.send(item)
-        self._asked.sent(item.message)
+        self._asked.note_sent(item.message)
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -77,7 +77,7 @@ class _Outgoing:
 
 
 @asynccontextmanager
-async def standard_streams() -> AsyncIterator[tuple[MemoryObjectReceiveStream[Incoming], _Outgoing]]:
+async def open_streams() -> AsyncIterator[tuple[MemoryObjectReceiveStream[Incoming], _Outgoing]]:
     """Yield what the server reads and writes; only its messages reach standard output meanwhile."""
     asked = _Open()
     give, take = anyio.create_memory_object_stream[Incoming]()
@@ -86,11 +86,11 @@ async def standard_streams() -> AsyncIterator[tuple[MemoryObjectReceiveStream[In
         async with give:
             async for item in incoming:
                 if isinstance(item, Exception):
-                    note("memctl: a line of the input is no JSON-RPC message; it is passed over.")
+                    print_note("memctl: a line of the input is no JSON-RPC message; it is passed over.")
                     continue
-                asked.received(item.message)
+                asked.note_received(item.message)
                 await give.send(item)
-            await asked.finished()
+            await asked.wait_until_finished()
 
     async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
         tasks.start_soon(hand_over, incoming)

@@ -11,9 +11,18 @@ from memoryd.client import calls, methods
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
 from memoryd.client.inert import make_inert, make_lines_inert, origin
 from memoryd.client.memctl.agents.mcp import schemas
-from memoryd.client.memctl.agents.mcp.answers import ID_DIGITS, ROOT, Answer, found, framed, line, shortened, within
+from memoryd.client.memctl.agents.mcp.answers import (
+    ID_DIGITS,
+    ROOT,
+    Answer,
+    fit_answer,
+    frame_lines,
+    memory_line,
+    shorten_texts,
+    show_memories,
+)
 from memoryd.client.memctl.agents.mcp.session import Session
-from memoryd.client.memctl.link import phrase
+from memoryd.client.memctl.link import describe_credentials
 from memoryd.client.protocol import Forget, Get, Hit, Memory, Redacted, Trace
 from memoryd.client.times import iso, moment, seconds
 
@@ -62,18 +71,18 @@ async def _save(session: Session, given: schemas.Save) -> Answer:
     said = f"Saved as {saved.id}." if saved.outcome == "created" else f"Known already as {saved.id}; it is up to date."
     if saved.disagrees_with:
         said += f" It disagrees with {', '.join(saved.disagrees_with)}: look whether it replaces that (supersedes)."
-    return Answer(said + _taken_out(added.redacted), saved)
+    return Answer(said + _removed_text(added.redacted), saved)
 
 
-def _taken_out(kinds: Redacted) -> str:
-    return f" Taken out before storing, as credentials: {phrase(kinds)}." if kinds else ""
+def _removed_text(kinds: Redacted) -> str:
+    return f" Removed before storing, as credentials: {describe_credentials(kinds)}." if kinds else ""
 
 
 # memory_search -------------------------------------------------------------------------------------------------------
 
 
 async def _search(session: Session, given: schemas.Search) -> Answer:
-    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, **_period(given)}
+    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, **_parse_period(given)}
     if given.explain:
         explained = await session.call(calls.explain(given.query, **fields), given.project)
         hits, degraded, trace = explained.hits, explained.trace.degraded, explained.trace
@@ -82,21 +91,21 @@ async def _search(session: Session, given: schemas.Search) -> Answer:
         hits, degraded, trace = plain.hits, plain.degraded, None
     if not hits:
         return Answer("Nothing is remembered about that.", schemas.FoundMany(memories=[]))
-    shown = await found(session, hits, given.max_tokens, session.place(given.project))
+    shown = await show_memories(session, hits, given.max_tokens, session.place(given.project))
     for item, hit in zip(shown, hits, strict=True):
-        item.why = _why(hit, trace) if trace else ""
-    return await within(session, shown, given.max_tokens, lambda part: _searched(part, len(shown), degraded))
+        item.why = _reason_text(hit, trace) if trace else ""
+    return await fit_answer(session, shown, given.max_tokens, lambda part: _answer_search(part, len(shown), degraded))
 
 
-def _searched(part: Sequence[schemas.Found], total: int, degraded: Sequence[str]) -> Answer:
+def _answer_search(part: Sequence[schemas.Found], total: int, degraded: Sequence[str]) -> Answer:
     omitted = total - len(part)
     more = f"{omitted} more found; raise max_tokens to see them." if omitted else ""
     lack = f"Searched without: {', '.join(degraded)}." if degraded else ""
-    lines = [framed([line(item) for item in part]).rstrip() if part else "", more, lack]
+    lines = [frame_lines([memory_line(item) for item in part]).rstrip() if part else "", more, lack]
     return Answer("\n".join(filter(None, lines)), schemas.FoundMany(memories=list(part), omitted=omitted))
 
 
-def _why(hit: Hit, trace: Trace) -> str:
+def _reason_text(hit: Hit, trace: Trace) -> str:
     origins = next((candidate.origins for candidate in trace.candidates if candidate.id == hit.id), [])
     parts = [
         f"found by {' and '.join(origins)}" if origins else "",
@@ -107,7 +116,7 @@ def _why(hit: Hit, trace: Trace) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _period(given: schemas.Search) -> dict[str, float]:
+def _parse_period(given: schemas.Search) -> dict[str, float]:
     """Return the filters for a period; a bare date as its end means the whole day."""
     period = {"after": moment(given.since)} if given.since else {}
     if given.until:
@@ -120,7 +129,7 @@ def _period(given: schemas.Search) -> dict[str, float]:
 
 
 async def _get(session: Session, given: schemas.GetMany) -> Answer:
-    outcomes = await asyncio.gather(*(_one(session, id, given.project) for id in given.ids))
+    outcomes = await asyncio.gather(*(_get_one(session, id, given.project) for id in given.ids))
     memories = [outcome for outcome in outcomes if isinstance(outcome, Memory)]
     problems = [make_inert(outcome.message) for outcome in outcomes if isinstance(outcome, MemorydError)]
     if not memories:
@@ -128,22 +137,24 @@ async def _get(session: Session, given: schemas.GetMany) -> Answer:
     texts = [make_lines_inert(memory.content) for memory in memories]
     size = max(_HEAD_TOKENS, given.max_tokens // len(memories) - _HEAD_TOKENS)
     for part in _PARTS:  # marks and escapes around a text take tokens, too: how many is known afterwards
-        kept = await shortened(session, texts, size // part)
-        whole = [_whole(*parts) for parts in zip(memories, texts, kept, strict=True)]
-        answer = await within(session, whole, given.max_tokens, lambda some: _got(some, len(memories), problems))
+        kept = await shorten_texts(session, texts, size // part)
+        whole = [_show_whole(*parts) for parts in zip(memories, texts, kept, strict=True)]
+        answer = await fit_answer(
+            session, whole, given.max_tokens, lambda some: _answer_get(some, len(memories), problems)
+        )
         if isinstance(answer.structured, schemas.GotMany) and len(answer.structured.memories) == len(memories):
             break
     return answer
 
 
-async def _one(session: Session, id: str, project: str) -> Memory | MemorydError:
+async def _get_one(session: Session, id: str, project: str) -> Memory | MemorydError:
     try:
         return await session.call(Get(id=id), project)
     except (NotFound, AmbiguousId) as error:
         return error
 
 
-def _whole(memory: Memory, text: str, kept: str) -> schemas.Whole:
+def _show_whole(memory: Memory, text: str, kept: str) -> schemas.Whole:
     tags = memory.metadata.get("tags")
     return schemas.Whole(
         id=memory.id,
@@ -160,10 +171,10 @@ def _whole(memory: Memory, text: str, kept: str) -> schemas.Whole:
     )
 
 
-def _got(part: Sequence[schemas.Whole], total: int, problems: Sequence[str]) -> Answer:
+def _answer_get(part: Sequence[schemas.Whole], total: int, problems: Sequence[str]) -> Answer:
     left = total - len(part)
     more = [f"{left} more do not fit; ask for fewer at once, or raise max_tokens."] if left else []
-    lines = [framed([_whole_text(memory) for memory in part]).rstrip()] if part else []
+    lines = [frame_lines([_whole_text(memory) for memory in part]).rstrip()] if part else []
     got = schemas.GotMany(memories=list(part), problems=[*problems, *more])
     return Answer("\n".join([*lines, *problems, *more]), got)
 
@@ -199,7 +210,7 @@ async def _update(session: Session, given: schemas.Change) -> Answer:
     done = schemas.Updated(id=first.memory.id[:ID_DIGITS], operations=operations, redacted=first.redacted)
     what = ["changed"] if given.content else []
     what += [f"rated {given.feedback}"] if given.feedback else []
-    return Answer(f"{done.id} is {' and '.join(what)}.{_taken_out(first.redacted)}", done)
+    return Answer(f"{done.id} is {' and '.join(what)}.{_removed_text(first.redacted)}", done)
 
 
 # memory_forget -------------------------------------------------------------------------------------------------------
@@ -215,22 +226,24 @@ async def _forget(session: Session, given: schemas.Forget) -> Answer:
         memories: Sequence[Memory] = (await session.call(search, given.project)).hits
     else:
         memories = await asyncio.gather(*(session.call(Get(id=id), given.project) for id in given.ids))
-    shown = await found(session, memories, FORGET_BUDGET, session.place(given.project))
+    shown = await show_memories(session, memories, FORGET_BUDGET, session.place(given.project))
     operation = None
     if given.ids:
         done = await session.call(Forget(ids=[memory.id for memory in memories], dry_run=given.dry_run), given.project)
         operation = done.operation
-    return await within(session, shown, FORGET_BUDGET, lambda part: _gone(part, len(shown), given.dry_run, operation))
+    return await fit_answer(
+        session, shown, FORGET_BUDGET, lambda part: _answer_forget(part, len(shown), given.dry_run, operation)
+    )
 
 
-def _gone(part: Sequence[schemas.Found], total: int, dry: bool, operation: int | None) -> Answer:
+def _answer_forget(part: Sequence[schemas.Found], total: int, dry: bool, operation: int | None) -> Answer:
     if not total:
         said = "Nothing is found."
     elif dry:
         said = "Nothing is changed yet; to forget what is listed, call again with the ids and dry_run=false."
     else:
         said = f"Forgot {total}." + (f" `memctl undo {operation}` brings back what no file held." if operation else "")
-    lines = [framed([line(item) for item in part]).rstrip()] if part else []
+    lines = [frame_lines([memory_line(item) for item in part]).rstrip()] if part else []
     forgotten = schemas.ForgottenMany(dry_run=dry, memories=list(part), operation=operation)
     return Answer("\n".join([*lines, said]), forgotten)
 
@@ -238,7 +251,7 @@ def _gone(part: Sequence[schemas.Found], total: int, dry: bool, operation: int |
 # memory_context ------------------------------------------------------------------------------------------------------
 
 
-async def _context(session: Session, given: schemas.Context) -> Answer:
+async def _get_context(session: Session, given: schemas.Context) -> Answer:
     # Always fresh: an agent that asks wants all of it, and its host does not say when it has lost what it was given.
     call = calls.context(given.task, max_tokens=given.max_tokens, session=session.id, fresh=True)
     made = await session.call(call, given.project)
@@ -261,7 +274,7 @@ TOOLS: Mapping[str, Tool] = {
         "What is remembered that matters for a task, in order, within max_tokens. Call it once when a task begins.",
         schemas.Context,
         None,
-        _context,
+        _get_context,
     ),
     "memory_save": Tool(
         "Save a memory",
