@@ -68,7 +68,7 @@ TIERS: dict[str, Tier] = {
     L2: Tier(
         title="L2 registry",
         unit="memory",
-        enters="memories from L1",
+        enters="memories from L1, turns of low importance from L0",
         leaves="what expired; the weakest are deleted when it is full",
         to="",
         limit=lambda settings: settings.max_facts,
