@@ -30,11 +30,11 @@ def is_worth(hit: Hit, retrieval: Retrieval, task: str, promote_from: float) -> 
 
 
 def names_of(text: str) -> Iterator[str]:
-    """Yield what a text names: words with figures, and capitalised ones that begin no sentence."""
+    """Yield what a text names: words with figures, identifiers, and capitalised words that begin no sentence."""
     for found in _WORD.finditer(text):
         word = found[0]
         begins = found.start() == 0 or _SENTENCE_END.search(text[: found.start()])
-        if any(map(str.isdigit, word)) or (word[0].isupper() and not begins):
+        if any(sign.isdigit() or sign in "./_" for sign in word) or (word[0].isupper() and not begins):
             yield word.casefold()
 
 

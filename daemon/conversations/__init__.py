@@ -12,7 +12,8 @@ that fails.
 **The extraction worker** (`thinking`) works on whole conversations once they rest. `observe` queues accepted turns
 and makes a task due for each kind of work (`store/thoughts.py`). The worker gives the oldest queued turns of a due
 task to its function; one transaction writes the outcome and removes exactly these turns from the queue, so a crash
-neither loses nor repeats any. *Facts* (`learning`): a provider names them; they name their turns, which stay; what is known
-already is evidence, what disagrees is linked. *Summaries* (`summarising`): the next one of a session supersedes the one before. Between tasks
-a language model names nodes of the graph. `log` reads what was done, session by session.
+neither loses nor repeats any. *Facts* (`learning`): a provider names them; they name their turns, which stay; what
+is known already is evidence, what disagrees is linked. *Summaries* (`summarising`): the next one of a session
+supersedes the one before. Between tasks a language model names nodes of the graph. `log` reads what was done,
+session by session.
 """

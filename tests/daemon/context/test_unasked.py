@@ -44,10 +44,11 @@ def test_a_turn_of_low_importance_does_not_come_up_unasked(core: Core, asked: st
     [
         ("Which bug does PR #441 fix?", ["pr", "441"]),
         ("When did importer 4.2.2 go? Ask Tom.", ["4.2.2", "tom"]),
+        ("does shop.acme.example expire, or src/read_me?", ["shop.acme.example", "src/read_me"]),
         ("who owns the reports service", []),
         ("Done. Now the next one", []),
         ("", []),
     ],
 )
-def test_names_are_figures_and_capitalised_words_within_a_sentence(text: str, names: list[str]) -> None:
+def test_names_are_figures_identifiers_and_capitalised_words_within_a_sentence(text: str, names: list[str]) -> None:
     assert list(names_of(text)) == names
