@@ -124,7 +124,7 @@ def _span(match: re.Match[str], now: datetime) -> Span | None:
         day, year = part["day"] or part["day2"], part["year"] or part["year2"] or part["year3"]
         return _date(_MONTH[month], day, year, now)
     if part["unit"]:
-        return _ago(part["count"], part["unit"], now)
+        return _span_ago(part["count"], part["unit"], now)
     if part["unit2"]:
         return _period(part["which"], part["unit2"], now)
     return _on_weekday(part["which2"], _WEEKDAY[part["weekday"]], now)
@@ -157,7 +157,7 @@ def _month_of(start: datetime) -> Span:
     return Span(start, (start + 31 * _DAY).replace(day=1))
 
 
-def _ago(count: str, unit: str, now: datetime) -> Span:
+def _span_ago(count: str, unit: str, now: datetime) -> Span:
     number = int(count) if count.isdigit() else _NUMBERS[count]
     if unit == "day":
         return _days(now, -number, 1)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 BATCH_BYTES = 8 * 1024 * 1024  # of one call: well below the limit of a frame
 
 
-def encoded_bytes(item: Any) -> int:
+def count_bytes(item: Any) -> int:
     """Return how many bytes of a frame an item takes."""
     return len(msgspec.msgpack.encode(item))
 
@@ -21,7 +21,7 @@ def encoded_bytes(item: Any) -> int:
 def split_batches(
     items: Iterable[T],
     most: int | None = None,
-    size_of: Callable[[T], int] = encoded_bytes,
+    size_of: Callable[[T], int] = count_bytes,
     max_bytes: int | None = None,
 ) -> Iterator[list[T]]:
     """Yield items in lists of at most `most`, and so many bytes (those of a frame); one alone may be larger."""

@@ -15,16 +15,16 @@ _SHORTEST = 256  # bytes that each text keeps in any case
 _MARK = " … [shortened, {:,} bytes in all; `get` returns the whole]"
 
 
-def shorten(result: Any, encoded_bytes: int) -> Any:
+def shorten(result: Any, count_bytes: int) -> Any:
     """Return a result as plain values with its longest texts cut, `content_bytes` beside a `content` that was.
 
     Raise `Invalid` where that is not enough: it holds too many parts.
     """
     plain = msgspec.to_builtins(result, builtin_types=(bytes,))
     sizes = sorted(len(text.encode("utf-8", "surrogatepass")) for text in _texts(plain))
-    limit = _limit(sizes, FIT_BYTES - (encoded_bytes - sum(sizes)))
+    limit = _limit(sizes, FIT_BYTES - (count_bytes - sum(sizes)))
     if limit < _SHORTEST:
-        raise Invalid(f"The reply would have {encoded_bytes:,} bytes in too many parts; ask for fewer with `limit`.")
+        raise Invalid(f"The reply would have {count_bytes:,} bytes in too many parts; ask for fewer with `limit`.")
     return _cut(plain, limit)
 
 

@@ -92,7 +92,10 @@ def _ask(client: Client, store: Store, way: str, asked: Asked) -> Score:
         gold=len(asked.gold),
         language=asked.language,
         store=store.namespace,
-        contexts=[*(_ask_context(client, store, asked, budget) for budget in BUDGETS), _unasked(client, store, asked)],
+        contexts=[
+            *(_ask_context(client, store, asked, budget) for budget in BUDGETS),
+            _ask_unasked(client, store, asked),
+        ],
         **rank_figures([_keys(store, hit) for hit in hits], asked.gold),
     )
 
@@ -112,7 +115,7 @@ def _ask_context(client: Client, store: Store, asked: Asked, max_tokens: int) ->
     return ContextScore(max_tokens, float(recall > 0), recall, made.tokens, latency_ms)
 
 
-def _unasked(client: Client, store: Store, asked: Asked) -> ContextScore:
+def _ask_unasked(client: Client, store: Store, asked: Asked) -> ContextScore:
     """Begin a session and give it a prompt, as hooks do; the tokens are those of the prompt's context."""
     session = f"bench-eval {asked.id}"
     place: dict[str, Any] = {"session": session, "reach": "exact", "touch": False}

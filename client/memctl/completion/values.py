@@ -23,8 +23,8 @@ class Word(NamedTuple):
     text: str
     about: str = ""
 
-    def behind(self, begin: str) -> "Word":
-        """Return the word behind what is typed already; a path stays what it is."""
+    def continue_from(self, begin: str) -> "Word":
+        """Return the word that continues from what is typed already; a path stays what it is."""
         return self if self.text in PATHS else Word(begin + self.text, self.about)
 
 

@@ -91,7 +91,7 @@ def _suggest_next(parser: Parser, line: _Line, begun: str, args: argparse.Namesp
         return values.list_values(waiting, line.name or "", args)
     name, equals, _ = begun.partition("=")
     if equals and (option := _find_option(parser, name)) and option.nargs != 0 and not bare:
-        return [word.behind(f"{name}=") for word in values.list_values(option, line.name or "", args)]
+        return [word.continue_from(f"{name}=") for word in values.list_values(option, line.name or "", args)]
     if begun.startswith("-") and not bare:
         return _list_options(parser, line.rest)
     found = values.list_values(positional, line.name or "", args) if positional else []

@@ -13,7 +13,7 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text
 from memoryd.client.protocol import Imported, Record
 from memoryd.client.transport import paths
-from memoryd.client.transport.batches import encoded_bytes, split_batches, sum_kinds
+from memoryd.client.transport.batches import count_bytes, split_batches, sum_kinds
 from memoryd.client.transport.spawn import make_private
 from memoryd.client.transport.sync import Client
 
@@ -53,7 +53,7 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
     with client_for(args) as client, ProgressBar("import", total) as bar:
         sent = 0
         for batch in split_batches(
-            (item for item in items() if item.record), PER_CALL, lambda item: encoded_bytes(item.record)
+            (item for item in items() if item.record), PER_CALL, lambda item: count_bytes(item.record)
         ):
             fresh = _drop_known(client, batch, args, done)
             call = import_memories(
