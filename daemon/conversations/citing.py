@@ -1,4 +1,4 @@
-"""Implicit feedback: an agent that names a memory it was told, by its id or by its text, has found it useful.
+"""Implicit feedback: an agent that names a memory it was given, by its id or by its text, has found it useful.
 
 Counted once for each session and memory, at half of what it counts to say so (`store/feedback.py`). As the count of
 accesses it is a habit and no operation; an undo of an earlier change puts back what there was then.
@@ -21,7 +21,7 @@ _SPEAKER = "assistant"
 
 
 def note(core: Core, call: Observe, caller: Caller) -> None:
-    """Have the turns of an agent looked at later, if its session was told anything."""
+    """Queue the turns of an agent for a check, if its session was given anything."""
     if not call.session or not core.recalls.knows(call.namespace, call.session):
         return
     by = voter(caller, call.namespace)
@@ -31,7 +31,7 @@ def note(core: Core, call: Observe, caller: Caller) -> None:
 
 
 def step(core: Core) -> bool:
-    """Look at some turns; tell whether there were any."""
+    """Look at some turns; say whether there were any."""
     said = core.citations.take(_PORTION)
     found = [(one, core.recalls.find_cited(one.namespace, one.session, one.text)) for one in said]
     if any(ids for _, ids in found):

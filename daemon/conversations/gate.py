@@ -1,7 +1,7 @@
 """The relevance gate: why a turn is not taken into L0, decided by its text alone.
 
 Precise rather than complete: what people say about an error stays, what a machine printed of it is refused. A turn is
-noise only when every line of it is. Words of silence tell nothing unless they answer a question, which the caller knows
+noise only when every line of it is. Words of silence say nothing unless they answer a question, which the caller knows
 (`QUIET`). Pure functions without a model; called for each turn that is observed.
 """
 
@@ -23,7 +23,7 @@ QUIET = (TOO_SHORT, STOP_WORDS_ONLY)  # reasons that do not hold for an answer
 ANSWER_CHARS = 120  # of a short answer at most
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-# Said to keep a talk going; with stop words alone they tell nothing.
+# Said to keep a talk going; with stop words alone they say nothing.
 _FILLERS = frozenset(
     "ok okay k yes yeah yep yup no nope nah hm hmm hi hey hello thanks thank thx ty please sure cool fine alright right"
     " i me my mine we us our ah oh uh um well now go yay lol haha i'm it's that's let's don't i'll".split()

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Thing(NamedTuple):
-    """What a key stands for: the turn while it is in L0, else the memory."""
+    """What a key represents: the turn while it is in L0, else the memory."""
 
     key: str
     namespace: int
@@ -70,7 +70,7 @@ class Judge:
         return None if self._core.embedding.active else _NO_MODEL_S
 
     def _portion(self) -> bool:
-        """Do a portion and give way; tell whether there was any."""
+        """Do a batch and yield; say whether there was any."""
         began = time.perf_counter()
         done = step(self._core)
         self._core.rest(time.perf_counter() - began)
@@ -78,7 +78,7 @@ class Judge:
 
 
 def step(core: Core) -> bool:
-    """Do one portion of what can be done now; tell whether there was any."""
+    """Do one batch of what can be done now; say whether there was any."""
     return _rate(core, core.cognition.provider) or _embed(core) or citing.step(core) or _condense(core)
 
 

@@ -1,7 +1,7 @@
 """Facts of a conversation become memories; what is known already is evidence, no news.
 
 A fact is compared with all memories of its namespace whatever their type: equal text, or a near one that says the
-same, is counted as an access and stays as it is. What it contradicts on its subject is linked. A fact stands beside its
+same, is counted as an access and stays as it is. What it contradicts on its subject is linked. A fact is beside its
 turns, which stay, and names them in its metadata (`turns`). One run is one operation: `undo` takes back its facts.
 """
 
@@ -175,7 +175,7 @@ def _cosine(one: Embedded, other: Embedded) -> float:
 
 
 def _says_it(kept: _Kept, news: News) -> bool:
-    """Tell whether a fact of the same run says what another one says."""
+    """Return whether a fact of the same run says what another one says."""
     floor = news.embedded[0].embedder.floors.duplicate if news.embedded else 1.0
     near = _cosine(kept.embedded, news.embedded) >= floor and is_same(kept.fact.text, news.fact.text)
     return near or content_hash(kept.fact.text) == content_hash(news.fact.text)

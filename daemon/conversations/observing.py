@@ -108,7 +108,7 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
 
 
 def _pass_on(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
-    """Queue what was accepted to be thought about; what was seeded has no conversation that goes on."""
+    """Queue what was accepted to be thought about; what was seeded has no conversation that continues."""
     said = [
         Heard(0, result.id, one.turn.role, _at(place, one.turn), one.turn.content)
         for one, result in zip(taken, results, strict=True)
@@ -150,7 +150,7 @@ def _find_asked(place: Place, turn: NewTurn) -> str | None:
 
 
 def _known(place: Place, id: str, key: bytes) -> bool:
-    """Tell whether a turn was observed before; raise `Conflict` when its id belongs to something else."""
+    """Return whether a turn was observed before; raise `Conflict` when its id belongs to something else."""
     found = intake.find_id(place.connection, id)
     if found is not None and found != (key, place.number):
         raise Conflict(f"The id {id} belongs to another turn or memory.", {"id": id})

@@ -26,7 +26,7 @@ CONDENSE_CHARS = 240  # a shorter memory is its own summary
 
 
 class Leaving(NamedTuple):
-    """A turn that leaves L0: the tier that it goes to, or why it is dropped (None: it is kept)."""
+    """A turn that leaves L0: the tier that it moves to, or why it is dropped (None: it is kept)."""
 
     turn: Turn
     tier: str
@@ -34,7 +34,7 @@ class Leaving(NamedTuple):
 
 
 def judged(core: Core, turn: Turn) -> Leaving:
-    """Return where a turn goes when it leaves L0 with its present importance."""
+    """Return where a turn moves when it leaves L0 with its present importance."""
     settings = core.config.tiers
     if turn.importance >= settings.promote_from:
         return Leaving(turn, L1)
@@ -157,7 +157,7 @@ def steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step]:
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
-    """Carry out one slice; a turn that has left meanwhile is skipped."""
+    """Run one slice; a turn that has left meanwhile is skipped."""
     there = turns.read_keys(transaction.connection, [step.target for step in planned])
     leaving = sorted(there.values(), key=lambda turn: turn.id)
     counts = leave(core, transaction, leaving, operation)

@@ -1,6 +1,6 @@
 """Seeding: many turns or memories at once. No gate; turns are rated as they come, so that L0 lets the right ones on.
 
-Each portion is durable by itself: what was told as progress stays after a crash.
+Each batch is durable by itself: what was reported as progress stays after a crash.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -40,7 +40,7 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
         if text and len(there) == len(heard):
             _write(core, transaction, key, _note(core, key, text, by, heard))
-        elif text:  # a turn was deleted meanwhile: the rest is summed up anew
+        elif text:  # a turn was deleted meanwhile: the rest is summed up again
             raise Conflict("Turns of the session were deleted meanwhile.")
 
     return finish

@@ -92,7 +92,7 @@ def hurry(core: Core, reached: frozenset[int] | None) -> None:
 
 
 def step(core: Core) -> bool:
-    """Think one thought that is due; tell whether there was one."""
+    """Think one thought that is due; say whether there was one."""
     if core.embedding.active is None and core.embedding.state().state in ("loading", "fetching"):
         return False  # it will be there soon, and repetitions are known by it
     thought = _next(core)
@@ -152,7 +152,7 @@ def flush(core: Core, limit_s: float) -> None:
         waiting = thoughts.read_all(connection, learning.KIND)
     for thought in waiting:
         first = -1
-        while time.monotonic() < end_at:  # a long conversation takes several portions
+        while time.monotonic() < end_at:  # a long conversation takes several batches
             with core.store.reading() as connection:
                 heard = thoughts.about(connection, thought.key, 1)
             if not heard or heard[0].id == first:  # nothing is left, or it does not get on

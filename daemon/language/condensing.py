@@ -32,7 +32,7 @@ def sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:
 
 
 def central(found: Sequence[str], vectors: NDArray[np.float32]) -> str:
-    """Return the sentence whose vector is nearest to the mean of all; what informs goes before what does not."""
+    """Return the sentence whose vector is nearest to the mean of all; what informs precedes what does not."""
     weights = np.array([rating.importance(sentence) for sentence in found], np.float32)
     mean = weights @ vectors
     scores = vectors @ (mean / max(float(np.linalg.norm(mean)), 1e-9)) + 0.25 * weights

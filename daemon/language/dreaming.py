@@ -1,7 +1,7 @@
-"""What becomes of notes that speak of like things, by rules. The oldest comes first, the newest is looked at first.
+"""The outcome of notes that speak of like things, by rules. The oldest comes first, the newest is looked at first.
 
 A note stays unless a newer one that stays says the same or puts it out of date. Where two say the same, the one that
-stands already is kept. A note of a day that states nothing lasting is passing. Nothing is written anew: what is kept
+is there already is kept. A note of a day that states nothing lasting is passing. Nothing is written again: what is kept
 is an input, word by word.
 """
 
@@ -28,7 +28,7 @@ class Note(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """What becomes of a note; `by` is the note that is kept for it."""
+    """The outcome of a note; `by` is the note that is kept for it."""
 
     judgement: Judgement
     by: int | None = None
@@ -45,7 +45,7 @@ class Likeness(NamedTuple):
 
 
 def fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
-    """Return what becomes of each note."""
+    """Return the outcome of each note."""
     found = [Fate("keep")] * len(notes)
     comparable = np.zeros(len(notes), bool)  # newer ones that are not passing
     newest: dict[str, int] = {}
@@ -99,7 +99,7 @@ def distinct(notes: Sequence[Note]) -> list[int]:
 
 
 def spread(notes: Sequence[Note], found: Mapping[int, Fate]) -> list[Fate]:
-    """Return what becomes of all notes, given what becomes of the newest of each text."""
+    """Return the outcome of all notes, given the outcome of the newest of each text."""
     newest = {plain(notes[number].text): number for number in found}
     fates = list[Fate]()
     for number, note in enumerate(notes):
@@ -111,7 +111,7 @@ def spread(notes: Sequence[Note], found: Mapping[int, Fate]) -> list[Fate]:
 
 
 def settled(notes: Sequence[Note], found: list[Fate]) -> list[Fate]:
-    """Keep the note that stands where a new one merely repeats it."""
+    """Keep the note that is where a new one merely repeats it."""
     for number, fate in enumerate(found):
         if fate.judgement != "repeats" or fate.by is None or not notes[number].stands or notes[fate.by].stands:
             continue

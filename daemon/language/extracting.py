@@ -122,7 +122,7 @@ def of_turn(role: str, content: str, index: int) -> list[Statement]:
 
 
 def merged(found: Iterable[Fact]) -> list[Fact]:
-    """Return facts without those that others say as well: a user's goes before an assistant's echo of it."""
+    """Return facts without those that others say as well: a user's precedes an assistant's echo of it."""
     kept: list[tuple[Fact, frozenset[str]]] = []
     for fact in found:
         words = content_words(fact.text)
@@ -138,7 +138,7 @@ def merged(found: Iterable[Fact]) -> list[Fact]:
 
 
 def lasts(role: str, sentence: str) -> bool:
-    """Tell whether a sentence is about more than the moment and the speaker's own doing."""
+    """Return whether a sentence is about more than the moment and the speaker's own doing."""
     return not PASSING.search(sentence) and not (role == ASSISTANT and DOING.match(sentence))
 
 
@@ -156,7 +156,7 @@ def _sentences(content: str) -> list[str]:
 
 
 def _same(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Tell whether two facts say the same; figures that differ make them two."""
+    """Return whether two facts say the same; figures that differ make them two."""
     if _digits(one) != _digits(other):
         return False
     shorter = min(len(one), len(other))
@@ -199,7 +199,7 @@ def _confidence(kind: Kind | None, role: str, sentence: str, text: str, resolved
     is_weak = kind is None or kind.type == FACT
     if is_weak:
         sure -= _SMALL_PENALTY * bool(CHATTER.search(plain) or TALE.search(plain))
-    if not resolved:  # what decides or rules tells its subject by itself more often
+    if not resolved:  # what decides or rules names its subject by itself more often
         sure -= _SMALL_PENALTY if is_weak else _SMALL_PENALTY / 2
     if role == ASSISTANT:
         sure -= _ASSISTANT_PENALTY if kind and kind.type != FACT else _PENALTY
@@ -207,7 +207,7 @@ def _confidence(kind: Kind | None, role: str, sentence: str, text: str, resolved
 
 
 def _self_contained(sentence: str, before: str) -> tuple[str, bool]:
-    """Return a sentence as it can stand alone, with the one before it where it refers to that; tell whether it can."""
+    """Return a sentence as it can stand alone, with the one before it where it refers to that; say whether it can."""
     text = _plain(sentence)
     if not ANAPHORA.match(text):
         return text, True

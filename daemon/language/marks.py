@@ -182,7 +182,7 @@ EPISODE = re.compile(
     r"spent|told|heard|read|thought|felt|ran)\b|^(?:took|got|had|been|was|exactly)\b",
     re.IGNORECASE,
 )
-# What once happened to somebody or something else, with nothing that says it goes on.
+# What once happened to somebody or something else, with nothing that says it continues.
 TALE = re.compile(
     r"\b(?:once|ago|last (?:time|week|month|year|summer|winter)|used to|remember (?:the|when|that time))\b"
     r"|^(?:and |but |so )?(?:my|our|the|that|this|his|her|a|an|one|some\w*|every\w*|he|she|it|they|two|three) "

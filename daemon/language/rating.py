@@ -173,7 +173,7 @@ def importance(text: str) -> float:
 
 
 def asks(sentence: str) -> bool:
-    """Tell whether a sentence is a question or a request to the listener."""
+    """Return whether a sentence is a question or a request to the listener."""
     return sentence.rstrip().endswith(("?", "？")) or bool(_REQUEST.match(sentence))
 
 
@@ -183,7 +183,7 @@ def features(text: str) -> list[str]:
 
 
 def _only_asks(text: str) -> bool:
-    """Tell whether each sentence that is more than courtesy is a question or a request to the listener."""
+    """Return whether each sentence that is more than courtesy is a question or a request to the listener."""
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)]
     telling = [sentence for sentence in sentences if sentence and not _courteous(sentence)]
     return bool(telling) and all(asks(sentence) for sentence in telling)
@@ -194,5 +194,5 @@ def _courteous(sentence: str) -> bool:
 
 
 def _latin(text: str) -> bool:
-    """Tell whether words are separated by blanks: a short Chinese or Japanese sentence is one word here."""
+    """Return whether words are separated by blanks: a short Chinese or Japanese sentence is one word here."""
     return text[:200].isascii() or not any("\u3040" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7af" for c in text[:200])

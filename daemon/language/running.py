@@ -2,7 +2,7 @@
 
 Messages hang together in units: an assistant's message with tool calls and the results of these, however many; a cut
 never parts one. The last unit stays, and the newest message of the user, since that is what the assistant is to answer.
-Where what has to stay is too long, the middle of its longest texts goes. A message costs the tokens of its texts and
+Where what has to stay is too long, the middle of its longest texts is cut. A message costs the tokens of its texts and
 `OVERHEAD` for what a chat format puts around it.
 """
 
@@ -24,13 +24,13 @@ _GAP = " […] "
 _BREATH_S = 0.0005  # after each message that is read for a summary: rules are Python, which other threads wait for
 _READ_MESSAGES = 400  # the newest of those to be summarised
 _FORMER, _USER, _RECENT = 0.1, 0.05, 0.1  # what the rules add to the importance of a sentence
-_FAILURE = ("error", "fail", "exception", "denied")  # of a tool's result only this is told
+_FAILURE = ("error", "fail", "exception", "denied")  # of a tool's result only this is kept
 
 Count = Callable[[str], int]
 
 
 class Plan(NamedTuple):
-    """What is to become of a conversation: `older` is to be summarised, `kept` stays."""
+    """The plan for a conversation: `older` is to be summarised, `kept` stays."""
 
     system: Message | None
     older: list[Message]
@@ -98,7 +98,7 @@ def _units(messages: Sequence[Message]) -> list[int]:
 def _cut(ends: Sequence[int], before: int, room: int, costs: Sequence[int]) -> int:
     """Return how many messages go into the summary: the first place where enough does and the rest fits.
 
-    The last unit stays in any case, so there may be no such place; then all before it goes.
+    The last unit stays in any case, so there may be no such place; then all before it is cut.
     """
     places = list(ends[:-1])
     upto = [0, *accumulate(costs)]

@@ -21,7 +21,7 @@ from memoryd.daemon.language import words
 
 MAX_WORDS = 30
 MAX_CHARS = 250
-_LEAST_SHARED, _LEAST_SHARE = 1.0, 0.3  # words, and share of the shorter statement's, for one that tells of a change
+_LEAST_SHARED, _LEAST_SHARE = 1.0, 0.3  # words, and share of the shorter statement's, for one that reports a change
 _VALUE_WORDS = 2
 _ARTICLES = frozenset({"the", "The", "a", "an", "An"})  # "A" is a name as well
 _NO_CONTENT = words.STOP | words.NEGATIVE
@@ -55,7 +55,7 @@ class Statement(NamedTuple):
 
 
 def is_same(old: str, new: str) -> bool:
-    """Tell whether two texts say the same, so that the new one may replace the old one."""
+    """Return whether two texts say the same, so that the new one may replace the old one."""
     one, other = _plain(old), _plain(new)
     if one == other or not one or not other:
         return one == other
@@ -85,14 +85,14 @@ def contradiction(old: str, new: str) -> str | None:
 
 
 def _is_denied(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
-    """Tell whether what one affirms the other denies: nothing of content is said by both alone, but a state."""
+    """Return whether what one affirms the other denies: nothing of content is said by both alone, but a state."""
     old, new = ([word for word in only if word not in words.LIGHT] for only in (only_old, only_new))
     alone = bool(old and new) and not {*old, *new} <= words.STATES
     return len(set(one.content) & set(two.content)) >= 2 and not alone
 
 
 def _differs_in_a_number(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
-    """Tell whether all that differs is a number that follows at least two words of content: it is a value of theirs."""
+    """Return whether all that differs is a number after at least two words of content: a value of theirs."""
     if len(only_old) != 1 or len(only_new) != 1 or not (_is_number(only_old[0]) and _is_number(only_new[0])):
         return False
     at = min(one.content.index(only_old[0]), two.content.index(only_new[0]))
@@ -100,7 +100,7 @@ def _differs_in_a_number(one: Statement, two: Statement, only_old: list[str], on
 
 
 def _differs_in_a_value(one: Statement, two: Statement) -> bool:
-    """Tell whether the statements are equal but for one or two words in a row, and these say a value."""
+    """Return whether the statements are equal but for one or two words in a row, and these say a value."""
     matcher = SequenceMatcher(None, one.content, two.content, autojunk=False)
     blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"]
     if len(blocks) != 1 or blocks[0][0] != "replace":
@@ -115,7 +115,7 @@ def _differs_in_a_value(one: Statement, two: Statement) -> bool:
 
 
 def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
-    """Tell whether the words of content from `first` to `last`, which differ, say a value of what is before them."""
+    """Return whether the words of content from `first` to `last`, which differ, say a value of what is before them."""
     old, new = one.words[one.places[first]], two.words[two.places[first]]
     keys = one.keys | two.keys
     is_number = _is_number(old.key)

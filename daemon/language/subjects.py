@@ -211,7 +211,7 @@ def _became(old: dict[str, str], new: dict[str, str]) -> str:
 
 
 def is_durable(text: str) -> bool:
-    """Tell whether a note of a day states something that holds beyond it."""
+    """Return whether a note of a day states something that holds beyond it."""
     if _GUESS.search(text) or _DANGLING.match(text):
         return False
     if _ROLE.match(text) or _RULED.search(text):

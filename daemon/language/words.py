@@ -1,7 +1,7 @@
 """Words by what they do in a statement, in English, German, Chinese and Japanese: the tables of `statements`.
 
 `STOP` says nothing of content. `NEGATIVE` denies. `LIGHT` is content that a denial may add or drop. `STATES` are passed
-through one after the other. `PAST` tells of an event. `PLACES` hold side by side. `ROLES` have one holder. `OPEN` takes
+through one after the other. `PAST` reports an event. `PLACES` hold side by side. `ROLES` have one holder. `OPEN` takes
 many values beside each other. `ADDITIVE` says that something is beside something else.
 """
 
@@ -76,7 +76,7 @@ visit visits see saw met add adds added fix fixes fixed include includes contain
 know knows went bought had discuss discussed mention mentioned write wrote watch watched
 """
 )
-# One of these tells that a text is English; none is a common word of another language.
+# One of these shows that a text is English; none is a common word of another language.
 ENGLISH = _set(
     """
 the is are and with for from of to every each after before during until without when unless never always only we you

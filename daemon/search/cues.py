@@ -21,7 +21,7 @@ from memoryd.daemon.store.stopwords import STOP_WORDS
 
 _POOL = 40  # candidates
 _READ_CHARS = 1_000  # of a memory
-_LONGEST_DAYS = 32  # of a span that tells one memory from another
+_LONGEST_DAYS = 32  # of a span that distinguishes one memory from another
 _WORD = re.compile(r"[^\W\d_]+")
 _SPEAKER = re.compile(r"([^\W\d_][^\n:]{0,39}): ")
 _WHEN = re.compile(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwann\b|什么时候|いつ|何時", re.I)
@@ -70,7 +70,7 @@ def _is_dated(asked: Asked, said: Said) -> bool:
 
 
 def _is_by_role(asked: Asked, said: Said) -> bool:
-    """Tell whether the memory is by the one that the question means: "I" is who has no other name."""
+    """Return whether the memory is by the one that the question means: "I" is who has no other name."""
     return bool(asked.role) and said.role == asked.role and said.speaker in ("", said.role)
 
 

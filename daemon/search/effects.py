@@ -1,6 +1,6 @@
-"""What a search or a reading leaves behind: accesses, the hot buffer, topics that met, what a session was told.
+"""What a search or a reading leaves behind: accesses, the hot buffer, topics that met, what a session was given.
 
-Noted by the search in microseconds, carried out after the reply on a thread of its own, many searches in one
+Noted by the search in microseconds, applied after the reply on a thread of its own, many searches in one
 transaction. What was noted and not yet written at a crash is lost: these are habits, not memories.
 """
 
@@ -22,7 +22,7 @@ from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
 
 SOON_S = 0.2  # after a search: its marks are in RAM, and on disk if nothing was written lately
-PAUSE_S = 2.0  # between two writes, each of which makes every reader read its pages anew
+PAUSE_S = 2.0  # between two writes, each of which makes every reader read its pages again
 _MAX_NOTED = 4096  # searches; those beyond leave no mark
 _MOST_TOPICS = 5  # of one search that count as having met
 
@@ -66,13 +66,13 @@ class Effects:
             self._wake.set()
 
     def flush(self) -> None:
-        """Carry out what is noted and wait until it is on disk."""
+        """Run what is noted and wait until it is on disk."""
         with self._one:
             self._take_in()
             self._write_down()
 
     def close(self) -> None:
-        """Carry out the rest and end the thread."""
+        """Run the rest and end the thread."""
         self._closing.set()
         self._wake.set()
         if self._thread:

@@ -9,7 +9,7 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 
 
 def embed(retrieval: Retrieval, sources: Sources) -> None:
-    """Begin to embed the query; without a model the search goes on with words alone."""
+    """Begin to embed the query; without a model the search continues with words alone."""
     begun = sources.embedding.query_vector(retrieval.call.query)
     if begun is None:
         retrieval.degrade("vector")

@@ -138,7 +138,7 @@ def _unread_days(facet: Facet) -> float | None:
 
 
 class Profile(NamedTuple):
-    """A set of parameters; what a call names itself goes before them."""
+    """A set of parameters; what a call names itself precedes them."""
 
     fusion: Literal["weighted", "rrf", "similarity"] | None = None  # None: the configured one
     vector_weight: float | None = None

@@ -1,7 +1,7 @@
 """Stage: rank by the profile: age, access, importance and feedback on top of the fused score.
 
 The default leaves the fused score alone, because a factor of age ruins recall, but for what somebody found useful or
-useless (a factor of 0.85 to 1.15, `store/feedback.py`); among equals the newer row goes first.
+useless (a factor of 0.85 to 1.15, `store/feedback.py`); among equals the newer row is first.
 """
 
 from memoryd.daemon.search.clean import read

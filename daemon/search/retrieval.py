@@ -99,7 +99,7 @@ class Retrieval:
         return min(1.0, (bm25 or 0.0) / whole) if whole else 0.0
 
     def is_relevant(self, similarity: float | None, bm25: float | None) -> bool:
-        """Tell whether a hit is relevant: by the model's floor, or by most of the query's rare words."""
+        """Return whether a hit is relevant: by the model's floor, or by most of the query's rare words."""
         if similarity is None or self.generation is None:
             return self.share(bm25) >= _WORDS_ALONE
         floor = self.generation.embedder.floors.relevant
