@@ -134,7 +134,8 @@ def _one(place: Place, taken: Taken) -> ObservedTurn:
     if origins := _alive(place, place.core.recalls.find_repeated(place.name, place.session, turn.content)):
         turns.count(place.connection, place.number, "evidence", len(origins))
         return _skipped(place, turn, REPEATED, origins)
-    if same := _equal(place, key):
+    # A question that is asked again may have another answer, which belongs to it.
+    if not gate.ends_asking(turn.content) and (same := _equal(place, key)):
         return _skipped(place, turn, DUPLICATE, same)
     return _accepted(place, taken, key, _answers(place, turn))
 

@@ -132,7 +132,7 @@ def _of(
 ) -> Iterable[Exchange]:
     if "turn" in hit.metadata:
         return [opened[keys[hit.metadata["session"]], hit.metadata["turn"]]]
-    ids = [hit.id, *hit.metadata.get("turns", [])]
+    ids = [hit.id, *(one.id for one in hit.related if one.content)]
     return dict.fromkeys(by_id[id] for id in ids if id in by_id)
 
 

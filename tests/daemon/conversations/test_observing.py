@@ -255,6 +255,14 @@ def test_a_short_answer_to_a_question_is_kept_with_it(core: Core, said: str, rol
     assert problems(core) == []
 
 
+def test_a_question_that_is_asked_again_has_an_answer_of_its_own(core: Core) -> None:
+    for session, answer in (("monday", "No."), ("tuesday", "Yes.")):
+        assert observe(core, "Is the build of the portal green?", answer, session=session).accepted == 2
+    assert [turn.answers is not None for turn in core.active.of(None)] == [True, False, True, False]
+    [hit] = [hit for hit in search(core, "Is the build of the portal green?") if hit.content.startswith("Is")]
+    assert len(hit.related) == 1
+
+
 def test_words_of_silence_that_answer_nothing_are_skipped(core: Core, clock: Clock) -> None:
     observe(core, "Is it done?", session="s")
     assert observe(core, "No.", session="another").accepted == 0
