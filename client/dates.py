@@ -70,7 +70,7 @@ class Span(NamedTuple):
     end: datetime
 
     def overlaps(self, other: "Span") -> bool:
-        """Tell whether the two have a moment in common."""
+        """Return whether the two have a moment in common."""
         return self.start < other.end and other.start < self.end
 
 
@@ -86,7 +86,7 @@ def find_spans(text: str, now: datetime) -> list[Span]:
 
 
 def may_name_a_date(text: str) -> bool:
-    """Tell, quickly, whether a text in lower case may name a date."""
+    """Return, quickly, whether a text in lower case may name a date."""
     return (
         not _TELLING.isdisjoint(_WORD.findall(text))
         or "-" in text

@@ -196,7 +196,7 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     ring: Annotated[Count, Meta(description="turns that L0 holds per namespace")] = 20
     promote_from: Annotated[
-        Fraction, Meta(description="importance from which a turn that leaves L0 goes to L1 and comes up unasked")
+        Fraction, Meta(description="importance from which a turn that leaves L0 moves to L1 and comes up unasked")
     ] = 0.5
     drop_unimportant: Annotated[
         bool, Meta(description="drop the other turns as published hierarchies do; false: they go to L2 and are found")

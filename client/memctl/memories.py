@@ -60,7 +60,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--source", metavar="S", help="how it came in (manual); may set its time to live")
     parser.add_argument("--created-at", type=parse_date, metavar="DATE", help="when it was created (now)")
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
-    parser.add_argument("--path", metavar="FILE", help="the file that it comes from; YYYY-MM-DD.md tells its age")
+    parser.add_argument("--path", metavar="FILE", help="the file that it comes from; YYYY-MM-DD.md gives its age")
     parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
     add_secrets(parser)
     parser.add_argument("--dedup-threshold", type=float, metavar="X", help="cosine from which texts are compared")

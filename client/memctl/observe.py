@@ -78,7 +78,7 @@ def _reason(result: ObservedTurn) -> str:
 
 
 class Line(NamedTuple):
-    """One line of a seed and where it goes; lines of one place are sent together."""
+    """One line of a seed and its place; lines of one place are sent together."""
 
     place: tuple[str, str, bool]  # namespace, session, whether it is a turn
     item: NewTurn | NewMemory

@@ -85,7 +85,7 @@ class Turn(Struct, kw_only=True):
     content: str
     """the text"""
     importance: float
-    """0 to 1; from a limit on (0.5) it goes to L1 when it leaves L0, else to L2"""
+    """0 to 1; from a limit on (0.5) it moves to L1 when it leaves L0, else to L2"""
     judged: bool
     """false: the importance is the first guess"""
     source: str
@@ -239,7 +239,7 @@ class Seeded(Struct, kw_only=True):
 class Observe(Scoped[Observed], kw_only=True, frozen=True):
     """Take note of turns of a conversation. Waits for no model; what is accepted is on disk when it returns.
 
-    Turns that tell nothing (too short, stop words, printed errors and progress, repetitions) are skipped with the
+    Turns that say nothing (too short, stop words, printed errors and progress, repetitions) are skipped with the
     reason. The others enter L0, a ring per namespace, and become memories when they leave it: the important ones of L1,
     the rest of L2, where searches find them.
     """
@@ -292,7 +292,7 @@ class Consolidate(Scoped[Consolidated], kw_only=True, frozen=True):
 class Seed(Scoped[Seeded], kw_only=True, frozen=True):
     """Take in many turns or memories at once, without the gate. Sends progress; each batch is durable by itself.
 
-    Where a later batch is refused, the error's `data["stored"]` tells how many of the first are taken in.
+    Where a later batch is refused, the error's `data["stored"]` says how many of the first are taken in.
     """
 
     turns: TurnList = []

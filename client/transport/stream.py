@@ -93,7 +93,7 @@ class Stream:
         return received
 
     def is_open(self) -> bool:
-        """Tell whether an idle stream is still there, so that a restarted daemon costs no failed call."""
+        """Return whether an idle stream is still there, so that a restarted daemon costs no failed call."""
         self._socket.setblocking(False)
         try:
             self._socket.recv(1, socket.MSG_PEEK)

@@ -39,7 +39,7 @@ def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
 
 
 def is_part(stem: str) -> bool:
-    """Tell whether a stem is a part of the terms of the index: a pair of characters, or a single one."""
+    """Return whether a stem is a part of the terms of the index: a pair of characters, or a single one."""
     return len(stem) <= 2 and _UNSPACED.match(stem) is not None
 
 

@@ -36,15 +36,15 @@ once; a greeting (`hello`) is optional and may go ahead of it without waiting fo
 for any number of calls.
 
 **The end of a connection.** A daemon that stops or restarts refuses calls with `unavailable` and `retry_after_ms`, and
-tells each connection that waits for nothing the same in an error with the id 0 before it closes it. Nothing was done
+sends each connection that waits for nothing the same in an error with the id 0 before it closes it. Nothing was done
 for a call that is answered by either: send it again on a new connection, also a call that writes. After a restart the
 new daemon serves the same socket, in whose queue a connection may have to wait for it.
 
 **Tokens** are optional. A connection that presents one with `authenticate`, which may be sent ahead of the first call
 without waiting for its reply, is bound to the token's namespace and role from then on. A call that names no namespace
 is placed in that one; a call may name one inside it, and `add` and `add_many` one that encloses it. `reach` is
-`visible` unless it says `subtree` or `exact`; `all` is refused. An `agent` changes what lies in its namespace or below;
-a `lead` also what lies in those that enclose it, as far as it sees it; anybody takes back its own operations. What
+`visible` unless it says `subtree` or `exact`; `all` is refused. An `agent` changes what is in its namespace or below;
+a `lead` also what is in those that enclose it, as far as it sees it; anybody takes back its own operations. What
 cannot be seen is answered like what does not exist. Methods marked as the owner's are refused. After an unknown or
 revoked token everything but `status` and `authenticate` is refused. Where the daemon is configured with
 `require_token`, so is every connection that has presented none; the owner's own token is the file `owner.token` beside
@@ -71,14 +71,14 @@ A reply is an array that begins with its kind and the id of the request:
 - `[{protocol.RESULT}, id, result]`: the result, a map. Ignore keys that you do not know.
 - `[{protocol.ERROR}, id, code, message, data]`: an error: a code of the table below, a sentence for people, a map with
   details. The id is 0 when it concerns the connection as a whole or a frame that is not a request.
-- `[{protocol.PROGRESS}, id, event]`: the call goes on; `event` is a `Progress` (below), for `subscribe` an
+- `[{protocol.PROGRESS}, id, event]`: the call continues; `event` is a `Progress` (below), for `subscribe` an
   `Event`. Any number may come before the result or error, which is always the last reply to a request. Ignore other
   kinds.
 
 Several calls of one connection may be under way at once; replies come in any order and are matched by `id`. The daemon
 works on a bounded number of calls per connection and reads on when some have finished; connections take turns, and one
 has at most half of the workers. A client that does not read its replies for some seconds is dropped. When a connection
-ends, what has not begun is not carried out; calls that were not answered may or may not have been carried out: repeat
+ends, what has not begun is not run; calls that were not answered may or may not have been run: repeat
 the methods marked as reads, look before you repeat another.
 
 ## Values
@@ -88,9 +88,9 @@ lower-case hex digits; wherever one is expected a unique prefix of 4 or more dig
 at most {METADATA}, no binary data, no NaN. What is nested deeper, anywhere in a call,
 is refused with `invalid`.
 
-**Namespaces** nest: `acme/api/alpha` lies in `acme/api`, in `acme`, in the root, which is the empty text. At most 16
+**Namespaces** nest: `acme/api/alpha` is in `acme/api`, in `acme`, in the root, which is the empty text. At most 16
 parts and 512 bytes, no empty part. `reach` says what a call sees from its namespace: `visible` its own and the
-enclosing ones, `subtree` its own and the inner ones, `exact` its own, `all` every one. What is written goes to the
+enclosing ones, `subtree` its own and the inner ones, `exact` its own, `all` every one. What is written is in the
 namespace itself.
 """
 

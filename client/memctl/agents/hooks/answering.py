@@ -75,7 +75,7 @@ def _namespace(folder: str) -> str:
     return given if given or os.environ.get("MEMORYD_TOKEN") else project_namespace(folder)
 
 
-# What the agent is told ----------------------------------------------------------------------------------------------
+# What the agent gets ----------------------------------------------------------------------------------------------
 
 
 def context(link: Link, event: Asked) -> str:
@@ -107,7 +107,7 @@ def _prompt(event: Asked) -> str:
     return "" if _COMMAND.match(prompt) else prompt
 
 
-# What the daemon is told ---------------------------------------------------------------------------------------------
+# What the daemon gets ---------------------------------------------------------------------------------------------
 
 
 def notes(event: Asked) -> list[Call]:

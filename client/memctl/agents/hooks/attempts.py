@@ -1,7 +1,7 @@
 """Which spooled call is being sent, and at which the daemon died or hung: after the second time it is set aside.
 
 The file holds a digest of the call that is under way, and how often the daemon was lost at which call. It is written
-before a call is sent, so it also tells of a hook that was killed meanwhile. Its lock, held while a hook sends, keeps
+before a call is sent, so it also records a hook that was killed meanwhile. Its lock, held while a hook sends, keeps
 other hooks from sending the same and from counting one loss twice.
 """
 

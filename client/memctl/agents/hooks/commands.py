@@ -17,10 +17,10 @@ from memoryd.client.memctl.place import short_path
 from memoryd.client.memctl.table import count_text, format_table
 
 _ADVICE = {
-    "claude-code": "Sessions that run take it up when they are started anew.",
+    "claude-code": "Sessions that run take it up when they are started again.",
     "codex": "Codex asks you to trust the hooks when it starts next (see /hooks there).",
     "cursor": "Cursor reads it at once; its chats are given memories when they begin.",
-    "gemini": "Sessions that run take it up when they are started anew.",
+    "gemini": "Sessions that run take it up when they are started again.",
 }
 
 
@@ -76,7 +76,7 @@ def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Targe
     except Refusal as refusal:
         complain(str(refusal), 1)
         if not args.json and hasattr(args, "print"):  # only an installation has it
-            print_note("memctl: mend the file, or put this into it by hand:")
+            print_note("memctl: fix the file, or put this into it by hand:")
             say(_pasted_text([refusal.target], installing.own_command()))
         return 1
     if not args.dry_run:

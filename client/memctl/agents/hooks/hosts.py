@@ -37,7 +37,7 @@ class Host(NamedTuple):
     injects: tuple[str, ...] = (START, PROMPT)
     silence: bytes = b""
     flat: bool = False  # whether an answer is one object, as Cursor has it
-    compactions: tuple[str, ...] = ()  # triggers of a compaction that tell one; none: all do
+    compactions: tuple[str, ...] = ()  # triggers of a compaction that report one; none: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:
         """Return what puts a text into the agent's context."""

@@ -21,7 +21,7 @@ UNFIT = (NotJson, NotToml)  # what a file is that our entries do not fit into
 
 
 class Target(NamedTuple):
-    """A file and what of ours goes into it."""
+    """A file and what of ours is written into it."""
 
     path: Path
     parts: tuple[Part, ...]
@@ -63,7 +63,7 @@ class Refusal(Exception):
 
 
 class Change(NamedTuple):
-    """What is to become of one file: `after` None deletes it. `copy` is kept beside it: None takes a copy away."""
+    """The change of one file: `after` None deletes it. `copy` is kept beside it: None takes a copy away."""
 
     target: Target
     before: bytes | None

@@ -78,7 +78,7 @@ def value_at(text: str, path: Path) -> Any:
 
 
 def _cut(text: str, opened_at: int, items: list[Item], at: int) -> tuple[int, int]:
-    """Return from where to where an item goes, with one comma and its line."""
+    """Return the range of an item, with one comma and its line."""
     if len(items) == 1:
         return opened_at + 1, _skip(text, items[0].end)
     if at:

@@ -2,7 +2,7 @@
 
 Whatever happens, it ends with exit code 0 within its limit and has written an answer of the host's shape or what is
 for none. An alarm sees to that where the daemon hangs, or whoever started the hook gives it no input. What could not be
-told to the daemon is spooled, and sent by the next hook that finds it.
+sent to the daemon is spooled, and sent by the next hook that finds it.
 """
 
 import os
@@ -89,7 +89,7 @@ class Answer:
 
 
 def carry_out(event: str, agent: str, data: bytes, answer: Answer) -> None:
-    """Answer an event and tell the daemon of it; what it cannot be told is spooled."""
+    """Answer an event and report it to the daemon; what cannot be sent is spooled."""
     from memoryd.client.errors import Untrusted
     from memoryd.client.memctl.agents.hooks import answering, touched
     from memoryd.client.memctl.agents.hooks.wire import Silent

@@ -1,4 +1,4 @@
-"""What hooks could not tell the daemon: one line of JSON per call, in order, sent when it answers again.
+"""What hooks could not send to the daemon: one line of JSON per call, in order, sent when it answers again.
 
 One file of mode 0600 beside the database. Its lock is held to append a line and to take out lines, never while the
 daemon is asked: a daemon that hangs delays no other hook. A turn has its id and time from the moment it was said, so
@@ -25,7 +25,7 @@ from memoryd.client.transport import paths, trust
 MAX_BYTES = 16 * 1024 * 1024
 # What the daemon will refuse again, however often it is asked.
 _HOPELESS = frozenset({"invalid", "conflict", "not_found", "forbidden", "bad_frame", "unknown_method"})
-PROBE_S = 0.5  # in which a daemon that is only busy with a call tells another connection how it is
+PROBE_S = 0.5  # in which a daemon that is only busy with a call reports its status on another connection
 
 
 def path() -> str:
