@@ -6,6 +6,7 @@ The remote is read from a file at every hook. Git itself runs only when a projec
 import os
 
 _MAX_BYTES = 256 * 1024
+_PORTS = {"ssh": ":22", "https": ":443", "http": ":80", "git": ":9418"}  # what a scheme without a port means
 _GIT_LIMIT_S = 0.5  # of looking for the first commit; in the largest histories it takes longer and is not known
 
 
@@ -81,10 +82,10 @@ def _url(config: str) -> str:
     for line in config.splitlines():
         line = line.strip()
         if line.startswith("["):
-            remote = line.partition('"')[2].rpartition('"')[0] if line.startswith('[remote "') else ""
-        elif remote and line.startswith("url"):
+            remote = line.partition('"')[2].rpartition('"')[0] if line.lower().startswith('[remote "') else ""
+        elif remote and line.lower().startswith("url"):
             name, found, value = line.partition("=")
-            if found and name.strip() == "url":
+            if found and name.strip().lower() == "url":
                 urls.setdefault(remote, value.strip().strip('"'))
     return urls.get("origin") or next(iter(urls.values()), "")
 
@@ -96,6 +97,7 @@ def _normalise(url: str, top: str) -> str:
         host, _, path = url.partition(":")
     elif found and scheme != "file":
         host, _, path = rest.partition("/")
+        host = host.removesuffix(_PORTS.get(scheme.lower(), "/"))
     else:
         return os.path.realpath(os.path.join(top, rest if found else os.path.expanduser(url))).removesuffix(".git")
     path = path.partition("?")[0].strip("/").removesuffix(".git")

@@ -203,6 +203,9 @@ def test_a_submodule_is_a_project_of_its_own(home: Path) -> None:
         ("git@example.org:acme/api.git", "example.org/acme/api"),
         ("https://me:token@Example.Org/acme/api.git/", "example.org/acme/api"),
         ("ssh://git@example.org:2222/acme/api", "example.org:2222/acme/api"),
+        ("ssh://git@example.org:22/acme/api", "example.org/acme/api"),
+        ("https://example.org:443/acme/api", "example.org/acme/api"),
+        ("http://example.org:443/acme/api", "example.org:443/acme/api"),
         ("https://example.org/acme/api?access_token=secret", "example.org/acme/api"),
         ("/srv/git/api.git", "/srv/git/api"),
         ("file:///srv/git/api.git", "/srv/git/api"),
@@ -380,3 +383,10 @@ def test_names_in_use_are_noted_once(data: Path) -> None:
     note_former(str(data), {"c"})
     assert (data / FORMER).read_text() == "a\nb\n"
     assert projects.read_former() == ["a", "b"]
+
+
+def test_names_in_the_configuration_of_git_have_no_case(home: Path) -> None:
+    folder = repository(home / "api")
+    with (folder / ".git" / "config").open("a") as config:
+        config.write('[Remote "origin"]\n\tURL = https://example.org/a/api\n')
+    assert remote_of(str(folder)) == "example.org/a/api"

@@ -66,7 +66,7 @@ def check_set_aside(patient: Patient) -> Finding | None:
         return None
     path = quote_path(Path(spool.aside_path()))
     calls = count_text(number, "call")
-    message = f"{calls} of hooks set aside, because the daemon died or hung twice while it had them: {path}"
+    message = f"{calls} of hooks set aside, because the daemon died, hung or never answered: {path}"
     return warn(message, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
 
 

@@ -88,6 +88,18 @@ def test_a_daemon_that_is_only_busy_loses_no_call(own: Path, monkeypatch: pytest
     assert (spool.waiting(), spool.aside()) == (1, 0)
 
 
+def test_a_call_that_is_never_answered_does_not_hold_up_the_rest_for_ever(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "Link", lambda until: Busy())
+    spool.append(call(1, POISON))
+    spool.append(call(2))
+    for _ in range(attempts.MOST_UNANSWERED):
+        assert replayed(Link(lambda: Silent("timed out"))) == []
+    assert replayed(Link(lambda: Silent("timed out"))) == [2]
+    assert kept_aside(own) == [POISON]
+
+
 class Busy:
     """A second connection to a daemon that answers: it refuses, which is an answer too."""
 
@@ -153,7 +165,7 @@ def test_what_was_set_aside_is_reported_and_can_be_sent_again(own: Path, memctl:
         replayed(Link())
     [found] = memctl("doctor", "hooks-set-aside", "--json").json
     assert found["state"] == "warn"
-    assert found["message"].startswith("1 call of hooks set aside, because the daemon died or hung twice")
+    assert found["message"].startswith("1 call of hooks set aside, because the daemon died, hung or never answered")
     assert found["fix"] == f"after an upgrade: memctl hooks retry; to drop them: rm {own / 'hooks.aside'}"
     assert memctl("hooks", "status", "--json").json["set_aside"] == 1
     assert "1 call set aside" in memctl("hooks", "status").out

@@ -1,5 +1,7 @@
 """Which spooled call is being sent, and at which the daemon died or hung: after the second time it is set aside.
 
+So is one that a daemon which answers others left unanswered `MOST_UNANSWERED` times: it would hold up the rest.
+
 The file holds a digest of the call that is under way, and how often the daemon was lost at which call. It is written
 before a call is sent, so it also records a hook that was killed meanwhile. Its lock, held while a hook sends, keeps
 other hooks from sending the same and from counting one loss twice.
@@ -15,11 +17,13 @@ import msgspec
 from memoryd.client.transport import paths, trust
 
 MOST_LOSSES = 2
+MOST_UNANSWERED = 20  # so often a daemon is hardly ever only busy
 
 
 class _Written(msgspec.Struct, omit_defaults=True):
     sending: str = ""
     lost: dict[str, int] = {}
+    unanswered: dict[str, int] = {}
 
 
 class Attempts:
@@ -35,8 +39,9 @@ class Attempts:
             self._lose(self._state.sending)
 
     def is_hopeless(self, line: bytes) -> bool:
-        """Return whether the daemon was lost at this call so often that it is not to be sent any more."""
-        return self._state.lost.get(_digest(line), 0) >= MOST_LOSSES
+        """Return whether the daemon failed at this call so often that it is not to be sent any more."""
+        digest, state = _digest(line), self._state
+        return state.lost.get(digest, 0) >= MOST_LOSSES or state.unanswered.get(digest, 0) >= MOST_UNANSWERED
 
     def begin(self, line: bytes) -> None:
         """Note that a call is about to be sent; on disk for the first one, at which the last try may have ended."""
@@ -48,9 +53,15 @@ class Attempts:
         self._lose(_digest(line))
         self._write(sync=True)
 
+    def note_unanswered(self, line: bytes) -> None:
+        """Note that the daemon did not answer this call in time, though it answers others."""
+        digest = _digest(line)
+        self._state.unanswered[digest] = self._state.unanswered.get(digest, 0) + 1
+
     def forget(self, line: bytes) -> None:
         """Note that a call is done with, or set aside."""
-        self._state.lost.pop(_digest(line), None)
+        for counts in (self._state.lost, self._state.unanswered):
+            counts.pop(_digest(line), None)
         self._state.sending = ""
 
     def end(self) -> None:

@@ -3,7 +3,8 @@
 One file of mode 0600 beside the database. Its lock is held to append a line and to take out lines, never while the
 daemon is asked: a daemon that hangs delays no other hook. A turn has its id and time from the moment it was said, so
 what is sent twice (a hook killed between sending and taking out) is taken once. Over `MAX_BYTES` new lines are refused.
-A call at which the daemon died or hung twice (`attempts`) is set aside in a file of its own, so that the rest arrives.
+A call at which the daemon died or hung twice, or that it leaves unanswered (`attempts`), is set aside in a file of its
+own, so that the rest arrives.
 """
 
 import fcntl
@@ -112,6 +113,8 @@ def _passed_on(link: Link, line: bytes, tried: attempts.Attempts) -> bool:
     except Silent as silent:
         if isinstance(silent, Broken) or _is_hung():
             tried.lose(line)
+        else:
+            tried.note_unanswered(line)
         return False
     if done:
         tried.forget(line)
