@@ -28,7 +28,7 @@ class Workspace(Struct, kw_only=True):
     chunks: int = 0
     """their chunks"""
     watching: Watching = "off"
-    """how the daemon hears of changes"""
+    """how the daemon detects changes"""
 
 
 class WorkspaceList(Struct, kw_only=True):
