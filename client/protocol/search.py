@@ -37,6 +37,8 @@ class Hit(Memory, kw_only=True):
     """cosine with the query, if the vectors found it"""
     bm25: float | None = None
     """full-text score, if the words found it"""
+    confidence: float = 0.0
+    """how likely it is to the point, 0 to 1, whatever the other hits are"""
     related: list[Related] = []
     """what belongs to it: its question, its latest answers, facts or turns"""
 
@@ -171,7 +173,8 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     """The parameters that every kind of search takes.
 
     `fusion` is `weighted` (`vector_weight` x cosine + the rest x BM25 / best BM25) or `rrf` (k = 60). `min_score` cuts
-    on the fused score, `min_similarity` on the cosine. The search stops at `deadline_ms` with the best finished answer.
+    on the fused score, `min_similarity` on the cosine, `floor` on the confidence. The search stops at `deadline_ms`
+    with the best finished answer.
 
     `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for
     what is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds
@@ -195,6 +198,8 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     """leave out hits with a lower score"""
     min_similarity: Annotated[float, Meta(ge=-1.0, le=1.0)] | None = None
     """leave out hits with a lower cosine"""
+    floor: Fraction | None = None
+    """leave out hits with a lower confidence: 0.04 leaves out what has nothing to do with the query"""
     candidate_multiplier: Annotated[int, Meta(ge=1, le=100)] | None = None
     """candidates per arm = this x `limit`, at least 50"""
     profile: ProfileName = "default"

@@ -44,15 +44,21 @@ def _hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
     links = retrieval.contradictions
     shown = ((candidate, record) for candidate in retrieval.ranked if (record := candidate.record))
     return [
-        _hit(candidate, fields_of(record, sources.store.namespaces, links.get(record.id, [])))
+        _hit(retrieval, candidate, fields_of(record, sources.store.namespaces, links.get(record.id, [])))
         for candidate, record in shown
     ]
 
 
-def _hit(candidate: Candidate, fields: dict[str, Any]) -> Hit:
+def _hit(retrieval: Retrieval, candidate: Candidate, fields: dict[str, Any]) -> Hit:
     fields["superseded_by"] = None  # no more: it is alive
-    related = shown_with(candidate)
-    return Hit(**fields, score=candidate.score, similarity=candidate.similarity, bm25=candidate.bm25, related=related)
+    return Hit(
+        **fields,
+        score=candidate.score,
+        similarity=candidate.similarity,
+        bm25=candidate.bm25,
+        confidence=round(retrieval.confidence(candidate.similarity, candidate.bm25), 4),
+        related=shown_with(candidate),
+    )
 
 
 @cache

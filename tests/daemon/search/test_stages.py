@@ -21,7 +21,7 @@ from memoryd.daemon.search.profiles import relative
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
-from workbench import add
+from workbench import add, add_many, search
 
 NO_STAGE = {"__init__", "effects", "pipeline", "profiles", "related", "retrieval", "traces", "whynot"}
 
@@ -147,6 +147,36 @@ def test_cut_drops_what_is_below_a_floor_and_says_which(core: Core) -> None:
         "similarity 0.600 is below min_similarity 0.6",
         "similarity unknown is below min_similarity 0.6",
     ]
+
+
+def test_cut_drops_what_has_less_confidence_than_the_floor_of_the_call(core: Core) -> None:
+    near, far = Candidate(1, similarity=0.9, score=0.1), Candidate(2, similarity=0.0, score=0.9)
+    state = retrieval(core, near, far, floor=0.04)
+    state.generation = core.embedding.active
+    cut(state, core.sources)
+    assert [candidate.row for candidate in state.ranked] == [1]
+    assert far.lost.startswith("confidence 0.0")
+
+
+@pytest.mark.parametrize("with_model", [True, False])
+def test_confidence_grows_with_cosine_and_with_words_and_is_a_probability(core: Core, with_model: bool) -> None:
+    add_many(core, ["herons fish at dawn", "storks nest", "cranes dance"])
+    state, _ = pipeline.retrieve(core.sources, Search(query="heron dawn"))
+    state.generation = core.embedding.active if with_model else None
+    words = max(bm25 for _, bm25 in state.words.values())
+    by_words = [state.confidence(0.3, bm25) for bm25 in (None, words / 2, words)]
+    assert 0.0 < by_words[0] < by_words[1] < by_words[2] < 1.0
+    by_meaning = [state.confidence(similarity, None) for similarity in (-1.0, 0.0, 0.5, 1.0)]
+    assert by_meaning == sorted(by_meaning)
+    assert (by_meaning[-1] > by_meaning[0]) is with_model
+
+
+def test_nonsense_finds_nothing_above_the_floor_and_a_question_its_answer(core: Core) -> None:
+    add_many(core, ["Never deploy on Fridays.", "The cache is Valkey.", "Storks nest on roofs."])
+    assert search(core, "zzz nothing", floor=0.04).hits == []
+    [hit] = search(core, "deploy on fridays", floor=0.04, limit=1).hits
+    assert hit.content == "Never deploy on Fridays."
+    assert 0.04 <= hit.confidence <= 1.0
 
 
 # Clean --------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ SOURCE = "mcp"
 FORGET_BUDGET, FORGET_LIMIT = 1500, 10
 _DAY_S = 86400.0
 _DATE_CHARS = 10
+_FLOOR = 0.04  # of confidence: costs 3 % of the right answers, and what has nothing to do with the question is no hit
 _HEAD_TOKENS = 60  # what memory_get says of a memory beside its text
 _PARTS = (1, 2, 4, 8)  # of what a text may have are tried
 
@@ -82,7 +83,8 @@ def _removed_text(kinds: Redacted) -> str:
 
 
 async def _search(session: Session, given: schemas.Search) -> Answer:
-    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, **_parse_period(given)}
+    period = _parse_period(given)
+    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, "floor": _FLOOR, **period}
     if given.explain:
         explained = await session.call(calls.explain(given.query, **fields), given.project)
         hits, degraded, trace = explained.hits, explained.trace.degraded, explained.trace
