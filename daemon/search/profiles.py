@@ -15,6 +15,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L2
 
 DAY_S = 86_400.0
+_MOST_HALVES = 1000.0
 _DATED = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)\.md$")
 
 # Formulas ------------------------------------------------------------------------------------------------------------
@@ -26,8 +27,11 @@ def days_between(then: float, now: float) -> float:
 
 
 def halved(age_days: float, half_life_days: float) -> float:
-    """Return 2^(-age / half-life): one half after one half-life. The same as exp(-ln 2 / half-life x age)."""
-    return float(2.0 ** (-age_days / half_life_days))
+    """Return 2^(-age / half-life): one half after one half-life. The same as exp(-ln 2 / half-life x age).
+
+    It ends at 2^-1000, above what becomes 0: among what is older the better match is still first.
+    """
+    return float(2.0 ** -min(age_days / half_life_days, _MOST_HALVES))
 
 
 def saturated(bm25: float, best: float) -> float:

@@ -63,6 +63,15 @@ def test_with_a_half_life_today_is_first_and_the_file_without_a_date_stays(club:
     assert EVERGREEN in paths[:3]
 
 
+@pytest.mark.parametrize("profile", ["default", "memweave"])
+def test_of_notes_so_old_that_nothing_is_left_the_better_match_is_first(words_only: Core, profile: str) -> None:
+    texts = {"memory/2020-01-02.md": "The ferry timetable of the island", "memory/2020-01-01.md": "The ferry was late"}
+    found = [NewMemory(content=text, path=path, start_line=1, created_at=1577836800.0) for path, text in texts.items()]
+    add_many(words_only, found, "club")
+    paths = ranking(words_only, "ferry timetable of the island", profile=profile, half_life_days=1.0)
+    assert [path for path in paths if path in texts] == list(texts)
+
+
 @pytest.mark.parametrize("question", ["What are we reading now?", "Which genre won the last vote?"])
 @pytest.mark.parametrize("profile", ["default", "memweave"])
 def test_today_is_first_however_a_person_asks(meaning: Core, question: str, profile: str) -> None:
