@@ -26,7 +26,7 @@ def is_worth(hit: Hit, retrieval: Retrieval, task: str, promote_from: float) -> 
         return False
     if len(task.split()) > _SHORT_WORDS:
         return True
-    return _is_near(hit, retrieval) and _holds(hit, names_of(task))
+    return _is_near(hit, retrieval) and _has_names(hit, names_of(task))
 
 
 def names_of(text: str) -> Iterator[str]:
@@ -47,7 +47,7 @@ def _is_near(hit: Hit, retrieval: Retrieval) -> bool:
     return hit.similarity >= floor + _ABOVE_FLOOR * (1 - floor)
 
 
-def _holds(hit: Hit, names: Iterator[str]) -> bool:
+def _has_names(hit: Hit, names: Iterator[str]) -> bool:
     known = [hit.content, *(one.content for one in hit.related), *map(str, hit.metadata.values())]
     text = "\n".join(known).casefold()
     return all(name in text for name in names)

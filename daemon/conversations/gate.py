@@ -133,7 +133,7 @@ def verdict(text: str) -> str | None:
         return None
     if not any(character.isalnum() for character in text):
         return _noise(text) or TOO_SHORT
-    if len(text) < 200 and (_FILLERS if ends_asking(text) else _SILENT).issuperset(_words(text)):
+    if len(text) < 200 and (_FILLERS if is_question(text) else _SILENT).issuperset(_words(text)):
         return TOO_SHORT if sum(map(str.isalnum, text)) < MIN_CHARACTERS else STOP_WORDS_ONLY
     return _noise(text)
 
@@ -164,9 +164,9 @@ _ASKING = re.compile(r"(?:[?？]|[か吗呢嗎][。.]?)[\s\"'”’»)\]*_`]*$")
 
 def is_short_answer(text: str) -> bool:
     """Return whether a turn that follows a question is its answer and means little without it."""
-    return len(text) <= ANSWER_CHARS and not ends_asking(text)
+    return len(text) <= ANSWER_CHARS and not is_question(text)
 
 
-def ends_asking(text: str) -> bool:
+def is_question(text: str) -> bool:
     """Return whether a text ends with a question."""
     return bool(_ASKING.search(text[-40:]))

@@ -65,11 +65,11 @@ class Judge:
             self._thread.join()
 
     def _work(self) -> float | None:
-        while self._portion() and not self._closing.is_set():
+        while self._run_batch() and not self._closing.is_set():
             pass
         return None if self._core.embedding.active else _NO_MODEL_S
 
-    def _portion(self) -> bool:
+    def _run_batch(self) -> bool:
         """Do a batch and yield; say whether there was any."""
         began = time.perf_counter()
         done = step(self._core)
@@ -87,13 +87,13 @@ def step_at_once(core: Core) -> bool:
     return _rate(core, RULES) or _embed(core)
 
 
-def portions(core: Core) -> int:
+def count_batches(core: Core) -> int:
     """Return how many steps it takes to rate and embed what waits now."""
-    jobs = waiting(core)
+    jobs = count_waiting(core)
     return math.ceil(jobs.get("rate", 0) / _RATED) + math.ceil(jobs.get("embed", 0) / _EMBEDDED)
 
 
-def waiting(core: Core) -> dict[str, int]:
+def count_waiting(core: Core) -> dict[str, int]:
     """Return how many turns and memories wait for which job."""
     with core.store.reading() as connection:
         return turns.count_asked(connection)
@@ -103,7 +103,7 @@ def waiting(core: Core) -> dict[str, int]:
 
 
 def _rate(core: Core, provider: Provider) -> bool:
-    keys, things = _asked(core, "rate", _RATED)
+    keys, things = _read_asked(core, "rate", _RATED)
     rated = dict(zip((thing.key for thing in things), _importances(provider, things), strict=True))
 
     def job(transaction: Transaction) -> None:
@@ -141,12 +141,12 @@ def _embed(core: Core) -> bool:
     if generation is None:
         return False
     with core.cognition.embedding:
-        return _embedded(core, generation)
+        return _store_vectors(core, generation)
 
 
-def _embedded(core: Core, generation: Generation) -> bool:
+def _store_vectors(core: Core, generation: Generation) -> bool:
     """Store the vectors of turns by their texts: searches of L0 read them, and the memories that turns become."""
-    keys, things = _asked(core, "embed", _EMBEDDED)
+    keys, things = _read_asked(core, "embed", _EMBEDDED)
     if not keys:
         return False
     made = core.embedding.text_vectors([thing.content for thing in things])
@@ -168,8 +168,8 @@ def _embedded(core: Core, generation: Generation) -> bool:
 def _condense(core: Core) -> bool:
     if core.embedding.active is None and core.embedding.state().state in ("loading", "fetching"):
         return False  # it will be there soon, and the summary better
-    keys, things = _asked(core, "condense", _CONDENSED)
-    made = [(thing.row, _condensed(core, thing.content)) for thing in things if thing.row and not thing.row.summary]
+    keys, things = _read_asked(core, "condense", _CONDENSED)
+    made = [(thing.row, _summarise(core, thing.content)) for thing in things if thing.row and not thing.row.summary]
 
     def job(transaction: Transaction) -> None:
         summaries = [(row, summary) for row, summary in made if summary]
@@ -181,7 +181,7 @@ def _condense(core: Core) -> bool:
     return bool(keys)
 
 
-def _condensed(core: Core, content: str) -> str:
+def _summarise(core: Core, content: str) -> str:
     provider, embed = core.cognition.provider, embedder(core)
     try:
         return provider.condense(content, embed)
@@ -204,7 +204,7 @@ def embedder(core: Core) -> Callable[[Sequence[str]], NDArray[np.float32] | None
 # The queue -----------------------------------------------------------------------------------------------------------
 
 
-def _asked(core: Core, job: str, limit: int) -> tuple[list[str], list[Thing]]:
+def _read_asked(core: Core, job: str, limit: int) -> tuple[list[str], list[Thing]]:
     """Return the next keys of a job, and what they stand for; some may stand for nothing any more."""
     with core.store.reading() as connection:
         keys = turns.read_asked(connection, job, limit)

@@ -61,7 +61,7 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
     worth = [fact for fact in found if _worth(core, fact)]
     told = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
     made = core.embedding.text_vectors([fact.text for fact in worth])
-    news = [_compared(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
+    news = [_compare(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
 
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
         _Run(core, transaction, key, by).write(news, heard, there)
@@ -87,7 +87,7 @@ def _worth(core: Core, fact: Fact) -> bool:
     return len(fact.text) <= _LONGEST and fact.confidence >= core.config.cognition.min_confidence
 
 
-def _compared(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequence[str]) -> News:
+def _compare(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequence[str]) -> News:
     """Look for what a fact repeats and what it disagrees with."""
     if told or embedded is None:
         return News(fact, embedded, list(told), [])
@@ -142,7 +142,7 @@ class _Run:
             connection, rows.read_ids(connection, news.same).values(), passed
         )
         rows.count_accesses(connection, [(row.row, 1, self._core.clock()) for row in same])
-        return bool(same) or any(_says_it(one, news) for one in self._kept)
+        return bool(same) or any(_is_same(one, news) for one in self._kept)
 
     def _insert(self, news: News, sources: Sequence[Heard]) -> None:
         fact, connection = news.fact, self._transaction.connection
@@ -158,12 +158,12 @@ class _Run:
         row = adding.new_row(self._core, self._place, memory, content_hash(fact.text))
         row.expires_at = adding.lifetime(self._core, SOURCE, row.created_at)
         against = list(rows.read_ids(connection, news.against).values())
-        against += [one.row for one in self._kept if _disagrees(one, news)]
+        against += [one.row for one in self._kept if _is_contradiction(one, news)]
         verdict = Verdict(None, None, against)
-        adding.insert(self._core, self._transaction, self._place, row, verdict, news.embedded, self._begun())
+        adding.insert(self._core, self._transaction, self._place, row, verdict, news.embedded, self._begin())
         self._kept.append(_Kept(row, fact, news.embedded))
 
-    def _begun(self) -> int:
+    def _begin(self) -> int:
         if self._operation is None:
             kind = f"{history.JOB}{KIND}"
             self._operation = history.begin(self._transaction.connection, kind, self._place.name, self._core.clock())
@@ -174,14 +174,14 @@ def _cosine(one: Embedded, other: Embedded) -> float:
     return float(np.dot(one[1], other[1])) if one and other and one[0] is other[0] else 0.0
 
 
-def _says_it(kept: _Kept, news: News) -> bool:
+def _is_same(kept: _Kept, news: News) -> bool:
     """Return whether a fact of the same run says what another one says."""
     floor = news.embedded[0].embedder.floors.duplicate if news.embedded else 1.0
     near = _cosine(kept.embedded, news.embedded) >= floor and is_same(kept.fact.text, news.fact.text)
     return near or content_hash(kept.fact.text) == content_hash(news.fact.text)
 
 
-def _disagrees(kept: _Kept, news: News) -> bool:
+def _is_contradiction(kept: _Kept, news: News) -> bool:
     if news.embedded is None:
         return False
     near = _cosine(kept.embedded, news.embedded) >= news.embedded[0].embedder.floors.join

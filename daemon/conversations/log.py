@@ -35,7 +35,7 @@ def read_log(core: Core, call: GetLog) -> SessionLog:
         entries = sessions.find_entries(connection, span, sources, visible(core, call), core.clock.passed())
     recent = [_entry(turn) for turn in core.active.of(reached) if turn.session and _is_in(span, turn)]
     held = [*entries[::-1], *recent[::-1]]  # of one time in the order in which it came
-    found = _grouped(core, sorted(held, key=lambda entry: entry.created_at))
+    found = _group(core, sorted(held, key=lambda entry: entry.created_at))
     shown = (one for one in found if not call.path or any(_is_file(path, call.path) for path in one.files))
     return SessionLog(sessions=sorted(shown, key=lambda one: -one.ended_at)[: call.limit])
 
@@ -53,7 +53,7 @@ def _is_file(path: str, wanted: str) -> bool:
     return path == wanted or path.endswith(f"/{wanted.removeprefix('./')}")
 
 
-def _grouped(core: Core, entries: Iterable[Entry]) -> Iterator[LoggedSession]:
+def _group(core: Core, entries: Iterable[Entry]) -> Iterator[LoggedSession]:
     """Yield the sessions of entries, which are in the order of time."""
     groups: dict[tuple[int, str], list[Entry]] = {}
     for entry in entries:

@@ -45,6 +45,7 @@ class Place(NamedTuple):
     name: str
     session: str
     now: float
+    repeated: set[str]  # accepted turns that were said before: nothing new is learned of them
     heard: bool | None = None  # whether the user's last turn of this call was accepted; None: there was none
 
     @property
@@ -90,7 +91,7 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
 
     def job(transaction: Transaction) -> Observed:
         number = core.store.namespaces.ensure(transaction, namespace)
-        place = Place(core, transaction, number, namespace, session, core.clock())
+        place = Place(core, transaction, number, namespace, session, core.clock(), set())
         results: list[ObservedTurn] = []
         for one in taken:
             results.append(_one(place, one))
@@ -110,13 +111,13 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
 def _pass_on(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
     """Queue what was accepted to be thought about; what was seeded has no conversation that continues."""
     said = [
-        Heard(0, result.id, one.turn.role, _at(place, one.turn), one.turn.content)
+        Heard(0, result.id, one.turn.role, _time_of(place, one.turn), one.turn.content)
         for one, result in zip(taken, results, strict=True)
-        if result.outcome == "accepted" and result.id and one.importance is None
+        if result.outcome == "accepted" and result.id and result.id not in place.repeated and one.importance is None
     ]
     cognition = place.core.config.cognition
     thoughts.hear(
-        place.connection, (place.number, place.session), said, thinking.rests(cognition, place.session), place.now
+        place.connection, (place.number, place.session), said, thinking.rest_of(cognition, place.session), place.now
     )
     place.transaction.after_commit(place.core.cognition.heard)
 
@@ -125,19 +126,27 @@ def _one(place: Place, taken: Taken) -> ObservedTurn:
     turn = taken.turn
     asked = _find_asked(place, turn)
     if taken.refused and not (asked and taken.refused in gate.QUIET):
-        return _skipped(place, turn, taken.refused)
+        return _skip(place, turn, taken.refused)
     key = checks.content_hash(turn.content)
-    if turn.id is not None and _known(place, turn.id, key):
-        return _skipped(place, turn, KNOWN, [turn.id])
+    if turn.id is not None and _is_known(place, turn.id, key):
+        return _skip(place, turn, KNOWN, [turn.id])
     if asked:  # "No." to one question is not that to another
-        return _accepted(place, taken, key, asked)
+        is_repeat = asked in place.repeated and bool(_equal(place, key))
+        return _note_repeat(place, _accept(place, taken, key, asked), is_repeat)
     if origins := _alive(place, place.core.recalls.find_repeated(place.name, place.session, turn.content)):
         turns.count(place.connection, place.number, "evidence", len(origins))
-        return _skipped(place, turn, REPEATED, origins)
+        return _skip(place, turn, REPEATED, origins)
+    same = _equal(place, key)
+    if same and not gate.is_question(turn.content):
+        return _skip(place, turn, DUPLICATE, same)
     # A question that is asked again may have another answer, which belongs to it.
-    if not gate.ends_asking(turn.content) and (same := _equal(place, key)):
-        return _skipped(place, turn, DUPLICATE, same)
-    return _accepted(place, taken, key, _answers(place, turn))
+    return _note_repeat(place, _accept(place, taken, key, _answers(place, turn)), bool(same))
+
+
+def _note_repeat(place: Place, accepted: ObservedTurn, is_repeat: bool) -> ObservedTurn:
+    if is_repeat and accepted.id:
+        place.repeated.add(accepted.id)
+    return accepted
 
 
 def _find_asked(place: Place, turn: NewTurn) -> str | None:
@@ -145,12 +154,12 @@ def _find_asked(place: Place, turn: NewTurn) -> str | None:
     if not gate.is_short_answer(turn.content):
         return None
     last = intake.find_last(place.connection, place.number, place.session)
-    if last is None or not gate.ends_asking(last[2]):
+    if last is None or not gate.is_question(last[2]):
         return None
-    return last[0] if 0 <= _at(place, turn) - last[1] <= place.core.config.tiers.pair_within_s else None
+    return last[0] if 0 <= _time_of(place, turn) - last[1] <= place.core.config.tiers.pair_within_s else None
 
 
-def _known(place: Place, id: str, key: bytes) -> bool:
+def _is_known(place: Place, id: str, key: bytes) -> bool:
     """Return whether a turn was observed before; raise `Conflict` when its id belongs to something else."""
     found = intake.find_id(place.connection, id)
     if found is not None and found != (key, place.number):
@@ -177,15 +186,15 @@ def _alive(place: Place, ids: list[str]) -> list[str]:
     return [row.id for row in there]
 
 
-def _skipped(place: Place, turn: NewTurn, reason: str, same: Sequence[str] = ()) -> ObservedTurn:
+def _skip(place: Place, turn: NewTurn, reason: str, same: Sequence[str] = ()) -> ObservedTurn:
     told = f"{reason} ({same[0][:8]})" if same else reason
-    skip = Skip(place.number, place.session, turn.role, turn.content, told, _at(place, turn))
+    skip = Skip(place.number, place.session, turn.role, turn.content, told, _time_of(place, turn))
     turns.skip(place.connection, [skip], place.core.config.tiers.skipped)
     turns.count(place.connection, place.number, f"skipped: {reason}")
     return ObservedTurn(outcome="skipped", id=turn.id, reason=reason, same_as=same[0] if same else None)
 
 
-def _accepted(place: Place, taken: Taken, key: bytes, answers: str | None) -> ObservedTurn:
+def _accept(place: Place, taken: Taken, key: bytes, answers: str | None) -> ObservedTurn:
     turn, connection = taken.turn, place.connection
     made = Turn(
         key=turn.id or secrets.token_hex(16),
@@ -193,7 +202,7 @@ def _accepted(place: Place, taken: Taken, key: bytes, answers: str | None) -> Ob
         session=place.session,
         role=turn.role,
         importance=FIRST_GUESS if taken.importance is None else taken.importance,
-        created_at=_at(place, turn),
+        created_at=_time_of(place, turn),
         answers=answers,
         content_hash=key,
         previous=intake.find_previous(connection, place.number, place.session, SHORT_CHARS),
@@ -209,7 +218,7 @@ def _accepted(place: Place, taken: Taken, key: bytes, answers: str | None) -> Ob
 def _answers(place: Place, turn: NewTurn) -> str | None:
     if turn.role != "assistant" or place.heard is False:
         return None
-    at = _at(place, turn)
+    at = _time_of(place, turn)
     within_s = place.core.config.tiers.pair_within_s
     asked = intake.find_question(place.connection, place.number, place.session, at, within_s)
     if asked is None:
@@ -220,7 +229,7 @@ def _answers(place: Place, turn: NewTurn) -> str | None:
     return key
 
 
-def _at(place: Place, turn: NewTurn) -> float:
+def _time_of(place: Place, turn: NewTurn) -> float:
     return place.now if turn.created_at is None else turn.created_at
 
 

@@ -33,7 +33,7 @@ class Leaving(NamedTuple):
     dropped: str | None = None
 
 
-def judged(core: Core, turn: Turn) -> Leaving:
+def judge(core: Core, turn: Turn) -> Leaving:
     """Return where a turn moves when it leaves L0 with its present importance."""
     settings = core.config.tiers
     if turn.importance >= settings.promote_from:
@@ -50,10 +50,10 @@ def leave(core: Core, transaction: Transaction, leaving: Sequence[Turn], operati
         place = core.store.namespaces.name(leaving[0].namespace)
         operation = history.begin(connection, f"{history.JOB}promote", place, core.clock())
     taken = rows.read_ids(connection, [turn.key for turn in leaving])
-    following = _following(transaction, leaving)
+    following = _read_following(transaction, leaving)
     promoted: list[Row] = []
     dropped: list[Leaving] = []
-    for one in (judged(core, turn) for turn in leaving):
+    for one in (judge(core, turn) for turn in leaving):
         turn = one.turn
         history.record_turn(connection, operation, turn, core.store.namespaces.name(turn.namespace))
         if one.dropped:
@@ -101,7 +101,7 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
     for turn, _, reason in dropped:
         turns.count(connection, turn.namespace, f"dropped: {reason}")
     skips = [
-        Skip(turn.namespace, turn.session, turn.role, turn.content, _left_with(turn), turn.created_at)
+        Skip(turn.namespace, turn.session, turn.role, turn.content, _find_pair(turn), turn.created_at)
         for turn, _, reason in dropped
     ]
     if skips:
@@ -112,7 +112,7 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
         transaction.after_commit(core.cognition.wake.set)
 
 
-def _left_with(turn: Turn) -> str:
+def _find_pair(turn: Turn) -> str:
     return f"left L0 with importance {turn.importance:.2f}"
 
 
@@ -123,7 +123,7 @@ def neighbours(turn: Turn, following: str) -> str:
     return "\n".join(text for text in (turn.previous, following) if text and len(text) <= SHORT_CHARS)
 
 
-def _following(transaction: Transaction, leaving: Sequence[Turn]) -> dict[str, str]:
+def _read_following(transaction: Transaction, leaving: Sequence[Turn]) -> dict[str, str]:
     """Return for each turn what was said next in its session, as far as that is in L0."""
     found: dict[str, str] = {}
     for namespace in {turn.namespace for turn in leaving}:
@@ -152,8 +152,8 @@ def steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step]:
         with core.store.reading() as connection:
             ring = turns.ring(connection, namespace)
         for turn in ring:
-            dropped = judged(core, turn).dropped
-            yield Step("drop" if dropped else "promote", turn.key, f"{why}; {_left_with(turn)}" if dropped else why)
+            dropped = judge(core, turn).dropped
+            yield Step("drop" if dropped else "promote", turn.key, f"{why}; {_find_pair(turn)}" if dropped else why)
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:

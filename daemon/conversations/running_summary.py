@@ -21,9 +21,9 @@ log = logging.getLogger(__name__)
 def summarize(core: Core, call: Summarize) -> Summarized:
     """Return the conversation within its budget."""
     by = counter(core)
-    plan = running.planned(call, by.count)
+    plan = running.make_plan(call, by.count)
     summary, author = _summary(core, call, plan, by) if plan.older else (None, "")
-    done = running.finished(call, plan, summary, by.count)
+    done = running.finish(call, plan, summary, by.count)
     done.tokenizer, done.by = by.name, author
     return done
 
@@ -34,15 +34,15 @@ def _summary(core: Core, call: Summarize, plan: Plan, by: Counter) -> tuple[str,
     provider = core.cognition.provider
     if call.wait and provider is not RULES:
         try:
-            text = provider.digest(_spoken(plan), former, call.max_summary_tokens, _without_vectors)
-            if told := running.clipped(text, call.max_summary_tokens, by.count):
+            text = provider.digest(_select_spoken(plan), former, call.max_summary_tokens, _embed_nothing)
+            if told := running.clip(text, call.max_summary_tokens, by.count):
                 return told, provider.name
         except Exception as error:
             log.warning("%s could not sum up a conversation, the rules do: %s", provider.name, error)
-    return running.extracted(plan.older, former, call.max_summary_tokens, by.count), RULES.name
+    return running.extract(plan.older, former, call.max_summary_tokens, by.count), RULES.name
 
 
-def _spoken(plan: Plan) -> list[tuple[str, str]]:
+def _select_spoken(plan: Plan) -> list[tuple[str, str]]:
     """Return the newest of what is to be summarised, as much as a model reads."""
     found, chars = list[tuple[str, str]](), 0
     for message in reversed(plan.older):
@@ -54,5 +54,5 @@ def _spoken(plan: Plan) -> list[tuple[str, str]]:
     return found
 
 
-def _without_vectors(texts: Sequence[str]) -> NDArray[np.float32] | None:
+def _embed_nothing(texts: Sequence[str]) -> NDArray[np.float32] | None:
     return None

@@ -52,7 +52,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def rests(config: CognitionConfig, session: str) -> list[Rest]:
+def rest_of(config: CognitionConfig, session: str) -> list[Rest]:
     """Return what a conversation is thought about, and when; one without a name is no session to sum up."""
     found = []
     if config.extract:
@@ -104,7 +104,7 @@ def step(core: Core) -> bool:
 
 def _next(core: Core) -> Thought | None:
     config, now = core.config.cognition, core.clock()
-    longest_s = max((rest.longest_s for rest in rests(config, "any") if rest.longest_s < _NEVER_S), default=0.0)
+    longest_s = max((rest.longest_s for rest in rest_of(config, "any") if rest.longest_s < _NEVER_S), default=0.0)
     with core.store.reading() as connection:
         return thoughts.next_due(connection, now, (now + longest_s + _LONGEST_BACK_OFF_S, now + _NEVER_S / 2))
 
@@ -191,7 +191,7 @@ class Thinker:
         self._core.cognition.expecting = False  # before the queue is read: what comes later wakes the thread
         while not self._closing.is_set() and self._step():
             pass
-        return self._until_due()
+        return self._wait_s()
 
     def _step(self) -> bool:
         if self._core.store.is_full():  # what comes of a conversation would be added
@@ -202,7 +202,7 @@ class Thinker:
             self._core.rest(time.perf_counter() - began)
         return done
 
-    def _until_due(self) -> float | None:
+    def _wait_s(self) -> float | None:
         """Return how long to wait, None for until something comes."""
         thought = _next(self._core)
         if thought is None:

@@ -72,7 +72,7 @@ def _result(
 
 def _judge_all(core: Core, report: Report) -> int:
     total = _count_unjudged(core)
-    portions = judging.portions(core)  # and no more: others may observe faster than is judged
+    portions = judging.count_batches(core)  # and no more: others may observe faster than is judged
     for portion in range(portions):
         report(Progress(stage="judge", done=portion, total=portions))
         if not judging.step_at_once(core):
@@ -99,7 +99,7 @@ def _embed_all(core: Core, report: Report) -> None:
 
 def _count_unjudged(core: Core) -> int:
     """Return how many judgements wait that decide where a turn moves; summaries are made at the end."""
-    waiting = judging.waiting(core)
+    waiting = judging.count_waiting(core)
     return waiting.get("rate", 0) + waiting.get("embed", 0)
 
 
@@ -138,7 +138,7 @@ class _Moves:
 def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     """Return what a consolidation would count."""
     counts: Counter[str] = Counter(judged=_count_unjudged(core))
-    leaving = [promoting.judged(core, turn) for turn in core.active.of(reached)]
+    leaving = [promoting.judge(core, turn) for turn in core.active.of(reached)]
     dropped = sum(one.dropped is not None for one in leaving)
     counts.update(promoted=len(leaving) - dropped, dropped=dropped)
     kept = [one.turn for one in leaving if one.tier == L1]

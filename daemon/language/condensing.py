@@ -36,17 +36,17 @@ def central(found: Sequence[str], vectors: NDArray[np.float32]) -> str:
     weights = np.array([rating.importance(sentence) for sentence in found], np.float32)
     mean = weights @ vectors
     scores = vectors @ (mean / max(float(np.linalg.norm(mean)), 1e-9)) + 0.25 * weights
-    return _fitted(found[int(np.argmax(scores))])
+    return _fit(found[int(np.argmax(scores))])
 
 
 def first_informative(found: Sequence[str]) -> str:
     """Return the first sentence that a judge would keep, else the one it rates highest."""
     rated = [rating.importance(sentence) for sentence in found]
     best = next((i for i, value in enumerate(rated) if value >= 0.5), max(range(len(rated)), key=rated.__getitem__))
-    return _fitted(found[best])
+    return _fit(found[best])
 
 
-def _fitted(sentence: str) -> str:
+def _fit(sentence: str) -> str:
     if len(sentence) <= MAX_CHARS:
         return sentence
     return sentence[: MAX_CHARS - 1].rsplit(" ", 1)[0] + "…"

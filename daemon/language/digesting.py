@@ -18,7 +18,7 @@ _Embed = Callable[[Sequence[str]], NDArray[np.float32] | None]
 
 def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int, embed: _Embed) -> str:
     """Return the sentences that matter most within about so many tokens; empty when none does."""
-    found = [*previous.splitlines(), *(line for role, content in turns for line in _telling(role, content))]
+    found = [*previous.splitlines(), *(line for role, content in turns for line in _weigh(role, content))]
     found = list(dict.fromkeys(found))[-MAX_SENTENCES:]
     if not found:
         return ""
@@ -28,14 +28,14 @@ def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int, em
     if vectors is not None:
         middle = weights @ vectors
         scores = scores + vectors @ (middle / max(float(np.linalg.norm(middle)), 1e-9))
-    return "\n".join(found[at] for at in sorted(_chosen(found, scores, vectors, max_tokens * _CHARS_PER_TOKEN)))
+    return "\n".join(found[at] for at in sorted(_choose(found, scores, vectors, max_tokens * _CHARS_PER_TOKEN)))
 
 
-def _telling(role: str, content: str) -> Iterator[str]:
+def _weigh(role: str, content: str) -> Iterator[str]:
     for sentence in condensing.sentences(content, MAX_SENTENCES):
         if len(sentence) > extracting.MAX_CHARS:
             continue
-        said = extracting.lasts(role, sentence) and not rating.asks(sentence)
+        said = extracting.is_lasting(role, sentence) and not rating.is_request(sentence)
         if said and rating.importance(sentence) >= _MIN_IMPORTANCE:
             yield sentence
 
@@ -45,7 +45,7 @@ def _weight(sentence: str) -> float:
     return rating.importance(sentence) + (_FAILED if what & {"lesson", "decision"} else 0.0)
 
 
-def _chosen(
+def _choose(
     found: Sequence[str], scores: NDArray[np.float32], vectors: NDArray[np.float32] | None, chars: int
 ) -> list[int]:
     """Return the best sentences that fit, none that says what a better one said."""

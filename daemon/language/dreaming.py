@@ -62,8 +62,8 @@ def fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
             near = np.flatnonzero(comparable & (likeness.cosines[number] >= likeness.subject))[::-1]
             fate = _fate(notes, number, near.tolist(), likeness)
         comparable[number] = True
-        found[number] = _at_the_end(fate, found)
-    return settled(notes, found)
+        found[number] = _follow_chain(fate, found)
+    return settle(notes, found)
 
 
 def _fate(notes: Sequence[Note], number: int, near: Sequence[int], likeness: Likeness) -> Fate:
@@ -74,12 +74,12 @@ def _fate(notes: Sequence[Note], number: int, near: Sequence[int], likeness: Lik
         if is_near and likeness.is_same(text, notes[other].text):
             return Fate("repeats", other)
     for other in near:
-        if reason := subjects.outdated(text, notes[other].text):
+        if reason := subjects.find_reason(text, notes[other].text):
             return Fate("outdated", other, reason)
     return Fate("keep")
 
 
-def _at_the_end(fate: Fate, found: Sequence[Fate]) -> Fate:
+def _follow_chain(fate: Fate, found: Sequence[Fate]) -> Fate:
     """Follow a chain to the note that is kept; what says the same as something outdated is outdated as well."""
     while fate.by is not None and found[fate.by].by is not None:
         behind = found[fate.by]
@@ -107,10 +107,10 @@ def spread(notes: Sequence[Note], found: Mapping[int, Fate]) -> list[Fate]:
         if number not in found and fate.judgement == "keep":
             fate = Fate("repeats", newest[plain(note.text)])
         fates.append(fate)
-    return settled(notes, fates)
+    return settle(notes, fates)
 
 
-def settled(notes: Sequence[Note], found: list[Fate]) -> list[Fate]:
+def settle(notes: Sequence[Note], found: list[Fate]) -> list[Fate]:
     """Keep the note that is where a new one merely repeats it."""
     for number, fate in enumerate(found):
         if fate.judgement != "repeats" or fate.by is None or not notes[number].stands or notes[fate.by].stands:

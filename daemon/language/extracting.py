@@ -78,19 +78,21 @@ _LARGE_PENALTY, _PENALTY, _SMALL_PENALTY, _ASSISTANT_PENALTY, _CONCRETE_GAIN = 0
 
 def facts(turns: Sequence[tuple[str, str]]) -> list[Fact]:
     """Return the facts of turns (role, content) by their marks alone; what several say is one fact."""
-    return merged(
-        by_marks([one for index, (role, content) in enumerate(turns) for one in of_turn(role, content, index)])
+    return merge(
+        extract_by_marks(
+            [one for index, (role, content) in enumerate(turns) for one in extract_from_turn(role, content, index)]
+        )
     )
 
 
-def by_marks(found: Iterable[Statement]) -> list[Fact]:
+def extract_by_marks(found: Iterable[Statement]) -> list[Fact]:
     """Return the statements that have the mark of a kind, as facts."""
     return [
         Fact(one.text, one.kind.type, round(one.confidence, 3), (one.turn,)) for one in found if one.kind is not None
     ]
 
 
-def by_meaning(found: Sequence[Statement], vectors: Vectors, examples: Examples) -> list[Fact]:
+def extract_by_meaning(found: Sequence[Statement], vectors: Vectors, examples: Examples) -> list[Fact]:
     """Return statements as facts, the surer the nearer they are to examples of what lasts."""
     made = []
     for one, nearness in zip(found, examples.nearness(vectors).tolist(), strict=True):
@@ -100,7 +102,7 @@ def by_meaning(found: Sequence[Statement], vectors: Vectors, examples: Examples)
     return made
 
 
-def of_turn(role: str, content: str, index: int) -> list[Statement]:
+def extract_from_turn(role: str, content: str, index: int) -> list[Statement]:
     """Return what one turn states. What an assistant states without a mark of a kind is left out."""
     if role not in (USER, ASSISTANT):
         return []
@@ -113,7 +115,7 @@ def of_turn(role: str, content: str, index: int) -> list[Statement]:
         text, resolved = _self_contained(sentence, before)
         before = sentence
         kind = _kind_of(role, QUOTED.sub(" ", sentence))
-        if _asks(sentence) or len(text) > MAX_CHARS or len(text.split()) < _MIN_WORDS:
+        if _is_asking(sentence) or len(text) > MAX_CHARS or len(text.split()) < _MIN_WORDS:
             continue
         if kind is not None or role == USER:
             confidence = _confidence(kind, role, sentence, text, resolved)
@@ -121,7 +123,7 @@ def of_turn(role: str, content: str, index: int) -> list[Statement]:
     return made
 
 
-def merged(found: Iterable[Fact]) -> list[Fact]:
+def merge(found: Iterable[Fact]) -> list[Fact]:
     """Return facts without those that others say as well: a user's precedes an assistant's echo of it."""
     kept: list[tuple[Fact, frozenset[str]]] = []
     for fact in found:
@@ -137,7 +139,7 @@ def merged(found: Iterable[Fact]) -> list[Fact]:
     return [fact for fact, _ in kept]
 
 
-def lasts(role: str, sentence: str) -> bool:
+def is_lasting(role: str, sentence: str) -> bool:
     """Return whether a sentence is about more than the moment and the speaker's own doing."""
     return not PASSING.search(sentence) and not (role == ASSISTANT and DOING.match(sentence))
 
@@ -176,11 +178,11 @@ def _kind_of(role: str, sentence: str) -> Kind | None:
     return None
 
 
-def _asks(sentence: str) -> bool:
+def _is_asking(sentence: str) -> bool:
     plain = _plain(sentence)
     if ASKING.search(plain):
         return True
-    return rating.asks(sentence) and (sentence.rstrip().endswith(("?", "？")) or not STANDING.match(plain))
+    return rating.is_request(sentence) and (sentence.rstrip().endswith(("?", "？")) or not STANDING.match(plain))
 
 
 def _has(kind: Kind, sentence: str) -> bool:

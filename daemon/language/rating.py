@@ -163,7 +163,7 @@ def importance(text: str) -> float:
         return 0.0
     if COURTESY.issuperset(words):
         return SMALL_TALK
-    asked = _only_asks(read)
+    asked = _is_only_request(read)
     start = QUESTION if asked else FRAGMENT if len(words) < _ENOUGH_WORDS and _latin(read) else STATEMENT
     gained = 0.0
     for feature in FEATURES:
@@ -172,7 +172,7 @@ def importance(text: str) -> float:
     return round(min(1.0, start + (gained / 2 if asked else gained)), 3)
 
 
-def asks(sentence: str) -> bool:
+def is_request(sentence: str) -> bool:
     """Return whether a sentence is a question or a request to the listener."""
     return sentence.rstrip().endswith(("?", "？")) or bool(_REQUEST.match(sentence))
 
@@ -182,11 +182,11 @@ def features(text: str) -> list[str]:
     return [feature.name for feature in FEATURES if feature.pattern.search(text[:READ_CHARS])]
 
 
-def _only_asks(text: str) -> bool:
+def _is_only_request(text: str) -> bool:
     """Return whether each sentence that is more than courtesy is a question or a request to the listener."""
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)]
     telling = [sentence for sentence in sentences if sentence and not _courteous(sentence)]
-    return bool(telling) and all(asks(sentence) for sentence in telling)
+    return bool(telling) and all(is_request(sentence) for sentence in telling)
 
 
 def _courteous(sentence: str) -> bool:

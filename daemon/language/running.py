@@ -41,13 +41,13 @@ class Plan(NamedTuple):
 # Planning ------------------------------------------------------------------------------------------------------------
 
 
-def planned(call: Summarize, count: Count) -> Plan:
+def make_plan(call: Summarize, count: Count) -> Plan:
     """Decide what is summarised; raise `Invalid` for messages or limits that cannot be worked with."""
     if call.max_summary_tokens >= call.max_tokens:
         raise Invalid("max_summary_tokens must be less than max_tokens.")
     messages = [message for message in call.messages if message.id != SUMMARY_ID]
     system = messages.pop(0) if messages and messages[0].role == "system" else None
-    pending = _pending(messages, call.running_summary)
+    pending = _find_pending(messages, call.running_summary)
     running = call.running_summary
     total = sum(cost(message, count) for message in pending)
     frame = cost(system, count) if system else 0
@@ -63,7 +63,7 @@ def planned(call: Summarize, count: Count) -> Plan:
     return Plan(system, older, [*aside, *pending[cut:]], running)
 
 
-def _pending(messages: Sequence[Message], running: RunningSummary | None) -> list[Message]:
+def _find_pending(messages: Sequence[Message], running: RunningSummary | None) -> list[Message]:
     """Return the messages that are not summarised yet."""
     ids = [message.id for message in messages]
     if not all(ids):
@@ -122,7 +122,7 @@ def summary_message(summary: str) -> Message:
     return Message(id=SUMMARY_ID, role="system", content=PREFIX + summary)
 
 
-def clipped(summary: str, max_tokens: int, count: Count) -> str:
+def clip(summary: str, max_tokens: int, count: Count) -> str:
     """Return as much of a summary as its message may hold: whole lines, or else its beginning."""
     lines = [line for line in summary.strip().split("\n") if line.strip()]
     while len(lines) > 1 and cost(summary_message("\n".join(lines)), count) > max_tokens:
@@ -138,18 +138,18 @@ def clipped(summary: str, max_tokens: int, count: Count) -> str:
     return text[:low].rstrip()
 
 
-def _shortened(text: str, tokens: int, count: Count) -> str:
+def _shorten(text: str, tokens: int, count: Count) -> str:
     """Return a text of at most so many tokens: its beginning and its end."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if count(_ends(text, middle)) <= tokens else (low, middle - 1)
-    while low and count(_ends(text, low)) > tokens:
+        low, high = (middle, high) if count(_cut_ends(text, middle)) <= tokens else (low, middle - 1)
+    while low and count(_cut_ends(text, low)) > tokens:
         low -= 1
-    return _ends(text, low) if low else ""
+    return _cut_ends(text, low) if low else ""
 
 
-def _ends(text: str, chars: int) -> str:
+def _cut_ends(text: str, chars: int) -> str:
     tail = chars // 3
     return text if chars >= len(text) else text[: chars - tail] + _GAP + text[len(text) - tail :]
 
@@ -157,7 +157,7 @@ def _ends(text: str, chars: int) -> str:
 # The result ----------------------------------------------------------------------------------------------------------
 
 
-def finished(call: Summarize, plan: Plan, summary: str | None, count: Count) -> Summarized:
+def finish(call: Summarize, plan: Plan, summary: str | None, count: Count) -> Summarized:
     """Return the conversation with a new summary (None: as it was), strictly within its budget."""
     running = plan.running
     if summary is not None:
@@ -166,10 +166,10 @@ def finished(call: Summarize, plan: Plan, summary: str | None, count: Count) -> 
     head = [plan.system] if plan.system else []
     if running and running.summary:
         # One that came with the call may be longer than this one allows.
-        told = clipped(running.summary, call.max_summary_tokens, count)
+        told = clip(running.summary, call.max_summary_tokens, count)
         head += [summary_message(told)] if told else []
     room = call.max_tokens - sum(cost(message, count) for message in head)
-    kept, trimmed = _fitted(plan.kept, room, count)
+    kept, trimmed = _fit(plan.kept, room, count)
     messages = [*head, *kept]
     return Summarized(
         messages=messages,
@@ -181,7 +181,7 @@ def finished(call: Summarize, plan: Plan, summary: str | None, count: Count) -> 
     )
 
 
-def _fitted(messages: Sequence[Message], room: int, count: Count) -> tuple[list[Message], list[str]]:
+def _fit(messages: Sequence[Message], room: int, count: Count) -> tuple[list[Message], list[str]]:
     """Return the messages within a budget, and which of them lost their middle: the longest first, the newest last."""
     kept, trimmed = list(messages), list[str]()
     costs = [cost(message, count) for message in kept]
@@ -193,7 +193,7 @@ def _fitted(messages: Sequence[Message], room: int, count: Count) -> tuple[list[
         text = kept[at].content
         if not text:
             continue
-        kept[at] = msgspec.structs.replace(kept[at], content=_shortened(text, max(0, count(text) - over), count))
+        kept[at] = msgspec.structs.replace(kept[at], content=_shorten(text, max(0, count(text) - over), count))
         costs[at] = cost(kept[at], count)
         trimmed.append(kept[at].id)
     if sum(costs) > room:
@@ -206,14 +206,14 @@ def _fitted(messages: Sequence[Message], room: int, count: Count) -> tuple[list[
 # By rules ------------------------------------------------------------------------------------------------------------
 
 
-def extracted(older: Sequence[Message], former: str, max_tokens: int, count: Count) -> str:
+def extract(older: Sequence[Message], former: str, max_tokens: int, count: Count) -> str:
     """Choose what matters most of a former summary and of messages, in their order, as lines for a summary."""
     found = [(rating.importance(line) + _FORMER, line) for line in former.split("\n") if line.strip()]
     read = older[-_READ_MESSAGES:]
     for at, message in enumerate(read, 1):
         time.sleep(_BREATH_S)
         bonus = _RECENT * at / len(read) + (_USER if message.role == "user" else 0.0)
-        found += [(rating.importance(told) + bonus, _line(message, told)) for told in _told(message)]
+        found += [(rating.importance(told) + bonus, _line(message, told)) for told in _find_sentences(message)]
     chosen, known, spent = dict[int, str](), set[str](), 0
     for at in sorted(range(len(found)), key=lambda at: -found[at][0]):
         line = found[at][1]
@@ -228,11 +228,11 @@ def extracted(older: Sequence[Message], former: str, max_tokens: int, count: Cou
             known.add(key)
             spent += count(line)
     if not chosen and found:
-        return clipped(max(found)[1], max_tokens, count)
+        return clip(max(found)[1], max_tokens, count)
     return "\n".join(text for _, text in sorted(chosen.items()))
 
 
-def _told(message: Message) -> list[str]:
+def _find_sentences(message: Message) -> list[str]:
     """Return the sentences of a message that say something; of a tool's result only how it failed."""
     found = condensing.sentences(message.content)
     if message.role == "tool":

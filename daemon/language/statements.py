@@ -60,7 +60,7 @@ def is_same(old: str, new: str) -> bool:
     if one == other or not one or not other:
         return one == other
     is_english = bool(words.ENGLISH & set(f"{one} {other}".casefold().split()))
-    return _folded(one, is_english) == _folded(other, is_english)
+    return _fold(one, is_english) == _fold(other, is_english)
 
 
 def contradiction(old: str, new: str) -> str | None:
@@ -75,7 +75,7 @@ def contradiction(old: str, new: str) -> str | None:
         return "polarity" if _is_denied(one, two, only_old, only_new) else None
     if words.ADDITIVE & two.keys:
         return None
-    if _differs_in_a_number(one, two, only_old, only_new) or _differs_in_a_value(one, two):
+    if _is_other_number(one, two, only_old, only_new) or _is_other_value(one, two):
         return "value"
     changed = words.CHANGE.search(new.casefold()) and only_old and only_new
     return "change" if changed and _is_about_the_same(one, two) else None
@@ -91,7 +91,7 @@ def _is_denied(one: Statement, two: Statement, only_old: list[str], only_new: li
     return len(set(one.content) & set(two.content)) >= 2 and not alone
 
 
-def _differs_in_a_number(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
+def _is_other_number(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
     """Return whether all that differs is a number after at least two words of content: a value of theirs."""
     if len(only_old) != 1 or len(only_new) != 1 or not (_is_number(only_old[0]) and _is_number(only_new[0])):
         return False
@@ -99,7 +99,7 @@ def _differs_in_a_number(one: Statement, two: Statement, only_old: list[str], on
     return at >= 2 and not (one.keys | two.keys) & words.PAST
 
 
-def _differs_in_a_value(one: Statement, two: Statement) -> bool:
+def _is_other_value(one: Statement, two: Statement) -> bool:
     """Return whether the statements are equal but for one or two words in a row, and these say a value."""
     matcher = SequenceMatcher(None, one.content, two.content, autojunk=False)
     blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"]
@@ -195,7 +195,7 @@ def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def _folded(text: str, is_english: bool) -> list[str]:
+def _fold(text: str, is_english: bool) -> list[str]:
     """Return the words of a text; English ones in full, without articles and the marks around them."""
     found = text.removesuffix(".").removesuffix("!").replace("’", "'").split()
     if not is_english:

@@ -108,7 +108,7 @@ class Said(NamedTuple):
 
 
 @lru_cache(4096)
-def said(text: str) -> Said:
+def parse_statement(text: str) -> Said:
     """Take a statement apart."""
     topics, values, order = set[str](), dict[str, str](), list[frozenset[str]]()
     for number, found in enumerate(_TOKEN.finditer(text)):
@@ -165,11 +165,11 @@ def _stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 4 else word
 
 
-def outdated(older: str, newer: str) -> str:
+def find_reason(older: str, newer: str) -> str:
     """Return why a newer statement of like meaning puts an older one out of date; empty when both may hold."""
     if _GUESS.search(newer):
         return ""
-    old, new = said(older), said(newer)
+    old, new = parse_statement(older), parse_statement(newer)
     if not old.words or not new.words or (old.words == new.words and old.is_negated == new.is_negated):
         return ""
     left = old.topics - new.gone - {_stem(word) for word in new.gone}

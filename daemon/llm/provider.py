@@ -89,13 +89,13 @@ class Rules:
         """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
         found = _find_statements(turns)
         weighed = self._weigh(found, embed)
-        return extracting.merged(extracting.by_marks(found) if weighed is None else weighed)
+        return extracting.merge(extracting.extract_by_marks(found) if weighed is None else weighed)
 
     def _weigh(self, found: Sequence[Statement], embed: Embed) -> list[Fact] | None:
         """Return statements as facts with their confidence by marks and meaning, None without a model."""
         examples = self._examples(embed)
         vectors = (_embed_batches([one.text for one in found], embed) if found else _NOTHING) if examples else None
-        return None if examples is None or vectors is None else extracting.by_meaning(found, vectors, examples)
+        return None if examples is None or vectors is None else extracting.extract_by_meaning(found, vectors, examples)
 
     def _examples(self, embed: Embed) -> Examples | None:
         """Return the examples in the space of the present model; they are embedded once for each."""
@@ -131,7 +131,7 @@ def _find_statements(turns: Sequence[Spoken]) -> list[Statement]:
     found: list[Statement] = []
     for index, (role, content) in enumerate(turns):
         time.sleep(_BREATH_S)
-        found += extracting.of_turn(role, content, index)
+        found += extracting.extract_from_turn(role, content, index)
     return found
 
 

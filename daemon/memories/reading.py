@@ -75,7 +75,7 @@ def changes(core: Core, call: History) -> Changes:
     """
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
 
-    def seen(row: Row | None) -> Row | None:
+    def see(row: Row | None) -> Row | None:
         return row if row and (reached is None or row.namespace in reached) else None
 
     with core.store.reading() as connection:
@@ -83,7 +83,7 @@ def changes(core: Core, call: History) -> Changes:
         states = history.states(connection, memory)
         rows_after = [before for _, _, _, before in states[1:]] + [rows.read_ids(connection, [memory]).get(memory)]
     differences = [
-        _difference(core, operation, kind, at, seen(before), seen(after))
+        _difference(core, operation, kind, at, see(before), see(after))
         for (operation, kind, at, before), after in zip(states, rows_after, strict=True)
     ]
     return Changes(id=memory, changes=[change for change in differences if change])

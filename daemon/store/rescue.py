@@ -62,7 +62,7 @@ def _restore(folder: Path, given: argparse.Namespace) -> Report:
     place = _begin(folder)
     memories = restoring.restore(given.file, place)
     swap.ready(folder, "restore", given.discard)
-    return _taken_up(folder, Report(memories=memories), given.wait_s)
+    return _finish_take_up(folder, Report(memories=memories), given.wait_s)
 
 
 def _recover(folder: Path, given: argparse.Namespace) -> Report:
@@ -84,11 +84,11 @@ def _recover(folder: Path, given: argparse.Namespace) -> Report:
 def _reset(folder: Path, given: argparse.Namespace) -> Report:
     Store(_begin(folder)).close()
     swap.ready(folder, "reset", given.discard)
-    return _taken_up(folder, Report(), given.wait_s)
+    return _finish_take_up(folder, Report(), given.wait_s)
 
 
 def _take_up(folder: Path, given: argparse.Namespace) -> Report:
-    return _taken_up(folder, Report(), given.wait_s)
+    return _finish_take_up(folder, Report(), given.wait_s)
 
 
 def _cancel(folder: Path, given: argparse.Namespace) -> Report:
@@ -96,7 +96,7 @@ def _cancel(folder: Path, given: argparse.Namespace) -> Report:
     return Report()
 
 
-def _taken_up(folder: Path, report: Report, wait_s: float) -> Report:
+def _finish_take_up(folder: Path, report: Report, wait_s: float) -> Report:
     try:
         lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s)
     except Conflict:

@@ -107,7 +107,7 @@ class Tokens:
         if caller.name and now - self._noted.get(caller.key, 0.0) >= _USE_NOTED_S:
             self._noted[caller.key] = now
             with suppress(Busy, StorageFailed):  # it is only a note
-                self._store.write(lambda transaction: _used(transaction.connection, caller.key, now))
+                self._store.write(lambda transaction: _touch(transaction.connection, caller.key, now))
 
 
 def _hash(secret: str) -> bytes:
@@ -124,7 +124,7 @@ def _insert(connection: apsw.Connection, caller: Caller, now: float) -> None:
     )
 
 
-def _used(connection: apsw.Connection, key: bytes, now: float) -> None:
+def _touch(connection: apsw.Connection, key: bytes, now: float) -> None:
     connection.execute("UPDATE tokens SET last_used_at = ? WHERE hash = ?", (now, key))
 
 

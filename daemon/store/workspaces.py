@@ -170,7 +170,7 @@ def sums(connection: apsw.Connection, workspace: Workspace) -> Sums:
     return Sums(files, chunks, indexed_at)
 
 
-def without_vector(connection: apsw.Connection, workspace: Workspace, model: int) -> int:
+def count_chunks_without_vector(connection: apsw.Connection, workspace: Workspace, model: int) -> int:
     """Return how many chunks of a workspace have no vector of a model."""
     chunks = f"m.path >= ? AND m.path < ? AND m.tier = {DOCUMENTS!r}"
     return queries.count_without_vector(connection, chunks, model, path_bounds(workspace.root))

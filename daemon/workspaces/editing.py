@@ -80,7 +80,7 @@ def append(text: str, note: str) -> Edit:
     blocks = list(_blocks(lines, body))
     at, blocks, is_end = _place(lines, body, blocks)
     told = note.replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip().split("\n")
-    added = _styled(told, blocks)
+    added = _apply_style(told, blocks)
     before = [""] if _needs_blank(lines[body:at], body > 0, blocks, told[0]) else []
     after = [] if is_end or _is_blank(lines[at]) else [""]
     # A last line without an end gets one when a note follows; then the note has none.
@@ -133,7 +133,7 @@ def _needs_blank(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block]
     return last.blank_before and sum(block.kind == "item" for block in _last_list(blocks)) > 1
 
 
-def _styled(lines: list[str], blocks: Sequence[_Block]) -> list[str]:
+def _apply_style(lines: list[str], blocks: Sequence[_Block]) -> list[str]:
     """Return the lines of a note in the style of the last block, or else of most blocks."""
     if not _is_plain(lines[0]) or _style(blocks) == "paragraph":
         return lines

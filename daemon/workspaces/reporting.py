@@ -39,7 +39,7 @@ def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
     with core.store.reading() as connection:
         found = {**workspaces.problems(connection, workspace.id), **live.problems}
         sums = workspaces.sums(connection, workspace)
-        pending = workspaces.without_vector(connection, workspace, generation.model if generation else 0)
+        pending = workspaces.count_chunks_without_vector(connection, workspace, generation.model if generation else 0)
     progress = live.progress
     return WorkspaceStatus(
         workspace=describe(core, workspace),

@@ -132,7 +132,7 @@ HOSTILE = [
         gate.verdict,
         rating.importance,
         redact,
-        lambda text: extracting.of_turn("user", text, 0),
+        lambda text: extracting.extract_from_turn("user", text, 0),
         lambda text: editing.append(text, text),
         basic_memory._split_parts,
     ],

@@ -33,7 +33,7 @@ def test_a_judged_turn_in_l0_has_the_importance_of_the_rules(core: Core) -> None
     question, fact = core.active.of(None)
     assert fact.importance >= 0.8
     assert question.importance < 0.5
-    assert judging.waiting(core) == {}
+    assert judging.count_waiting(core) == {}
     ring(core)
 
 
@@ -50,7 +50,7 @@ def test_a_judgement_of_a_turn_that_is_gone_is_forgotten(core: Core) -> None:
     observe(core, *FACTS[:21])
     delete(core, memories(core)[0].id)
     judge(core)
-    assert judging.waiting(core) == {}
+    assert judging.count_waiting(core) == {}
     assert problems(core) == []
 
 
@@ -78,20 +78,20 @@ def test_without_a_model_turns_are_rated_and_embedded_once_there_is_one(folder: 
     with running(folder, no_model, clock=clock, ready=False) as core:
         observe(core, "We do not deploy the gateway on Fridays.", FACTS[0])
         judge(core)
-        assert judging.waiting(core) == {"embed": 2}
+        assert judging.count_waiting(core) == {"embed": 2}
         assert all(turn.importance != 0.5 for turn in core.active.of(None))
     with running(folder, CountingEmbedder(), clock=clock) as core:
         wait_until(lambda: core.embedding.pending() == 0)
         judge(core)
         assert found(core, "deploy the gateway")[0] == "We do not deploy the gateway on Fridays."
-        assert judging.waiting(core) == {}
+        assert judging.count_waiting(core) == {}
 
 
 def test_a_text_that_cannot_be_embedded_does_not_hold_up_the_others(folder: Path, clock: Clock) -> None:
     with running(folder, CountingEmbedder(), clock=clock) as core:
         observe(core, "The poison of the dart frog is a decision of nature.", FACTS[0])
         judge(core)
-        assert judging.waiting(core) == {}
+        assert judging.count_waiting(core) == {}
         assert len(ring(core)) == 2
 
 
@@ -171,9 +171,9 @@ def test_the_thread_judges_soon_after_an_observe_and_what_an_earlier_run_left(co
     judge_thread = Judge(core)
     judge_thread.start()
     try:
-        wait_until(lambda: judging.waiting(core) == {})
+        wait_until(lambda: judging.count_waiting(core) == {})
         observe(core, FACTS[1])
-        wait_until(lambda: judging.waiting(core) == {})
+        wait_until(lambda: judging.count_waiting(core) == {})
         assert all(turn.importance >= 0.8 for turn in core.active.of(None))
     finally:
         judge_thread.close()
@@ -194,7 +194,7 @@ def test_the_thread_survives_an_error(core: Core, monkeypatch: pytest.MonkeyPatc
     judge_thread = Judge(core)
     judge_thread.start()
     try:
-        wait_until(lambda: judging.waiting(core) == {})
+        wait_until(lambda: judging.count_waiting(core) == {})
     finally:
         judge_thread.close()
 
@@ -211,6 +211,6 @@ def test_each_turn_is_judged_once_whoever_asks(folder: Path, clock: Clock) -> No
         for thread in threads:
             thread.join()
         wait_until(lambda: core.embedding.pending() == 0)
-        assert judging.waiting(core) == {}
+        assert judging.count_waiting(core) == {}
         assert len(contents(core)) == 20
         assert problems(core) == []

@@ -36,7 +36,7 @@ def test_a_long_output_is_condensed_in_the_background(client: Client) -> None:
 
 def test_a_memory_that_was_added_is_neither_rated_nor_compared(client: Client, core: Any) -> None:
     added = client.complete_task("completed", OUTPUT)
-    wait_until(lambda: judging.waiting(core) == {})
+    wait_until(lambda: judging.count_waiting(core) == {})
     assert client.get(added.id).importance == 0.6
 
 

@@ -14,7 +14,7 @@ from workbench import Clock, wait_until
 
 
 def judged(core: Core) -> None:
-    wait_until(lambda: judging.waiting(core) == {})
+    wait_until(lambda: judging.count_waiting(core) == {})
 
 
 def test_the_example_of_the_manual_runs_as_written(daemon: Any) -> None:

@@ -5,13 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.daemon.language import extracting, marks
-from memoryd.daemon.language.extracting import Fact, by_marks, facts, merged, of_turn
+from memoryd.daemon.language.extracting import Fact, extract_by_marks, extract_from_turn, facts, merge
 
 KEPT = 0.7
 
 
 def kept(text: str, role: str = "user") -> list[tuple[str, str]]:
-    return [(fact.type, fact.text) for fact in by_marks(of_turn(role, text, 0)) if fact.confidence >= KEPT]
+    return [
+        (fact.type, fact.text) for fact in extract_by_marks(extract_from_turn(role, text, 0)) if fact.confidence >= KEPT
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_an_assistant_that_echoes_or_tells_what_it_does_states_nothing(said: str
 
 def test_an_assistant_may_teach_but_neither_corrects_nor_prefers() -> None:
     assert kept("The root cause was the cache: version 2.1 drops the key.", "assistant")[0][0] == "lesson"
-    found = extracting.of_turn("assistant", "I found the cause: port 5433 closes when the radio starts.", 0)
+    found = extracting.extract_from_turn("assistant", "I found the cause: port 5433 closes when the radio starts.", 0)
     assert [one.kind and one.kind.type for one in found] == ["lesson"]
     assert all(kind not in ("correction", "preference") for kind, _ in kept("No, the port is 5433.", "assistant"))
     assert kept("I prefer British spelling in 2026.", "assistant") == []
@@ -118,9 +120,9 @@ def test_any_text_gives_facts_of_its_turns_within_bounds(turns: list[tuple[str, 
 @given(st.lists(st.sampled_from(["The crane is red", "The crane has 3 arms", "We use Valkey 8"]), max_size=8))
 def test_merging_twice_changes_nothing(texts: list[str]) -> None:
     found = [Fact(text, "fact", 0.8, (index,)) for index, text in enumerate(texts)]
-    assert merged(merged(found)) == merged(found)
+    assert merge(merge(found)) == merge(found)
 
 
 @pytest.mark.parametrize("piece", ["it is on and ", "no no ", "we we ", "our our our ", "ok, so, ", "aA1 ", "so - "])
 def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:
-    assert sum(len(fact.text) for fact in of_turn("user", piece * 1000, 0)) <= 1000 * len(piece)
+    assert sum(len(fact.text) for fact in extract_from_turn("user", piece * 1000, 0)) <= 1000 * len(piece)

@@ -38,11 +38,11 @@ def result(id: str, call: str, words: int = 6) -> Message:
 def summarized(messages: list[Message], former: RunningSummary | None = None, **limits: Any) -> Summarized:
     given_limits = {"max_tokens": 100, "max_summary_tokens": 30, **limits}
     call = Summarize(messages=messages, running_summary=former, **given_limits)
-    plan = running.planned(call, count)
+    plan = running.make_plan(call, count)
     text = None
     if plan.older:
-        text = running.extracted(plan.older, former.summary if former else "", call.max_summary_tokens, count)
-    return running.finished(call, plan, text, count)
+        text = running.extract(plan.older, former.summary if former else "", call.max_summary_tokens, count)
+    return running.finish(call, plan, text, count)
 
 
 def ids(done: Summarized) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.language.subjects import is_durable, outdated
+from memoryd.daemon.language.subjects import find_reason, is_durable
 
 REPLACED = [
     ("The standup is at 9:30.", "We moved the standup to 10:00."),
@@ -30,18 +30,18 @@ BOTH_HOLD = [
 
 @pytest.mark.parametrize(("older", "newer"), REPLACED)
 def test_a_newer_statement_of_the_same_subject_puts_the_older_one_out_of_date(older: str, newer: str) -> None:
-    assert outdated(older, newer)
+    assert find_reason(older, newer)
 
 
 @pytest.mark.parametrize(("older", "newer"), BOTH_HOLD)
 def test_statements_about_unlike_things_both_hold(older: str, newer: str) -> None:
-    assert not outdated(older, newer)
+    assert not find_reason(older, newer)
 
 
 @given(st.text(), st.text())
 def test_any_two_texts_can_be_compared_and_none_outdates_itself(older: str, newer: str) -> None:
-    outdated(older, newer)
-    assert not outdated(older, older)
+    find_reason(older, newer)
+    assert not find_reason(older, older)
 
 
 @pytest.mark.parametrize(
