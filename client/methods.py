@@ -11,6 +11,7 @@ from memoryd.client.protocol import (
     Consolidate,
     CountTokens,
     DiffWorkspaces,
+    DismissLink,
     Dream,
     EndSession,
     Feedback,
@@ -29,6 +30,7 @@ from memoryd.client.protocol import (
     History,
     JobHistory,
     Jobs,
+    Links,
     ListTokens,
     Operations,
     PauseJob,
@@ -231,6 +233,18 @@ def graph_export(
     return GraphExport(after=after, limit=limit, preview=preview, reach=reach)
 
 
+def links(limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Links:
+    """List the memories within reach that contradict each other, the latest link first."""
+    return Links(limit=limit, reach=reach)
+
+
+def dismiss_link(
+    id: str, other: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> DismissLink:
+    """Say that two memories do not contradict each other: they are not linked again."""
+    return DismissLink(id=id, other=other, reach=reach)
+
+
 def remember(
     text: str,
     workspace: str,
@@ -378,6 +392,8 @@ class DeclaredMethods:
     graph_abstract = method(graph_abstract)
     graph_regroup = method(graph_regroup)
     graph_export = method(graph_export)
+    links = method(links)
+    dismiss_link = method(dismiss_link)
     remember = method(remember)
     diff_workspaces = method(diff_workspaces)
     use_model = method(use_model)

@@ -41,6 +41,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "tag": Row("memories", "add tags and metadata values to a memory"),
         "delete": Row("memories", "delete memories"),
         "feedback": Row("feedback", "say whether a memory was useful, which moves its rank a little"),
+        "links": Row("links", "which memories contradict each other; dismiss such a link"),
         "share": Row("share", "copy or move memories outward, to a namespace that encloses theirs"),
     },
     "Understanding a search": {

@@ -8,13 +8,42 @@ import msgspec
 
 from memoryd.client.protocol import Link
 
+CONTRADICTS = "contradicts"
+DISMISSED = "dismissed"  # of two that were linked `contradicts`
 Stored = tuple[str, str, str, float]  # origin, target, kind, created_at
 _COLUMNS = "l.origin, l.target, l.kind, l.created_at"
 
 
 def add(connection: apsw.Connection, origin: str, target: str, kind: str, now: float) -> None:
-    """Link two memories."""
-    connection.execute("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?)", (origin, target, kind, now))
+    """Link two memories; a contradiction that was dismissed stays so."""
+    connection.execute(
+        "INSERT OR IGNORE INTO links SELECT ?1, ?2, ?3, ?4 WHERE ?3 <> ?5 OR NOT EXISTS (SELECT 1 FROM links"
+        " WHERE kind = ?6 AND ((origin = ?1 AND target = ?2) OR (origin = ?2 AND target = ?1)))",
+        (origin, target, kind, now, CONTRADICTS, DISMISSED),
+    )
+
+
+def dismiss(connection: apsw.Connection, one: str, other: str) -> bool:
+    """Note that two memories do not contradict each other; return whether they were linked."""
+    return bool(
+        connection.execute(
+            "UPDATE OR REPLACE links SET kind = ? WHERE kind = ?"
+            " AND ((origin = ? AND target = ?) OR (target = ? AND origin = ?)) RETURNING 1",
+            (DISMISSED, CONTRADICTS, one, other, one, other),
+        ).fetchall()
+    )
+
+
+def select_contradictions(connection: apsw.Connection, reached: str, limit: int) -> list[tuple[str, str, float]]:
+    """Return (newer, older, when) of the latest links between living memories in the `reached` namespaces."""
+    found: Any = connection.execute(
+        "SELECT l.origin, l.target, l.created_at FROM links l"
+        f" WHERE l.kind = ? AND EXISTS (SELECT 1 FROM memories m WHERE m.id = l.origin AND {reached})"
+        f" AND EXISTS (SELECT 1 FROM memories m WHERE m.id = l.target AND {reached})"
+        " ORDER BY l.created_at DESC, l.origin LIMIT ?",
+        (CONTRADICTS, limit),
+    )
+    return list(found)
 
 
 def restore(connection: apsw.Connection, links: Iterable[Stored]) -> None:

@@ -22,7 +22,7 @@ VERBS = set(
     """
     abstract add allow answer append apply ask assemble assign authenticate await backup become begin bench
     build call catch change check choose clean clear close complain complete confirm connect consolidate
-    continue convert copy count cut declare decode dedupe delete deliver describe diff download draw drop embed
+    continue convert copy count cut declare decode dedupe delete deliver describe diff dismiss download draw drop embed
     encode end escape evaluate examine exchange explain export extend fail feed fetch fill find finish fire fit
     fix follow forget format frame get give go group hand hash ignore import index install interrupt join judge
     kill launch lay leave list load locate lock make manage mark measure merge move multiply narrow normalise
@@ -39,7 +39,7 @@ NOUNS = set(
     """
     address candidates cell cells checkout client code columns command commit date day days decoder dir edges
     encoding end environment error event extent families fence fields figures filters fingerprint first folder
-    format greeting hit id ids iso key keys kind level limit line lines marks median memory message metadata
+    format greeting hit id ids iso key keys kind level limit line lines links marks median memory message metadata
     midnight model moment month name names namespace ndcg neighbours options order origin pairs parameter path
     payloads percentile period place progress query question radius rank rate reach recall relations remote
     result root row rss scales schema seconds section sentence settings share size slug socket spacing span stem

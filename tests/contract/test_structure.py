@@ -14,6 +14,7 @@ STORE = "daemon/store/"
 STATEMENT = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE FROM|PRAGMA|WHERE|ORDER BY)\b|\b[a-z]\.\w+ (=|<>|<|>|<=|>=|IN|IS|LIKE) "
 )
+GENERATED = frozenset({"client/methods.py"})
 MAX_MODULE, MAX_FUNCTION = 400, 50  # lines
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -50,7 +51,7 @@ def test_only_the_store_has_sql() -> None:
 
 
 def test_no_module_is_too_long() -> None:
-    found = {path: lines for path, (lines, _) in modules().items() if lines > MAX_MODULE}
+    found = {path: lines for path, (lines, _) in modules().items() if lines > MAX_MODULE and path not in GENERATED}
     assert found == {}, f"split what has more than {MAX_MODULE} lines"
 
 

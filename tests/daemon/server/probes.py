@@ -298,6 +298,7 @@ _OWN: dict[type[Call[Any]], Probe] = {
     ),
     protocol.Update: _by_id(protocol.Update, importance=0.7, content="A changed text"),
     protocol.Feedback: _by_id(protocol.Feedback, useful=True, note="seen"),
+    protocol.DismissLink: _by_id(protocol.DismissLink, other=OWN_IDS[0]),
     protocol.Tag: _by_id(protocol.Tag, tags=["seen"]),
     protocol.Undo: _undo,
     protocol.CompleteTask: _complete,

@@ -25,6 +25,7 @@ TAKES_NO_ROOM = {
     "add_token",
     "backup",
     "confirm_clock",
+    "dismiss_link",
     "end_session",
     "get_context",
     "pause_job",

@@ -1,0 +1,41 @@
+"""links: which memories contradict each other, and dismissing such a link."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.output import paint, show
+from memoryd.client.memctl.table import to_one_line
+from memoryd.client.methods import dismiss_link as dismiss_call
+from memoryd.client.methods import links as links_call
+from memoryd.client.protocol import Disagreement, Memory
+from memoryd.client.times import iso
+
+
+def _declare_links(parser: ArgumentParser) -> None:
+    parser.add_argument("--dismiss", nargs=2, metavar="ID", help="these two do not contradict each other")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="links shown (20)")
+    add_reach(parser)
+
+
+def _show_links(args: Namespace) -> None:
+    if args.dismiss:
+        done = send(args, dismiss_call(*args.dismiss))
+        show(args, done, lambda: done.message)
+    else:
+        found = send(args, links_call(args.limit))
+        show(args, found.links, lambda: "\n".join(map(_text, found.links)) or "No memories contradict each other.")
+
+
+def _text(link: Disagreement) -> str:
+    return f"{_line(link.newer)}\n  disagrees with {_line(link.older)}"
+
+
+def _line(memory: Memory) -> str:
+    return f"{paint(memory.id[:8], 'cyan')}  {(iso(memory.created_at) or '')[:10]}  {to_one_line(memory.content)}"
+
+
+COMMANDS = {
+    "links": Command(_declare_links, _show_links, "  memctl links\n  memctl links --dismiss 3f9a 81c2"),
+}

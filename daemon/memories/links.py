@@ -1,0 +1,44 @@
+"""Links of contradiction: listing them, and dismissing one for good."""
+
+from concurrent.futures import Future
+
+from memoryd.client.errors import NotFound
+from memoryd.client.protocol import Disagreement, Disagreements, DismissLink, Done, Links
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.changing import resolve, visible
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import links, present, rows
+from memoryd.daemon.store.writer import Transaction
+
+
+@handles(Links)
+def list_links(core: Core, call: Links) -> Disagreements:
+    """Return the memories within reach that contradict each other."""
+    condition = visible(core, call)
+    with core.store.reading() as connection:
+        pairs = links.select_contradictions(connection, condition, call.limit)
+        found = rows.read_ids(connection, [id for newer, older, _ in pairs for id in (newer, older)])
+        names, passed = core.store.namespaces, core.clock.passed()
+        shown = {one.id: one for one in present.memories(connection, names, found.values(), condition, passed)}
+    return Disagreements(
+        links=[
+            Disagreement(newer=shown[newer], older=shown[older], created_at=at)
+            for newer, older, at in pairs
+            if newer in shown and older in shown
+        ]
+    )
+
+
+@handles(DismissLink)
+def dismiss(core: Core, call: DismissLink) -> "Future[Done]":
+    """Dismiss the link between two memories; raise `NotFound` where there is none."""
+    condition = visible(core, call)
+
+    def job(transaction: Transaction) -> Done:
+        connection = transaction.connection
+        one, other = (resolve(connection, prefix, condition).id for prefix in (call.id, call.other))
+        if not links.dismiss(connection, one, other):
+            raise NotFound(f"{one[:8]} and {other[:8]} are not linked.", {"id": one, "other": other})
+        return Done(message=f"{one[:8]} and {other[:8]} are not linked any more, and will not be again.")
+
+    return core.store.write(job)
