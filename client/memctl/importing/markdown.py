@@ -134,7 +134,7 @@ def split_entries(body: str) -> Iterator[Entry]:
         if isinstance(heading, re.Match):
             level, title = len(heading[1]), heading[2].rstrip().rstrip("#").rstrip()
             headings = {at: higher for at, higher in headings.items() if at < level} | {level: title}
-        elif heading is False or heading is None:
+        elif not heading and (block or line.strip()):
             block.append(line)
 
 

@@ -17,7 +17,7 @@ from pattern_attacks import attacks
 from pattern_probing import Bound, defect
 
 from memoryd.client.credentials import redact
-from memoryd.client.memctl.importing import basic_memory
+from memoryd.client.memctl.importing import basic_memory, markdown
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import extracting, rating
 from memoryd.daemon.workspaces import editing
@@ -135,8 +135,9 @@ HOSTILE = [
         lambda text: extracting.extract_from_turn("user", text, 0),
         lambda text: editing.append(text, text),
         basic_memory._split_parts,
+        lambda text: list(markdown.split_entries(text)),
     ],
-    ids=["gate", "importance", "credentials", "facts", "notes", "import"],
+    ids=["gate", "importance", "credentials", "facts", "notes", "import", "entries"],
 )
 def test_what_reads_texts_of_any_length_is_done_with_long_ones_soon(read: Callable[[str], Any]) -> None:
     for text in (*HOSTILE, *PUMPS, "- " * 32_768 + "x", *(f"{pump}\n" * 300 for pump in PUMPS)):
