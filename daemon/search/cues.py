@@ -19,7 +19,7 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
-_POOL = 40  # candidates
+_POOL = 30  # candidates
 _READ_CHARS = 1_000  # of a memory
 _LONGEST_DAYS = 32  # of a span that distinguishes one memory from another
 _WORD = re.compile(r"[^\W\d_]+")
