@@ -319,7 +319,7 @@ _PATHS = (("model", "folder"), ("llm", "key_file"), ("embedding_api", "key_file"
 
 def load(path: Path) -> Config:
     """Read a configuration file; one that does not exist gives the defaults. Raise `Invalid` naming the field."""
-    found = _placed(_read(path), path.parent)
+    found = _place(_read(path), path.parent)
     return msgspec.structs.replace(found, network=NetworkConfig(offline=True)) if is_offline() else found
 
 
@@ -336,7 +336,7 @@ def _read(path: Path) -> Config:
         raise Invalid(f"The configuration {path} is wrong: {error}.") from None
 
 
-def _placed(config: Config, folder: Path) -> Config:
+def _place(config: Config, folder: Path) -> Config:
     """Return the configuration with absolute paths: the daemon does not stay where it was started."""
     for section, field_name in _PATHS:
         part = getattr(config, section)

@@ -41,7 +41,7 @@ def _observe(args: Namespace) -> None:
     if not turns:
         raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
     parts = [send(args, Observe(turns=part, session=args.session)) for part in split_batches(turns, MAX_TURNS)]
-    observed = _joined(parts)
+    observed = _join(parts)
     show(args, observed, lambda: _observed_text(observed, turns))
 
 
@@ -49,7 +49,7 @@ def _stdin() -> Iterable[bytes]:
     return sys.stdin.buffer if sys.stdin else ()
 
 
-def _joined(parts: list[Observed]) -> Observed:
+def _join(parts: list[Observed]) -> Observed:
     return Observed(
         turns=[turn for part in parts for turn in part],
         accepted=sum(part.accepted for part in parts),

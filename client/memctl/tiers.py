@@ -115,7 +115,7 @@ def _flows(report: TierReport) -> str:
     ]
     evidence = report.flows.get("evidence", 0)
     told = f"; {count_text(evidence, 'time')} something recalled was merely repeated" if evidence else ""
-    waiting = _waiting(report.waiting) + _heard(report.heard)
+    waiting = _waiting_text(report.waiting) + _queued_text(report.heard)
     return f"{paint('TURNS', 'bold')}  {came:,} observed{told}{waiting}\n{format_fields(shown)}"
 
 
@@ -133,12 +133,12 @@ def _reasons(kinds: dict[str, int]) -> str:
     return ", ".join(f"{name} {number:,}" for name, number in ordered if number)
 
 
-def _waiting(waiting: dict[str, int]) -> str:
+def _waiting_text(waiting: dict[str, int]) -> str:
     told = ", ".join(f"{number:,} to {job}" for job, number in waiting.items() if number)
     return f"; the judge has {told}" if told else ""
 
 
-def _heard(heard: dict[str, int]) -> str:
+def _queued_text(heard: dict[str, int]) -> str:
     most = max(heard.values(), default=0)
     return f"; {count_text(most, 'turn')} of conversations that go on" if most else ""
 

@@ -47,7 +47,7 @@ def arrange(notes: list[Note], vectors: dict[int, Vector], floor: float) -> list
     subjects: list[list[Note]] = []
     for note in best:
         same = next(
-            (subject for subject in subjects if any(_alike(note, one, vectors, floor) for one in subject)), None
+            (subject for subject in subjects if any(_is_alike(note, one, vectors, floor) for one in subject)), None
         )
         if same is None:
             subjects.append([note])
@@ -56,7 +56,7 @@ def arrange(notes: list[Note], vectors: dict[int, Vector], floor: float) -> list
     return [note for subject in subjects for note in sorted(subject, key=lambda note: (-note.created_at, note.id))]
 
 
-def _alike(one: Note, other: Note, vectors: dict[int, Vector], floor: float) -> bool:
+def _is_alike(one: Note, other: Note, vectors: dict[int, Vector], floor: float) -> bool:
     if one.row not in vectors or other.row not in vectors:
         return False
     return float(vectors[one.row] @ vectors[other.row]) >= floor

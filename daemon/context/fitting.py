@@ -38,11 +38,11 @@ class Layout(NamedTuple):
 def fit(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, layout: Layout, by: Counter) -> Fitted:
     """Return the text of the notes that fit, of both kinds the first ones first."""
     frame = _BARE if layout.compact or max_tokens < _FRAMED_FROM else FRAME
-    chosen = _affordable(standing, int(max_tokens * STANDING_SHARE), by, set())
+    chosen = _select_affordable(standing, int(max_tokens * STANDING_SHARE), by, set())
     spent = by.count(frame[0]) + by.count(frame[1]) + sum(_cost(note, by) for note in chosen)
     headings = {note.group for note in chosen}
     spent += sum(_count_heading(heading, by) for heading in headings)
-    chosen += _affordable(relevant, max_tokens - spent, by, headings)
+    chosen += _select_affordable(relevant, max_tokens - spent, by, headings)
     while chosen:
         text, stable = _text(chosen, frame, layout)
         tokens = by.count(text)
@@ -52,7 +52,7 @@ def fit(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, lay
     return Fitted("", 0, [], 0)
 
 
-def _affordable(notes: Iterable[Note], budget: int, by: Counter, headings: set[str]) -> list[Note]:
+def _select_affordable(notes: Iterable[Note], budget: int, by: Counter, headings: set[str]) -> list[Note]:
     """Return the notes that a budget pays for, with the headings that are new."""
     known, chosen = set(headings), []
     for note in notes:

@@ -39,13 +39,13 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     if not call.task.strip():
         raise Invalid("The task is empty; say what the context is for.")
     check_text("session", call.session)
-    had = {} if call.fresh else _had(core, call)
+    had = {} if call.fresh else _read_given(core, call)
     writer = _Lines(counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
     found = chosen.find(sources, call, core.config.tiers.promote_from)
     always = chosen.find_standing(core, call)
     standing = [writer.note(row, ALWAYS) for row in always]
     own = "" if call.fresh else call.session
-    relevant = _relevant(core, found, {row.id for row in always}, writer, own)
+    relevant = _select_relevant(core, found, {row.id for row in always}, writer, own)
     if call.opening:
         relevant += _find_opening(core, call, {row.id for row in always} | {note.id for note in relevant}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
@@ -111,7 +111,7 @@ class _Lines:
         return (kept.rsplit(" ", 1)[0] if " " in kept and low < len(text) else kept) + " …"
 
 
-def _relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines, own: str) -> list[Note]:
+def _select_relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines, own: str) -> list[Note]:
     """Return the relevant hits as notes, best first; of those that disagree the newest, with the others below it.
 
     What comes out of the session `own` itself is left out: it has that.
@@ -180,7 +180,7 @@ def _key(call: GetContext | ResetSession) -> str:
     return f"{call.namespace}\n{call.session}"
 
 
-def _had(core: Core, call: GetContext) -> dict[str, bytes]:
+def _read_given(core: Core, call: GetContext) -> dict[str, bytes]:
     if not call.session:
         return {}
     with core.store.reading() as connection:

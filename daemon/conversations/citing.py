@@ -22,7 +22,7 @@ _SPEAKER = "assistant"
 
 def note(core: Core, call: Observe, caller: Caller) -> None:
     """Queue the turns of an agent for a check, if its session was given anything."""
-    if not call.session or not core.recalls.knows(call.namespace, call.session):
+    if not call.session or not core.recalls.is_known(call.namespace, call.session):
         return
     by = voter(caller, call.namespace)
     for turn in call.turns:

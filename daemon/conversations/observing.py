@@ -131,12 +131,12 @@ def _one(place: Place, taken: Taken) -> ObservedTurn:
     if turn.id is not None and _is_known(place, turn.id, key):
         return _skip(place, turn, KNOWN, [turn.id])
     if asked:  # "No." to one question is not that to another
-        is_repeat = asked in place.repeated and bool(_equal(place, key))
+        is_repeat = asked in place.repeated and bool(_find_equal(place, key))
         return _note_repeat(place, _accept(place, taken, key, asked), is_repeat)
-    if origins := _alive(place, place.core.recalls.find_repeated(place.name, place.session, turn.content)):
+    if origins := _select_alive(place, place.core.recalls.find_repeated(place.name, place.session, turn.content)):
         turns.count(place.connection, place.number, "evidence", len(origins))
         return _skip(place, turn, REPEATED, origins)
-    same = _equal(place, key)
+    same = _find_equal(place, key)
     if same and not gate.is_question(turn.content):
         return _skip(place, turn, DUPLICATE, same)
     # A question that is asked again may have another answer, which belongs to it.
@@ -167,16 +167,16 @@ def _is_known(place: Place, id: str, key: bytes) -> bool:
     return found is not None
 
 
-def _equal(place: Place, key: bytes) -> list[str]:
+def _find_equal(place: Place, key: bytes) -> list[str]:
     """Return the id of what says the same in this namespace; a memory is bumped."""
     memory = intake.find_equal_memory(place.connection, place.number, key, place.core.clock.passed())
     if memory is not None:
-        return _alive(place, [memory])
+        return _select_alive(place, [memory])
     turn = intake.find_equal_turn(place.connection, place.number, key)
     return [] if turn is None else [turn]
 
 
-def _alive(place: Place, ids: list[str]) -> list[str]:
+def _select_alive(place: Place, ids: list[str]) -> list[str]:
     """Return those of some memories that still are and can be seen from here, and count an access of each."""
     passed = place.core.clock.passed()
     known = select_living(place.connection, rows.read_ids(place.connection, ids).values(), passed)

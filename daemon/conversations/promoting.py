@@ -85,7 +85,7 @@ def _row(core: Core, leaving: Leaving, following: str) -> Row:
         turns=1,
         content_hash=turn.content_hash,
         text_hash=vectors.text_hash(turn.content),
-        metadata=metadata_text(turns.about(turn)),
+        metadata=metadata_text(turns.describe(turn)),
         neighbours=neighbours(turn, following),
         content=turn.content,
     )

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Sum up turns with what the session came to before; return what writes the note."""
     with core.store.reading() as connection:
-        before = _latest(core, connection, key)
+        before = _read_latest(core, connection, key)
     if not before and len(heard) < MIN_TURNS:
         return lambda transaction, there: None
     by, text = _digest(core, provider, heard, "\n".join(before.content.splitlines()[1:]) if before else "")
@@ -46,7 +46,7 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
     return finish
 
 
-def _latest(core: Core, connection: Connection, key: Key) -> Row | None:
+def _read_latest(core: Core, connection: Connection, key: Key) -> Row | None:
     """Return the note on a session."""
     return queries.find_latest_of_session(connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock.passed())
 
@@ -85,7 +85,7 @@ def _write(core: Core, transaction: Transaction, key: Key, memory: NewMemory) ->
     connection, now = transaction.connection, core.clock()
     place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
     operation = history.begin(connection, f"{history.JOB}{KIND}", place.name, now)
-    former = _latest(core, connection, key)
+    former = _read_latest(core, connection, key)
     row = adding.new_row(core, place, memory, content_hash(memory.content))
     adding.insert(core, transaction, place, row, Verdict(None, None, []), None, operation)
     if former is not None:

@@ -113,7 +113,7 @@ def think(core: Core, thought: Thought, provider: Provider) -> None:
     """Think about the oldest turns of a conversation and write what comes of it."""
     key, kind = thought.key, KINDS[thought.key.kind]
     with core.store.reading() as connection:
-        heard = thoughts.about(connection, key, kind.max_chars)
+        heard = thoughts.read_turns(connection, key, kind.max_chars)
     try:
         finish = kind.think(core, provider, key, heard)
     except Exception as error:
@@ -154,7 +154,7 @@ def flush(core: Core, limit_s: float) -> None:
         first = -1
         while time.monotonic() < end_at:  # a long conversation takes several batches
             with core.store.reading() as connection:
-                heard = thoughts.about(connection, thought.key, 1)
+                heard = thoughts.read_turns(connection, thought.key, 1)
             if not heard or heard[0].id == first:  # nothing is left, or it does not get on
                 break
             first = heard[0].id

@@ -35,7 +35,7 @@ class Events:
         if self._listener is not None:
             self._listener([event])
 
-    def ran(self, run: JobRun) -> None:
+    def report_run(self, run: JobRun) -> None:
         """Report that a run of a job ended."""
         if self._listener is None:
             return

@@ -13,7 +13,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.graph.draft import Draft, Numbers, Setting, numbers_after
-from memoryd.daemon.graph.groups import concepts, due, topics
+from memoryd.daemon.graph.groups import concepts, is_due, topics
 from memoryd.daemon.graph.writes import apply
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import graph_reading, vectors
@@ -48,21 +48,21 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         return
     numbers = _numbers(core)
     for state in states(core, generation):
-        if state.waiting or state.unsettled or due(state.new, state.nodes):
+        if state.waiting or state.unsettled or is_due(state.new, state.nodes):
             yield from _maintain(core, generation, state, numbers)
 
 
 def _maintain(core: Core, generation: Generation, state: State, numbers: Numbers) -> Iterator[Step]:
     draft = _draft(core, generation, state.namespace, numbers)
     changes = len(state.waiting) + state.unsettled
-    whole = changes > FEW or state.nodes <= _SMALL or due(state.new + changes, state.nodes)
-    yield from draft.load(_nodes(core, draft) if whole else _near(core, draft, state.waiting))
+    whole = changes > FEW or state.nodes <= _SMALL or is_due(state.new + changes, state.nodes)
+    yield from draft.load(_nodes(core, draft) if whole else _find_near(core, draft, state.waiting))
     yield from draft.join(state.waiting)
     if not whole:
-        yield from draft.load(_near_changed(core, draft))
+        yield from draft.load(_find_near_changed(core, draft))
     yield from draft.merge()
     yield from draft.name()
-    if whole and due(*_new_and_all(draft)):
+    if whole and is_due(*_new_and_all(draft)):
         yield from concepts(draft, abstraction_floor(generation.embedder.floors))
         yield from topics(draft, generation.embedder.floors.relevant)
 
@@ -155,22 +155,22 @@ def _nodes(core: Core, draft: Draft) -> list[stored.Node]:
         return stored.read_kind(connection, draft.setting.generation.model, stored.CLUSTER, draft.setting.namespace)
 
 
-def _near(core: Core, draft: Draft, rows: list[int]) -> list[stored.Node]:
+def _find_near(core: Core, draft: Draft, rows: list[int]) -> list[stored.Node]:
     """Return the clusters near some memories, and those that changed since they were compared with the others."""
     model, namespace = draft.setting.generation.model, draft.setting.namespace
     with core.store.reading() as connection:
         unsettled = stored.read_kind(connection, model, stored.CLUSTER, namespace, unsettled=True)
         _, matrix = vectors.read_exact(connection, model, rows) if rows else ([], [])
-        return [*unsettled, *_nearest(core, connection, draft, matrix)]
+        return [*unsettled, *_find_nearest(core, connection, draft, matrix)]
 
 
-def _near_changed(core: Core, draft: Draft) -> list[stored.Node]:
+def _find_near_changed(core: Core, draft: Draft) -> list[stored.Node]:
     """Return the clusters near those that changed in the draft."""
     with core.store.reading() as connection:
-        return _nearest(core, connection, draft, draft.clusters.units[list(draft.changed)])
+        return _find_nearest(core, connection, draft, draft.clusters.units[list(draft.changed)])
 
 
-def _nearest(core: Core, connection: Connection, draft: Draft, matrix: Any) -> list[stored.Node]:
+def _find_nearest(core: Core, connection: Connection, draft: Draft, matrix: Any) -> list[stored.Node]:
     setting = draft.setting
     found = {
         node

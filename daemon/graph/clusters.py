@@ -128,7 +128,7 @@ class Clusters:
                     yield float(cosines[line, other]), place, other
 
 
-def mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[tuple[int, int]]:
+def find_mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> list[tuple[int, int]]:
     """Return disjoint pairs (into, merged) at or above a cosine that fit into one node, the most similar first.
 
     The larger takes in the smaller; of equals the one with the lower place.

@@ -13,9 +13,9 @@ import numpy as np
 
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, mergeable, split
+from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
 from memoryd.daemon.graph.names import LONGEST, Namer, Names, first_words
-from memoryd.daemon.graph.phrases import growth, memories, short, target
+from memoryd.daemon.graph.phrases import growth, memories, shorten, target
 from memoryd.daemon.graph.writes import Coming, Drop, Merge, Name, Put
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.store import graph as stored
@@ -170,7 +170,7 @@ class Draft:
 
     def _found_node(self, place: int, rows: list[int], hashes: dict[int, bytes]) -> Step:
         coming = tuple(Coming(row, hashes[row], 0) for row in rows)
-        reason = f"{memories(len(rows))} found it: {short(self.labels[place])}"
+        reason = f"{memories(len(rows))} found it: {shorten(self.labels[place])}"
         return Step("found", target(self.ids[place]), reason, self._put(place, 0, coming))
 
     def _split(self, place: int, was: int, hashes: dict[int, bytes]) -> Iterator[Step]:
@@ -187,7 +187,7 @@ class Draft:
             self._label(made)
             self.changed[made] = None
             coming = tuple(Coming(row, hashes.get(row, b""), 0 if row in hashes else node) for row in mine)
-            reason = f"{memories(len(mine))} of the {len(rows)} of node {node}: {short(self.labels[made])}"
+            reason = f"{memories(len(mine))} of the {len(rows)} of node {node}: {shorten(self.labels[made])}"
             action = "split" if was else "found"
             yield Step(action, target(self.ids[made]), reason, self._put(made, 0, coming))
         self._added[place] = [rows[i] for i in parts[0]]
@@ -221,7 +221,7 @@ class Draft:
         """Merge what changed with what is alike, until no two nodes are both alike and small enough."""
         waiting = list(self.changed)
         while waiting:
-            pairs = mergeable(self.clusters, [p for p in waiting if self.clusters.sizes[p]], self.setting.merge)
+            pairs = find_mergeable(self.clusters, [p for p in waiting if self.clusters.sizes[p]], self.setting.merge)
             waiting = []
             for into, gone in pairs:
                 yield self._merge(into, gone)
@@ -257,7 +257,7 @@ class Draft:
             for place, label in zip(part, self._labels(part), strict=True):
                 self.labels[place] = label or self.labels[place]
                 name = Name(self.ids[place], int(self.clusters.sizes[place]), self.labels[place])
-                yield Step("name", target(self.ids[place]), short(self.labels[place]), name)
+                yield Step("name", target(self.ids[place]), shorten(self.labels[place]), name)
 
     def _labels(self, places: Sequence[int]) -> list[str]:
         rows = self.rows_of([place for place in places if place not in self._steady])

@@ -28,9 +28,9 @@ Places = NDArray[np.int64]
 
 def concepts(draft: Draft, floor: float) -> Iterator[Step]:
     """Give each group of clusters that are alike a concept node."""
-    living = alive(draft)
+    living = list_alive(draft)
     units = draft.clusters.units[living]
-    groups = [[int(living[i]) for i in group] for group in _alike(units, floor) if len(group) >= LEAST]
+    groups = [[int(living[i]) for i in group] for group in _group_alike(units, floor) if len(group) >= LEAST]
     there = _concepts(draft)
     former = [(cluster, node) for node, (_, clusters) in there.items() for cluster in clusters]
     numbered = [[draft.ids[place] for place in group] for group in groups]
@@ -42,7 +42,7 @@ def concepts(draft: Draft, floor: float) -> Iterator[Step]:
         yield Step("drop", f"node {number}", "its clusters are no longer alike", Drop(number))
 
 
-def _alike(units: Vector, floor: float) -> list[list[int]]:
+def _group_alike(units: Vector, floor: float) -> list[list[int]]:
     """Return the positions of centroids in groups of those that are alike, none larger than a node may be."""
     found = group_vectors(units, floor)
     parts = [
@@ -72,9 +72,9 @@ def _concepts(draft: Draft) -> dict[int, tuple[str, list[int]]]:
 
 def topics(draft: Draft, floor: float) -> Iterator[Step]:
     """Find the communities of clusters; yield a step for each topic that is new, changed or at its end."""
-    living = alive(draft)
+    living = list_alive(draft)
     edges = graph_topics.weights(
-        graph_topics.similar(draft.clusters.units[living], floor), _co_occurrences(draft, living)
+        graph_topics.find_similar(draft.clusters.units[living], floor), _co_occurrences(draft, living)
     )
     groups = [[int(living[i]) for i in group] for group in graph_topics.communities(edges)]
     former = [(draft.ids[p], draft.topics[p] or 0) for p in living.tolist() if draft.topics[p]]
@@ -106,7 +106,7 @@ def _topic(draft: Draft, number: int, group: list[int], moved: list[int]) -> Ste
     return Step("topic", f"topic {number}", f"{len(group)} nodes: {label}", data)
 
 
-def alive(draft: Draft) -> Places:
+def list_alive(draft: Draft) -> Places:
     """Return the places of clusters that have members, by rising node number, so that the order is no accident."""
     living = np.flatnonzero(draft.clusters.sizes[: draft.clusters.count])
     return living[np.argsort(np.asarray(draft.ids, np.int64)[living], kind="stable")]
@@ -145,6 +145,6 @@ def _topics(draft: Draft) -> dict[int, str]:
         return graph_reading.topics_in(connection, draft.setting.namespace)
 
 
-def due(new: int, total: int) -> bool:
+def is_due(new: int, total: int) -> bool:
     """Return whether concepts and topics are to be rebuilt: one cluster of fifty is newer than they are."""
     return new > 0 and new * 50 >= total

@@ -18,6 +18,6 @@ def growth(was: int, now: int, joined: int) -> str:
     return f"{memories(joined)} joined, it has {now}" + ("" if now == was + joined else " after a split")
 
 
-def short(label: str) -> str:
+def shorten(label: str) -> str:
     """Return a label as it fits into a reason."""
     return label if len(label) <= 48 else label[:47].rstrip() + "…"

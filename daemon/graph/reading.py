@@ -45,7 +45,7 @@ def nodes(core: Core, call: GraphNodes) -> NodePage:
     exact = [("kind", call.kind), ("topic", call.topic)]
     page = (call.sort, call.limit, call.offset)
     with core.store.reading() as connection:
-        found, total = graph_reading.find_nodes(connection, _within(core, call), call.query, exact, page)
+        found, total = graph_reading.find_nodes(connection, _condition(core, call), call.query, exact, page)
         waiting = graph_reading.count_backlog(connection, visible(core, call))
     return NodePage(nodes=[_show(core, node) for node in found], total=total, waiting=waiting)
 
@@ -55,7 +55,7 @@ def edges(core: Core, call: GraphEdges) -> EdgePage:
     """Return one page of edges with both ends within reach."""
     window = (call.limit, call.offset)
     with core.store.reading() as connection:
-        found, total = graph_reading.find_edges(connection, _within(core, call), call.kind, call.node, window)
+        found, total = graph_reading.find_edges(connection, _condition(core, call), call.kind, call.node, window)
         ends = {end for origin, target, _, _ in found for end in (origin, target)}
         labels = graph_reading.labels_of(connection, ends)
     return EdgePage(edges=_edges(found), total=total, labels=sorted(labels.items()))
@@ -64,7 +64,7 @@ def edges(core: Core, call: GraphEdges) -> EdgePage:
 @handles(GraphNode)
 def show(core: Core, call: GraphNode) -> NodeDetail:
     """Return one node with its members and neighbours; raise `NotFound` for one that is not within reach."""
-    within = _within(core, call)
+    within = _condition(core, call)
     with core.store.reading() as connection:
         node = stored.find_node(connection, call.node, within)
         if node is None:
@@ -73,14 +73,14 @@ def show(core: Core, call: GraphNode) -> NodeDetail:
             node=_show(core, node),
             topic=graph_reading.label_of_topic(connection, node.topic),
             members=_members(core, connection, node),
-            neighbours=[*_neighbours(connection, node.id, within), *_similar(core, connection, node, SIMILAR)],
+            neighbours=[*_neighbours(connection, node.id, within), *_find_similar(core, connection, node, SIMILAR)],
         )
 
 
 @handles(GraphTopics)
 def topics(core: Core, call: GraphTopics) -> TopicList:
     """Return the topics within reach, the largest first."""
-    within = _within(core, call)
+    within = _condition(core, call)
     with core.store.reading() as connection:
         found = graph_reading.find_topics(connection, within)
         alone = graph_reading.count_without_topic(connection, within)
@@ -94,7 +94,7 @@ def topics(core: Core, call: GraphTopics) -> TopicList:
 @handles(GraphExport)
 def export(core: Core, call: GraphExport) -> GraphPart:
     """Return the next part of the graph."""
-    within = _within(core, call)
+    within = _condition(core, call)
     with core.store.reading() as connection:
         found = stored.read_after(connection, call.after, within, call.limit)
         previews = _previews(connection, [node.id for node in found], call.preview)
@@ -103,7 +103,7 @@ def export(core: Core, call: GraphExport) -> GraphPart:
             ExportedNode(
                 node=_show(core, node),
                 members=previews.get(node.id, []),
-                similar=[(n.node, n.weight) for n in _similar(core, connection, node, EXPORTED_SIMILAR)],
+                similar=[(n.node, n.weight) for n in _find_similar(core, connection, node, EXPORTED_SIMILAR)],
             )
             for node in found
         ]
@@ -114,7 +114,7 @@ def export(core: Core, call: GraphExport) -> GraphPart:
 # Parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _within(core: Core, call: Scoped[Any]) -> str:
+def _condition(core: Core, call: Scoped[Any]) -> str:
     """Return the SQL condition on the nodes `n` that a call reaches."""
     return visible(core, call).replace("m.namespace", "n.namespace")
 
@@ -172,7 +172,7 @@ def _neighbours(connection: Connection, node: int, within: str) -> list[Neighbou
     ]
 
 
-def _similar(core: Core, connection: Connection, node: stored.Node, count: int) -> list[Neighbour]:
+def _find_similar(core: Core, connection: Connection, node: stored.Node, count: int) -> list[Neighbour]:
     """Return the clusters of the same namespace nearest to a cluster, from what counts as related on."""
     generation = core.embedding.active
     centre = _centre(connection, node.id)

@@ -21,7 +21,7 @@ _BLOCK = 256
 Pair = tuple[int, int]
 
 
-def similar(units: Vector, floor: float, nearest: int = NEAREST) -> dict[Pair, float]:
+def find_similar(units: Vector, floor: float, nearest: int = NEAREST) -> dict[Pair, float]:
     """Return the cosine of each pair of places (lower first) of which one is among the other's nearest."""
     found: dict[Pair, float] = {}
     k = min(nearest, len(units) - 1)

@@ -61,7 +61,7 @@ class Agenda:
         """Return all jobs."""
         with self._core.store.reading() as connection:
             states = kept.states(connection)
-            latest = {name: kept.latest(connection, name, 1) for name in self.table}
+            latest = {name: kept.read_latest(connection, name, 1) for name in self.table}
         found = [self._job(name, states.get(name, JobState()), latest[name], queued) for name in self.table]
         return JobList(jobs=found, at=self._core.clock())
 
@@ -73,7 +73,7 @@ class Agenda:
             state = kept.state(connection, name)
             state = state._replace(paused=True) if paused else JobState(last_run_at=state.last_run_at)
             kept.keep(connection, name, state)
-            return self._job(name, state, kept.latest(connection, name, 1), queued)
+            return self._job(name, state, kept.read_latest(connection, name, 1), queued)
 
         return self._core.store.write(job, over_limit=True)
 

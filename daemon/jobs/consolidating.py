@@ -40,7 +40,7 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     began = time.perf_counter()
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
     if call.dry_run:
-        counts = foreseen(core, reached)
+        counts = foresee(core, reached)
         return _result(True, counts, began)
     judged = _judge_all(core, tools.report)
     run = _Moves(core, call.namespace, tools.report)
@@ -135,7 +135,7 @@ class _Moves:
 # Dry run -------------------------------------------------------------------------------------------------------------
 
 
-def foreseen(core: Core, reached: frozenset[int] | None) -> Counter[str]:
+def foresee(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     """Return what a consolidation would count."""
     counts: Counter[str] = Counter(judged=_count_unjudged(core))
     leaving = [promoting.judge(core, turn) for turn in core.active.of(reached)]

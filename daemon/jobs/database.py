@@ -110,7 +110,7 @@ def _teller(report: Report) -> Callable[[int, int], None]:
 def _rotate(core: Core, folder: Path) -> list[str]:
     """Delete the copies beyond those to keep, as the job does; return their paths."""
     keep = core.config.jobs.backups
-    old = copies.present(folder)[:-keep] if keep and not core.clock.jumped() else []
+    old = copies.list_copies(folder)[:-keep] if keep and not core.clock.jumped() else []
     for path in old:
         path.unlink(missing_ok=True)
     return [str(path) for path in old]

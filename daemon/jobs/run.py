@@ -125,11 +125,11 @@ class Run:
         more = True
         while more:
             steps, more = self.make_plan(ROUND)
-            before = self._did()
+            before = self._count_done()
             self._apply(steps)
-            more = more and self._did() > before  # else the next plan would be the same
+            more = more and self._count_done() > before  # else the next plan would be the same
 
-    def _did(self) -> int:
+    def _count_done(self) -> int:
         return sum(number for name, number in self.counts.items() if name not in _NOT_DONE)
 
     def _apply(self, steps: Sequence[Step], plan: Plan | None = None) -> None:

@@ -129,7 +129,7 @@ class Runner:
         if call.name is not None:
             self._agenda.check_known(call.name)
         with self._core.store.reading() as connection:
-            return JobRuns(runs=jobs.latest(connection, call.name, call.limit))
+            return JobRuns(runs=jobs.read_latest(connection, call.name, call.limit))
 
     def _state(self, name: str) -> Literal["running", "queued"] | None:
         current = self._current
@@ -149,7 +149,7 @@ class Runner:
                 result = self._carry_out(order)
             except BaseException as error:
                 self._finish()
-                order.future.set_exception(Conflict(str(self._stop or error)) if self._was_stopped(error) else error)
+                order.future.set_exception(Conflict(str(self._stop or error)) if self._is_stopped(error) else error)
             else:
                 self._finish()
                 order.future.set_result(result)
@@ -166,7 +166,7 @@ class Runner:
         with self._lock:
             self._current = None
 
-    def _was_stopped(self, error: BaseException) -> bool:
+    def _is_stopped(self, error: BaseException) -> bool:
         """Return whether a plan was given up; a statement that `close` interrupted fails with an error of its own."""
         return isinstance(error, Stopped) or bool(self._stop)
 
@@ -189,7 +189,7 @@ class Runner:
             kept.counts,
             kept.error,
         )
-        self._core.events.ran(kept)
+        self._core.events.report_run(kept)
         if call.by == "hand":
             self.changed(call.name)
         return kept

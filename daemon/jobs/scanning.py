@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to look at each workspace."""
-    for workspace in registry.everyone(core):
+    for workspace in registry.list_all(core):
         yield Step("scan", workspace.namespace, f"the files in {workspace.root} may have changed unheard", workspace)
 
 

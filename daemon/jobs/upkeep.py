@@ -81,7 +81,7 @@ def plan_backup(core: Core, now: float) -> Iterator[Step]:
     keep = core.config.jobs.backups
     if not keep:
         return
-    present = copies.present(core.folder / copies.FOLDER)
+    present = copies.list_copies(core.folder / copies.FOLDER)
     with core.store.reading() as connection:
         changed = upkeep.marks(connection)
     if changed and (not present or upkeep.marks_of(present[-1]) != changed):

@@ -112,7 +112,7 @@ def extract_from_turn(role: str, content: str, index: int) -> list[Statement]:
         if len(sentence) > MAX_CHARS:  # no fact, and patterns would take their time on it
             before = ""
             continue
-        text, resolved = _self_contained(sentence, before)
+        text, resolved = _resolve(sentence, before)
         before = sentence
         kind = _kind_of(role, QUOTED.sub(" ", sentence))
         if _is_asking(sentence) or len(text) > MAX_CHARS or len(text.split()) < _MIN_WORDS:
@@ -128,7 +128,7 @@ def merge(found: Iterable[Fact]) -> list[Fact]:
     kept: list[tuple[Fact, frozenset[str]]] = []
     for fact in found:
         words = content_words(fact.text)
-        at = next((i for i, (_, known) in enumerate(kept) if _same(words, known)), None)
+        at = next((i for i, (_, known) in enumerate(kept) if _is_same(words, known)), None)
         if at is None:
             kept.append((fact, words))
             continue
@@ -157,7 +157,7 @@ def _sentences(content: str) -> list[str]:
     return [whole] if short and "?" not in whole else found
 
 
-def _same(one: frozenset[str], other: frozenset[str]) -> bool:
+def _is_same(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether two facts say the same; figures that differ make them two."""
     if _digits(one) != _digits(other):
         return False
@@ -208,7 +208,7 @@ def _confidence(kind: Kind | None, role: str, sentence: str, text: str, resolved
     return min(1.0, max(0.0, sure))
 
 
-def _self_contained(sentence: str, before: str) -> tuple[str, bool]:
+def _resolve(sentence: str, before: str) -> tuple[str, bool]:
     """Return a sentence as it can stand alone, with the one before it where it refers to that; say whether it can."""
     text = _plain(sentence)
     if not ANAPHORA.match(text):

@@ -185,11 +185,11 @@ def features(text: str) -> list[str]:
 def _is_only_request(text: str) -> bool:
     """Return whether each sentence that is more than courtesy is a question or a request to the listener."""
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)]
-    telling = [sentence for sentence in sentences if sentence and not _courteous(sentence)]
+    telling = [sentence for sentence in sentences if sentence and not _is_courteous(sentence)]
     return bool(telling) and all(is_request(sentence) for sentence in telling)
 
 
-def _courteous(sentence: str) -> bool:
+def _is_courteous(sentence: str) -> bool:
     return COURTESY.issuperset(word.casefold().replace("’", "'") for word in _WORD.findall(sentence))
 
 

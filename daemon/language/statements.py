@@ -70,7 +70,7 @@ def contradiction(old: str, new: str) -> str | None:
     one, two = _read(old), _read(new)
     if not one.content or not two.content or max(len(one.words), len(two.words)) > MAX_WORDS:
         return None
-    only_old, only_new = _exclusive(one, two), _exclusive(two, one)
+    only_old, only_new = _is_exclusive(one, two), _is_exclusive(two, one)
     if one.negative != two.negative:
         return "polarity" if _is_denied(one, two, only_old, only_new) else None
     if words.ADDITIVE & two.keys:
@@ -178,7 +178,7 @@ def stem(word: str) -> str:
     return word.rstrip("e")
 
 
-def _exclusive(one: Statement, other: Statement) -> list[str]:
+def _is_exclusive(one: Statement, other: Statement) -> list[str]:
     known = set(other.content)
     return [word for word in one.content if word not in known]
 

@@ -178,15 +178,15 @@ def find_reason(older: str, newer: str) -> str:
     if lost and (about >= _ABOUT_HALF or not left) and not old.gone & new.words - new.gone:
         return f"'{' '.join(sorted(lost))}' holds no longer"
     has_subject = bool(old.subject & new.words)
-    replaced, replacing = _exclusive(old, new), _exclusive(new, old)
+    replaced, replacing = _is_exclusive(old, new), _is_exclusive(new, old)
     if new.is_change and has_subject and about >= _ABOUT_HALF and replaced and _kinds(replaced) & _kinds(replacing):
-        return _became(replaced, replacing)
+        return _is_change(replaced, replacing)
     same_subject = bool(old.subject & new.subject)
     both = min(about, _share(new.topics, old.words))
     if not same_subject or both < _ABOUT_ALL:
         return ""
     if replaced and replacing and _kinds(replaced) == _kinds(replacing) and len(_kinds(replaced)) == 1:
-        return _became(replaced, replacing)
+        return _is_change(replaced, replacing)
     if not replaced and not replacing and old.is_negated != new.is_negated:
         return "one is negated"
     return ""
@@ -196,7 +196,7 @@ def _share(topics: frozenset[str], words: frozenset[str]) -> float:
     return len(topics & words) / len(topics) if topics else 1.0
 
 
-def _exclusive(one: Said, other: Said) -> dict[str, str]:
+def _is_exclusive(one: Said, other: Said) -> dict[str, str]:
     return {value: kind for value, kind in one.values.items() if value not in other.words}
 
 
@@ -206,7 +206,7 @@ def _kinds(values: dict[str, str]) -> frozenset[str]:
     return frozenset({"date"}) if kinds == {"date", "number"} else kinds
 
 
-def _became(old: dict[str, str], new: dict[str, str]) -> str:
+def _is_change(old: dict[str, str], new: dict[str, str]) -> str:
     return f"{' '.join(old)} became {' '.join(new)}"
 
 

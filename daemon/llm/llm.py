@@ -159,7 +159,7 @@ class Llm:
         if found.keys() != set(range(len(notes))):
             raise self.chat.reject(f"The model judged other notes than the {len(notes)} it was given.")
         for number, judged in found.items():
-            if problem := _odd(number, judged, notes, found):
+            if problem := _find_fault(number, judged, notes, found):
                 raise self.chat.reject(f"The model's judgement of a note cannot be used: {problem}.")
         return [
             Fate(found[number].fate, None if found[number].by is None else (found[number].by or 0) - 1, "")
@@ -170,7 +170,7 @@ class Llm:
         """Ask for a label for each group, all in one question; an empty one is rejected."""
         del terms
         listed = "\n".join(f"{number}.{_block(_notes(texts))}" for number, texts in enumerate(groups, 1))
-        found = [_short(one) for one in self.chat.ask(_LABEL, listed, Labels).labels]
+        found = [_shorten(one) for one in self.chat.ask(_LABEL, listed, Labels).labels]
         if len(found) != len(groups) or not all(found):
             raise self.chat.reject(f"The model gave {sum(map(bool, found))} labels for {len(groups)} groups.")
         return found
@@ -192,7 +192,7 @@ def _notes(texts: Sequence[str]) -> str:
     return "\n".join(f"- {' '.join(text.split())}" for text in texts)
 
 
-def _short(label: str) -> str:
+def _shorten(label: str) -> str:
     """Return a label as inert text on one line, cut at a word; empty where it says nothing."""
     line = " ".join("".join(c for c in _NO_LABEL.sub(" ", label) if c.isprintable()).split()).strip(" .,:;-'’")
     if len(line) > _LABEL_CHARS:
@@ -204,7 +204,7 @@ def _list(turns: Sequence[Spoken]) -> str:
     return "\n".join(f"{number}. {role}: {_block(content)}" for number, (role, content) in enumerate(turns, 1))
 
 
-def _odd(number: int, judged: Judged, notes: Sequence[Note], found: Mapping[int, Judged]) -> str:
+def _find_fault(number: int, judged: Judged, notes: Sequence[Note], found: Mapping[int, Judged]) -> str:
     """Return what is wrong with a judgement, empty for nothing."""
     if judged.fate in ("keep", "passing"):
         if judged.by is not None:

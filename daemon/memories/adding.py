@@ -88,7 +88,7 @@ def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: 
 
 def write(core: Core, transaction: Transaction, place: Place, batch: Batch, operation: int) -> list[Added]:
     """Add memories within one transaction, each compared with those before it as well."""
-    newer = duplicates.newer(place, batch)
+    newer = duplicates.find_newer(place, batch)
     results: list[Added] = []
     became: list[int] = []  # the row of each
     for at, memory in enumerate(batch.memories):

@@ -112,7 +112,7 @@ def _scan(place: Place, batch: Batch, wanted: Sequence[int], after: int = 0) -> 
         chosen = [(at, one) for at in wanted if batch.memories[at].type == kind and (one := batch.embedded[at])]
         generation = chosen[0][1][0]
         like = Wanted(place.number, kind, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS, after)
-        found = generation.index.alike(np.stack([vector for _, (_, vector) in chosen]), like)
+        found = generation.index.find_alike(np.stack([vector for _, (_, vector) in chosen]), like)
         yield from ((at, near) for (at, _), near in zip(chosen, found, strict=True))
 
 
@@ -155,7 +155,7 @@ def _compare(core: Core, connection: Connection, place: Place, batch: Batch, at:
 # Within the transaction ----------------------------------------------------------------------------------------------
 
 
-def newer(place: Place, batch: Batch) -> dict[int, list[int]]:
+def find_newer(place: Place, batch: Batch) -> dict[int, list[int]]:
     """Return for the memories of a batch the rows near them that the index has taken in since the search."""
     wanted = [at for at, found in enumerate(batch.near) if found is not None]
     return dict(_scan(place, batch, wanted, batch.stamp))
@@ -195,7 +195,7 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
     near = new.near
     if near is None:
         like = Wanted(place.number, new.memory.type, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
-        [near] = generation.index.alike(vector[None, :], like)
+        [near] = generation.index.find_alike(vector[None, :], like)
     if not (candidates := sorted(set(near))):
         return []
     numbers, matrix = vectors.read_exact(connection, generation.model, candidates, ALIVE, alive_at(core.clock.passed()))

@@ -117,7 +117,7 @@ def operations(core: Core, call: Operations) -> OperationLog:
     """Return the latest operations."""
     condition = visible(core, call)
     with core.store.reading() as connection:
-        return OperationLog(operations=history.latest(connection, condition, call.limit))
+        return OperationLog(operations=history.read_latest(connection, condition, call.limit))
 
 
 def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:

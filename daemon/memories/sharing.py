@@ -85,7 +85,7 @@ class _Searched:
 
     def begin(self, place: Place) -> None:
         """Find what the index has taken in since, within the transaction."""
-        self._newer = duplicates.newer(place, self._batch)
+        self._newer = duplicates.find_newer(place, self._batch)
 
     def take(self, connection: Connection, row: Row, done: Mapping[str, SharedMemory]) -> _Going:
         """Return a memory as it is now, with what the ones before it became; changed since, it is looked for again."""

@@ -74,7 +74,7 @@ def _portion(connection: Connection, chosen: Filter, call: ExportMemories) -> tu
 
 def _records(core: Core, connection: Connection, found: list[Row], reached: str) -> list[Record]:
     contradicts = present.contradictions(connection, [row.id for row in found], reached)
-    relations = links.within(connection, [row.id for row in found], reached)
+    relations = links.read_within(connection, [row.id for row in found], reached)
     return [
         Record(
             **present.fields_of(row, core.store.namespaces, contradicts.get(row.id, [])),

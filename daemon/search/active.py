@@ -18,7 +18,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.fulltext import Question
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stems_of
-from memoryd.daemon.store.turns import TYPE, Turn, about, to_row
+from memoryd.daemon.store.turns import TYPE, Turn, describe, to_row
 from memoryd.daemon.tiers.active import Text
 
 _READ_CHARS = 100_000
@@ -71,7 +71,7 @@ def _passes_further(call: Any, turn: Turn) -> bool:
     """Apply the filters on paths, ids and metadata; a turn has no path."""
     if call.path_prefix is not None or (call.ids and not turn.key.startswith(tuple(call.ids))):
         return False
-    metadata = about(turn)
+    metadata = describe(turn)
     return all(name in metadata and _equals(metadata[name], wanted) for name, wanted in call.metadata.items())
 
 

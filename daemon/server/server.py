@@ -86,10 +86,10 @@ class Server:
         self.subscriptions.close(stopping_error())
         await asyncio.to_thread(self.jobs.close)
         give_up_at = time.monotonic() + self.config.drain_s
-        await self._quiet(give_up_at)
+        await self._wait_until_quiet(give_up_at)
         self.core.ending.set()
         give_up_at = max(give_up_at, time.monotonic() + _PART_S)
-        await self._quiet(give_up_at)
+        await self._wait_until_quiet(give_up_at)
         for connection in list(self.connections):
             connection.part()
         while self.connections and time.monotonic() < give_up_at:  # replies on their way out
@@ -99,7 +99,7 @@ class Server:
         for lane in self._lanes.values():
             await asyncio.to_thread(lane.close)
 
-    async def _quiet(self, give_up_at: float) -> None:
+    async def _wait_until_quiet(self, give_up_at: float) -> None:
         """Wait until no call is under way."""
         while any(connection.in_flight for connection in self.connections) and time.monotonic() < give_up_at:
             await asyncio.sleep(_POLL_S)
@@ -122,7 +122,7 @@ class Server:
 
     def perform(self, call: Call[R]) -> R:
         """Run a call of the daemon's own, on the calling thread; wait for its result."""
-        own = Context(self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _nobody)
+        own = Context(self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _refuse)
         return perform(own, call)
 
     def _is_crowded(self) -> bool:
@@ -144,6 +144,6 @@ class Server:
         return {**waiting, "writes": self.core.store.count_waiting_writes()}
 
 
-def _nobody(view: View, limit: int | None) -> "Future[Subscribed]":
+def _refuse(view: View, limit: int | None) -> "Future[Subscribed]":
     """Refuse: the daemon's own calls have nobody to send events to."""
     raise Unavailable("Only a client can follow events.")

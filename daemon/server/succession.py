@@ -41,7 +41,7 @@ class Succession:
         A version is tried once: if the restart did not bring it, another one would not either.
         """
         found = read_installed_version()
-        due = newer(found, memoryd.__version__) and not newer(found, client) and found != self._tried
+        due = is_newer(found, memoryd.__version__) and not is_newer(found, client) and found != self._tried
         restarting = due and self._config.restart_for_upgrade and uptime_s >= self._config.restart_after_s
         if restarting:
             log.info("memoryd %s was installed and %s runs: restarting", found, memoryd.__version__)
@@ -60,7 +60,7 @@ def read_installed_version() -> str:
     return found.group(1) if found else memoryd.__version__
 
 
-def newer(one: str, other: str) -> bool:
+def is_newer(one: str, other: str) -> bool:
     """Return whether one release is newer than another; what follows the numbers (rc1, dev3) does not count."""
     return _release(one) > _release(other)
 

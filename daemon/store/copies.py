@@ -59,7 +59,7 @@ def free_name(folder: Path, now: float) -> str:
     return name_at(now)
 
 
-def present(folder: Path) -> list[Path]:
+def list_copies(folder: Path) -> list[Path]:
     """Return the copies in a folder, the one with the oldest content first; one that cannot be read is the oldest."""
     if not os.path.isdir(folder):
         return []
@@ -84,7 +84,7 @@ def go_past(store: Store, folder: Path) -> None:
 
     Then it counts on from the operations of the newest copy: numbers in between are left out.
     """
-    newest = max((_counts(marks_of(path)) for path in present(folder)), default=())
+    newest = max((_counts(marks_of(path)) for path in list_copies(folder)), default=())
     if not newest:
         return
 
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the copies of a folder; return the exit code."""
     [folder] = sys.argv[1:] if arguments is None else arguments
     found = []
-    for path in present(Path(folder).absolute()):
+    for path in list_copies(Path(folder).absolute()):
         operations = dict(marks_of(path)).get("operations")
         found.append(Found(str(path), path.stat().st_size, operations)._asdict())
     sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")

@@ -55,7 +55,7 @@ def end(connection: apsw.Connection, number: int, state: str) -> None:
     connection.execute("UPDATE dreams SET state = ? WHERE id = ?", (state, number))
 
 
-def latest(connection: apsw.Connection, workspace: int, day: tuple[float, float]) -> Dream | None:
+def read_latest(connection: apsw.Connection, workspace: int, day: tuple[float, float]) -> Dream | None:
     """Return the latest dream of a workspace, between two times, that changed MEMORY.md and is not undone."""
     found: Any = connection.execute(
         'SELECT id, at, before, "after", backup, diary FROM dreams WHERE workspace = ? AND at >= ? AND at < ?'

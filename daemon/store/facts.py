@@ -179,7 +179,7 @@ class Facts:
         """Note until when those memories are superseded that `changed` rows (None: all) supersede, and so on."""
         differs = len(self._until) != len(self._superseded.rows)
         while changed is None or changed:
-            pairs = successors.nearest(connection, changed)
+            pairs = successors.find_nearest(connection, changed)
             changed = []
             for row, by in pairs:
                 until = _NEVER if by is None else max(float(self._columns.until[by]), self._until.get(by, _NEVER))

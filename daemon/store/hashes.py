@@ -19,7 +19,7 @@ def content_hash(content: str) -> bytes:
     return hashlib.sha256(normal.encode()).digest()
 
 
-def wrong(connection: apsw.Connection) -> list[int]:
+def find_wrong(connection: apsw.Connection) -> list[int]:
     """Return the numbers of the rows whose hashes are not those of their text."""
     found: list[int] = []
     after = 0

@@ -83,7 +83,7 @@ def _keep(
     connection.execute("UPDATE operations SET memories = memories + changes() WHERE id = ?", (operation,))
 
 
-def latest(connection: apsw.Connection, condition: str, limit: int) -> list[Operation]:
+def read_latest(connection: apsw.Connection, condition: str, limit: int) -> list[Operation]:
     """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`).
 
     Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
@@ -140,7 +140,7 @@ def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> s
         f" ORDER BY 1 LIMIT {rows.CANDIDATES}",
         rows.id_range(prefix),
     ).fetchall()
-    return rows.unique(prefix, [str(memory) for (memory,) in found])
+    return rows.choose_unique(prefix, [str(memory) for (memory,) in found])
 
 
 def undo(
@@ -151,7 +151,7 @@ def undo(
     Return its number, the number of the undo, the rows as they were until now, the rows put back, and the namespaces
     whose L0 changed. Raise `NotFound`, `Forbidden`, or `Conflict` when a memory was changed again since.
     """
-    number, kind = _undoable(connection, operation, rights)
+    number, kind = _is_undoable(connection, operation, rights)
     _check_unchanged_since(connection, number)
     images: list[Any] = connection.execute(
         "SELECT memory, namespace, before FROM history WHERE operation = ? ORDER BY id", (number,)
@@ -176,7 +176,7 @@ def undo(
     return number, mine, list(present.values()), back, rings
 
 
-def _undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
+def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
     in_effect = f"o.undone_by IS NULL AND o.kind NOT IN ('undo', 'redo') AND o.kind NOT GLOB '{JOB}*' AND ?1 IS NULL"
     allowed = f"({_condition_on(rights.own, 'o.namespace')} OR {_only_condition(rights.changeable)})"
     chosen = f"{allowed} AND {in_effect}" if operation is None else "o.id = ?1"

@@ -127,9 +127,9 @@ class VectorIndex:
     def nearest(self, query: Vector, k: int, allowed: Mask | None = None) -> Found:
         """Return the `k` rows most similar to `query` among those that a mask by row number allows (None: all)."""
         view = self._view()
-        return _nearest(view, query, k, None if allowed is None else select_passing(allowed, view.rows))
+        return _find_nearest(view, query, k, None if allowed is None else select_passing(allowed, view.rows))
 
-    def alike(self, queries: Vector, wanted: Wanted) -> list[list[int]]:
+    def find_alike(self, queries: Vector, wanted: Wanted) -> list[list[int]]:
         """Return for each query the rows that are wanted, most similar first, those not yet committed as well.
 
         Many queries are compared by matrix products, for about a sixth of what a scan for each of them costs.
@@ -144,7 +144,7 @@ class VectorIndex:
         mask = (view.namespaces == wanted.namespace) & (view.kinds == kind)
         if len(queries) >= _FEW:
             return _search_above(view, queries, np.flatnonzero(mask), wanted)
-        found = (_nearest(view, query, wanted.k, mask) for query in queries)
+        found = (_find_nearest(view, query, wanted.k, mask) for query in queries)
         return [one.rows[one.similarities > wanted.floor].tolist() for one in found]
 
     def count(self, namespace: int) -> int:
@@ -197,7 +197,7 @@ class VectorIndex:
         return self._codes, self._scales, self._rows, self._namespaces, self._kinds, self._places, self._stamps
 
 
-def _nearest(view: _View, query: Vector, k: int, allowed: Mask | None) -> Found:
+def _find_nearest(view: _View, query: Vector, k: int, allowed: Mask | None) -> Found:
     code, scale = _quantise(query)
     few = allowed is not None and np.count_nonzero(allowed) * _GATHER_BELOW < len(allowed)
     if allowed is not None and few:

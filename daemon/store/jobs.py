@@ -84,7 +84,7 @@ def cut_off(connection: apsw.Connection) -> list[JobRun]:
     return runs
 
 
-def latest(connection: apsw.Connection, job: str | None, limit: int) -> list[JobRun]:
+def read_latest(connection: apsw.Connection, job: str | None, limit: int) -> list[JobRun]:
     """Return the latest runs of a job, or of all, the latest first."""
     if job is None:
         return _read_runs(connection, "TRUE ORDER BY id DESC LIMIT ?", (limit,))

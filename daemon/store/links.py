@@ -61,7 +61,7 @@ def read_links(connection: apsw.Connection, memory: str) -> list[Stored]:
     return list(found)
 
 
-def within(connection: apsw.Connection, ids: Sequence[str], reached: str) -> dict[str, list[Link]]:
+def read_within(connection: apsw.Connection, ids: Sequence[str], reached: str) -> dict[str, list[Link]]:
     """Return the links from or to each id whose other end is in the `reached` namespaces (a condition on `m`)."""
     seen = "" if reached == "TRUE" else f" CROSS JOIN memories m ON m.id = {{}} AND {reached}"
     wanted = "(SELECT value FROM json_each(?1))"

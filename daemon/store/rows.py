@@ -107,7 +107,7 @@ def resolve(connection: apsw.Connection, prefix: str, namespaces: str) -> Row:
     check_prefix(prefix)
     where = f"m.id >= ? AND m.id < ? AND {near_id(namespaces)} ORDER BY m.id LIMIT {CANDIDATES}"
     found = select(connection, where, id_range(prefix))
-    unique(prefix, [row.id for row in found])
+    choose_unique(prefix, [row.id for row in found])
     return found[0]
 
 
@@ -116,7 +116,7 @@ def near_id(namespaces: str) -> str:
     return namespaces.replace("m.namespace", "+m.namespace")
 
 
-def unique(prefix: str, candidates: list[str]) -> str:
+def choose_unique(prefix: str, candidates: list[str]) -> str:
     """Return the only one of the ids that begin with a prefix; raise `NotFound` or `AmbiguousId`."""
     if not candidates:
         raise NotFound(f"No memory begins with {prefix}.", {"id": prefix})

@@ -198,7 +198,7 @@ class Store:
     def _wrong_hashes(self) -> list[str]:
         try:
             with self.reading() as connection:
-                number = len(hashes.wrong(connection))
+                number = len(hashes.find_wrong(connection))
         except (apsw.CorruptError, UnicodeDecodeError, msgspec.DecodeError) as error:
             return [f"memories: not all of them can be read: {error}"]
         return [f"memories: {number} have hashes that are not those of their text"] if number else []
@@ -207,7 +207,7 @@ class Store:
         """Build the full-text index and wrong hashes again; drop vectors that cannot be right, and a wrong graph."""
 
         def job(transaction: Transaction) -> None:
-            hashes.mend(transaction.connection, hashes.wrong(transaction.connection))
+            hashes.mend(transaction.connection, hashes.find_wrong(transaction.connection))
             fulltext.rebuild(transaction.connection)
             vectors.drop_wrong(transaction.connection)
             if graph_faults.problems(transaction.connection):
@@ -226,12 +226,12 @@ class Store:
             self._checked.set()
             return
         try:
-            self._warm()
+            self._warm_up()
         except Damaged as error:
             log.warning("full text could not be warmed: %s", error)
         self._checked.set()
 
-    def _warm(self) -> None:
+    def _warm_up(self) -> None:
         """Read the postings that searches will ask for, the commonest first; each is a read of its own."""
         with self.reading() as connection:
             stems = common_stems(connection, _WARMED)

@@ -55,7 +55,7 @@ def read_in_force(connection: apsw.Connection, found: Iterable[Row], now: float)
     return {row: by for row, by in pairs if by is not None}
 
 
-def nearest(connection: apsw.Connection, changed: Sequence[int] | None) -> list[tuple[int, int | None]]:
+def find_nearest(connection: apsw.Connection, changed: Sequence[int] | None) -> list[tuple[int, int | None]]:
     """Return (row, row of its nearest successor that exists) of the `changed` rows and of what these supersede.
 
     None for `changed` means all. Newer rows come first: mostly successors before what they supersede.

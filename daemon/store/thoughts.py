@@ -140,7 +140,7 @@ def read_all(connection: apsw.Connection, kind: str) -> list[Thought]:
     return [Thought(Key(*values[:3]), *values[3:]) for values in found]
 
 
-def about(connection: apsw.Connection, key: Key, max_chars: int) -> list[Heard]:
+def read_turns(connection: apsw.Connection, key: Key, max_chars: int) -> list[Heard]:
     """Return the oldest turns of a thought, as many as have so many characters, at least one."""
     found: Any = connection.execute(f"{_TAKE} ORDER BY id", key)
     taken: list[Heard] = []

@@ -127,12 +127,12 @@ def to_row(turn: Turn) -> Row:
         turns=1,
         content_hash=turn.content_hash,
         text_hash=b"",
-        metadata=msgspec.json.encode(about(turn), order="sorted").decode(),
+        metadata=msgspec.json.encode(describe(turn), order="sorted").decode(),
         content=turn.content,
     )
 
 
-def about(turn: Turn) -> dict[str, Any]:
+def describe(turn: Turn) -> dict[str, Any]:
     """Return what a turn's memory says of it in its metadata."""
     files = turn.files.splitlines()
     known = {"role": turn.role, "session": turn.session, "answers": turn.answers, "speaker": turn.speaker}

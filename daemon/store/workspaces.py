@@ -48,7 +48,7 @@ def _workspace(values: Any) -> Workspace:
     return Workspace(number, namespace, Path(root), tuple(json.loads(globs)))
 
 
-def everyone(connection: apsw.Connection) -> list[Workspace]:
+def list_all(connection: apsw.Connection) -> list[Workspace]:
     """Return all workspaces, by namespace."""
     return [_workspace(found) for found in connection.execute(f"{_SELECT} ORDER BY namespace")]
 
@@ -212,7 +212,7 @@ def unmention(connection: apsw.Connection, row: int) -> None:
 
 def find_holding(connection: apsw.Connection, path: str) -> Workspace | None:
     """Return the workspace that an absolute path is in."""
-    return next((found for found in everyone(connection) if path.startswith(path_bounds(found.root)[0])), None)
+    return next((found for found in list_all(connection) if path.startswith(path_bounds(found.root)[0])), None)
 
 
 def paths(connection: apsw.Connection, workspace: Workspace) -> list[str]:

@@ -74,7 +74,7 @@ class Recalls:
         known = frozenset().union(*(told[id] for id in origins))
         return origins if parts <= known else []
 
-    def knows(self, namespace: str, session: str) -> bool:
+    def is_known(self, namespace: str, session: str) -> bool:
         """Return whether a session was given anything."""
         return (namespace, session) in self._told
 

@@ -40,7 +40,7 @@ def remove_workspace(core: Core, report: Report, call: RemoveWorkspace) -> Done:
 @handles(Workspaces)
 def workspaces(core: Core, call: Workspaces) -> WorkspaceList:
     """List the workspaces."""
-    return WorkspaceList(workspaces=[reporting.describe(core, workspace) for workspace in registry.everyone(core)])
+    return WorkspaceList(workspaces=[reporting.describe(core, workspace) for workspace in registry.list_all(core)])
 
 
 @handles(GetWorkspace)
@@ -52,7 +52,7 @@ def get_workspace(core: Core, call: GetWorkspace) -> WorkspaceStatus:
 @handles(IndexWorkspace)
 def index_workspace(core: Core, report: Report, call: IndexWorkspace) -> "Future[Indexed]":
     """Begin to bring workspaces up to date; the lane is free again at once."""
-    chosen = registry.everyone(core) if call.workspace is None else [registry.find(core, call.workspace)]
+    chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
 
     def tell(stage: str, done: int, total: int) -> None:
         report(Progress(stage=stage, done=done, total=total))

@@ -81,7 +81,7 @@ def append(text: str, note: str) -> Edit:
     at, blocks, is_end = _place(lines, body, blocks)
     told = note.replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip().split("\n")
     added = _apply_style(told, blocks)
-    before = [""] if _needs_blank(lines[body:at], body > 0, blocks, told[0]) else []
+    before = [""] if _is_blank_needed(lines[body:at], body > 0, blocks, told[0]) else []
     after = [] if is_end or _is_blank(lines[at]) else [""]
     # A last line without an end gets one when a note follows; then the note has none.
     unended = at == len(lines) and at > 0 and not lines[-1].endswith("\n")
@@ -120,7 +120,7 @@ def _place(lines: Sequence[str], body: int, blocks: list[_Block]) -> tuple[int, 
     return end, blocks, is_end
 
 
-def _needs_blank(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block], note: str) -> bool:
+def _is_blank_needed(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block], note: str) -> bool:
     """Return whether a blank line is to stand between these lines and a note: unless it continues with a tight list."""
     if not lines:
         return is_headed

@@ -57,7 +57,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
         counts.unchanged -= len(todo)
         live.progress = (0, len(todo))
         tell(0, len(todo))
-        for documents in _ahead(core, live, workspace, todo):
+        for documents in _read_ahead(core, live, workspace, todo):
             late = _write(core, workspace, known, documents, force, counts)
             if late:
                 counts.add(reindex(core, workspace, late, force))
@@ -77,7 +77,7 @@ def _find_left_out(known: dict[str, Stat], found: Scan) -> Iterator[Change]:
     return (Change(path, last, None) for path, last in known.items() if path not in there)
 
 
-def _ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str]) -> Iterator[Documents]:
+def _read_ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str]) -> Iterator[Documents]:
     """Yield what files hold, some at a time; the next ones are read while these are written."""
     parts = [relatives[start : start + BATCH] for start in range(0, len(relatives), BATCH)]
     with ThreadPoolExecutor(1, "reading", initializer=be_nice) as pool:

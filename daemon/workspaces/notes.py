@@ -11,7 +11,7 @@ from memoryd.daemon.workspaces import comparing, registry
 @handles(DiffWorkspaces)
 def diff_workspaces(core: Core, report: Report, call: DiffWorkspaces) -> "Future[Differences]":
     """Begin to compare; the lane is free again at once."""
-    chosen = registry.everyone(core) if call.workspace is None else [registry.find(core, call.workspace)]
+    chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
 
     def tell(done: int, total: int) -> None:
         report(Progress(stage="compare", done=done, total=total))

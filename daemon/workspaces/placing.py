@@ -16,7 +16,7 @@ _FOLDER = "memory/"
 
 def relative_of(workspace: Workspace, file: str, now: float, is_local: bool) -> str:
     """Return the path of a file, relative to the root; raise `Invalid` for one that the workspace would not index."""
-    given = _within(workspace, file.strip())
+    given = _check_within(workspace, file.strip())
     folder, slash, name = given.rpartition("/")
     is_short = not name.endswith(".md")
     if name == TODAY:
@@ -36,7 +36,7 @@ def relative_of(workspace: Workspace, file: str, now: float, is_local: bool) -> 
     return chosen
 
 
-def _within(workspace: Workspace, file: str) -> str:
+def _check_within(workspace: Workspace, file: str) -> str:
     if len(file.encode()) > MAX_PATH_BYTES:
         raise Invalid(f"The file {file[:60]!r} … is longer than {MAX_PATH_BYTES} bytes.")
     root = f"{str(workspace.root).rstrip('/')}/"

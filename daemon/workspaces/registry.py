@@ -15,20 +15,20 @@ from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.globs import check_globs
 from memoryd.daemon.workspaces.documents.scan import GLOBS
 
-__all__ = ["Workspace", "add", "everyone", "find", "remove"]
+__all__ = ["Workspace", "add", "find", "list_all", "remove"]
 
 _SHOWN = 10
 
 
-def everyone(core: Core) -> list[Workspace]:
+def list_all(core: Core) -> list[Workspace]:
     """Return all workspaces, by namespace."""
     with core.store.reading() as connection:
-        return workspaces.everyone(connection)
+        return workspaces.list_all(connection)
 
 
 def find(core: Core, name_or_path: str) -> Workspace:
     """Return the workspace of a namespace, or the one that an absolute path is in; raise `NotFound`."""
-    known = everyone(core)
+    known = list_all(core)
     found = (
         _find_by_path(known, name_or_path)
         if name_or_path.startswith("/")
@@ -61,7 +61,7 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> W
 
     def job(transaction: Transaction) -> Workspace:
         connection = transaction.connection
-        for other in workspaces.everyone(connection):
+        for other in workspaces.list_all(connection):
             _check_apart(root, name, other)
         number = workspaces.insert(connection, name, root, patterns, device, core.clock())
         core.store.namespaces.ensure(transaction, name)

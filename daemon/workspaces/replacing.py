@@ -119,7 +119,7 @@ class _Replacing:
             return
         aside = f"{PREFIX}{secrets.token_hex(8)}.tmp"
         exchange.rename(self.folder, self.name, aside, NO_REPLACE)
-        out, is_final = self._came_out(aside)
+        out, is_final = self._read_out(aside)
         if is_final and out.data == old.data:
             _drop(self.folder, aside)
             os.fsync(self.folder)
@@ -159,7 +159,7 @@ class _Replacing:
     def _settle(self, draft: str, expected: bytes, mine: bytes) -> bytes:
         """Delete what came out of an exchange if it is as expected; else it is somebody's save, which is put back."""
         for _ in range(_ATTEMPTS):
-            out, is_final = self._came_out(draft)
+            out, is_final = self._read_out(draft)
             if is_final and out.data == expected:
                 _drop(self.folder, draft)
                 return mine
@@ -177,7 +177,7 @@ class _Replacing:
         self._put_back(draft, mine)
         raise self._busy()
 
-    def _came_out(self, draft: str) -> tuple[_File, bool]:
+    def _read_out(self, draft: str) -> tuple[_File, bool]:
         """Return the file that an exchange took out, and whether nobody can write into it any more."""
         time.sleep(_GRACE_S)
         descriptor = os.open(draft, READ, dir_fd=self.folder)
@@ -190,7 +190,7 @@ class _Replacing:
     def _put_back(self, draft: str, mine: bytes) -> None:
         """Put somebody's save back in place of ours; raise `Conflict` when there was yet another one meanwhile."""
         exchange.rename(self.folder, draft, self.name, EXCHANGE)
-        out, is_final = self._came_out(draft)
+        out, is_final = self._read_out(draft)
         if is_final and out.data == mine:
             _drop(self.folder, draft)
             return

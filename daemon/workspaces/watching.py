@@ -112,7 +112,7 @@ class Watchers:
         with self._lock:
             if self._core.workspaces.stopping.is_set():
                 return
-            known = {workspace.id: workspace for workspace in registry.everyone(self._core)}
+            known = {workspace.id: workspace for workspace in registry.list_all(self._core)}
             for number in self._watchers.keys() - known.keys():
                 self._watchers.pop(number).close()
             for number in known.keys() - self._watchers.keys():
@@ -221,7 +221,7 @@ class _Watcher:
         ]
         if not names:
             return
-        known = len(names) <= _MANY and self._are_known(names)
+        known = len(names) <= _MANY and self._is_known(names)
         if known:
             indexing.reindex(self.core, self.workspace, sorted(names))
         else:
@@ -240,7 +240,7 @@ class _Watcher:
             return True
         return os.path.isdir(os.path.join(self.workspace.root, name))
 
-    def _are_known(self, names: Sequence[str]) -> bool:
+    def _is_known(self, names: Sequence[str]) -> bool:
         """Return whether all names are those of files in the index, so that nothing else has to be asked about them."""
         with self.core.store.reading() as connection:
             return all(workspaces.stat(connection, self.workspace.id, name) is not None for name in names)

@@ -67,7 +67,7 @@ def _workspace(core: Core, name: str, caller: Caller) -> Workspace:
     """Return the workspace that is meant; a bound caller sees only those whose memories it sees."""
     if not caller.bound:
         return registry.find(core, name)
-    for workspace in registry.everyone(core):
+    for workspace in registry.list_all(core):
         if workspace.namespace == name.strip("/") and caller.can_see(workspace.namespace):
             return workspace
     raise NotFound(f"There is no workspace {name[:200]!r}.", {"workspace": name[:200]})

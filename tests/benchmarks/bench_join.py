@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, mergeable, split
+from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder, default_models_dir, load, pull
 
@@ -109,7 +109,7 @@ def nodes_at(vectors: Vector, floor: float, merge: float = 0.93) -> list[list[in
         groups += [[group[i] for i in part] for part in parts]
     means = np.stack([vectors[group].mean(axis=0) for group in groups])
     clusters = Clusters(means, [len(group) for group in groups], vectors.shape[1])
-    while pairs := mergeable(clusters, range(len(groups)), merge):
+    while pairs := find_mergeable(clusters, range(len(groups)), merge):
         for into, gone in pairs:
             clusters.merge(into, gone)
             groups[into], groups[gone] = groups[into] + groups[gone], []

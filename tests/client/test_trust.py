@@ -212,7 +212,7 @@ def test_a_hook_says_nothing_to_another_users_daemon_and_keeps_the_turn(agent: A
         with pytest.raises(wire.Silent, match="belongs to"):
             wire.Link(time.monotonic() + 20)
         assert another.heard() == b""
-    assert spool.waiting() == 1
+    assert spool.count_waiting() == 1
 
 
 @needs_root
@@ -235,4 +235,4 @@ def test_a_spool_of_another_user_is_neither_sent_nor_written(agent: Agent, folde
     done = agent.hook("prompt", prompt="a secret prompt")
     assert (done.code, done.out) == (0, "")
     assert planted.read_text() == '{"method": "observe"}\n'
-    assert spool.waiting() == 0
+    assert spool.count_waiting() == 0

@@ -61,12 +61,14 @@ def test_a_deep_line_of_the_spool_stops_no_hook_for_ever(folder: Path) -> None:
         file.write(f'{{"method": "observe", "turns": {DEEP}}}\n')
     assert spool.append({"method": "end_session"})
     spool.replay(Link(), float("inf"))  # type: ignore[arg-type]
-    assert (sent, spool.waiting()) == (["status", "observe", "end_session"], 0)
+    assert (sent, spool.count_waiting()) == (["status", "observe", "end_session"], 0)
 
 
 def test_a_deep_line_of_a_transcript_is_passed_over(folder: Path) -> None:
     answer = {"type": "assistant", "message": {"content": "Tuesdays."}, "uuid": "0f" * 16}
     deep = f'{{"type": "assistant", "message": {DEEP}}}'
     (folder / "t.jsonl").write_text(f"{json.dumps(answer)}\n{deep}\n")
-    event = answering.asked("stop", "claude-code", json.dumps({"transcript_path": str(folder / "t.jsonl")}).encode())
-    assert answering._in_transcript(event) == ("Tuesdays.", "0f" * 16)
+    event = answering.read_event(
+        "stop", "claude-code", json.dumps({"transcript_path": str(folder / "t.jsonl")}).encode()
+    )
+    assert answering._read_transcript(event) == ("Tuesdays.", "0f" * 16)

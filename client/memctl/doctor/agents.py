@@ -7,7 +7,7 @@ from pathlib import Path
 from memoryd.client import projects
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.agents.hooks import installing, spool
-from memoryd.client.memctl.agents.hooks.commands import standing
+from memoryd.client.memctl.agents.hooks.commands import check_state
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, quote_path, report_ok, warn
 from memoryd.client.memctl.table import count_text
@@ -20,7 +20,7 @@ LOOK = "memctl up; memctl hooks status"
 
 def check_hooks(patient: Patient) -> Finding | None:
     """Look at the configuration of each agent: are the hooks there whole, and do they call this memctl."""
-    files = [standing(agent, target) for agent in HOSTS for target in installing.targets(agent, None)]
+    files = [check_state(agent, target) for agent in HOSTS for target in installing.targets(agent, None)]
     unread = next((file for file in files if _is_unread(file["state"])), None)
     if unread:
         return warn(f"{unread['path']}: {unread['state']}", "memctl hooks status")
@@ -36,7 +36,7 @@ def check_hooks(patient: Patient) -> Finding | None:
 
 
 def _list_states(agent: str) -> list[str]:
-    return [standing(agent, target)["state"] for target in installing.targets(agent, None)]
+    return [check_state(agent, target)["state"] for target in installing.targets(agent, None)]
 
 
 def _is_unread(state: str) -> bool:
@@ -48,7 +48,7 @@ def check_spooled(patient: Patient) -> Finding | None:
     path = Path(spool.path())
     if not path.exists():
         return None
-    waiting, size = spool.waiting(), path.stat().st_size
+    waiting, size = spool.count_waiting(), path.stat().st_size
     message = f"{count_text(waiting, 'call')} of hooks wait" if waiting != 1 else "1 call of a hook waits"
     if size > FULL * spool.MAX_BYTES:
         return warn(

@@ -37,12 +37,12 @@ def links_in(text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
         return []
     found, at = list[Link](), 0
     for begin, end in [*code, (len(text), len(text))]:
-        found.extend(_outside(text, at, begin))
+        found.extend(_is_outside(text, at, begin))
         at = end
     return found
 
 
-def _outside(text: str, begin: int, end: int) -> Iterator[Link]:
+def _is_outside(text: str, begin: int, end: int) -> Iterator[Link]:
     spans = iter([*_code_spans(text, begin, end), (end, end)])
     start, stop = next(spans)
     for match in _LINK.finditer(text, begin, end):

@@ -138,7 +138,7 @@ def make_draft(core: Core, workspace: Workspace, reading: Reading, terms: Terms)
     with core.store.reading() as connection:
         seen = dreams.read_seen(connection, workspace.id)
     today = f"{day_of(core, core.clock()):%Y-%m-%d}"
-    daily = _daily(core, reading, () if terms.force else seen or ())
+    daily = _read_daily(core, reading, () if terms.force else seen or ())
     found = _sources(text, daily, seen or {}, today)
     marked = {_key(source.note.text): source.note.date for source in found}
     is_new = any(source.item is None for source in found) or not (seen or {}).keys() >= marked.keys()
@@ -170,7 +170,7 @@ def _sources(text: str, daily: Sequence[Source], seen: dict[bytes, str], today: 
     return sorted([*found, *daily], key=lambda source: source.note.date)
 
 
-def _daily(core: Core, reading: Reading, skip: Container[bytes]) -> list[Source]:
+def _read_daily(core: Core, reading: Reading, skip: Container[bytes]) -> list[Source]:
     """Return the notes of the daily files, apart from those to be skipped."""
     found = list[Source]()
     for path, day, data in reading.dailies:

@@ -163,7 +163,7 @@ def undo(core: Core, workspace: Workspace, date: str | None, dry_run: bool = Fal
     """Put back MEMORY.md as it was before the latest dream (of a day), byte for byte, if nobody changed it since."""
     indexing.check_not_gone(core, workspace)
     with core.store.reading() as connection:
-        found = dreams.latest(connection, workspace.id, _span(core, date))
+        found = dreams.read_latest(connection, workspace.id, _span(core, date))
     if found is None:
         when = f" of {date}" if date else ""
         raise NotFound(f"There is no dream{when} of {workspace.namespace} to undo.")

@@ -28,7 +28,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     if not core.config.cognition.dream or core.embedding.active is None:
         return
     today = _today(core, now)
-    for workspace in registry.everyone(core):
+    for workspace in registry.list_all(core):
         try:
             days = daily_files(core, workspace, today)
             if not days or is_dreamt(core, workspace, read(core, workspace, today)):
@@ -79,7 +79,7 @@ def check(call: Dream) -> None:
 def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
     """Dream of one place, or of all workspaces that have daily files."""
     if call.place is None:
-        chosen = [workspace for workspace in registry.everyone(core) if daily_files(core, workspace)]
+        chosen = [workspace for workspace in registry.list_all(core) if daily_files(core, workspace)]
         return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
     workspace = None if call.facts else _workspace(core, call)
     if workspace is None:
@@ -93,7 +93,7 @@ def _workspace(core: Core, call: Dream) -> Workspace | None:
     """Return the workspace that is meant, None where a namespace is."""
     assert call.place is not None
     name = call.place.strip("/")
-    known = {workspace.namespace for workspace in registry.everyone(core)}
+    known = {workspace.namespace for workspace in registry.list_all(core)}
     if call.place.startswith("/") or call.undo or name in known:
         return registry.find(core, call.place)
     return None

@@ -213,7 +213,7 @@ def test_a_conversation_keeps_its_newest_turns_and_counts_the_others(core: Core,
 
     core.store.write(job).result()
     with core.store.reading() as connection:
-        left = thoughts.about(connection, key, 10**9)
+        left = thoughts.read_turns(connection, key, 10**9)
         flows = dict(connection.execute("SELECT kind, count FROM flows").fetchall())  # type: ignore[call-overload]
     assert [one.content for one in left] == [f"turn {number}" for number in range(50, 250)]
     assert flows == {"extract: not thought about": 50}

@@ -10,11 +10,11 @@ from memoryd.daemon.graph.clusters import (
     MAX_MEMBERS,
     Clusters,
     equal_parts,
+    find_mergeable,
     gather,
     group_by_cosines,
     group_to_size,
     group_vectors,
-    mergeable,
     split,
     unit,
 )
@@ -87,15 +87,15 @@ def test_any_number_of_vectors_joins(count: int) -> None:
 
 def test_alike_clusters_merge_the_larger_takes_in_the_smaller() -> None:
     there = clusters([1.0, 0.0], [0.999, 0.04], [0.0, 1.0], sizes=[2, 3, 4])
-    assert mergeable(there, [0], 0.93) == [(1, 0)]
+    assert find_mergeable(there, [0], 0.93) == [(1, 0)]
     there.merge(1, 0)
     assert there.sizes[:3].tolist() == [0, 5, 4]
     assert there.mean(1).tolist() == pytest.approx([(2 * 1.0 + 3 * 0.999) / 5, 3 * 0.04 / 5])
 
 
 def test_clusters_that_would_be_too_large_together_stay_apart() -> None:
-    assert mergeable(clusters([1.0, 0.0], [1.0, 0.0], sizes=[10, 10]), [0, 1], 0.9) == [(0, 1)]
-    assert mergeable(clusters([1.0, 0.0], [1.0, 0.0], sizes=[10, 11]), [0, 1], 0.9) == []
+    assert find_mergeable(clusters([1.0, 0.0], [1.0, 0.0], sizes=[10, 10]), [0, 1], 0.9) == [(0, 1)]
+    assert find_mergeable(clusters([1.0, 0.0], [1.0, 0.0], sizes=[10, 11]), [0, 1], 0.9) == []
 
 
 def test_only_what_changed_is_compared_and_each_pair_once() -> None:

@@ -7,7 +7,7 @@ from graphs import ask, maintain, near, remember
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.graph import nodes as graph
 from memoryd.daemon.graph.names import Names, first_words
-from memoryd.daemon.graph.topics import communities, renumber, similar, weights
+from memoryd.daemon.graph.topics import communities, find_similar, renumber, weights
 
 
 def nodes_by_row(core: Core, rows: list[int]) -> list[int]:
@@ -130,11 +130,11 @@ def test_the_first_words_are_at_most_eighty_characters_on_one_line() -> None:
 
 def test_similar_pairs_are_those_among_the_nearest_above_the_floor() -> None:
     units = np.stack([near(0), near(0, 0.9, 1), near(0, 0.5, 2), near(7)])
-    found = similar(units, 0.6)
+    found = find_similar(units, 0.6)
     assert found.keys() == {(0, 1)}
     assert found[0, 1] == pytest.approx(0.9)
-    assert similar(units, 0.4, nearest=1).keys() == {(0, 1), (0, 2)}
-    assert similar(units[:1], 0.0) == similar(units[:0], 0.0) == {}
+    assert find_similar(units, 0.4, nearest=1).keys() == {(0, 1), (0, 2)}
+    assert find_similar(units[:1], 0.0) == find_similar(units[:0], 0.0) == {}
 
 
 def test_use_adds_to_similarity() -> None:

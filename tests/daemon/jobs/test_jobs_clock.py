@@ -69,7 +69,7 @@ def kept(core: Core) -> dict[str, Any]:
 
 
 def named(core: Core) -> list[str]:
-    return [path.name for path in copies.present(core.folder / copies.FOLDER)]
+    return [path.name for path in copies.list_copies(core.folder / copies.FOLDER)]
 
 
 @pytest.mark.parametrize("days", [400, -400])
@@ -109,7 +109,7 @@ def test_what_was_written_under_a_clock_that_was_ahead_is_the_newest_copy_only_u
     add(core, "Swifts nest in walls")
     run(jobs, "backup")
     assert len(named(core)) == 3
-    newest = copies.open_plain(copies.present(core.folder / copies.FOLDER)[-1])
+    newest = copies.open_plain(copies.list_copies(core.folder / copies.FOLDER)[-1])
     assert newest.execute("SELECT count(*) FROM memories").get == 5
     newest.close()
 

@@ -17,7 +17,7 @@ from memoryd.daemon.jobs import releasing, table
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.store import copies as store_copies
 from memoryd.daemon.store import upkeep
-from memoryd.daemon.store.copies import copy, present
+from memoryd.daemon.store.copies import copy, list_copies
 from memoryd.daemon.system import process
 from moving import everything, run
 from workbench import CountingEmbedder, add, add_many, delete, disk_and_memory, found, running, wait_until
@@ -31,7 +31,7 @@ def jobs(core: Core) -> Iterator[Runner]:
 
 
 def copies(core: Core) -> list[str]:
-    return [path.name for path in present(core.folder / "backups")]
+    return [path.name for path in list_copies(core.folder / "backups")]
 
 
 def test_every_job_has_an_interval_a_deadline_and_a_sentence() -> None:

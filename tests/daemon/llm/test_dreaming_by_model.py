@@ -39,7 +39,7 @@ def root(folder: Path, core: Core) -> Path:
 
 
 def dream(core: Core, **options: Any) -> DreamReport:
-    indexing.index(core, registry.everyone(core)[0])
+    indexing.index(core, registry.list_all(core)[0])
     return dream_job.dream(core, Dream(place="notes", force=True, **options), Terms(force=True)).dreams[0]
 
 
@@ -53,7 +53,7 @@ def test_the_model_chooses_and_is_not_asked_again(core: Core, server: ModelServe
     server.will(says(KEEP_NEWEST))
     assert dream(core).by == "tiny"
     assert (root / "MEMORY.md").read_text() == "- Tests go through tox\n"
-    indexing.index(core, registry.everyone(core)[0])
+    indexing.index(core, registry.list_all(core)[0])
     again = dream_job.dream(core, Dream(place="notes"), Terms()).dreams[0]
     assert (again.outcome, len(server.requests), usage(core).answers) == ("unchanged", 1, 1)
 

@@ -121,7 +121,7 @@ def test_an_earlier_part_may_be_superseded_by_a_later_one(core: Core) -> None:
 def compared(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by the number of rows that the index compares on the writer's thread."""
     counted: list[int] = []
-    by_one, by_many = index._nearest, index._search_above
+    by_one, by_many = index._find_nearest, index._search_above
 
     def note(rows: int) -> None:
         if threading.current_thread().name == "writer":
@@ -135,7 +135,7 @@ def compared(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         note(len(places))
         return by_many(view, queries, places, wanted)
 
-    monkeypatch.setattr(index, "_nearest", nearest)
+    monkeypatch.setattr(index, "_find_nearest", nearest)
     monkeypatch.setattr(index, "_search_above", above)
     return counted
 

@@ -12,7 +12,7 @@ import memoryd
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.server import succession
 from memoryd.daemon.server.connection import FAREWELL
-from memoryd.daemon.server.succession import Succession, newer, read_installed_version
+from memoryd.daemon.server.succession import Succession, is_newer, read_installed_version
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.system.listen import Listener, listener_at, retire
 from waiting import wait_until
@@ -24,14 +24,14 @@ AT_ONCE = ServerConfig(restart_after_s=0.001)
     ("one", "other"), [("0.2.0", "0.1.9"), ("0.10", "0.9"), ("1", "0.99.99"), ("0.1.0.1", "0.1"), ("2.0rc1", "1.9")]
 )
 def test_a_release_is_newer_by_its_numbers(one: str, other: str) -> None:
-    assert newer(one, other)
-    assert not newer(other, one)
+    assert is_newer(one, other)
+    assert not is_newer(other, one)
 
 
 @pytest.mark.parametrize(("one", "other"), [("0.1", "0.1.0"), ("0.2.0rc1", "0.2.0"), ("1.0.dev3+g1", "1.0"), ("", "x")])
 def test_what_has_the_same_numbers_is_not_newer(one: str, other: str) -> None:
-    assert not newer(one, other)
-    assert not newer(other, one)
+    assert not is_newer(one, other)
+    assert not is_newer(other, one)
 
 
 releases = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(lambda numbers: ".".join(map(str, numbers)))
@@ -39,8 +39,8 @@ releases = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(lambda numbe
 
 @given(releases, releases, releases)
 def test_newer_is_an_order_so_no_two_versions_replace_each_other_in_turn(a: str, b: str, c: str) -> None:
-    assert not (newer(a, b) and newer(b, a))
-    assert newer(a, c) or not (newer(a, b) and newer(b, c))
+    assert not (is_newer(a, b) and is_newer(b, a))
+    assert is_newer(a, c) or not (is_newer(a, b) and is_newer(b, c))
 
 
 def test_what_is_installed_is_read_anew(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

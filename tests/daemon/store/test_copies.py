@@ -16,7 +16,7 @@ from workbench import add
 
 
 def names(folder: Path) -> list[str]:
-    return [path.name for path in copies.present(folder)]
+    return [path.name for path in copies.list_copies(folder)]
 
 
 def made(core: Core, folder: Path, at: float) -> str:

@@ -40,7 +40,7 @@ def filled(vectors: Vector) -> VectorIndex:
 
 
 def like(index: VectorIndex, query: Vector, k: int, namespace: int, kind: str, after: int = 0) -> list[int]:
-    return index.alike(query[None, :], Wanted(namespace, kind, -2.0, k, after))[0]
+    return index.find_alike(query[None, :], Wanted(namespace, kind, -2.0, k, after))[0]
 
 
 @pytest.mark.parametrize("shape", [gaussian, clustered, near_identical])
@@ -132,7 +132,7 @@ def test_what_is_alike_is_found_for_many_queries_as_for_one(shape: Any, queries:
     vectors = shape(dice, 5000)
     index = filled(vectors)
     asked = unit(vectors[:queries] + 0.001 * dice.standard_normal((queries, DIMENSIONS)))
-    found = index.alike(asked, Wanted(0, "odd", floor, 8))
+    found = index.find_alike(asked, Wanted(0, "odd", floor, 8))
     odd = np.arange(3, 5000, 6)
     for query, rows in zip(asked, found, strict=True):
         exact = vectors[odd] @ query
@@ -151,7 +151,7 @@ def test_what_was_added_changed_or_moved_since_a_stamp_is_found_by_it() -> None:
     index.add(9, 0, "odd", vectors[10])
     index.add(10, 0, "even", vectors[9])
     assert set(like(index, vectors[0], 1000, 0, "odd", stamp)) == {9, 999, 5000}
-    assert index.alike(vectors[:20], Wanted(0, "odd", 0.9, 8, stamp))[3] == [5000]
+    assert index.find_alike(vectors[:20], Wanted(0, "odd", 0.9, 8, stamp))[3] == [5000]
     assert like(index, vectors[0], 1000, 0, "odd", index.stamp) == []
 
 

@@ -377,13 +377,13 @@ def test_what_a_commit_touches_is_all_that_is_looked_at_again(store: Store, monk
     for number in range(20):
         insert(store, f"text {number}", id=f"{number:032x}", superseded_by=f"{number + 1:032x}")
     asked: list[Any] = []
-    nearest: Callable[..., Any] = successors.nearest
+    nearest: Callable[..., Any] = successors.find_nearest
 
     def noted(connection: Any, changed: Any) -> Any:
         asked.append(changed)
         return nearest(connection, changed)
 
-    monkeypatch.setattr(successors, "nearest", noted)
+    monkeypatch.setattr(successors, "find_nearest", noted)
     last = insert(store, "text 20", id=f"{20:032x}", superseded_by=f"{21:032x}")
     assert sum(map(len, asked)) == 2  # the new one, and the one that it supersedes: the others stay superseded
     asked.clear()

@@ -254,14 +254,14 @@ def test_workspaces_are_watched_once_the_database_opens_again(
     (folder / "notes").mkdir()
     with running(folder, CountingEmbedder()) as core:
         workspace = registry.add(core, str(folder / "notes"), None, ())
-        errors, real = [apsw.CantOpenError("unable to open database file")], registry.everyone
+        errors, real = [apsw.CantOpenError("unable to open database file")], registry.list_all
 
         def everyone(core: Core) -> Any:
             if errors:
                 raise errors.pop()
             return real(core)
 
-        monkeypatch.setattr(registry, "everyone", everyone)
+        monkeypatch.setattr(registry, "list_all", everyone)
         watchers = Watchers(core)
         watchers.start()
         try:

@@ -64,9 +64,9 @@ def test_a_call_at_which_the_daemon_dies_twice_is_set_aside_and_the_rest_is_sent
         spool.append(call(number, POISON if number == 1 else ""))
     assert replayed(Link()) == [0]
     assert replayed(Link()) == []
-    assert (spool.waiting(), spool.aside()) == (3, 0)
+    assert (spool.count_waiting(), spool.aside()) == (3, 0)
     assert replayed(Link()) == [2, 3]
-    assert (spool.waiting(), kept_aside(own)) == (0, [POISON])
+    assert (spool.count_waiting(), kept_aside(own)) == (0, [POISON])
     assert (own / "hooks.aside").stat().st_mode & 0o777 == 0o600
     assert POISON not in (own / "hooks.sending").read_text()
 
@@ -85,7 +85,7 @@ def test_a_daemon_that_is_only_busy_loses_no_call(own: Path, monkeypatch: pytest
     spool.append(call(1, POISON))
     for _ in range(3):
         replayed(Link(lambda: Silent("timed out")))
-    assert (spool.waiting(), spool.aside()) == (1, 0)
+    assert (spool.count_waiting(), spool.aside()) == (1, 0)
 
 
 def test_a_call_that_is_never_answered_does_not_hold_up_the_rest_for_ever(
@@ -122,11 +122,11 @@ def test_a_call_that_arrives_after_one_loss_is_forgiven(own: Path) -> None:
     replayed(Link())
     taken = Link(how=lambda: spool.Refused("conflict"))  # it has it
     replayed(taken)
-    assert spool.waiting() == 0
+    assert spool.count_waiting() == 0
     spool.append(call(1, POISON))
     replayed(Link())
     replayed(Link(how=lambda: spool.Refused("conflict")))
-    assert (spool.waiting(), spool.aside()) == (0, 0)
+    assert (spool.count_waiting(), spool.aside()) == (0, 0)
 
 
 def test_a_hook_that_was_killed_while_it_sent_counts_too(own: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_hook_that_was_killed_while_it_sent_counts_too(own: Path) -> None:
 
 def test_while_one_hook_sends_another_leaves_it_to_that_one(own: Path) -> None:
     spool.append(call(1))
-    with attempts.sole() as first:
+    with attempts.hold() as first:
         assert first is not None
         assert replayed(Link()) == []
     assert replayed(Link()) == [1]
@@ -170,10 +170,10 @@ def test_what_was_set_aside_is_reported_and_can_be_sent_again(own: Path, memctl:
     assert memctl("hooks", "status", "--json").json["set_aside"] == 1
     assert "1 call set aside" in memctl("hooks", "status").out
     assert memctl("hooks", "retry").out == "1 call will be sent again by the next hook.\n"
-    assert (spool.waiting(), spool.aside()) == (1, 0)
+    assert (spool.count_waiting(), spool.aside()) == (1, 0)
     assert memctl("hooks", "retry", "--json").json == {"retried": 0}
     assert replayed(Link(how=lambda: spool.Refused("conflict"))) == []
-    assert spool.waiting() == 0
+    assert spool.count_waiting() == 0
 
 
 def test_nothing_is_put_back_into_a_full_spool(own: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,6 +219,6 @@ def test_a_line_at_which_real_daemons_hang_keeps_no_other_from_the_next(own: Pat
                 "Plan number 1 of the migration",
                 "Plan number 2 of the migration",
             ]
-        assert (spool.waiting(), kept_aside(own)) == (0, [POISON])
+        assert (spool.count_waiting(), kept_aside(own)) == (0, [POISON])
     finally:
         process.stop()

@@ -381,7 +381,7 @@ def test_what_the_daemon_took_is_taken_out_and_the_rest_waits(own_spool: Path) -
         spool.append({"method": "observe", "n": number})
     assert replayed(Told(breaks_at=3)) == [0, 1, 2]
     spool.append({"method": "observe", "n": 5})
-    assert spool.waiting() == 3
+    assert spool.count_waiting() == 3
     assert replayed(Told()) == [3, 4, 5]
     assert own_spool.read_bytes() == b""
     assert replayed(Told()) == []
@@ -399,14 +399,14 @@ def test_half_a_line_of_a_killed_hook_takes_no_other_with_it(own_spool: Path) ->
 def test_what_will_never_be_taken_does_not_block_the_rest(code: str, left: int, own_spool: Path) -> None:
     spool.append({"method": "observe", "n": 0})
     replayed(Told(refuses=code))
-    assert spool.waiting() == left
+    assert spool.count_waiting() == left
 
 
 def test_a_full_spool_takes_no_more(own_spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "MAX_BYTES", 60)
     assert spool.append({"method": "observe", "n": 0})
     assert not spool.append({"method": "observe", "text": "x" * 60})
-    assert spool.waiting() == 1
+    assert spool.count_waiting() == 1
 
 
 def test_a_hook_killed_at_any_moment_loses_no_line_that_another_wrote(folder: Path, agent: Agent) -> None:
@@ -433,7 +433,7 @@ def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, fold
     host = HOSTS[name]
     agent = Agent(name, folder, folder)
     fields = {"prompt": SAYING, host.message: "Noted.", "source": "startup"}
-    asked = answering.asked(event, name, json.dumps(agent.given(event, **fields)).encode())
+    asked = answering.read_event(event, name, json.dumps(agent.given(event, **fields)).encode())
 
     class Link(Told):
         def call(self, method: str, **fields: Any) -> dict[str, Any]:

@@ -70,10 +70,10 @@ def test_what_is_put_in_beside_something_goes_without_a_trace(
     configuration: tuple[dict[str, Any], str], value: Any
 ) -> None:
     said, text = configuration
-    made = jsontext.with_member(text, (), "ours", value)
+    made = jsontext.add_member(text, (), "ours", value)
     assert json.loads(made) == {**said, "ours": value}
     if said and "ours" not in said:
-        assert jsontext.without(made, ("ours",)) == text
+        assert jsontext.remove(made, ("ours",)) == text
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_is_put_in_beside_something_goes_without_a_trace(
     ],
 )
 def test_one_thing_is_taken_out(text: str, path: jsontext.Path, left: str) -> None:
-    assert jsontext.without(text, path) == left
+    assert jsontext.remove(text, path) == left
 
 
 @pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", "\n\n", "[t]\na = 1\r\n", "# only a comment", "a = nan\n"])
@@ -111,7 +111,7 @@ def test_any_path_is_quoted_for_toml_and_for_the_shell(name: str) -> None:
     import shlex
 
     command = ["/" + name.replace("\0", "") + "/memctl"]
-    assert tomltext.parsed(TomlServer().added("", command))["mcp_servers"]["memoryd"]["command"] == command[0]
+    assert tomltext.parse(TomlServer().added("", command))["mcp_servers"]["memoryd"]["command"] == command[0]
     text = Hooks("codex").added("{}", command)
     entries = Hooks("codex").entries(text)
     assert len(entries) == 6

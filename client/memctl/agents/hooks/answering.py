@@ -50,7 +50,7 @@ class Asked(NamedTuple):
         return value.replace("\0", "") if isinstance(value, str) else ""
 
 
-def asked(event: str, agent: str, data: bytes) -> Asked:
+def read_event(event: str, agent: str, data: bytes) -> Asked:
     """Read an event; raise what msgspec raises for what is no JSON object."""
     host, given = HOSTS[agent], msgspec.json.decode(data, type=dict[str, Any])
     session = next((given[name] for name in host.session if isinstance(given.get(name), str)), "")
@@ -117,7 +117,7 @@ def notes(event: Asked) -> list[Call]:
     if event.event == hosts.PROMPT:
         calls = _turn(event, "user", _prompt(event))
     elif event.event == hosts.STOP:
-        calls = _turn(event, "assistant", *_said(event))
+        calls = _turn(event, "assistant", *_find_said(event))
         if calls and (files := touched.take(event.session)):
             calls[0]["turns"][0]["files"] = files
     elif event.event == hosts.COMPACT and event.session and _is_compacted(event):
@@ -150,12 +150,12 @@ def _speaker() -> str:
     return name if name.isprintable() and len(name.encode(errors="replace")) <= _MAX_SPEAKER_BYTES else ""
 
 
-def _said(event: Asked) -> tuple[str, str]:
+def _find_said(event: Asked) -> tuple[str, str]:
     message = event.text(event.host.message)
-    return (message, "") if message else _in_transcript(event)
+    return (message, "") if message else _read_transcript(event)
 
 
-def _in_transcript(event: Asked) -> tuple[str, str]:
+def _read_transcript(event: Asked) -> tuple[str, str]:
     """Return the last answer in a transcript of Claude Code and its id; empty where there is none."""
     path = event.text("transcript_path")
     if event.host is not HOSTS["claude-code"] or not path.startswith("/"):
@@ -188,7 +188,7 @@ def _answer_of(line: bytes) -> tuple[str, str] | None:
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
-def edited(event: Asked) -> list[str]:
+def list_edited(event: Asked) -> list[str]:
     """Return the files that a tool wrote, as absolute paths."""
     if event.event != hosts.TOOL:
         return []
@@ -201,9 +201,9 @@ def edited(event: Asked) -> list[str]:
     return [path for path in paths if "\0" not in path]
 
 
-def written(event: Asked) -> list[str]:
+def list_written(event: Asked) -> list[str]:
     """Return the memory files that a tool wrote, as absolute paths."""
-    return [path for path in edited(event) if _is_memory(path)]
+    return [path for path in list_edited(event) if _is_memory(path)]
 
 
 def _is_memory(path: str) -> bool:

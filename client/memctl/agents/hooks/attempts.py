@@ -83,7 +83,7 @@ class Attempts:
 
 
 @contextmanager
-def sole() -> Iterator[Attempts | None]:
+def hold() -> Iterator[Attempts | None]:
     """Hold the file while calls are sent; None while another hook does."""
     path = os.path.join(paths.data_folder(), "hooks.sending")
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -53,9 +53,9 @@ def _install(args: Namespace) -> int:
     targets = installing.targets(args.agent, args.project)
     command = installing.own_command()
     if args.print:
-        show(args, [_pasted(target, command) for target in targets], lambda: _pasted_text(targets, command))
+        show(args, [_paste(target, command) for target in targets], lambda: _paste_text(targets, command))
         return 0
-    done = _change(args, targets, lambda target: installing.installing(target, command))
+    done = _change(args, targets, lambda target: installing.plan_install(target, command))
     if done == 0 and not args.json and not args.dry_run:
         print_note(f"memctl: {_ADVICE[args.agent]}")
         if find_spec("mcp") is None:
@@ -66,7 +66,7 @@ def _install(args: Namespace) -> int:
 def _uninstall(args: Namespace) -> int:
     command = installing.own_command()
     targets = installing.targets(args.agent, args.project)
-    return _change(args, targets, lambda target: installing.uninstalling(target, command))
+    return _change(args, targets, lambda target: installing.plan_uninstall(target, command))
 
 
 def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Target], Change]) -> int:
@@ -77,16 +77,16 @@ def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Targe
         complain(str(refusal), 1)
         if not args.json and hasattr(args, "print"):  # only an installation has it
             print_note("memctl: fix the file, or put this into it by hand:")
-            say(_pasted_text([refusal.target], installing.own_command()))
+            say(_paste_text([refusal.target], installing.own_command()))
         return 1
     if not args.dry_run:
         for change in changes:
             installing.carry_out(change)
-    show(args, [_told(change) for change in changes], lambda: _changes_text(changes, args.dry_run))
+    show(args, [_describe(change) for change in changes], lambda: _changes_text(changes, args.dry_run))
     return 0
 
 
-def _told(change: Change) -> dict[str, Any]:
+def _describe(change: Change) -> dict[str, Any]:
     return {"path": str(change.target.path), "change": _verb(change)}
 
 
@@ -100,7 +100,7 @@ def _changes_text(changes: Sequence[Change], dry_run: bool) -> str:
     lines = []
     for change in changes:
         verb = _verb(change)
-        lines.append(f"{paint(f'{verb:<9}', 'dim' if verb == 'unchanged' else 'green')}  {_short(change.target)}")
+        lines.append(f"{paint(f'{verb:<9}', 'dim' if verb == 'unchanged' else 'green')}  {_shorten(change.target)}")
         if dry_run:
             lines += _difference(change)
     if dry_run and any(change.is_one for change in changes):
@@ -115,15 +115,15 @@ def _difference(change: Change) -> list[str]:
     return [f"    {paint(line, colours.get(line[:1], 'dim'))}" for line in found]
 
 
-def _pasted(target: Target, command: Sequence[str]) -> dict[str, Any]:
+def _paste(target: Target, command: Sequence[str]) -> dict[str, Any]:
     return {"path": str(target.path), "text": target.added(target.empty, command)}
 
 
-def _pasted_text(targets: Sequence[Target], command: Sequence[str]) -> str:
-    return "\n".join(f"# {_short(target)}\n{target.added(target.empty, command).rstrip()}" for target in targets)
+def _paste_text(targets: Sequence[Target], command: Sequence[str]) -> str:
+    return "\n".join(f"# {_shorten(target)}\n{target.added(target.empty, command).rstrip()}" for target in targets)
 
 
-def _short(target: Target) -> str:
+def _shorten(target: Target) -> str:
     return short_path(str(target.path))
 
 
@@ -131,12 +131,12 @@ def _short(target: Target) -> str:
 
 
 def _status(args: Namespace) -> None:
-    found = [standing(agent, target) for agent in HOSTS for target in installing.targets(agent, args.project)]
-    calls = {"spooled": spool.waiting(), "set_aside": spool.aside()}
+    found = [check_state(agent, target) for agent in HOSTS for target in installing.targets(agent, args.project)]
+    calls = {"spooled": spool.count_waiting(), "set_aside": spool.aside()}
     show(args, {"files": found, **calls}, lambda: _status_text(found, **calls))
 
 
-def standing(agent: str, target: Target) -> dict[str, str]:
+def check_state(agent: str, target: Target) -> dict[str, str]:
     """Return how the entries in a file of an agent are: installed, not installed, outdated, or what is in the way."""
     command = installing.own_command()
     try:

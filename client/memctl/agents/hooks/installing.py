@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from memoryd.client.memctl.agents.hooks import files
 from memoryd.client.memctl.agents.hooks.jsontext import NotJson
-from memoryd.client.memctl.agents.hooks.jsontext import parsed as parsed_json
+from memoryd.client.memctl.agents.hooks.jsontext import parse as parsed_json
 from memoryd.client.memctl.agents.hooks.parts import Hooks, Part, Server, TomlServer
 from memoryd.client.memctl.agents.hooks.tomltext import NotToml
 
@@ -159,12 +159,12 @@ def text_of(target: Target, data: bytes | None) -> str:
     return text
 
 
-def installing(target: Target, command: Sequence[str]) -> Change:
+def plan_install(target: Target, command: Sequence[str]) -> Change:
     """Return what puts our entries into a file; nothing is to be done where they are in it."""
     before = files.read(target.path)
     text = text_of(target, before)
     bare = target.removed(text)
-    made = _added(target, bare, command)
+    made = _add(target, bare, command)
     kept = files.read(files.copy_of(target.path))
     if target.entries(text) == target.entries(made):
         return Change(target, before, before, kept)
@@ -172,14 +172,14 @@ def installing(target: Target, command: Sequence[str]) -> Change:
     return Change(target, before, made.encode(), copy)
 
 
-def uninstalling(target: Target, command: Sequence[str]) -> Change:
+def plan_uninstall(target: Target, command: Sequence[str]) -> Change:
     """Return what takes our entries out of a file: the file as it was before, if nothing else was changed since."""
     before = files.read(target.path)
     kept = files.read(files.copy_of(target.path))
     text = text_of(target, before)
     if not any(target.entries(text)):
         return Change(target, before, before, kept)
-    if _makes(target, kept, command, text):
+    if _is_made_by(target, kept, command, text):
         return Change(target, before, kept, None)
     after = target.removed(text)
     if kept is None and _is_bare(target, after):
@@ -187,14 +187,14 @@ def uninstalling(target: Target, command: Sequence[str]) -> Change:
     return Change(target, before, after.encode(), before)
 
 
-def _added(target: Target, bare: str, command: Sequence[str]) -> str:
+def _add(target: Target, bare: str, command: Sequence[str]) -> str:
     try:
         return target.added(bare, command)
     except UNFIT as error:
         raise Refusal(target, str(error)) from None
 
 
-def _makes(target: Target, data: bytes | None, command: Sequence[str], text: str) -> bool:
+def _is_made_by(target: Target, data: bytes | None, command: Sequence[str], text: str) -> bool:
     """Return whether installing into a former file, or none, made just this text."""
     try:
         return target.added(text_of(target, data), command) == text

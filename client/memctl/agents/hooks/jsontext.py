@@ -30,7 +30,7 @@ class Item(NamedTuple):
     value: Any
 
 
-def parsed(text: str) -> Any:
+def parse(text: str) -> Any:
     """Return the value of a text."""
     try:
         return json.loads(text)
@@ -38,29 +38,29 @@ def parsed(text: str) -> Any:
         raise NotJson(str(error)) from None
 
 
-def with_member(text: str, path: Path, key: str, value: Any) -> str:
+def add_member(text: str, path: Path, key: str, value: Any) -> str:
     """Return the text with `key: value` in the object at a path, whose missing objects are made."""
-    found = _at(text, path)
+    found = _find(text, path)
     if found is None:
-        return with_member(text, path[:-1], str(path[-1]), {key: value})
+        return add_member(text, path[:-1], str(path[-1]), {key: value})
     if not isinstance(found.value, dict):
         raise NotJson(f"{_name(path)} is no object")
     return _put(text, found.value_at, f"{json.dumps(key)}: ", value)
 
 
-def with_element(text: str, path: Path, value: Any) -> str:
+def add_element(text: str, path: Path, value: Any) -> str:
     """Return the text with a value at the end of the array at a path, which is made where there is none."""
-    found = _at(text, path)
+    found = _find(text, path)
     if found is None:
-        return with_member(text, path[:-1], str(path[-1]), [value])
+        return add_member(text, path[:-1], str(path[-1]), [value])
     if not isinstance(found.value, list):
         raise NotJson(f"{_name(path)} is no array")
     return _put(text, found.value_at, "", value)
 
 
-def without(text: str, path: Path) -> str:
+def remove(text: str, path: Path) -> str:
     """Return the text without the member or element at a path."""
-    around = _at(text, path[:-1])
+    around = _find(text, path[:-1])
     if around is None or not isinstance(around.value, dict | list):
         return text
     items = _items(text, around.value_at)
@@ -73,7 +73,7 @@ def without(text: str, path: Path) -> str:
 
 def value_at(text: str, path: Path) -> Any:
     """Return the value at a path, None where there is none."""
-    found = _at(text, path)
+    found = _find(text, path)
     return None if found is None else found.value
 
 
@@ -89,7 +89,7 @@ def _cut(text: str, opened_at: int, items: list[Item], at: int) -> tuple[int, in
 # Where things are ----------------------------------------------------------------------------------------------------
 
 
-def _at(text: str, path: Path) -> Item | None:
+def _find(text: str, path: Path) -> Item | None:
     """Return what is at a path; of equal keys the last one, as parsers take it. Raise `NotJson` where a key has no
     object to be in."""
     start = _skip(text, 0)

@@ -43,11 +43,11 @@ class Hooks(NamedTuple):
         """Return the text with one entry for each event."""
         for key, value in self.head:
             if jsontext.value_at(text, (key,)) is None:
-                text = jsontext.with_member(text, (), key, value)
+                text = jsontext.add_member(text, (), key, value)
         for event, hook in HOSTS[self.agent].events.items():
             entry = self._entry(shlex.join([*command, "hook", event, "--agent", self.agent]), hook.timeout_s)
             matcher = {"matcher": hook.matcher} if hook.matcher else {}
-            text = jsontext.with_element(
+            text = jsontext.add_element(
                 text, ("hooks", hook.name), {**matcher, "hooks": [entry]} if self.grouped else entry
             )
         return text
@@ -66,15 +66,15 @@ class Hooks(NamedTuple):
     def _without(self, text: str, event: str) -> str:
         path: jsontext.Path = ("hooks", event)
         before = text
-        for at, group in _reversed(jsontext.value_at(text, path)):
+        for at, group in _reverse(jsontext.value_at(text, path)):
             entries = _array(_object(group).get("hooks")) if self.grouped else [group]
             if entries and all(map(self._is_ours, entries)):
-                text = jsontext.without(text, (*path, at))
+                text = jsontext.remove(text, (*path, at))
                 continue
-            for inner, entry in _reversed(entries):
+            for inner, entry in _reverse(entries):
                 if self._is_ours(entry):
-                    text = jsontext.without(text, (*path, at, "hooks", inner))
-        return _pruned(text, before, path)
+                    text = jsontext.remove(text, (*path, at, "hooks", inner))
+        return _prune(text, before, path)
 
     def _is_ours(self, entry: Any) -> bool:
         command = _object(entry).get("command")
@@ -99,7 +99,7 @@ class Server(NamedTuple):
         """Return the text with the server."""
         if jsontext.value_at(text, ("mcpServers",)) is not None and self._there(text) is not None:
             raise NotJson(f"it has an MCP server of the name {SERVER} that is not this one")
-        return jsontext.with_member(text, ("mcpServers",), SERVER, served(command))
+        return jsontext.add_member(text, ("mcpServers",), SERVER, server_entry(command))
 
     def _there(self, text: str) -> Any:
         return _object(jsontext.value_at(text, ("mcpServers",))).get(SERVER)
@@ -108,7 +108,7 @@ class Server(NamedTuple):
         """Return the text without the server."""
         if not self.entries(text):
             return text
-        return _pruned(jsontext.without(text, ("mcpServers", SERVER)), text, ("mcpServers",))
+        return _prune(jsontext.remove(text, ("mcpServers", SERVER)), text, ("mcpServers",))
 
     def entries(self, text: str) -> list[Any]:
         """Return the server, if it is ours."""
@@ -121,25 +121,25 @@ class TomlServer(NamedTuple):
 
     def added(self, text: str, command: Sequence[str]) -> str:
         """Return the text with the server."""
-        return tomltext.with_block(text, self.block(command))
+        return tomltext.add_block(text, self.block(command))
 
     def block(self, command: Sequence[str]) -> str:
         """Return the lines that make the server known."""
-        value = served(command)
+        value = server_entry(command)
         arguments = ", ".join(map(_toml, value["args"]))
         return f"[mcp_servers.{SERVER}]\ncommand = {_toml(value['command'])}\nargs = [{arguments}]\n"
 
     def removed(self, text: str) -> str:
         """Return the text without the server."""
-        return tomltext.without_block(text)
+        return tomltext.remove_block(text)
 
     def entries(self, text: str) -> list[Any]:
         """Return the server, if it is ours."""
-        there = _object(tomltext.parsed(text).get("mcp_servers")).get(SERVER)
+        there = _object(tomltext.parse(text).get("mcp_servers")).get(SERVER)
         return [there] if _is_server(there) and tomltext.BEGIN in text else []
 
 
-def served(command: Sequence[str]) -> dict[str, Any]:
+def server_entry(command: Sequence[str]) -> dict[str, Any]:
     """Return how an agent starts the MCP server."""
     return {"command": command[0], "args": [*command[1:], "mcp"]}
 
@@ -150,10 +150,10 @@ def _is_server(value: Any) -> bool:
     return arguments[-1:] == ["mcp"] and (program == "memctl" or "memoryd.client.memctl" in arguments)
 
 
-def _pruned(text: str, before: str, path: jsontext.Path) -> str:
+def _prune(text: str, before: str, path: jsontext.Path) -> str:
     """Return the text without what is empty at a path and the object around it, if something was taken out."""
     while text != before and path and not jsontext.value_at(text, path):
-        text, path = jsontext.without(text, path), path[:-1]
+        text, path = jsontext.remove(text, path), path[:-1]
     return text
 
 
@@ -163,7 +163,7 @@ def _toml(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # a basic string is written as in JSON
 
 
-def _reversed(value: Any) -> list[tuple[int, Any]]:
+def _reverse(value: Any) -> list[tuple[int, Any]]:
     """Return the elements of an array with their places, the last one first."""
     return list(enumerate(_array(value)))[::-1]
 

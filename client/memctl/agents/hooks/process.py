@@ -25,7 +25,7 @@ _RESERVE_S = 1.0  # between the alarm and the host's own limit
 
 def main(words: Sequence[str]) -> NoReturn:
     """Run `EVENT --agent AGENT` on standard input and output, and end the process."""
-    named = _named(words)
+    named = _name(words)
     if named is None:
         sys.stderr.write(f"memctl hook: needs one of {', '.join(EVENTS)} and --agent {'|'.join(HOSTS)}.\n")
         sys.stderr.flush()
@@ -43,7 +43,7 @@ def main(words: Sequence[str]) -> NoReturn:
     answer.leave()
 
 
-def _named(words: Sequence[str]) -> tuple[str, str] | None:
+def _name(words: Sequence[str]) -> tuple[str, str] | None:
     rest = list(words)
     agent = next(iter(HOSTS))
     if "--agent" in rest:
@@ -94,12 +94,12 @@ def carry_out(event: str, agent: str, data: bytes, answer: Answer) -> None:
     from memoryd.client.memctl.agents.hooks import answering, touched
     from memoryd.client.memctl.agents.hooks.wire import Silent
 
-    asked = answering.asked(event, agent, data)
+    asked = answering.read_event(event, agent, data)
     with suppress(OSError, Untrusted):
-        touched.note(asked.session, answering.edited(asked))
+        touched.note(asked.session, answering.list_edited(asked))
     link = None
     with suppress(Silent):
-        link = _linked(event)
+        link = _link(event)
         _tell(link, asked, answer)
     answer.give("")
     _note(link, answering.notes(asked))
@@ -107,7 +107,7 @@ def carry_out(event: str, agent: str, data: bytes, answer: Answer) -> None:
         touched.forget_old()
 
 
-def _linked(event: str) -> Any:
+def _link(event: str) -> Any:
     """Return a link to the daemon; at the start of a session it is started where none answers."""
     from memoryd.client.memctl.agents.hooks.wire import Link, Silent
 
@@ -133,7 +133,7 @@ def _tell(link: Any, asked: Any, answer: Answer) -> None:
             spool.replay(link, time.monotonic() + REPLAY_SHARE * LIMITS_S.get(asked.event, LIMIT_S))
     with suppress(Refused):
         answer.give(answering.context(link, asked))
-    for path in answering.written(asked):
+    for path in answering.list_written(asked):
         with suppress(Refused):  # it is in no workspace
             link.call("index_workspace", workspace=path)
 
@@ -143,7 +143,7 @@ def _note(link: Any, calls: list[dict[str, Any]]) -> None:
     from memoryd.client.memctl.agents.hooks import spool
 
     for at, call in enumerate(calls):
-        if link is None or not spool.sent(link, call):
+        if link is None or not spool.send_call(link, call):
             for left in calls[at:]:
                 spool.append(left)
             return

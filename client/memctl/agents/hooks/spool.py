@@ -52,7 +52,7 @@ def append(call: dict[str, Any]) -> bool:
 
 def _add(where: str, lines: bytes, most_bytes: int) -> bool:
     """Put whole lines at the end of a file; say whether there was room. They are on disk when this returns."""
-    with _locked(where, os.O_RDWR | os.O_CREAT) as file:
+    with _lock(where, os.O_RDWR | os.O_CREAT) as file:
         size = os.fstat(file).st_size
         if size + len(lines) > most_bytes:
             return False
@@ -63,7 +63,7 @@ def _add(where: str, lines: bytes, most_bytes: int) -> bool:
     return True
 
 
-def waiting() -> int:
+def count_waiting() -> int:
     """Return how many calls wait."""
     return _read(path()).count(b"\n")
 
@@ -86,20 +86,20 @@ def replay(link: Link, until: float) -> None:
     """Send what waits, oldest first, to a moment of the monotonic clock; what the daemon has is taken out."""
     if not _size(path()):
         return
-    with attempts.sole() as tried:
+    with attempts.hold() as tried:
         if tried is None or not _answers(link):
             return  # a daemon that hangs already hangs at none of these
         data, taken = _read(path()), 0
         try:
             for line in data.splitlines(keepends=True):
-                if time.monotonic() > until or not _passed_on(link, line, tried):
+                if time.monotonic() > until or not _pass_on(link, line, tried):
                     break
                 taken += len(line)
         finally:
             _take_out(path(), data[:taken])
 
 
-def _passed_on(link: Link, line: bytes, tried: attempts.Attempts) -> bool:
+def _pass_on(link: Link, line: bytes, tried: attempts.Attempts) -> bool:
     """Send one line, or set it aside; say whether it is done with. Half a line never becomes a whole one."""
     if tried.is_hopeless(line):
         _set_aside(line)
@@ -148,7 +148,7 @@ def _answers(link: Link) -> bool:
     return True
 
 
-def sent(link: Link, call: dict[str, Any]) -> bool:
+def send_call(link: Link, call: dict[str, Any]) -> bool:
     """Send a call; say whether it is done with: taken, or such that the daemon will never take it."""
     try:
         return _is_done(link, call)
@@ -176,7 +176,7 @@ def _size(where: str) -> int:
 def _read(where: str) -> bytes:
     if not _size(where):
         return b""
-    with _locked(where, os.O_RDWR) as file:
+    with _lock(where, os.O_RDWR) as file:
         return os.pread(file, os.fstat(file).st_size, 0)
 
 
@@ -184,7 +184,7 @@ def _take_out(where: str, beginning: bytes) -> None:
     """Take the beginning out, unless another hook has done so. A crash in between leaves lines twice, none lost."""
     if not beginning:
         return
-    with _locked(where, os.O_RDWR) as file:
+    with _lock(where, os.O_RDWR) as file:
         data = os.pread(file, os.fstat(file).st_size, 0)
         if data.startswith(beginning):
             rest = data[len(beginning) :]
@@ -193,7 +193,7 @@ def _take_out(where: str, beginning: bytes) -> None:
 
 
 @contextmanager
-def _locked(where: str, flags: int) -> Iterator[int]:
+def _lock(where: str, flags: int) -> Iterator[int]:
     file = os.open(where, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         trust.check_owner(where, os.fstat(file).st_uid)

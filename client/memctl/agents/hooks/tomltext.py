@@ -18,7 +18,7 @@ class NotToml(Exception):
     """The text is no TOML, or the block does not fit into it; the message says why, without a full stop."""
 
 
-def parsed(text: str) -> dict[str, Any]:
+def parse(text: str) -> dict[str, Any]:
     """Return what a text says."""
     try:
         return tomllib.loads(text)
@@ -26,18 +26,18 @@ def parsed(text: str) -> dict[str, Any]:
         raise NotToml(str(error)) from None
 
 
-def with_block(text: str, block: str) -> str:
+def add_block(text: str, block: str) -> str:
     """Return the text with the block as its only one of ours; raise `NotToml` where that changes what the rest says."""
-    before = without_block(text)
-    parsed(before)
+    before = remove_block(text)
+    parse(before)
     gap = "\n" if before else ""
     made = f"{before}{gap}{BEGIN}\n{block}{END}\n"
-    if repr(parsed(made)) != repr(_merged(parsed(before), parsed(block))):  # as text, since nan is not equal to itself
+    if repr(parse(made)) != repr(_merge(parse(before), parse(block))):  # as text, since nan is not equal to itself
         raise NotToml("it has something of the same name")
     return made
 
 
-def without_block(text: str) -> str:
+def remove_block(text: str) -> str:
     """Return the text without our block and the line end that was put before it."""
     found = _BLOCK.search(text)
     if found is None:
@@ -47,12 +47,12 @@ def without_block(text: str) -> str:
     return f"{head}{gap}{tail}"
 
 
-def _merged(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+def _merge(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     """Return what a table says and what a part is to add to it; `NotToml` where the part finds no table to be in."""
     merged = dict(whole)
     for key, value in part.items():
         there = merged.get(key, {})
         if not isinstance(there, dict):
             raise NotToml(f"{key} is no table")
-        merged[key] = _merged(there, value) if isinstance(value, dict) else value
+        merged[key] = _merge(there, value) if isinstance(value, dict) else value
     return merged

@@ -63,7 +63,7 @@ def added(core: Core, root: Path) -> Workspace:
 
 
 def dream(core: Core, **options: Any) -> DreamReport:
-    for workspace in registry.everyone(core):
+    for workspace in registry.list_all(core):
         indexing.index(core, workspace)
     call = Dream(place="notes", **options)
     dream_job.check(call)
@@ -343,7 +343,7 @@ def test_the_job_leaves_alone_what_has_no_daily_files_and_can_be_turned_off(
     write(root, None, d05="- The API listens on port 8443\n")
     config = Config(cognition=CognitionConfig(dream=False))
     with opened(folder, model_dir, config=config) as core, runner(core) as jobs:
-        indexing.index(core, registry.everyone(core)[0])
+        indexing.index(core, registry.list_all(core)[0])
         assert run(jobs, "dream").counts == {}
 
 
