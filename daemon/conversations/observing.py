@@ -130,12 +130,12 @@ def _one(place: Place, taken: Taken) -> ObservedTurn:
     key = checks.content_hash(turn.content)
     if turn.id is not None and _is_known(place, turn.id, key):
         return _skip(place, turn, KNOWN, [turn.id])
-    if asked:  # "No." to one question is not that to another
-        is_repeat = asked in place.repeated and bool(_find_equal(place, key))
-        return _note_repeat(place, _accept(place, taken, key, asked), is_repeat)
     if origins := _select_alive(place, place.core.recalls.find_repeated(place.name, place.session, turn.content)):
         turns.count(place.connection, place.number, "evidence", len(origins))
         return _skip(place, turn, REPEATED, origins)
+    if asked:  # "No." to one question is not that to another
+        is_repeat = asked in place.repeated and bool(_find_equal(place, key))
+        return _note_repeat(place, _accept(place, taken, key, asked), is_repeat)
     same = _find_equal(place, key)
     if same and not gate.is_question(turn.content):
         return _skip(place, turn, DUPLICATE, same)

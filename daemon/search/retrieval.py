@@ -98,7 +98,7 @@ class Retrieval:
 
     def share(self, bm25: float | None) -> float:
         """Return how much of what the query's words say is in a hit: its BM25 by that of one place for each word."""
-        whole = sum(word.rarity for word in self.question.words) if self.question else 0.0
+        whole = self.question.weight if self.question else 0.0
         return min(1.0, (bm25 or 0.0) / whole) if whole else 0.0
 
     def is_relevant(self, similarity: float | None, bm25: float | None) -> bool:

@@ -52,6 +52,14 @@ class Question(NamedTuple):
         """The words that some memory holds."""
         return [word.text for word in self.words if len(word.rows)]
 
+    @property
+    def weight(self) -> float:
+        """The BM25 of one place for each word; where most memories hold all that are held, each word counts alike."""
+        rarities = [word.rarity for word in self.words]
+        if max((word.rarity for word in self.words if len(word.rows)), default=1.0) <= _LEAST_RARITY:
+            rarities = [_LEAST_RARITY] * len(self.words)
+        return sum(rarities)
+
 
 def ask(
     connection: apsw.Connection,

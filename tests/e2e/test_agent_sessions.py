@@ -132,6 +132,8 @@ def test_what_an_agent_repeats_of_its_context_is_not_learnt_again(real: Process)
     agent = Agent("claude-code", real.folder, place, "echo-session")
     said = agent.hook("prompt", prompt="How does the ledger keep amounts of money?").said
     assert "in cents as integers" in said
+    with real.client("ledger") as client:  # what the session was given is noted after the reply
+        wait_until(lambda: [memory.access_count for memory in client.list()] == [1])
     agent.hook("stop", last_assistant_message="The ledger keeps amounts in cents as integers, never as floats")
     with real.client("ledger") as client:
         assert [turn.role for turn in client.turns()] == ["user"]

@@ -36,15 +36,13 @@ def test_without_a_model_what_ought_to_be_gone_is_gone(
 
 
 @pytest.mark.slow
-def test_the_graph_brings_a_forgotten_memory_back(
+def test_a_decision_is_found_first_and_what_expired_is_not(
     temporary: Path, model_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORYD_MODEL_DIR", str(model_dir))
     figures, _ = play_year(quiet=True)
     stories = figures["stories"]
     assert (stories["decision"]["tier"], stories["decision"]["rank"]) == ("L2", 1)
-    assert stories["forgotten"]["rank_without"] is None
-    assert stories["forgotten"]["rank_with_graph"] <= 5
     assert (stories["expired"]["rank"], stories["expired"]["readable"]) == (None, True)
     assert stories["expired"]["history"] == ["add", "job:expire"]
     assert len(figures["months"]) >= 12
