@@ -31,10 +31,10 @@ def first_commit(top: str) -> str | None:
 
     A shallow clone does not have it, nor has a repository without commits.
     """
-    import subprocess
-
     if not os.path.lexists(os.path.join(top, ".git")):
         return ""
+    import subprocess  # costs two milliseconds, and a project is met for the first time once
+
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     quiet = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
