@@ -1,8 +1,6 @@
 """Stage: read the rows; the same content once; what belongs together as one hit; then the limit.
 
-The hits stay in the order of their scores.
-
-Memories that disagree are marked, not moved: the newer one may be about something else.
+The hits stay in the order of their scores. Memories that disagree are marked, not moved: the newer one may be about something else.
 """
 
 import math
@@ -83,14 +81,15 @@ def _is_new(candidate: Candidate, seen: set[tuple[bytes, str | None]], shown: Sh
     if row is None:
         candidate.lost = "deleted meanwhile"
         return False
-    if shown.joins(candidate, row):
+    links = links_of(row)
+    if shown.join(candidate, row, links):
         return False
-    key = row.content_hash, links_of(row).question  # "No." to one question is not that to another
+    key = row.content_hash, links.question  # "No." to one question is not that to another
     if key in seen:
         candidate.lost = "the same content is ranked higher"
         return False
     seen.add(key)
-    shown.add(candidate, row)
+    shown.add(candidate, row, links)
     return True
 
 

@@ -50,10 +50,9 @@ class Shown:
         self._by_id: dict[str, Candidate] = {}  # the hit that shows the text of a memory
         self._naming: dict[str, Candidate] = {}  # the hit that is linked to a memory
 
-    def joins(self, candidate: Candidate, row: Row) -> bool:
-        """Return whether a candidate is linked to a better one, and show it with that one."""
-        question, said = links_of(row)
-        linked = (self._by_id[id] for id in (question, *said) if id in self._by_id)
+    def join(self, candidate: Candidate, row: Row, links: Links) -> bool:
+        """Show a candidate with a better one that it is linked to; return whether there is one."""
+        linked = (self._by_id[id] for id in (links.question, *links.said) if id in self._by_id)
         head = self._naming.get(row.id) or next(linked, None)
         if head is None or head.record is None:
             return False
@@ -63,11 +62,10 @@ class Shown:
             self._by_id[row.id] = head
         return True
 
-    def add(self, candidate: Candidate, row: Row) -> None:
+    def add(self, candidate: Candidate, row: Row, links: Links) -> None:
         """Show a candidate as a hit."""
-        question, said = links_of(row)
         self._by_id[row.id] = candidate
-        for id in (question, *said):
+        for id in (links.question, *links.said):
             if id is not None:
                 self._naming.setdefault(id, candidate)
 
@@ -75,9 +73,10 @@ class Shown:
 def complete(retrieval: Retrieval, sources: Sources) -> None:
     """Give the hits that are turns their questions and answers, which need not have been found."""
     heads = {row.id: one for one in retrieval.ranked if (row := one.record) is not None and row.turns == 1}
-    asked = {question for one in heads.values() if one.record and (question := links_of(one.record).question)}
     if not heads:
         return
+    questions = {id: links_of(one.record).question for id, one in heads.items() if one.record}
+    asked = {question for question in questions.values() if question}
     reached = retrieval.chosen.reached
     recent = [turns.to_row(turn) for turn in sources.active.find_linked(heads.keys(), asked, reached)]
     with sources.store.reading() as connection:
@@ -88,9 +87,9 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
         question = links_of(row).question
         if question in heads and row.id != question:
             _attach(heads[question], row)
-        for one in heads.values():
-            if one.record and links_of(one.record).question == row.id:
-                _attach(one, row)
+        for id, asked_of in questions.items():
+            if asked_of == row.id:
+                _attach(heads[id], row)
 
 
 def _attach(head: Candidate, row: Row) -> None:

@@ -41,24 +41,20 @@ class Word(NamedTuple):
 
 
 class Question(NamedTuple):
-    """The words asked, the rarest first, those left out as too common, and the average length of a memory in words."""
+    """The words asked, the rarest first, those left out as too common, and the average length of a memory in words.
+
+    `weight` is the BM25 of one place for each word asked.
+    """
 
     words: list[Word]
     left_out: list[str]
     average: float
+    weight: float
 
     @property
     def asked(self) -> list[str]:
         """The words that some memory holds."""
         return [word.text for word in self.words if len(word.rows)]
-
-    @property
-    def weight(self) -> float:
-        """The BM25 of one place for each word; where most memories hold all that are held, each word counts alike."""
-        rarities = [word.rarity for word in self.words]
-        if max((word.rarity for word in self.words if len(word.rows)), default=1.0) <= _LEAST_RARITY:
-            rarities = [_LEAST_RARITY] * len(self.words)
-        return sum(rarities)
 
 
 def ask(
@@ -83,7 +79,14 @@ def ask(
         rows, counts = restrict(postings.find(connection, stem), reached)
         asked.append(Word(word, stem, _rarity(documents, len(rows)), rows, counts))
     chosen = {word.text for word in asked}
-    return Question(asked, [word for _, word, _ in counted if word not in chosen], average)
+    return Question(asked, [word for _, word, _ in counted if word not in chosen], average, _weight(asked))
+
+
+def _weight(words: Sequence[Word]) -> float:
+    """Sum the rarities; where most memories hold every word that any holds, as in a small store, all count alike."""
+    if max((word.rarity for word in words if len(word.rows)), default=1.0) <= _LEAST_RARITY:
+        return _LEAST_RARITY * len(words)
+    return sum(word.rarity for word in words)
 
 
 def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> list[tuple[int, float]]:
