@@ -1,6 +1,7 @@
 """Stage: read the rows; the same content once; what belongs together as one hit; then the limit.
 
-The hits stay in the order of their scores. Memories that disagree are marked, not moved: the newer one may be about something else.
+The hits stay in the order of their scores. Memories that disagree are marked, not moved: the newer one may be about
+something else.
 """
 
 import math
