@@ -13,6 +13,7 @@ from memoryd.daemon.memories import changing
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.workspaces import chunks, indexing, registry
@@ -53,7 +54,8 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     change_file(workspace.root, relative, change, create=True)
     indexing.reindex(core, workspace, [relative])
     path = chunks.absolute(workspace, relative)
-    holder = _holder(_chunks(core, path), lines, call.text)
+    with core.store.reading() as connection:
+        holder = _holder(_chunks(connection, path), lines, call.text)
     return Remembered(
         path=path,
         start_line=lines[0],
@@ -80,10 +82,9 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _chunks(core: Core, path: str) -> list[Row]:
+def _chunks(connection: Connection, path: str) -> list[Row]:
     """Return the chunks of a file by line."""
-    with core.store.reading() as connection:
-        found = rows.read_rows(connection, workspaces.rows_of(connection, path))
+    found = rows.read_rows(connection, workspaces.rows_of(connection, path))
     return sorted(found.values(), key=lambda row: (row.start_line or 0, row.end_line or 0, row.row))
 
 
@@ -116,16 +117,14 @@ def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
     with core.store.reading() as connection:
         condition = changing.visible(core, call)
         found = {row.id: row for row in (changing.resolve(connection, prefix, condition) for prefix in call.ids)}
+        paths = dict.fromkeys(str(row.path) for row in found.values() if row.tier == TIER)
+        files = {path: _chunks(connection, path) for path in paths}  # as they were when the ids were found
     for row in found.values():
         caller.check_change(row.id, core.store.namespaces.name(row.namespace))
     others = [row.id for row in found.values() if row.tier != TIER]
     if others and (call.text is not None or call.start_line is not None):
         raise Invalid(f"Memory {others[0][:8]} is of no file; `text` and lines are for those of files.")
-    by_file: dict[str, list[Row]] = {}
-    for row in found.values():
-        if row.tier == TIER:
-            by_file.setdefault(str(row.path), []).append(row)
-    forgetting = [_Forgetting(core, call, path, chosen) for path, chosen in by_file.items()]
+    forgetting = [_Forgetting(core, call, path, everyone, set(found)) for path, everyone in files.items()]
     removed = [part for one in forgetting for part in one.plan()]  # all of it, before anything is changed
     if call.dry_run:
         return Forgotten(removed=removed, deleted=others, dry_run=True)
@@ -151,12 +150,10 @@ def _check(call: Forget) -> None:
 class _Forgetting:
     """What is to be taken out of one file."""
 
-    def __init__(self, core: Core, call: Forget, path: str, chosen: Sequence[Row]) -> None:
+    def __init__(self, core: Core, call: Forget, path: str, everyone: Sequence[Row], ids: set[str]) -> None:
         self.core, self.call, self.path = core, call, path
         self.workspace = registry.find(core, path)
         self.relative = path[len(str(self.workspace.root).rstrip("/")) + 1 :]
-        ids = {row.id for row in chosen}
-        everyone = _chunks(core, path)
         self.targets = [_target(everyone, at) for at, row in enumerate(everyone) if row.id in ids]
         self.removed: list[RemovedLines] = []
 

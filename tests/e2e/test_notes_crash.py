@@ -23,6 +23,7 @@ class Ledger:
         self.there: dict[str, str] = {}  # note → id of a chunk that held it
         self.open: set[str] = set()  # begun, and not acknowledged
         self.acknowledged = 0
+        self.forgotten: set[str] = set()  # acknowledged
 
 
 def work(process: Process, ledger: Ledger, name: str, dice: random.Random) -> None:
@@ -41,6 +42,7 @@ def work(process: Process, ledger: Ledger, name: str, dice: random.Random) -> No
                         if id:
                             client.forget(id, text=f"{note}.")
                             ledger.there.pop(note)
+                            ledger.forgotten.add(note)
                     except MemorydError as error:
                         if error.code not in ("conflict", "not_found"):
                             raise
@@ -101,4 +103,6 @@ def _check(root: Path, ledgers: list[Ledger]) -> None:
                 ledger.there[note] = ""
         ledger.open.clear()
     known = {note for ledger in ledgers for note in ledger.there}
+    came_back = {note for ledger in ledgers for note in ledger.forgotten} & set(notes)
+    assert came_back == set()
     assert set(notes) == known

@@ -377,6 +377,24 @@ def test_a_file_that_is_gone_meanwhile_is_an_error_and_leaves_the_index(watched:
     assert reading.list_(watched.core, List()).total == 0
 
 
+def test_a_chunk_that_is_indexed_again_meanwhile_is_forgotten_all_the_same(
+    watched: Watched, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(root, "memory/a.md", "- one\n")
+    workspace = watched.add(root)
+    id, find = holder(watched.core, "one").id, registry.find
+
+    def find_late(core: Core, name: str) -> Workspace:
+        monkeypatch.undo()
+        remember(core, "two", file="memory/a.md")  # the chunk of before is no more
+        return find(core, name)
+
+    monkeypatch.setattr(registry, "find", find_late)
+    removed = forget(watched.core, id, text="one").removed
+    assert ([part.text for part in removed], path.read_text()) == (["- one\n"], "- two\n")
+    assert equal(watched.core, workspace)
+
+
 def test_an_agent_forgets_only_what_is_its_own(watched: Watched, root: Path) -> None:
     write(root, "memory/a.md", "- one\n")
     watched.add(root, namespace="acme")
