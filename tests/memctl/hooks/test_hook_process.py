@@ -464,6 +464,7 @@ def test_a_hook_imports_neither_the_classes_of_the_protocol_nor_the_parser(agent
         "asyncio",
         "inspect",
         "json",
+        "memoryd.client.credentials",
         "memoryd.client.protocol",
         "pathlib",
         "subprocess",

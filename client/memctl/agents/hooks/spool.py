@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.credentials import redact_tree
 from memoryd.client.memctl.agents.hooks import attempts
 from memoryd.client.memctl.agents.hooks.wire import Broken, Link, Refused, Silent
 from memoryd.client.transport import paths, trust
@@ -44,6 +43,8 @@ def append(call: dict[str, Any]) -> bool:
 
     Raise `Untrusted` where the folder or the spool belongs to another user.
     """
+    from memoryd.client.credentials import redact_tree  # its patterns take 10 ms to compile
+
     folder = os.path.dirname(path())
     os.makedirs(folder, mode=0o700, exist_ok=True)
     trust.check_data_folder(folder)
