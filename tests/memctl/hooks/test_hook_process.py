@@ -448,7 +448,7 @@ def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, fold
         msgspec.msgpack.decode(msgspec.msgpack.encode(call), type=kind)
 
 
-def test_a_hook_imports_neither_the_classes_of_the_protocol_nor_the_parser(agent: Agent) -> None:
+def test_a_hook_imports_what_it_needs_alone(agent: Agent, process: Process) -> None:
     code = (
         "import os, sys; sys.argv = ['memctl', 'hook', 'prompt'];"
         "leave = os._exit; os._exit = lambda code: (print(sorted(sys.modules), file=sys.stderr), leave(code));"
