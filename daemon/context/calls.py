@@ -9,6 +9,6 @@ from memoryd.daemon.registry import Parts, handles
 @handles(CountTokens)
 def count_tokens(core: Core, call: CountTokens) -> "Parts[TokenCounts]":
     """Count tokens."""
-    by = counting.counter(core)
+    by = counting.build_counter(core)
     counts = yield from by.count_in_parts(call.texts)
     return TokenCounts(counts=counts, tokenizer=by.name)

@@ -31,7 +31,7 @@ class Counter(NamedTuple):
 
     def count(self, text: str) -> int:
         """Return how many tokens a text has."""
-        return sum(map(self.of_slice, slices(text)))
+        return sum(map(self.of_slice, slice_text(text)))
 
     def count_in_parts(self, texts: Sequence[str]) -> Generator[None, None, list[int]]:
         """Return how many tokens each text has; yield from time to time."""
@@ -39,7 +39,7 @@ class Counter(NamedTuple):
         since = 0  # characters
         for text in texts:
             counts.append(0)
-            for part in slices(text):
+            for part in slice_text(text):
                 if since + len(part) > SLICE_CHARS:
                     yield
                     since = 0
@@ -48,7 +48,7 @@ class Counter(NamedTuple):
         return counts
 
 
-def slices(text: str) -> Iterator[str]:
+def slice_text(text: str) -> Iterator[str]:
     """Yield the slices of a text, whose tokens add up to its own."""
     start = 0
     while len(text) - start > SLICE_CHARS:
@@ -60,7 +60,7 @@ def slices(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def counter(core: Core) -> Counter:
+def build_counter(core: Core) -> Counter:
     """Return how tokens are counted now."""
     encoding = core.config.context.encoding
     if encoding and (found := _load_encoding(encoding)) is not None:

@@ -56,7 +56,7 @@ def _select_affordable(notes: Iterable[Note], budget: int, by: Counter, headings
     """Return the notes that a budget pays for, with the headings that are new."""
     known, chosen = set(headings), []
     for note in notes:
-        if _least(note) > budget:  # counting tokens takes longer than counting words
+        if _least_cost(note) > budget:  # counting tokens takes longer than counting words
             continue
         cost = _cost(note, by) + (0 if note.group in known else _count_heading(note.group, by))
         if cost <= budget:
@@ -70,7 +70,7 @@ def _cost(note: Note, by: Counter) -> int:
     return sum(by.count(line) for line in _lines(note))
 
 
-def _least(note: Note) -> int:
+def _least_cost(note: Note) -> int:
     """Return how many tokens a note has at least: one for each word."""
     return sum(len(line.split()) for line in _lines(note))
 
@@ -83,7 +83,7 @@ def _text(notes: Sequence[Note], frame: tuple[str, str], layout: Layout) -> tupl
     """Return the text of some notes, and how many characters of it the standing ones take."""
     opening, closing = frame
     text, stable = opening, len(opening)
-    for heading, part in _groups(notes, layout).items():
+    for heading, part in _group(notes, layout).items():
         text += _write_heading(heading) + "".join(line for note in part for line in _lines(note))
         if heading == ALWAYS:
             stable = len(text)
@@ -91,10 +91,10 @@ def _text(notes: Sequence[Note], frame: tuple[str, str], layout: Layout) -> tupl
 
 
 def _order(notes: Sequence[Note], layout: Layout) -> list[Note]:
-    return [one for part in _groups(notes, layout).values() for note in part for one in (note, *note.below)]
+    return [one for part in _group(notes, layout).values() for note in part for one in (note, *note.below)]
 
 
-def _groups(notes: Sequence[Note], layout: Layout) -> dict[str, list[Note]]:
+def _group(notes: Sequence[Note], layout: Layout) -> dict[str, list[Note]]:
     found = {heading: [note for note in notes if note.group == heading] for heading in GROUPS}
     return {heading: arrange(part, layout.vectors, layout.subject) for heading, part in found.items() if part}
 

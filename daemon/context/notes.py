@@ -42,7 +42,7 @@ def find_standing(core: Core, call: GetContext) -> list[Row]:
         return queries.find_standing(connection, chosen, core.clock.passed(), CORRECTION, _STANDING)
 
 
-def latest(core: Core, call: GetContext) -> list[Row]:
+def read_latest(core: Core, call: GetContext) -> list[Row]:
     """Return what is worth knowing before there is a task, best first: the last session's summary, then the important
     of late. Turns of low importance are left out, and parts of files: agents read those that matter to them anyway."""
     now, least = core.clock(), core.config.tiers.promote_from

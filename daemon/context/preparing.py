@@ -10,14 +10,14 @@ from memoryd.client.inert import make_inert, origin
 from memoryd.client.protocol import ContextText, Done, GetContext, Related, ResetSession
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
-from memoryd.daemon.context.counting import Counter, counter
+from memoryd.daemon.context.counting import Counter, build_counter
 from memoryd.daemon.context.fitting import Fitted, Layout, fit
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
-from memoryd.daemon.search.related import ids_shown
+from memoryd.daemon.search.related import list_shown_ids
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import given, rows
 from memoryd.daemon.store.filters import select_living
@@ -40,7 +40,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         raise Invalid("The task is empty; say what the context is for.")
     check_text("session", call.session)
     had = {} if call.fresh else _read_given(core, call)
-    writer = _Lines(counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
+    writer = _Lines(build_counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
     found = chosen.find(sources, call, core.config.tiers.promote_from)
     always = chosen.find_standing(core, call)
     standing = [writer.note(row, ALWAYS) for row in always]
@@ -49,7 +49,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     if call.opening:
         relevant += _find_opening(core, call, {row.id for row in always} | {note.id for note in relevant}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
-    made = fit(new[0], new[1], call.max_tokens, _layout(core, found.retrieval, relevant, call.compact), writer.by)
+    made = fit(new[0], new[1], call.max_tokens, _build_layout(core, found.retrieval, relevant, call.compact), writer.by)
     if call.touch:
         core.effects.note(_mark(call, found, made))
     shown = {note.id for note in made.notes}
@@ -85,7 +85,7 @@ class _Lines:
         date = datetime.fromtimestamp(row.created_at, UTC).date().isoformat()
         about = row.id[:8] if self._compact else f"{row.id[:8]}, {origin(row)}"
         line = f"{date} [{about}] {self._text(row, related)}"
-        ids = tuple(ids_shown(related))
+        ids = tuple(list_shown_ids(related))
         return Note(row.id, max(0, row.row), row.content_hash, group, row.created_at, score, line, tuple(below), ids)
 
     def _text(self, row: Row, related: Sequence[Related]) -> str:
@@ -119,7 +119,7 @@ def _select_relevant(core: Core, found: chosen.Found, always: set[str], lines: _
     scores = {hit.id: hit.score for hit in found.hits}
     linked = {hit.id: set(hit.contradicts) for hit in found.hits}
     related = {hit.id: hit.related for hit in found.hits}
-    present = _rows(core, found.retrieval, {*linked, *(id for ids in linked.values() for id in ids)})
+    present = _read_rows(core, found.retrieval, {*linked, *(id for ids in linked.values() for id in ids)})
     present = {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
     placed: set[str] = set()
     heads: list[Note] = []
@@ -138,11 +138,11 @@ def _select_relevant(core: Core, found: chosen.Found, always: set[str], lines: _
 
 def _find_opening(core: Core, call: GetContext, known: set[str], lines: _Lines) -> list[Note]:
     """Return what is worth knowing before there is a task as notes, after all that is relevant."""
-    found = [row for row in chosen.latest(core, call) if row.id not in known]
+    found = [row for row in chosen.read_latest(core, call) if row.id not in known]
     return [lines.note(row, group_of(row.type, row.tier), -float(place)) for place, row in enumerate(found, start=1)]
 
 
-def _rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
+def _read_rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
     """Return turns of L0 and memories by id, as far as they are alive and within reach."""
     with core.store.reading() as connection:
         found = select_living(connection, rows.read_ids(connection, sorted(ids)).values(), retrieval.passed)
@@ -151,7 +151,7 @@ def _rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
     return recent | {row.id: row for row in found if reached is None or row.namespace in reached}
 
 
-def _layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compact: bool) -> Layout:
+def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compact: bool) -> Layout:
     generation = retrieval.generation
     if generation is None:
         return Layout({}, _NEVER, compact)
@@ -169,11 +169,11 @@ def reset(core: Core, call: ResetSession) -> "Future[Done]":
     """Forget what a session was given; the future is done when that is on disk."""
     checks.check_text("session", call.session)
 
-    def job(transaction: Transaction) -> Done:
+    def write(transaction: Transaction) -> Done:
         given.forget(transaction.connection, _key(call))
         return Done(message="Contexts of this session start again.")
 
-    return core.store.write(job, over_limit=True)
+    return core.store.write(write, over_limit=True)
 
 
 def _key(call: GetContext | ResetSession) -> str:
@@ -190,13 +190,13 @@ def _read_given(core: Core, call: GetContext) -> dict[str, bytes]:
 def _note(core: Core, call: GetContext, made: Fitted, result: ContextText) -> "Future[ContextText]":
     now = core.clock()
 
-    def job(transaction: Transaction) -> ContextText:
+    def write(transaction: Transaction) -> ContextText:
         if call.fresh:
             given.forget(transaction.connection, _key(call))
         given.keep(transaction.connection, _key(call), [(note.id, note.key) for note in made.notes], now)
         return result
 
-    return core.store.write(job)
+    return core.store.write(write)
 
 
 def _mark(call: GetContext, found: chosen.Found, made: Fitted) -> Mark:

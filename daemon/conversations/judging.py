@@ -106,7 +106,7 @@ def _rate(core: Core, provider: Provider) -> bool:
     keys, things = _read_asked(core, "rate", _RATED)
     rated = dict(zip((thing.key for thing in things), _importances(provider, things), strict=True))
 
-    def job(transaction: Transaction) -> None:
+    def write(transaction: Transaction) -> None:
         connection = transaction.connection
         concerned = set()
         asked = turns.select_unjudged(connection, keys)  # others may have been thought about meanwhile
@@ -119,7 +119,7 @@ def _rate(core: Core, provider: Provider) -> bool:
         core.active.follow(transaction, concerned)
 
     if keys:
-        core.store.write(job).result()
+        core.store.write(write).result()
     return bool(keys)
 
 
@@ -152,13 +152,13 @@ def _store_vectors(core: Core, generation: Generation) -> bool:
     made = core.embedding.text_vectors([thing.content for thing in things])
     known = [(thing, given[1]) for thing, given in zip(things, made, strict=True) if given and given[0] is generation]
 
-    def job(transaction: Transaction) -> None:
+    def write(transaction: Transaction) -> None:
         for thing, vector in known:
             key = vectors.text_hash(thing.content)
             vectors.put(transaction.connection, generation.model, key, np.asarray(vector, np.float32))
         turns.remove_jobs(transaction.connection, keys, "embed")
 
-    core.store.write(job).result()
+    core.store.write(write).result()
     return True
 
 
@@ -171,13 +171,13 @@ def _condense(core: Core) -> bool:
     keys, things = _read_asked(core, "condense", _CONDENSED)
     made = [(thing.row, _summarise(core, thing.content)) for thing in things if thing.row and not thing.row.summary]
 
-    def job(transaction: Transaction) -> None:
+    def write(transaction: Transaction) -> None:
         summaries = [(row, summary) for row, summary in made if summary]
         rows.put_summaries(transaction.connection, summaries)
         turns.remove_jobs(transaction.connection, keys, "condense")
 
     if keys:
-        core.store.write(job).result()
+        core.store.write(write).result()
     return bool(keys)
 
 

@@ -17,7 +17,7 @@ from memoryd.daemon.conversations.judging import embedder
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.extracting import Fact
-from memoryd.daemon.language.statements import contradiction, is_same
+from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.llm.provider import RULES, Embed, Provider
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
@@ -106,7 +106,7 @@ def _compare(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequenc
         others = [row for row in rows.read_rows(connection, numbers).values() if row.type != turns.TYPE]
     others = [row for row in others if cosines[row.row] >= floors.join]
     same = [row.id for row in others if cosines[row.row] >= floors.duplicate and is_same(row.content, fact.text)]
-    against = [row.id for row in others if contradiction(row.content, fact.text)]
+    against = [row.id for row in others if find_contradiction(row.content, fact.text)]
     return News(fact, embedded, same, against)
 
 
@@ -185,4 +185,4 @@ def _is_contradiction(kept: _Kept, news: News) -> bool:
     if news.embedded is None:
         return False
     near = _cosine(kept.embedded, news.embedded) >= news.embedded[0].embedder.floors.join
-    return near and contradiction(kept.fact.text, news.fact.text) is not None
+    return near and find_contradiction(kept.fact.text, news.fact.text) is not None

@@ -89,7 +89,7 @@ def check(namespace: str, session: str, given: Sequence[NewTurn], caller: Caller
 def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "Future[Observed]":
     """Write turns that were checked; the oldest leave L0 when it is full."""
 
-    def job(transaction: Transaction) -> Observed:
+    def write(transaction: Transaction) -> Observed:
         number = core.store.namespaces.ensure(transaction, namespace)
         place = Place(core, transaction, number, namespace, session, core.clock(), set())
         results: list[ObservedTurn] = []
@@ -105,7 +105,7 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
         transaction.after_commit(core.cognition.wake.set)
         return Observed(turns=results, accepted=accepted, skipped=len(results) - accepted)
 
-    return core.store.write(job)
+    return core.store.write(write)
 
 
 def _pass_on(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:

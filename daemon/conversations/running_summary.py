@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.protocol import Summarize, Summarized
-from memoryd.daemon.context.counting import Counter, counter
+from memoryd.daemon.context.counting import Counter, build_counter
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import running
 from memoryd.daemon.language.running import Plan
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 def summarize(core: Core, call: Summarize) -> Summarized:
     """Return the conversation within its budget."""
-    by = counter(core)
+    by = build_counter(core)
     plan = running.make_plan(call, by.count)
     summary, author = _summary(core, call, plan, by) if plan.older else (None, "")
     done = running.finish(call, plan, summary, by.count)

@@ -40,8 +40,8 @@ def _condense(core: Core, added: "Future[Added]") -> None:
     if added.exception() is not None:
         return
 
-    def job(transaction: Transaction) -> None:
+    def write(transaction: Transaction) -> None:
         turns.ask(transaction.connection, [added.result().id], "condense")
         transaction.after_commit(core.cognition.wake.set)
 
-    core.store.write(job)
+    core.store.write(write)

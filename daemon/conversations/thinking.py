@@ -68,27 +68,27 @@ def end(core: Core, call: EndSession) -> "Future[SessionEnded]":
     """Think about a session at once; the future says what that is."""
     place = namespaces.check(call.namespace)
 
-    def job(transaction: Transaction) -> SessionEnded:
+    def write(transaction: Transaction) -> SessionEnded:
         number = core.store.namespaces.number(place)
         if number is None:
             return SessionEnded(waiting=[])
         transaction.after_commit(core.cognition.thoughts.set)
         return SessionEnded(waiting=thoughts.hurry(transaction.connection, number, call.session, core.clock()))
 
-    return core.store.write(job)
+    return core.store.write(write)
 
 
 def hurry(core: Core, reached: frozenset[int] | None) -> None:
     """Make the facts of all conversations in some namespaces (None: all) due at once."""
 
-    def job(transaction: Transaction) -> None:
+    def write(transaction: Transaction) -> None:
         now = core.clock()
         for thought in thoughts.read_all(transaction.connection, learning.KIND):
             if (reached is None or thought.key.namespace in reached) and thought.attempts == 0:
                 thoughts.hasten(transaction.connection, thought.key, now)
         transaction.after_commit(core.cognition.thoughts.set)
 
-    core.store.write(job).result()
+    core.store.write(write).result()
 
 
 def step(core: Core) -> bool:
@@ -120,13 +120,13 @@ def think(core: Core, thought: Thought, provider: Provider) -> None:
         _put_off(core, thought, error)
         return
 
-    def job(transaction: Transaction) -> None:
+    def write(transaction: Transaction) -> None:
         connection = transaction.connection
         finish(transaction, thoughts.select_queued(connection, heard))
         thoughts.finish(connection, key, heard, core.clock())
 
     try:
-        core.store.write(job).result()
+        core.store.write(write).result()
     except Exception as error:
         _put_off(core, thought, error)
 
@@ -136,13 +136,13 @@ def _put_off(core: Core, thought: Thought, error: Exception) -> None:
     log.warning("thinking (%s) failed, attempt %d of %d: %s", thought.key.kind, attempts, _ATTEMPTS, error)
     not_before = core.clock() + _BACK_OFF_S * 2**thought.attempts
 
-    def job(transaction: Transaction) -> None:
+    def write(transaction: Transaction) -> None:
         if attempts >= _ATTEMPTS:
             thoughts.give_up(transaction.connection, thought.key)
         else:
             thoughts.put_off(transaction.connection, thought, not_before)
 
-    core.store.write(job).result()
+    core.store.write(write).result()
 
 
 def flush(core: Core, limit_s: float) -> None:

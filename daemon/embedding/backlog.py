@@ -32,7 +32,7 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
     outcomes = [(row, key, vector) for (row, key, _), vector in zip(texts, made, strict=True)]
     failed = {row: error for row, _, error in outcomes if isinstance(error, Exception)}
 
-    def job(transaction: Transaction) -> None:
+    def write(transaction: Transaction) -> None:
         for _, key, vector in outcomes:
             if not isinstance(vector, Exception):
                 vectors.put(transaction.connection, generation.model, key, vector)
@@ -40,7 +40,7 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
         now = list(vectors.places(transaction.connection, generation.model, rows))
         transaction.after_commit(lambda: generation.refresh(rows, now))
 
-    store.write(job).result()
+    store.write(write).result()
     if failed:
         generation.set_aside(failed)
         log.warning("%d memories could not be embedded, the first: %s", len(failed), next(iter(failed.values())))

@@ -68,31 +68,31 @@ class Agenda:
     def change(self, name: str, paused: bool, queued: Queued) -> "Future[Job]":
         """Pause a job, or resume it, which also ends a quarantine and a back-off."""
 
-        def job(transaction: Transaction) -> Job:
+        def write(transaction: Transaction) -> Job:
             connection = transaction.connection
             state = kept.state(connection, name)
             state = state._replace(paused=True) if paused else JobState(last_run_at=state.last_run_at)
             kept.keep(connection, name, state)
             return self._job(name, state, kept.read_latest(connection, name, 1), queued)
 
-        return self._core.store.write(job, over_limit=True)
+        return self._core.store.write(write, over_limit=True)
 
     def note_end(self, run: JobRun, stopped: bool) -> JobRun:
         """Keep how a run ended; return it with the time of the next. One that the daemon's end cut short stays due."""
 
-        def job(transaction: Transaction) -> JobRun:
+        def write(transaction: Transaction) -> JobRun:
             done = run if run.run is None else kept.end(transaction.connection, run)
             return self._note_end(transaction, done, run.started_at if not stopped else None)
 
-        return self._core.store.write(job, over_limit=True).result()
+        return self._core.store.write(write, over_limit=True).result()
 
     def recover(self) -> "Future[list[JobRun]]":
         """Note the runs that a crash cut off. Each counts as a failure: a job that kills the daemon shall rest."""
 
-        def job(transaction: Transaction) -> list[JobRun]:
+        def write(transaction: Transaction) -> list[JobRun]:
             return [self._note_end(transaction, run, None) for run in kept.cut_off(transaction.connection)]
 
-        return self._core.store.write(job, over_limit=True)
+        return self._core.store.write(write, over_limit=True)
 
     def _note_end(self, transaction: Transaction, run: JobRun, began_at: float | None) -> JobRun:
         settings, connection = self._core.config.jobs, transaction.connection

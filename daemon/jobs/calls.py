@@ -51,11 +51,11 @@ def resume_job(jobs: Runner, call: ResumeJob) -> "Future[Job]":
 def confirm_clock(core: Core, call: ConfirmClock) -> "Future[ClockState]":
     """Take the system's clock for right."""
 
-    def job(transaction: Transaction) -> ClockState:
+    def write(transaction: Transaction) -> ClockState:
         settings.put(transaction.connection, SETTING, core.clock.confirm())
         return core.clock.state()
 
-    return core.store.write(job, over_limit=True)
+    return core.store.write(write, over_limit=True)
 
 
 @handles(JobHistory)

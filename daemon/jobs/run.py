@@ -181,7 +181,7 @@ class Run:
     def _slice(self, steps: Sequence[Step], plan: Plan | None) -> float:
         """Apply one slice in the writer's transaction; return the seconds that it held the writer."""
 
-        def job(transaction: Transaction) -> tuple[int, dict[str, int], list[SkippedStep], float]:
+        def write(transaction: Transaction) -> tuple[int, dict[str, int], list[SkippedStep], float]:
             began = time.perf_counter()
             connection = transaction.connection
             operation = self._operation
@@ -201,7 +201,7 @@ class Run:
             ]
             return operation, counts, told, time.perf_counter() - began
 
-        self._operation, counts, told, took_s = self._write(job, self.work.at_limit)
+        self._operation, counts, told, took_s = self._write(write, self.work.at_limit)
         self._count(counts)
         self.skipped += told[: MAX_SKIPPED - len(self.skipped)]
         return took_s

@@ -17,7 +17,7 @@ _LEAD = re.compile(r"^(?:[-*•>#]+|\d+[.)]|User:|Assistant:)\s*")
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St)\.$")
 
 
-def sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:
+def split_sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:
     """Return the first sentences of a text as written, without bullets and speakers; code lines are left out."""
     found: list[str] = []
     joined = ""
@@ -31,7 +31,7 @@ def sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:
     return found[:limit]
 
 
-def central(found: Sequence[str], vectors: NDArray[np.float32]) -> str:
+def find_central(found: Sequence[str], vectors: NDArray[np.float32]) -> str:
     """Return the sentence whose vector is nearest to the mean of all; what informs precedes what does not."""
     weights = np.array([rating.importance(sentence) for sentence in found], np.float32)
     mean = weights @ vectors
@@ -39,7 +39,7 @@ def central(found: Sequence[str], vectors: NDArray[np.float32]) -> str:
     return _fit(found[int(np.argmax(scores))])
 
 
-def first_informative(found: Sequence[str]) -> str:
+def find_first_informative(found: Sequence[str]) -> str:
     """Return the first sentence that a judge would keep, else the one it rates highest."""
     rated = [rating.importance(sentence) for sentence in found]
     best = next((i for i, value in enumerate(rated) if value >= 0.5), max(range(len(rated)), key=rated.__getitem__))

@@ -32,7 +32,7 @@ def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int, em
 
 
 def _weigh(role: str, content: str) -> Iterator[str]:
-    for sentence in condensing.sentences(content, MAX_SENTENCES):
+    for sentence in condensing.split_sentences(content, MAX_SENTENCES):
         if len(sentence) > extracting.MAX_CHARS:
             continue
         said = extracting.is_lasting(role, sentence) and not rating.is_request(sentence)
@@ -41,7 +41,7 @@ def _weigh(role: str, content: str) -> Iterator[str]:
 
 
 def _weight(sentence: str) -> float:
-    what = set(rating.features(sentence))
+    what = set(rating.list_features(sentence))
     return rating.importance(sentence) + (_FAILED if what & {"lesson", "decision"} else 0.0)
 
 

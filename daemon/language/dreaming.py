@@ -44,7 +44,7 @@ class Likeness(NamedTuple):
     is_same: Callable[[str, str], bool]
 
 
-def fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
+def find_fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
     """Return the outcome of each note."""
     found = [Fate("keep")] * len(notes)
     comparable = np.zeros(len(notes), bool)  # newer ones that are not passing
@@ -55,18 +55,18 @@ def fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
         if not note.stands and not subjects.is_durable(note.text):
             found[number] = Fate("passing")
             continue
-        if (same := newest.get(plain(note.text))) is not None:
+        if (same := newest.get(simplify(note.text))) is not None:
             fate = Fate("repeats", same)
         else:
-            newest[plain(note.text)] = number
+            newest[simplify(note.text)] = number
             near = np.flatnonzero(comparable & (likeness.cosines[number] >= likeness.subject))[::-1]
-            fate = _fate(notes, number, near.tolist(), likeness)
+            fate = _find_fate(notes, number, near.tolist(), likeness)
         comparable[number] = True
         found[number] = _follow_chain(fate, found)
     return settle(notes, found)
 
 
-def _fate(notes: Sequence[Note], number: int, near: Sequence[int], likeness: Likeness) -> Fate:
+def _find_fate(notes: Sequence[Note], number: int, near: Sequence[int], likeness: Likeness) -> Fate:
     """Compare a note with newer ones that are like it, the newest first."""
     text = notes[number].text
     for other in near:
@@ -88,24 +88,24 @@ def _follow_chain(fate: Fate, found: Sequence[Fate]) -> Fate:
     return fate
 
 
-def plain(text: str) -> str:
+def simplify(text: str) -> str:
     """Return what is compared of a text before its meaning is."""
     return " ".join(text.split()).casefold().rstrip(".")
 
 
-def distinct(notes: Sequence[Note]) -> list[int]:
+def find_distinct(notes: Sequence[Note]) -> list[int]:
     """Return the newest note of each text, oldest first: the others need no thought."""
-    return sorted({plain(note.text): number for number, note in enumerate(notes)}.values())
+    return sorted({simplify(note.text): number for number, note in enumerate(notes)}.values())
 
 
 def spread(notes: Sequence[Note], found: Mapping[int, Fate]) -> list[Fate]:
     """Return the outcome of all notes, given the outcome of the newest of each text."""
-    newest = {plain(notes[number].text): number for number in found}
+    newest = {simplify(notes[number].text): number for number in found}
     fates = list[Fate]()
     for number, note in enumerate(notes):
-        fate = found[newest[plain(note.text)]]
+        fate = found[newest[simplify(note.text)]]
         if number not in found and fate.judgement == "keep":
-            fate = Fate("repeats", newest[plain(note.text)])
+            fate = Fate("repeats", newest[simplify(note.text)])
         fates.append(fate)
     return settle(notes, fates)
 
@@ -122,7 +122,7 @@ def settle(notes: Sequence[Note], found: list[Fate]) -> list[Fate]:
     return found
 
 
-def groups(cosines: NDArray[np.float32], floor: float) -> Iterator[list[int]]:
+def group_notes(cosines: NDArray[np.float32], floor: float) -> Iterator[list[int]]:
     """Yield the notes that hang together by cosines of at least `floor`, in their order."""
     waiting = np.ones(len(cosines), bool)
     for first in range(len(cosines)):

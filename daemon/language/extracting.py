@@ -76,7 +76,7 @@ _FENCE = re.compile(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", re.MULTILINE)  # code,
 _LARGE_PENALTY, _PENALTY, _SMALL_PENALTY, _ASSISTANT_PENALTY, _CONCRETE_GAIN = 0.4, 0.25, 0.15, 0.12, 0.05
 
 
-def facts(turns: Sequence[tuple[str, str]]) -> list[Fact]:
+def extract_facts(turns: Sequence[tuple[str, str]]) -> list[Fact]:
     """Return the facts of turns (role, content) by their marks alone; what several say is one fact."""
     return merge(
         extract_by_marks(
@@ -108,7 +108,7 @@ def extract_from_turn(role: str, content: str, index: int) -> list[Statement]:
         return []
     made: list[Statement] = []
     before = ""
-    for sentence in _sentences(_FENCE.sub("\n", content)):
+    for sentence in _split_sentences(_FENCE.sub("\n", content)):
         if len(sentence) > MAX_CHARS:  # no fact, and patterns would take their time on it
             before = ""
             continue
@@ -127,7 +127,7 @@ def merge(found: Iterable[Fact]) -> list[Fact]:
     """Return facts without those that others say as well: a user's precedes an assistant's echo of it."""
     kept: list[tuple[Fact, frozenset[str]]] = []
     for fact in found:
-        words = content_words(fact.text)
+        words = find_content_words(fact.text)
         at = next((i for i, (_, known) in enumerate(kept) if _is_same(words, known)), None)
         if at is None:
             kept.append((fact, words))
@@ -144,14 +144,14 @@ def is_lasting(role: str, sentence: str) -> bool:
     return not PASSING.search(sentence) and not (role == ASSISTANT and DOING.match(sentence))
 
 
-def content_words(text: str) -> frozenset[str]:
+def find_content_words(text: str) -> frozenset[str]:
     """Return the words of a text that carry meaning."""
     return frozenset(word.casefold().replace("’", "'") for word in _WORD.findall(text)) - STOP_WORDS
 
 
-def _sentences(content: str) -> list[str]:
+def _split_sentences(content: str) -> list[str]:
     """Return the sentences of a turn; one of short pieces alone, as people type in haste, is one sentence."""
-    found = condensing.sentences(content, MAX_SENTENCES)
+    found = condensing.split_sentences(content, MAX_SENTENCES)
     whole = " ".join(content.split())
     short = len(whole) <= _HASTY_CHARS and not any(len(sentence.split()) >= _MIN_WORDS for sentence in found)
     return [whole] if short and "?" not in whole else found
@@ -159,13 +159,13 @@ def _sentences(content: str) -> list[str]:
 
 def _is_same(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether two facts say the same; figures that differ make them two."""
-    if _digits(one) != _digits(other):
+    if _find_digits(one) != _find_digits(other):
         return False
     shorter = min(len(one), len(other))
     return shorter > 0 and len(one & other) >= max(2, _SAME_WORDS * shorter)
 
 
-def _digits(words: frozenset[str]) -> frozenset[str]:
+def _find_digits(words: frozenset[str]) -> frozenset[str]:
     return frozenset(word for word in words if any(character.isdigit() for character in word))
 
 
@@ -179,7 +179,7 @@ def _kind_of(role: str, sentence: str) -> Kind | None:
 
 
 def _is_asking(sentence: str) -> bool:
-    plain = _plain(sentence)
+    plain = _simplify(sentence)
     if ASKING.search(plain):
         return True
     return rating.is_request(sentence) and (sentence.rstrip().endswith(("?", "？")) or not STANDING.match(plain))
@@ -195,7 +195,7 @@ def _confidence(kind: Kind | None, role: str, sentence: str, text: str, resolved
     if kind and kind.type == FACT:
         sure += _CONCRETE_GAIN * any(_MARKED[name].search(text) for name in _WEIGHTY)
         sure += _CONCRETE_GAIN * (len(text.split()) >= _WHOLE_WORDS and not EPISODE.search(text))
-    plain = _plain(sentence)
+    plain = _simplify(sentence)
     sure -= _PENALTY * bool(HEDGED.search(plain)) + _PENALTY * bool(PASSING.search(plain))
     sure -= _LARGE_PENALTY * bool(SUPPOSED.search(plain)) + _SMALL_PENALTY * bool(QUOTED.search(plain))
     is_weak = kind is None or kind.type == FACT
@@ -210,14 +210,14 @@ def _confidence(kind: Kind | None, role: str, sentence: str, text: str, resolved
 
 def _resolve(sentence: str, before: str) -> tuple[str, bool]:
     """Return a sentence as it can stand alone, with the one before it where it refers to that; say whether it can."""
-    text = _plain(sentence)
+    text = _simplify(sentence)
     if not ANAPHORA.match(text):
         return text, True
     if before and not before.rstrip().endswith(("?", "？")) and len(before) + len(text) < MAX_CHARS:
-        return f"{_plain(before)} {text}", not ANAPHORA.match(_plain(before))
+        return f"{_simplify(before)} {text}", not ANAPHORA.match(_simplify(before))
     return text, False
 
 
-def _plain(sentence: str) -> str:
+def _simplify(sentence: str) -> str:
     stripped = LEAD.sub("", sentence.strip())
     return stripped[:1].upper() + stripped[1:] if stripped else sentence

@@ -25,7 +25,7 @@ class Feature(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def _feature(name: str, weight: float, pattern: str, flags: re.RegexFlag = re.IGNORECASE) -> Feature:
+def _build_feature(name: str, weight: float, pattern: str, flags: re.RegexFlag = re.IGNORECASE) -> Feature:
     return Feature(name, weight, re.compile(pattern, flags))
 
 
@@ -35,7 +35,7 @@ _DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 
 FEATURES: tuple[Feature, ...] = (
     # A choice that was made, and what it replaces.
-    _feature(
+    _build_feature(
         "decision",
         0.3,
         r"\b(?:decided|decision|agreed|chose|chosen|settled on|opted for|going with|go with|will use|are using|"
@@ -44,7 +44,7 @@ FEATURES: tuple[Feature, ...] = (
         r"|\b(?:use|run|keep) \S+, not\b",
     ),
     # What must or must not be done, again and again.
-    _feature(
+    _build_feature(
         "rule",
         0.25,
         r"\b(?:must|never|always|required?|requires|mandatory|forbidden|not allowed|may only|only allowed|policy|"
@@ -52,7 +52,7 @@ FEATURES: tuple[Feature, ...] = (
         r"keep in mind|important|"
         r"by default|should(?: not|n't)?)\b",
     ),
-    _feature(
+    _build_feature(
         "preference",
         0.25,
         r"\bI(?:'d| would)? (?:really |also |usually |always |much )?"
@@ -60,7 +60,7 @@ FEATURES: tuple[Feature, ...] = (
         r"|\b(?:favou?rite|preferred|allergic|vegetarian|vegan|prefers|likes|loves|hates|enjoys)\b",
     ),
     # Who and what belongs to the speaker, what happened to them.
-    _feature(
+    _build_feature(
         "personal",
         0.2,
         r"\bmy (?:name|wife|husband|partner|son|daughter|mother|father|mom|dad|brother|sister|cousin|niece|nephew|"
@@ -70,7 +70,7 @@ FEATURES: tuple[Feature, ...] = (
         r"moved|met|went|started|finished|graduated|joined|attended|visited|made|sold|lost|won|earned|redeemed|"
         r"collected|read|watched|tried|spent|paid|ordered|signed|have|had|'ve)\b|\bI've\b|\bwe have\b",
     ),
-    _feature(
+    _build_feature(
         "lesson",
         0.25,
         r"\b(?:root cause|turns out|turned out|caused by|because|"
@@ -78,14 +78,14 @@ FEATURES: tuple[Feature, ...] = (
         r"workaround|lesson|learned|learnt|mistake|regression|due to|works? only|"
         r"fails? (?:when|if|on|unless)|breaks? (?:when|if|on))\b",
     ),
-    _feature(
+    _build_feature(
         "plan",
         0.15,
         r"\b(?:deadline|due (?:on|by)|schedule[ds]?|meeting|appointment|release|deploy(?:s|ed|ment|ments)?|launch|"
         r"milestone|plan(?:s|ned|ning)? (?:to|for|on|a)|will be|by (?:end of|next|the end)|until|every (?:day|week|"
         r"month|year|night|morning|" + _DAYS + r"))\b",
     ),
-    _feature(
+    _build_feature(
         "date",
         0.15,
         r"\b(?:"
@@ -95,7 +95,7 @@ FEATURES: tuple[Feature, ...] = (
         r"in (?:" + _MONTHS + r")"
         r"|\d{4}-\d{2}(?:-\d{2})?|\d{1,2}[:.]\d{2}(?: ?[ap]m)?|\d{1,2} ?[ap]m|(?:in|since|of) (?:19|20)\d{2})\b",
     ),
-    _feature(
+    _build_feature(
         "number",
         0.1,
         r"\d|[$€£]|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|fifty|hundred|"
@@ -103,7 +103,7 @@ FEATURES: tuple[Feature, ...] = (
         r"twice|dozen|percent)\b",
     ),
     # A path, an address, a call, a version, an option, snake_case, camelCase, CONSTANT_CASE, `quoted`.
-    _feature(
+    _build_feature(
         "code",
         0.15,
         r"`[^`\n]+`|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b\w+\(\)|(?<!\w)--[a-z][\w-]+|"
@@ -113,9 +113,11 @@ FEATURES: tuple[Feature, ...] = (
         re.NOFLAG,
     ),
     # A name: a capital inside a sentence, an abbreviation.
-    _feature("name", 0.1, r"(?<=[a-z,;] )(?!I\b|I')[A-Z][\w&+-]*|\b[A-Z]{2,}[a-z]?\b|\b[A-Z][a-z]+[A-Z]\w*", re.NOFLAG),
+    _build_feature(
+        "name", 0.1, r"(?<=[a-z,;] )(?!I\b|I')[A-Z][\w&+-]*|\b[A-Z]{2,}[a-z]?\b|\b[A-Z][a-z]+[A-Z]\w*", re.NOFLAG
+    ),
     # The order of somebody who sets how things are done; requests to the listener are `_REQUEST`.
-    _feature(
+    _build_feature(
         "imperative",
         0.1,
         r"(?:^|[.!:;]\s+)(?:use|set|run|add|remove|keep|put|store|call|write|name|pin|check|update|"
@@ -164,7 +166,7 @@ def importance(text: str) -> float:
     if COURTESY.issuperset(words):
         return SMALL_TALK
     asked = _is_only_request(read)
-    start = QUESTION if asked else FRAGMENT if len(words) < _ENOUGH_WORDS and _latin(read) else STATEMENT
+    start = QUESTION if asked else FRAGMENT if len(words) < _ENOUGH_WORDS and _is_latin(read) else STATEMENT
     gained = 0.0
     for feature in FEATURES:
         if gained < 1 - STATEMENT and feature.pattern.search(read):
@@ -177,7 +179,7 @@ def is_request(sentence: str) -> bool:
     return sentence.rstrip().endswith(("?", "？")) or bool(_REQUEST.match(sentence))
 
 
-def features(text: str) -> list[str]:
+def list_features(text: str) -> list[str]:
     """Return the names of the features that a text has, for people who wonder about its importance."""
     return [feature.name for feature in FEATURES if feature.pattern.search(text[:READ_CHARS])]
 
@@ -193,6 +195,6 @@ def _is_courteous(sentence: str) -> bool:
     return COURTESY.issuperset(word.casefold().replace("’", "'") for word in _WORD.findall(sentence))
 
 
-def _latin(text: str) -> bool:
+def _is_latin(text: str) -> bool:
     """Return whether words are separated by blanks: a short Chinese or Japanese sentence is one word here."""
     return text[:200].isascii() or not any("\u3040" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7af" for c in text[:200])

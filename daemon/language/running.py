@@ -56,7 +56,7 @@ def make_plan(call: Summarize, count: Count) -> Plan:
     if total < before and frame + summary + total <= call.max_tokens:
         return Plan(system, [], pending, running)
     room = call.max_tokens - frame - call.max_summary_tokens
-    cut = _cut(_units(pending), before, room, [cost(message, count) for message in pending])
+    cut = _cut(_find_units(pending), before, room, [cost(message, count) for message in pending])
     asked = next((message for message in reversed(pending) if message.role == "user"), None)
     older = [message for message in pending[:cut] if message is not asked]
     aside = [message for message in pending[:cut] if message is asked]
@@ -80,7 +80,7 @@ def _find_pending(messages: Sequence[Message], running: RunningSummary | None) -
     return [message for message in messages if message.id not in done]
 
 
-def _units(messages: Sequence[Message]) -> list[int]:
+def _find_units(messages: Sequence[Message]) -> list[int]:
     """Return where units end: an assistant's message with tool calls reaches to the last result of these."""
     calls = {call.id: at for at, message in enumerate(messages) for call in message.tool_calls}
     reach = list(range(len(messages)))
@@ -234,7 +234,7 @@ def extract(older: Sequence[Message], former: str, max_tokens: int, count: Count
 
 def _find_sentences(message: Message) -> list[str]:
     """Return the sentences of a message that say something; of a tool's result only how it failed."""
-    found = condensing.sentences(message.content)
+    found = condensing.split_sentences(message.content)
     if message.role == "tool":
         return [told for told in found if any(word in told.casefold() for word in _FAILURE)][:1]
     return found or [" ".join(message.content.split())][: bool(message.content.strip())]

@@ -56,14 +56,14 @@ class Statement(NamedTuple):
 
 def is_same(old: str, new: str) -> bool:
     """Return whether two texts say the same, so that the new one may replace the old one."""
-    one, other = _plain(old), _plain(new)
+    one, other = _simplify(old), _simplify(new)
     if one == other or not one or not other:
         return one == other
     is_english = bool(words.ENGLISH & set(f"{one} {other}".casefold().split()))
     return _fold(one, is_english) == _fold(other, is_english)
 
 
-def contradiction(old: str, new: str) -> str | None:
+def find_contradiction(old: str, new: str) -> str | None:
     """Return which rule sees that the newer statement contradicts the older one, None if none does."""
     if max(len(old), len(new)) > MAX_CHARS or any(words.NO_STATEMENT.search(text.strip()) for text in (old, new)):
         return None
@@ -147,13 +147,13 @@ def _weight(word: str) -> float:
 
 def _read(text: str) -> Statement:
     text = unicodedata.normalize("NFKC", text).replace("’", "'").casefold()
-    tokens = list(_tokens(words.NOISE.sub(" ", words.REASON.sub("", text))))
+    tokens = list(_tokenize(words.NOISE.sub(" ", words.REASON.sub("", text))))
     denials = sum(token.key in words.NEGATIVE for token in tokens) + bool(words.NO_LONGER.search(text))
     places = [at for at, token in enumerate(tokens) if token.key not in _NO_CONTENT]
     return Statement(tokens, [stem(tokens[at].key) for at in places], places, denials % 2 == 1)
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokenize(text: str) -> Iterator[Token]:
     before = ""
     for match in _TOKEN.finditer(text.replace("禁止", "不")):
         word = match[0]
@@ -191,7 +191,7 @@ def _is_number(word: str) -> bool:
     return _NUMBER.match(word) is not None
 
 
-def _plain(text: str) -> str:
+def _simplify(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 

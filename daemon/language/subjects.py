@@ -17,18 +17,18 @@ DURABLE = 0.6  # importance from which a plain statement of a daily file may be 
 _ABOUT_ALL, _ABOUT_HALF = 0.75, 0.5  # share of an older statement's topics that a newer one must speak of
 
 
-def _words(text: str) -> frozenset[str]:
+def _find_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_STOP = _words(
+_STOP = _find_words(
     "a an the this that these those of for in on at to by with from as and or but is are was were be been being it its"
     " we our us i my me you your they their them he she his her there here has have had do does did will would shall"
     " can could may so than then too very just all any some each both via per into about after before since until"
     " over under up out off through within between against among during above below inside behind down around away"
     " when where which who whom whose what how if because while also only again please team"
 )
-_GENERIC = _words(
+_GENERIC = _find_words(
     "use run keep set live make take get work go decide agree choose chose switch move change replace plan now"
     " decision correction update note reminder instead longer anymore not no never rather back new old become became"
     " stay remain happen say said need want start begin today currently moved switched changed decided agreed replaced"
@@ -60,12 +60,14 @@ _GONE = re.compile(  # what follows these words held before
 )
 _LEFT = re.compile(r"(?<![\w-])([A-Z][\w-]+) (?:has )?(?:retired|left|resigned|quit|stepped down)\b")
 _TOKEN = re.compile(r"[^\W_](?:[\w.:/'@+-]*\w)?|\d")
-_DAYS = _words("monday tuesday wednesday thursday friday saturday sunday noon midnight weekday weekend")
-_MONTHS = _words(
+_DAYS = _find_words("monday tuesday wednesday thursday friday saturday sunday noon midnight weekday weekend")
+_MONTHS = _find_words(
     "january february march april may june july august september october november december jan feb mar apr jun jul"
     " aug sep sept oct nov dec"
 )
-_NUMBERS = _words("one two three four five six seven eight nine ten eleven twelve twenty thirty fifty hundred thousand")
+_NUMBERS = _find_words(
+    "one two three four five six seven eight nine ten eleven twelve twenty thirty fifty hundred thousand"
+)
 _CODE = re.compile(r"[_/@]|[a-z][A-Z]|\w\.\w|\w-\d")
 
 _GUESS = re.compile(
@@ -120,7 +122,7 @@ def parse_statement(text: str) -> Said:
             values[key] = kind
         else:
             topics.add(key)
-    gone = {key for part in _GONE.findall(text) for key in _first_phrase(part)}
+    gone = {key for part in _GONE.findall(text) for key in _take_first_phrase(part)}
     gone |= {name.casefold() for name in _LEFT.findall(text)}
     return Said(
         topics=frozenset(topics),
@@ -133,7 +135,7 @@ def parse_statement(text: str) -> Said:
     )
 
 
-def _first_phrase(text: str) -> Iterator[str]:
+def _take_first_phrase(text: str) -> Iterator[str]:
     """Yield what carries meaning up to the first word that does not."""
     for word in _TOKEN.findall(text):
         if not (key := _key(word, False)[0]):
@@ -179,13 +181,19 @@ def find_reason(older: str, newer: str) -> str:
         return f"'{' '.join(sorted(lost))}' holds no longer"
     has_subject = bool(old.subject & new.words)
     replaced, replacing = _is_exclusive(old, new), _is_exclusive(new, old)
-    if new.is_change and has_subject and about >= _ABOUT_HALF and replaced and _kinds(replaced) & _kinds(replacing):
+    if (
+        new.is_change
+        and has_subject
+        and about >= _ABOUT_HALF
+        and replaced
+        and _find_kinds(replaced) & _find_kinds(replacing)
+    ):
         return _is_change(replaced, replacing)
     same_subject = bool(old.subject & new.subject)
     both = min(about, _share(new.topics, old.words))
     if not same_subject or both < _ABOUT_ALL:
         return ""
-    if replaced and replacing and _kinds(replaced) == _kinds(replacing) and len(_kinds(replaced)) == 1:
+    if replaced and replacing and _find_kinds(replaced) == _find_kinds(replacing) and len(_find_kinds(replaced)) == 1:
         return _is_change(replaced, replacing)
     if not replaced and not replacing and old.is_negated != new.is_negated:
         return "one is negated"
@@ -200,7 +208,7 @@ def _is_exclusive(one: Said, other: Said) -> dict[str, str]:
     return {value: kind for value, kind in one.values.items() if value not in other.words}
 
 
-def _kinds(values: dict[str, str]) -> frozenset[str]:
+def _find_kinds(values: dict[str, str]) -> frozenset[str]:
     """Return the kinds of values; a date with a number in it is a date."""
     kinds = frozenset(values.values())
     return frozenset({"date"}) if kinds == {"date", "number"} else kinds
@@ -218,7 +226,7 @@ def is_durable(text: str) -> bool:
         return True
     if rating.importance(text) < DURABLE:
         return False
-    found = frozenset(rating.features(text))
+    found = frozenset(rating.list_features(text))
     if _OF_THE_DAY.search(text):
         return "decision" in found or "lesson" in found or bool(found & {"rule"} and found & _SOLID)
     holds = _HOLDS.search(text) or _CHANGE.search(text)

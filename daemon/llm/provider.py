@@ -79,11 +79,11 @@ class Rules:
     def condense(self, content: str, embed: Embed) -> str:
         """Choose the most central sentence by embedding; without a model the first that informs."""
         time.sleep(_BREATH_S)
-        found = condensing.sentences(content)
+        found = condensing.split_sentences(content)
         if len(found) < 2:
             return ""
         vectors = embed(found)
-        return condensing.first_informative(found) if vectors is None else condensing.central(found, vectors)
+        return condensing.find_first_informative(found) if vectors is None else condensing.find_central(found, vectors)
 
     def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
@@ -117,7 +117,7 @@ class Rules:
 
     def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
         """Leave out repeats and what a newer note puts out of date."""
-        return dreaming.fates(notes, likeness)
+        return dreaming.find_fates(notes, likeness)
 
     def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
         """Take the most distinctive terms."""

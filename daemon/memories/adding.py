@@ -38,7 +38,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     embedded = core.embedding.text_vector(call.memory.content)
     batch = duplicates.search(core, call, [call.memory], [embedded])
 
-    def job(transaction: Transaction) -> Added:
+    def write_one(transaction: Transaction) -> Added:
         operation = history.begin(transaction.connection, "add", caller.log_place(call.namespace), core.clock())
         place = place_of(core, transaction, call, caller)
         repeated = _find_repeated(core, transaction, place, call.memory)
@@ -47,7 +47,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
         [added] = write(core, transaction, place, batch, operation)
         return added
 
-    return core.store.write(job)
+    return core.store.write(write_one)
 
 
 def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: NewMemory) -> str | None:

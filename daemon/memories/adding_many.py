@@ -59,7 +59,7 @@ def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], c
     """Write a part, within the operation that the first one began."""
     core.store.check_room()
 
-    def job(transaction: Transaction) -> list[Added]:
+    def write(transaction: Transaction) -> list[Added]:
         connection = transaction.connection
         if operations:
             operation = operations[0]
@@ -69,7 +69,7 @@ def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], c
         place = adding.place_of(core, transaction, call, caller)
         return adding.write(core, transaction, place, batch, operation)
 
-    return patiently(lambda: core.store.write(job), core.check_going_on)
+    return patiently(lambda: core.store.write(write), core.check_going_on)
 
 
 def _check_in_effect(connection: Connection, operation: int) -> None:

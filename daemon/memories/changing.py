@@ -83,7 +83,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
         raise Invalid("No ids are given to delete.")
     condition = visible(core, call)
 
-    def job(transaction: Transaction) -> Deleted:
+    def write(transaction: Transaction) -> Deleted:
         connection = transaction.connection
         found = {row.id: row for row in (resolve(connection, prefix, condition) for prefix in call.ids)}
         operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
@@ -100,7 +100,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
         transaction.after_commit(lambda: _forget(core, gone))
         return Deleted(ids=list(found), operation=operation)
 
-    return core.store.write(job, over_limit=True)
+    return core.store.write(write, over_limit=True)
 
 
 def resolve(connection: Connection, prefix: str, condition: str) -> Row:
@@ -135,7 +135,7 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
     """Take back one operation as a whole."""
     rights = _rights(core, call, caller)
 
-    def job(transaction: Transaction) -> Undone:
+    def write(transaction: Transaction) -> Undone:
         namespace = caller.log_place(call.namespace)
         connection, now = transaction.connection, core.clock()
         number, mine, gone, back, rings = history.undo(connection, call.operation, rights, now, namespace)
@@ -149,7 +149,7 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
         ids = sorted({row.id for row in (*gone, *back)})
         return Undone(undone=number, operation=mine, ids=ids)
 
-    return core.store.write(job, alone=True, over_limit=True)
+    return core.store.write(write, alone=True, over_limit=True)
 
 
 def _rights(core: Core, call: Undo, caller: Caller) -> history.Rights:

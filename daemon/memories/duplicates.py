@@ -16,7 +16,7 @@ from memoryd.client.protocol import Add, AddMany, NewMemory
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.language.statements import contradiction, is_same
+from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.store import queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
@@ -214,5 +214,5 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
 def _compare_texts(known: Known, old: str, new: str) -> Outcome:
     """Return whether two texts say the same, contradict each other, or neither; once for each pair."""
     if (old, new) not in known:
-        known[old, new] = "same" if is_same(old, new) else "contradicts" if contradiction(old, new) else ""
+        known[old, new] = "same" if is_same(old, new) else "contradicts" if find_contradiction(old, new) else ""
     return known[old, new]

@@ -32,7 +32,7 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
     checks.check_text("note", call.note)
     condition, by = visible(core, call), voter(caller, call.namespace)
 
-    def job(transaction: Transaction) -> Changed:
+    def write(transaction: Transaction) -> Changed:
         connection, now = transaction.connection, core.clock()
         row = resolve(connection, call.id, condition)
         _check_rateable(row)
@@ -46,7 +46,7 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
         memory.usefulness = feedback.usefulness(after.feedback, notes=True)
         return Changed(memory=memory, operation=operation)
 
-    return core.store.write(job)
+    return core.store.write(write)
 
 
 def _check_rateable(row: Row) -> None:

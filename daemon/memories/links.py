@@ -34,11 +34,11 @@ def dismiss(core: Core, call: DismissLink) -> "Future[Done]":
     """Dismiss the link between two memories; raise `NotFound` where there is none."""
     condition = visible(core, call)
 
-    def job(transaction: Transaction) -> Done:
+    def write(transaction: Transaction) -> Done:
         connection = transaction.connection
         one, other = (resolve(connection, prefix, condition).id for prefix in (call.id, call.other))
         if not links.dismiss(connection, one, other):
             raise NotFound(f"{one[:8]} and {other[:8]} are not linked.", {"id": one, "other": other})
         return Done(message=f"{one[:8]} and {other[:8]} are not linked any more, and will not be again.")
 
-    return core.store.write(job)
+    return core.store.write(write)

@@ -37,7 +37,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     condition = visible(core, call)
     searched = _Searched(core, call, condition)
 
-    def job(transaction: Transaction) -> Shared:
+    def write(transaction: Transaction) -> Shared:
         connection = transaction.connection
         found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
         if superseded := successors.read_in_force(connection, found.values(), core.clock.passed()):
@@ -56,7 +56,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
             done[row.id] = share_one(core, transaction, place, going, operation)
         return Shared(memories=list(done.values()), operation=operation)
 
-    return core.store.write(job)
+    return core.store.write(write)
 
 
 class _Going(NamedTuple):

@@ -136,7 +136,7 @@ def _write(core: Core, call: ImportMemories, records: Sequence[Record], operatio
     """Write a part within an operation, which begins with the first change if there is none yet."""
     made = _note_made(records)  # hashing does not hold up the writer
 
-    def job(transaction: Transaction) -> Imported:
+    def write(transaction: Transaction) -> Imported:
         number = operation
         if number is not None:
             _check_operation(transaction.connection, number)
@@ -151,7 +151,7 @@ def _write(core: Core, call: ImportMemories, records: Sequence[Record], operatio
                 _restore_links(transaction.connection, step.record)
         return _tally(steps, number)
 
-    return patiently(lambda: core.store.write(job), core.check_going_on)
+    return patiently(lambda: core.store.write(write), core.check_going_on)
 
 
 def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> Imported:

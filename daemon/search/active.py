@@ -26,28 +26,28 @@ _READ_CHARS = 100_000
 
 def active(retrieval: Retrieval, sources: Sources) -> None:
     """Add the turns that the filters leave and that share a word with the query or are nearest to it."""
-    found = [turn for turn in sources.active.of(retrieval.chosen.reached) if _passes(retrieval, turn)]
+    found = [turn for turn in sources.active.of(retrieval.chosen.reached) if _is_match(retrieval, turn)]
     if not found:
         return
     with sources.store.reading() as connection:
         texts = sources.active.texts(found, lambda turn: _read(connection, turn))
-        similarities = _similarities(retrieval, connection, texts)
-    words = _words(retrieval.question, texts)
-    for place in _best(words, retrieval.depth) | _best(similarities, retrieval.call.limit):
+        similarities = _compute_similarities(retrieval, connection, texts)
+    words = _score_words(retrieval.question, texts)
+    for place in _find_best(words, retrieval.depth) | _find_best(similarities, retrieval.call.limit):
         turn = found[place]
-        candidate = retrieval.candidate(-turn.id, L0)
+        candidate = retrieval.ensure_candidate(-turn.id, L0)
         candidate.similarity, candidate.bm25 = similarities[place], words[place]
         retrieval.recent[-turn.id] = to_row(turn)
     retrieval.notes.update(turns=len(found), found=len(retrieval.recent))
 
 
-def _best(scores: Sequence[float | None], count: int) -> set[int]:
+def _find_best(scores: Sequence[float | None], count: int) -> set[int]:
     """Return the places of the highest scores."""
     known = ((score, place) for place, score in enumerate(scores) if score is not None)
     return {place for _, place in heapq.nlargest(count, known)}
 
 
-def _words(question: Question | None, texts: Sequence[Text]) -> list[float | None]:
+def _score_words(question: Question | None, texts: Sequence[Text]) -> list[float | None]:
     """Return the BM25 of each text, None where it has no word of the query."""
     if question is None:
         return [None] * len(texts)
@@ -55,7 +55,7 @@ def _words(question: Question | None, texts: Sequence[Text]) -> list[float | Non
     return [score or None for score in scores]
 
 
-def _passes(retrieval: Retrieval, turn: Turn) -> bool:
+def _is_match(retrieval: Retrieval, turn: Turn) -> bool:
     """Apply to a turn what the filters ask of a memory."""
     chosen = retrieval.chosen
     fields = {"type": TYPE, "source": turn.source, "tier": L0}
@@ -63,19 +63,19 @@ def _passes(retrieval: Retrieval, turn: Turn) -> bool:
         all(fields[name] in wanted for name, wanted in chosen.words.items())
         and (chosen.after is None or turn.created_at > chosen.after)
         and (chosen.before is None or turn.created_at < chosen.before)
-        and (not chosen.further or _passes_further(retrieval.call, turn))
+        and (not chosen.further or _is_further_match(retrieval.call, turn))
     )
 
 
-def _passes_further(call: Any, turn: Turn) -> bool:
+def _is_further_match(call: Any, turn: Turn) -> bool:
     """Apply the filters on paths, ids and metadata; a turn has no path."""
     if call.path_prefix is not None or (call.ids and not turn.key.startswith(tuple(call.ids))):
         return False
     metadata = describe(turn)
-    return all(name in metadata and _equals(metadata[name], wanted) for name, wanted in call.metadata.items())
+    return all(name in metadata and _is_equal(metadata[name], wanted) for name, wanted in call.metadata.items())
 
 
-def _equals(value: Any, wanted: Any) -> bool:
+def _is_equal(value: Any, wanted: Any) -> bool:
     return bool(value == wanted or (isinstance(value, list) and wanted in value))
 
 
@@ -85,7 +85,7 @@ def _read(connection: Connection, turn: Turn) -> Text:
     return Text(vectors.text_hash(turn.content), stems, stems.total())
 
 
-def _similarities(retrieval: Retrieval, connection: Connection, texts: Sequence[Text]) -> list[float | None]:
+def _compute_similarities(retrieval: Retrieval, connection: Connection, texts: Sequence[Text]) -> list[float | None]:
     """Return the cosine of each text with the query, None where its vector is not made yet."""
     generation, vector = retrieval.generation, retrieval.vector
     if generation is None or not isinstance(vector, np.ndarray):

@@ -29,25 +29,25 @@ log = logging.getLogger(__name__)
 
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
-    _nearest_when_embedded(retrieval, sources)
+    _find_nearest_when_embedded(retrieval, sources)
     began = time.perf_counter()
-    _words(retrieval, sources)
-    retrieval.notes["fulltext_ms"] = _ms_since(began)
+    _add_lexical(retrieval, sources)
+    retrieval.notes["fulltext_ms"] = _elapsed_ms(began)
     generation = retrieval.generation
     # Read while the query is still being embedded.
-    by_words = _stored(sources, generation, list(retrieval.candidates)) if generation else _NONE
+    by_words = _read_stored(sources, generation, list(retrieval.candidates)) if generation else _NONE
     began = time.perf_counter()
-    retrieval.vector = vector = _vector(retrieval, sources)
-    retrieval.notes["embed_wait_ms"] = _ms_since(began)
+    retrieval.vector = vector = _await_vector(retrieval, sources)
+    retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
     if vector is not None and generation is not None:
         began = time.perf_counter()
-        _meaning(retrieval, sources, generation, vector, by_words)
-        retrieval.notes["vector_ms"] = _ms_since(began)
+        _add_dense(retrieval, sources, generation, vector, by_words)
+        retrieval.notes["vector_ms"] = _elapsed_ms(began)
     for candidate in retrieval.candidates.values():
         candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
 
 
-def _nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
+def _find_nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
     """Have the embedding thread go on to the index as soon as it has the vector, beside the full-text search."""
     generation, embedding = retrieval.generation, retrieval.vector
     if generation is None or not isinstance(embedding, Future):
@@ -59,14 +59,14 @@ def _nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
         if done.cancelled() or done.exception():
             return  # who waits for the vector meets this there, and never asks for what is near it
         try:
-            near.set_result(nearest(retrieval, sources, generation, done.result()))
+            near.set_result(find_nearest(retrieval, sources, generation, done.result()))
         except Exception as error:
             near.set_exception(error)
 
     embedding.add_done_callback(search)
 
 
-def _words(retrieval: Retrieval, sources: Sources) -> None:
+def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
     try:
         postings = sources.store.postings
         with sources.store.reading() as connection, fulltext.stopping_at(connection, retrieval.deadline):
@@ -88,16 +88,16 @@ def _words(retrieval: Retrieval, sources: Sources) -> None:
     found = fulltext.rank(postings, question, retrieval.allowed, _WORDS_DEPTH * retrieval.depth)
     retrieval.words = {row: (rank, score) for rank, (row, score) in enumerate(found, start=1)}
     for row, _ in found[: retrieval.depth]:
-        retrieval.candidate(row, "words")
+        retrieval.ensure_candidate(row, "words")
     retrieval.notes["fulltext"] = len(found)
 
 
-def _stored(sources: Sources, generation: Generation, rows: list[int]) -> Stored:
+def _read_stored(sources: Sources, generation: Generation, rows: list[int]) -> Stored:
     with sources.store.reading() as connection:
         return generation.exact(connection, rows) if rows else _NONE
 
 
-def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
+def _await_vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
     """Return the query's vector, waiting for it no longer than the deadline allows."""
     if not isinstance(retrieval.vector, Future):
         return retrieval.vector
@@ -114,18 +114,20 @@ def _vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
     return None
 
 
-def _meaning(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, by_words: Stored) -> None:
+def _add_dense(
+    retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, by_words: Stored
+) -> None:
     """Make candidates of the nearest rows, and give every candidate its exact cosine."""
-    near = retrieval.near.result() if retrieval.near else nearest(retrieval, sources, generation, vector)
+    near = retrieval.near.result() if retrieval.near else find_nearest(retrieval, sources, generation, vector)
     for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
-        retrieval.candidate(row, "meaning").similarity_rank = rank
+        retrieval.ensure_candidate(row, "meaning").similarity_rank = rank
     similarities = {**near.similarities, **_cosines(by_words, vector)}
     for candidate in retrieval.candidates.values():
         candidate.similarity = similarities.get(candidate.row)
     retrieval.notes["vectors"] = len(near.rows)
 
 
-def nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:
+def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:
     """Return the rows nearest to the query that pass the filters.
 
     Those that can become hits get their exact cosine, the others keep that of the index, which is exact to about 0.001.
@@ -134,7 +136,7 @@ def nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vect
     found = generation.index.nearest(vector, wanted, retrieval.allowed)
     coarse = dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True))
     first = list(coarse)[: max(_EXACT, 3 * retrieval.call.limit)]
-    exact = _cosines(_stored(sources, generation, first), vector)
+    exact = _cosines(_read_stored(sources, generation, first), vector)
     gone = set(first).difference(exact)
     near = {row: similarity for row, similarity in {**coarse, **exact}.items() if row not in gone}
     return Near(sorted(near, key=lambda row: -near[row]), near)
@@ -145,5 +147,5 @@ def _cosines(stored: Stored, vector: Vector) -> dict[int, float]:
     return dict(zip(rows, (matrix @ vector).tolist(), strict=True)) if rows else {}
 
 
-def _ms_since(began: float) -> float:
+def _elapsed_ms(began: float) -> float:
     return round((time.perf_counter() - began) * 1000, 3)

@@ -24,7 +24,7 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
     shown = Shown()
     waiting = list(retrieval.ranked)
     while waiting and len(kept) < retrieval.call.limit:
-        part = waiting[: _whole(waiting, retrieval.call.limit + 8)]
+        part = waiting[: _count_whole(waiting, retrieval.call.limit + 8)]
         del waiting[: len(part)]
         read(retrieval, part, sources)
         kept += [candidate for candidate in _by_place(part) if _is_new(candidate, seen, shown)]
@@ -32,17 +32,17 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
         candidate.lost = f"ranked below the limit of {retrieval.call.limit}"
     retrieval.ranked = kept[: retrieval.call.limit]
     complete(retrieval, sources)
-    retrieval.contradictions = _contradictions(retrieval.ranked, sources, retrieval.chosen.reached)
+    retrieval.contradictions = _read_contradictions(retrieval.ranked, sources, retrieval.chosen.reached)
 
 
-def _whole(ranked: list[Candidate], count: int) -> int:
+def _count_whole(ranked: list[Candidate], count: int) -> int:
     """Return how many candidates to look at so that those of one score are looked at together."""
-    while 0 < count < len(ranked) and _tied(ranked[count - 1], ranked[count]):
+    while 0 < count < len(ranked) and _is_tied(ranked[count - 1], ranked[count]):
         count += 1
     return count
 
 
-def _tied(one: Candidate, other: Candidate) -> bool:
+def _is_tied(one: Candidate, other: Candidate) -> bool:
     return math.isclose(one.score, other.score, rel_tol=_SAME_SCORE)
 
 
@@ -50,7 +50,7 @@ def _by_place(part: list[Candidate]) -> list[Candidate]:
     """Put files of one score in the order of their paths, after memories: not in that of their indexing."""
     runs: list[list[Candidate]] = []
     for candidate in part:
-        if runs and _tied(runs[-1][0], candidate):
+        if runs and _is_tied(runs[-1][0], candidate):
             runs[-1].append(candidate)
         else:
             runs.append([candidate])
@@ -94,7 +94,9 @@ def _is_new(candidate: Candidate, seen: set[tuple[bytes, str | None]], shown: Sh
     return True
 
 
-def _contradictions(kept: list[Candidate], sources: Sources, reached: frozenset[int] | None) -> dict[str, list[str]]:
+def _read_contradictions(
+    kept: list[Candidate], sources: Sources, reached: frozenset[int] | None
+) -> dict[str, list[str]]:
     with sources.store.reading() as connection:
         ids = [candidate.record.id for candidate in kept if candidate.record]
         return contradictions(connection, ids, condition(reached))

@@ -91,7 +91,7 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
     read(retrieval, pool, sources)
     counts: dict[str, int] = {}
     for candidate in pool:
-        for cue in _held(asked, candidate):
+        for cue in _find_cues(asked, candidate):
             candidate.score += cue.bonus
             candidate.cues.append(cue.name)
             counts[cue.name] = counts.get(cue.name, 0) + 1
@@ -109,7 +109,7 @@ def ask(question: str, now: datetime) -> Asked:
     return Asked(names - {"i"}, role, spans, _WHEN.search(question) is not None)
 
 
-def said_in(row: Row) -> Said:
+def read_said(row: Row) -> Said:
     """Return what a memory says of who spoke and when."""
     about = _decode(row.metadata) if "speaker" in row.metadata or "role" in row.metadata else {}
     text = row.content[:_READ_CHARS]
@@ -119,8 +119,8 @@ def said_in(row: Row) -> Said:
     return Said(speaker, role or label, datetime.fromtimestamp(row.created_at, UTC), text)
 
 
-def _held(asked: Asked, candidate: Candidate) -> list[Cue]:
+def _find_cues(asked: Asked, candidate: Candidate) -> list[Cue]:
     if candidate.record is None:
         return []
-    said = said_in(candidate.record)
+    said = read_said(candidate.record)
     return [cue for cue in CUES if cue.holds(asked, said)]

@@ -17,7 +17,7 @@ def diversify(retrieval: Retrieval, sources: Sources) -> None:
         return
     pool, rest = retrieval.ranked[:_POOL], retrieval.ranked[_POOL:]
     read(retrieval, pool, sources)
-    words = {candidate.row: _words(candidate) for candidate in pool}
+    words = {candidate.row: _split_words(candidate) for candidate in pool}
     best = max((candidate.score for candidate in pool), default=0.0) or 1.0
     likeness = dict.fromkeys(words, 0.0)
     chosen: list[Candidate] = []
@@ -40,5 +40,5 @@ def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one or other else 1.0
 
 
-def _words(candidate: Candidate) -> frozenset[str]:
+def _split_words(candidate: Candidate) -> frozenset[str]:
     return frozenset(_WORD.findall(candidate.record.content.casefold())) if candidate.record else frozenset()

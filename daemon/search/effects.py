@@ -92,7 +92,7 @@ class Effects:
         """Have the hot buffer and the sessions know; nothing is written. Where that fails the marks wait."""
         marks, self._noted = self._noted, []
         try:
-            self._tell(mark for mark in marks if mark.session)
+            self._notify(mark for mark in marks if mark.session)
         except BaseException:
             self._noted = marks + self._noted
             raise
@@ -110,7 +110,7 @@ class Effects:
         except MemorydError as error:
             log.warning("the marks of %d searches were lost: %s", len(marks), error)
 
-    def _tell(self, marks: Iterable[Mark]) -> None:
+    def _notify(self, marks: Iterable[Mark]) -> None:
         for mark in marks:
             with self._store.reading() as connection:
                 found: list[Row] = list(rows.read_rows(connection, mark.rows).values())

@@ -30,17 +30,17 @@ def expand(retrieval: Retrieval, sources: Sources) -> None:
     if not anchors or not isinstance(vector, np.ndarray):
         return
     with sources.store.reading() as connection:
-        nodes = _nodes(connection, anchors, retrieval.chosen.reached)
+        nodes = _find_nodes(connection, anchors, retrieval.chosen.reached)
         members = graph.members(connection, nodes) if nodes else {}
-        found = [row for rows in members.values() for row in _best(retrieval, vector, rows)]
+        found = [row for rows in members.values() for row in _find_best(retrieval, vector, rows)]
         new = _add(retrieval, connection, found, vector)
     if new:
-        retrieval.ranked = sorted(retrieval.alive(), key=order)
+        retrieval.ranked = sorted(retrieval.list_alive(), key=order)
     if nodes:
         retrieval.notes.update(topics=len(nodes), members=len(found), new=len(new))
 
 
-def _nodes(connection: Connection, anchors: list[int], spaces: frozenset[int] | None) -> list[int]:
+def _find_nodes(connection: Connection, anchors: list[int], spaces: frozenset[int] | None) -> list[int]:
     """Return the nodes of the anchors and those that co-occurred with them, in the reached namespaces."""
     own = list(dict.fromkeys(graph.nodes_of(connection, anchors).values()))
     related = graph.neighbours(connection, own, NEIGHBOURS, spaces) if own else {}
@@ -48,7 +48,7 @@ def _nodes(connection: Connection, anchors: list[int], spaces: frozenset[int] | 
     return list(dict.fromkeys([*own, *others]))
 
 
-def _best(retrieval: Retrieval, vector: Vector, rows: list[int]) -> list[int]:
+def _find_best(retrieval: Retrieval, vector: Vector, rows: list[int]) -> list[int]:
     """Return the members most similar to the query among those that the filters leave."""
     assert retrieval.generation is not None
     numbers = np.array(rows, np.int64)
@@ -61,7 +61,7 @@ def _add(retrieval: Retrieval, connection: Connection, found: list[int], vector:
     assert retrieval.generation is not None
     known, matrix = retrieval.generation.exact(connection, [row for row in found if row not in retrieval.candidates])
     similarities = dict(zip(known, (matrix @ vector).tolist() if known else [], strict=True))
-    new = [retrieval.candidate(row, "graph") for row in similarities]
+    new = [retrieval.ensure_candidate(row, "graph") for row in similarities]
     for candidate in new:
         candidate.similarity = similarities[candidate.row]
         candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))

@@ -12,7 +12,7 @@ RRF_K = 60
 
 def fuse(retrieval: Retrieval, sources: Sources) -> None:
     """Score all candidates and rank them, newer rows first among equals."""
-    found = retrieval.alive()
+    found = retrieval.list_alive()
     profile = retrieval.profile
     method = retrieval.call.fusion or profile.fusion or sources.config.fusion
     if retrieval.vector is None and method == "similarity":
@@ -44,10 +44,10 @@ def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
 def score_of(candidate: Candidate, retrieval: Retrieval) -> float:
     """Return the weighted score of a candidate, on the scale of this retrieval."""
     words = retrieval.profile.words(candidate.bm25 or 0.0, retrieval.best_bm25)
-    return weighted(candidate.similarity, words, retrieval.weight)
+    return weigh(candidate.similarity, words, retrieval.weight)
 
 
-def weighted(similarity: float | None, words: float, weight: float) -> float:
+def weigh(similarity: float | None, words: float, weight: float) -> float:
     """Return the weighted score of a cosine and words between 0 and 1; a missing cosine counts 0."""
     return weight * max(0.0, similarity or 0.0) + (1 - weight) * words
 

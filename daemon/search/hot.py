@@ -18,7 +18,7 @@ def hot(retrieval: Retrieval, sources: Sources) -> None:
     with sources.store.reading() as connection:
         new, matrix = generation.exact(connection, [row for row in near if row not in retrieval.candidates])
     for row in near:
-        retrieval.candidate(row, "hot")
+        retrieval.ensure_candidate(row, "hot")
     for row, similarity in zip(new, (matrix @ vector).tolist() if new else [], strict=True):
         candidate = retrieval.candidates[row]
         candidate.similarity = similarity

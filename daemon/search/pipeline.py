@@ -35,7 +35,7 @@ from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources
-from memoryd.daemon.search.traces import Kept, whole
+from memoryd.daemon.search.traces import Kept, build_whole
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
@@ -73,7 +73,7 @@ def explain(sources: Sources, call: Explain) -> Explanation:
     """Return the hits of a search with its trace."""
     retrieval, kept = run(sources, call)
     with sources.store.reading() as connection:
-        return Explanation(hits=retrieval.hits, trace=whole(connection, kept, _seen(sources, call)))
+        return Explanation(hits=retrieval.hits, trace=build_whole(connection, kept, _list_seen(sources, call)))
 
 
 @handles(GetTrace)
@@ -81,10 +81,10 @@ def trace(sources: Sources, call: GetTrace) -> Trace:
     """Return the trace of an earlier search."""
     kept = sources.traces.find(call.id, check(call.namespace), sources.caller.key)
     with sources.store.reading() as connection:
-        return whole(connection, kept, _seen(sources, call))
+        return build_whole(connection, kept, _list_seen(sources, call))
 
 
-def _seen(sources: Sources, call: Scoped[Any]) -> frozenset[int] | None:
+def _list_seen(sources: Sources, call: Scoped[Any]) -> frozenset[int] | None:
     """Return the namespaces whose memories a trace may name: one made before may hold what is out of reach by now."""
     return sources.store.namespaces.reach(call.namespace, call.reach) if sources.caller.bound else None
 
@@ -105,7 +105,7 @@ def run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
             stages=stages,
             candidates=[],
             degraded=retrieval.degraded,
-            took_ms=_ms_since(began),
+            took_ms=_elapsed_ms(began),
         ),
         sorted(retrieval.candidates.values(), key=lambda candidate: (bool(candidate.lost), -candidate.score)),
         retrieval.recent,
@@ -120,7 +120,7 @@ def retrieve(sources: Sources, call: Query[Any]) -> tuple[Retrieval, list[StageT
     retrieval = begin(sources, call)
     stages: list[StageTrace] = []
     for stage in PIPELINE:
-        stages.append(_timed(stage, retrieval, sources, entered=stages[-1].left if stages else 0))
+        stages.append(_run_timed(stage, retrieval, sources, entered=stages[-1].left if stages else 0))
     return retrieval, stages
 
 
@@ -143,24 +143,24 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
         allowed=allowed,
         depth=least if profile.candidates is None else profile.candidates * call.limit,
         profile=profile,
-        within=_within(sources, chosen, allowed, passed),
+        within=_select_within(sources, chosen, allowed, passed),
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )
 
 
-def _within(sources: Sources, chosen: Filter, allowed: Mask, passed: float) -> Mask | None:
+def _select_within(sources: Sources, chosen: Filter, allowed: Mask, passed: float) -> Mask | None:
     """Return the memories among which words are weighed: those within reach, None for all that there are."""
     if chosen.reached is None and not sources.caller.bound:
         return None
     return sources.store.mask_of(Filter(chosen.reached), passed) if chosen.condition else allowed
 
 
-def _timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> StageTrace:
+def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> StageTrace:
     """Run one stage; note its time, its counts, and in each dropped candidate which stage it was."""
     name = stage.__name__
     began = time.perf_counter()
     stage(retrieval, sources)
-    took_ms = _ms_since(began)
+    took_ms = _elapsed_ms(began)
     lost = [candidate for candidate in retrieval.candidates.values() if candidate.lost]
     for candidate in lost:
         candidate.lost_in = candidate.lost_in or name
@@ -184,5 +184,5 @@ def _mark(retrieval: Retrieval) -> Mark:
     )
 
 
-def _ms_since(began: float) -> float:
+def _elapsed_ms(began: float) -> float:
     return round((time.perf_counter() - began) * 1000, 3)

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from memoryd.client.protocol import Hit
-from memoryd.daemon.search.related import shown_with
+from memoryd.daemon.search.related import find_shown
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.present import fields_of
@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 def postprocess(retrieval: Retrieval, sources: Sources) -> None:
     """Make the hits and pass them through the processors."""
-    hits = _hits(retrieval, sources)
-    for name, process in processors():
+    hits = _build_hits(retrieval, sources)
+    for name, process in load_processors():
         try:
             made = process(retrieval.call.query, list(hits))
             if not isinstance(made, list) or not all(isinstance(hit, Hit) for hit in made):
@@ -40,7 +40,7 @@ def postprocess(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.hits = hits
 
 
-def _hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
+def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
     links = retrieval.contradictions
     shown = ((candidate, record) for candidate in retrieval.ranked if (record := candidate.record))
     return [
@@ -57,12 +57,12 @@ def _hit(retrieval: Retrieval, candidate: Candidate, fields: dict[str, Any]) -> 
         similarity=candidate.similarity,
         bm25=candidate.bm25,
         confidence=round(retrieval.confidence(candidate.similarity, candidate.bm25), 4),
-        related=shown_with(candidate),
+        related=find_shown(candidate),
     )
 
 
 @cache
-def processors() -> tuple[tuple[str, Processor], ...]:
+def load_processors() -> tuple[tuple[str, Processor], ...]:
     """Return the installed processors by name; one that cannot be loaded is logged and left out."""
     loaded: list[tuple[str, Processor]] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):

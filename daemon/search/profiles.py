@@ -21,12 +21,12 @@ _DATED = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)\.md$")
 # Formulas ------------------------------------------------------------------------------------------------------------
 
 
-def days_between(then: float, now: float) -> float:
+def elapsed_days(then: float, now: float) -> float:
     """Return the days from `then` to `now`, 0 if it is not past yet."""
     return max(0.0, now - then) / DAY_S
 
 
-def halved(age_days: float, half_life_days: float) -> float:
+def decay_factor(age_days: float, half_life_days: float) -> float:
     """Return 2^(-age / half-life): one half after one half-life. The same as exp(-ln 2 / half-life x age).
 
     It ends at 2^-1000, above what becomes 0: among what is older the better match is still first.
@@ -34,13 +34,13 @@ def halved(age_days: float, half_life_days: float) -> float:
     return float(2.0 ** -min(age_days / half_life_days, _MOST_HALVES))
 
 
-def saturated(bm25: float, best: float) -> float:
+def saturate(bm25: float, best: float) -> float:
     """Return BM25 / (1 + BM25), memweave's way into 0..1."""
     del best
     return bm25 / (1.0 + bm25)
 
 
-def relative(bm25: float, best: float) -> float:
+def normalise(bm25: float, best: float) -> float:
     """Return BM25 as a share of the best one."""
     return bm25 / best if best > 0 else 0.0
 
@@ -57,7 +57,7 @@ def memori_factor(access_count: int, unread_days: float | None) -> float:
 def swarm_factor(age_days: float, access_count: int, unread_days: float | None) -> float:
     """Return 2^(-age / 14) x (1 + min(accesses / 10, 0.5) x r); r is 1 within 48 h of the last access, else 0.5."""
     fresh = unread_days is not None and unread_days <= 2.0
-    return halved(age_days, 14.0) * (1.0 + min(access_count / 10.0, 0.5) * (1.0 if fresh else 0.5))
+    return decay_factor(age_days, 14.0) * (1.0 + min(access_count / 10.0, 0.5) * (1.0 if fresh else 0.5))
 
 
 def cache_score(similarity: float, age_days: float, importance: float, time_constant_days: float) -> float:
@@ -84,7 +84,7 @@ class Facet(NamedTuple):
     by_graph: bool
 
 
-def dated(path: str | None) -> float | None:
+def date_in(path: str | None) -> float | None:
     """Return the date in the name of a daily file (YYYY-MM-DD.md) as UTC seconds, None for any other path."""
     found = _DATED.search(path or "")
     try:
@@ -97,34 +97,34 @@ def age_days(row: Row, now: float) -> float:
     """Return the age of a memory: of its daily file if it is from one, 0 if it is pinned or from any other file."""
     if row.pinned:
         return 0.0
-    date = dated(row.path) if row.path else row.created_at
-    return 0.0 if date is None else days_between(date, now)
+    date = date_in(row.path) if row.path else row.created_at
+    return 0.0 if date is None else elapsed_days(date, now)
 
 
-def _default(facet: Facet) -> float:
+def _score_default(facet: Facet) -> float:
     """The fused score; age counts only for a call that asks for a half-life."""
     if facet.half_life_days is None:
         return facet.score
-    return facet.score * halved(age_days(facet.row, facet.now), facet.half_life_days)
+    return facet.score * decay_factor(age_days(facet.row, facet.now), facet.half_life_days)
 
 
-def _memweave(facet: Facet) -> float:
-    if facet.row.pinned or (date := dated(facet.row.path)) is None:
+def _score_memweave(facet: Facet) -> float:
+    if facet.row.pinned or (date := date_in(facet.row.path)) is None:
         return facet.score
-    return facet.score * halved(days_between(date, facet.now), facet.half_life_days or 30.0)
+    return facet.score * decay_factor(elapsed_days(date, facet.now), facet.half_life_days or 30.0)
 
 
-def _memori(facet: Facet) -> float:
+def _score_memori(facet: Facet) -> float:
     return facet.score * memori_factor(facet.row.access_count, _unread_days(facet))
 
 
-def _swarm(facet: Facet) -> float:
-    age = 0.0 if facet.row.pinned else days_between(facet.row.created_at, facet.now)
+def _score_swarm(facet: Facet) -> float:
+    age = 0.0 if facet.row.pinned else elapsed_days(facet.row.created_at, facet.now)
     return facet.score * swarm_factor(age, facet.row.access_count, _unread_days(facet))
 
 
-def _cache(facet: Facet) -> float:
-    age = 0.0 if facet.row.pinned else days_between(facet.row.created_at, facet.now)
+def _score_cache(facet: Facet) -> float:
+    age = 0.0 if facet.row.pinned else elapsed_days(facet.row.created_at, facet.now)
     if facet.by_graph:
         return member_score(facet.similarity, age, facet.row.importance)
     constant = 30.0 if facet.row.tier == L2 else 7.0  # as published
@@ -135,7 +135,7 @@ def _unread_days(facet: Facet) -> float | None:
     last = facet.row.last_accessed_at
     if last is None:
         return None
-    return 0.0 if facet.row.pinned else days_between(last, facet.now)
+    return 0.0 if facet.row.pinned else elapsed_days(last, facet.now)
 
 
 # The table -----------------------------------------------------------------------------------------------------------
@@ -146,9 +146,9 @@ class Profile(NamedTuple):
 
     fusion: Literal["weighted", "rrf", "similarity"] | None = None  # None: the configured one
     vector_weight: float | None = None
-    words: Callable[[float, float], float] = relative  # BM25 and the best BM25 into 0..1
+    words: Callable[[float, float], float] = normalise  # BM25 and the best BM25 into 0..1
     min_score: float = 0.0
-    rank: Callable[[Facet], float] = _default
+    rank: Callable[[Facet], float] = _score_default
     rows: bool = False  # the rank needs the rows even if the call gives no half-life
     candidates: int | None = None  # times the limit, exactly
     missing_is_last: bool = False  # in `rrf` what an arm does not find counts as just below its last
@@ -161,8 +161,8 @@ class Profile(NamedTuple):
 
 PROFILES: dict[str, Profile] = {
     "default": Profile(graph=True, usefulness=True, cues=True),
-    "memweave": Profile("weighted", 0.7, saturated, min_score=0.35, rank=_memweave, rows=True),
-    "memori": Profile("rrf", rank=_memori, rows=True, candidates=3, missing_is_last=True),
-    "swarm": Profile("similarity", rank=_swarm, rows=True, candidates=3),
-    "cache": Profile("similarity", rank=_cache, rows=True, enough_in_l1=6, graph=True, floor=True),
+    "memweave": Profile("weighted", 0.7, saturate, min_score=0.35, rank=_score_memweave, rows=True),
+    "memori": Profile("rrf", rank=_score_memori, rows=True, candidates=3, missing_is_last=True),
+    "swarm": Profile("similarity", rank=_score_swarm, rows=True, candidates=3),
+    "cache": Profile("similarity", rank=_score_cache, rows=True, enough_in_l1=6, graph=True, floor=True),
 }

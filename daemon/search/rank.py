@@ -15,13 +15,13 @@ from memoryd.daemon.store.tiers import L1, L2
 def rank(retrieval: Retrieval, sources: Sources) -> None:
     """Score the candidates as the profile says."""
     if retrieval.profile.rows or retrieval.call.half_life_days:
-        _by_profile(retrieval, sources)
+        _rank_by_profile(retrieval, sources)
     known = sources.store.facts.usefulness
     if known and retrieval.profile.usefulness:
-        _by_usefulness(retrieval, known)
+        _rank_by_usefulness(retrieval, known)
 
 
-def _by_usefulness(retrieval: Retrieval, known: dict[int, float]) -> None:
+def _rank_by_usefulness(retrieval: Retrieval, known: dict[int, float]) -> None:
     rated = [(candidate, factor) for candidate in retrieval.ranked if (factor := known.get(candidate.row))]
     for candidate, factor in rated:
         candidate.usefulness = factor
@@ -31,16 +31,16 @@ def _by_usefulness(retrieval: Retrieval, known: dict[int, float]) -> None:
         retrieval.ranked.sort(key=order)
 
 
-def _by_profile(retrieval: Retrieval, sources: Sources) -> None:
+def _rank_by_profile(retrieval: Retrieval, sources: Sources) -> None:
     read(retrieval, retrieval.ranked, sources)
     for candidate in retrieval.ranked:
         if candidate.record is not None:
-            candidate.score = retrieval.profile.rank(_facet(retrieval, candidate))
+            candidate.score = retrieval.profile.rank(_build_facet(retrieval, candidate))
     retrieval.ranked.sort(key=order)
-    _enough_in_l1(retrieval)
+    _drop_l2(retrieval)
 
 
-def _facet(retrieval: Retrieval, candidate: Candidate) -> Facet:
+def _build_facet(retrieval: Retrieval, candidate: Candidate) -> Facet:
     assert candidate.record is not None
     return Facet(
         score=candidate.score,
@@ -52,7 +52,7 @@ def _facet(retrieval: Retrieval, candidate: Candidate) -> Facet:
     )
 
 
-def _enough_in_l1(retrieval: Retrieval) -> None:
+def _drop_l2(retrieval: Retrieval) -> None:
     enough = retrieval.profile.enough_in_l1
     found_in = [candidate.record.tier for candidate in retrieval.ranked if candidate.record]
     if enough is None or found_in.count(L1) < enough:

@@ -97,7 +97,7 @@ def _attach(head: Candidate, row: Row) -> None:
         head.related.append(row)
 
 
-def shown_with(candidate: Candidate) -> list[Related]:
+def find_shown(candidate: Candidate) -> list[Related]:
     """Return what is shown with a hit: its question first, then the latest of its answers, then facts or turns."""
     head = candidate.record
     assert head is not None
@@ -105,10 +105,10 @@ def shown_with(candidate: Candidate) -> list[Related]:
     for row in sorted(candidate.related, key=lambda row: row.created_at):
         found[_kind(head, row)].append(row)
     found["answer"] = found["answer"][-_MOST_ANSWERS:]
-    return [_related(kind, row) for kind, rows in found.items() for row in rows]
+    return [_build_related(kind, row) for kind, rows in found.items() for row in rows]
 
 
-def _related(kind: str, row: Row) -> Related:
+def _build_related(kind: str, row: Row) -> Related:
     told = kind in ("question", "answer")
     return Related(id=row.id, kind=kind, content=row.content[:_MOST_CHARS] if told else "")  # type: ignore[arg-type]
 
@@ -122,6 +122,6 @@ def _kind(head: Row, row: Row) -> str:
     return "fact" if head.id in links_of(row).said else "answer"
 
 
-def ids_shown(related: Iterable[Related]) -> list[str]:
+def list_shown_ids(related: Iterable[Related]) -> list[str]:
     """Return the ids of what is shown with its text."""
     return [one.id for one in related if one.content]

@@ -86,13 +86,13 @@ class Retrieval:
     degraded: list[str] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)  # of the stage under way
 
-    def candidate(self, row: int, origin: Origin) -> Candidate:
+    def ensure_candidate(self, row: int, origin: Origin) -> Candidate:
         """Return the candidate of a row, new if it is the first arm that brings it."""
         candidate = self.candidates.setdefault(row, Candidate(row))
         candidate.origins.append(origin)
         return candidate
 
-    def alive(self) -> list[Candidate]:
+    def list_alive(self) -> list[Candidate]:
         """Return the candidates that no stage has dropped."""
         return [candidate for candidate in self.candidates.values() if not candidate.lost]
 

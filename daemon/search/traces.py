@@ -76,7 +76,7 @@ class Traces:
         raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
 
 
-def whole(connection: Connection, kept: Kept, seen: frozenset[int] | None = None) -> Trace:
+def build_whole(connection: Connection, kept: Kept, seen: frozenset[int] | None = None) -> Trace:
     """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
     stored = rows.read_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
     found = {number: row for number, row in {**stored, **kept.recent}.items() if seen is None or row.namespace in seen}

@@ -33,25 +33,25 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
         why.stage, why.reason = candidate.lost_in, candidate.lost
         return why
     with sources.store.reading() as connection:
-        why.stage, why.reason = "filter", _filtered_by(sources, connection, call, row)
+        why.stage, why.reason = "filter", _find_filter(sources, connection, call, row)
         if not why.reason:
-            why.stage, why.reason = "candidates", _not_a_candidate(sources, connection, retrieval, row, why)
+            why.stage, why.reason = "candidates", _explain_no_candidate(sources, connection, retrieval, row, why)
     return why
 
 
-def _filtered_by(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
+def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
     """Return which filter leaves the memory out, empty if none does."""
     passed = sources.clock.passed()
     if by := successors.read_in_force(connection, [row], passed):
         return f"it is superseded by {by[row.row]}"
 
-    def holds(condition: str, values: tuple[Any, ...] = ()) -> bool:
+    def is_met(condition: str, values: tuple[Any, ...] = ()) -> bool:
         return rows.is_true(connection, row.row, condition, values)
 
-    if not holds(ALIVE, alive_at(passed)):
+    if not is_met(ALIVE, alive_at(passed)):
         return "it is expired"
     chosen = compile_filter(call, sources.store.namespaces)
-    if chosen.condition and not holds(chosen.condition, chosen.values):
+    if chosen.condition and not is_met(chosen.condition, chosen.values):
         return "a filter of the query excludes it: " + ", ".join(_given_filters(call))
     return ""
 
@@ -61,8 +61,8 @@ def _given_filters(call: WhyNot) -> list[str]:
     return [f"{name} = {value}" for name in names if (value := getattr(call, name)) not in (None, [], {})]
 
 
-def _not_a_candidate(sources: Sources, connection: Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
-    words = _missed_by_words(sources, retrieval, row, why)
+def _explain_no_candidate(sources: Sources, connection: Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
+    words = _explain_missed_words(sources, retrieval, row, why)
     generation = retrieval.generation
     if generation is None or not isinstance(retrieval.vector, np.ndarray):
         return f"{words}, and its meaning could not be compared: no model was ready in time"
@@ -72,7 +72,7 @@ def _not_a_candidate(sources: Sources, connection: Connection, retrieval: Retrie
     return f"{words}, and by meaning it is number {why.similarity_rank} (candidates: {retrieval.depth})"
 
 
-def _missed_by_words(sources: Sources, retrieval: Retrieval, row: Row, why: Why) -> str:
+def _explain_missed_words(sources: Sources, retrieval: Retrieval, row: Row, why: Why) -> str:
     if "fulltext" in retrieval.degraded:
         return "full text could not be searched in time"
     if retrieval.question is not None:

@@ -88,13 +88,13 @@ def go_past(store: Store, folder: Path) -> None:
     if not newest:
         return
 
-    def job(transaction: Transaction) -> None:
+    def write(transaction: Transaction) -> None:
         connection = transaction.connection
         if _counts(marks(connection)) < newest:
             connection.execute("DELETE FROM sqlite_sequence WHERE name = 'operations'")
             connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('operations', ?)", (newest[0] + 1,))
 
-    store.write(job, over_limit=True).result()
+    store.write(write, over_limit=True).result()
 
 
 def check_room(store: Store, folder: Path) -> None:

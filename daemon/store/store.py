@@ -171,7 +171,7 @@ class Store:
     def problems(self) -> "Future[list[str]]":
         """Check the file, the full-text index, the vectors and the graph; the result lists what is wrong."""
 
-        def job(transaction: Transaction) -> list[str]:
+        def write(transaction: Transaction) -> list[str]:
             return (
                 _loose_ends(transaction.connection)
                 + fulltext.problems(transaction.connection)
@@ -192,7 +192,7 @@ class Store:
             else:
                 result.set_result(found + done.result())
 
-        self.write(job).add_done_callback(finish)
+        self.write(write).add_done_callback(finish)
         return result
 
     def _wrong_hashes(self) -> list[str]:
@@ -206,14 +206,14 @@ class Store:
     def rebuild(self) -> "Future[None]":
         """Build the full-text index and wrong hashes again; drop vectors that cannot be right, and a wrong graph."""
 
-        def job(transaction: Transaction) -> None:
+        def write(transaction: Transaction) -> None:
             hashes.mend(transaction.connection, hashes.find_wrong(transaction.connection))
             fulltext.rebuild(transaction.connection)
             vectors.drop_wrong(transaction.connection)
             if graph_faults.problems(transaction.connection):
                 graph_faults.clear(transaction.connection)
 
-        return self.write(job, over_limit=True)
+        return self.write(write, over_limit=True)
 
     def check_soon(self) -> None:
         """Check the full-text index in the background and rebuild it if it is damaged; warm it if it is not."""

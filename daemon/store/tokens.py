@@ -72,23 +72,23 @@ class Tokens:
         secret = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
         caller = Caller(call.role, call.namespace, call.name, _hash(secret))
 
-        def job(transaction: Transaction) -> NewToken:
+        def write(transaction: Transaction) -> NewToken:
             _insert(transaction.connection, caller, self._clock())
             transaction.after_commit(lambda: self._callers.update({caller.key: caller}))
             return NewToken(name=call.name, namespace=call.namespace, role=call.role, token=secret)
 
-        return self._store.write(job)
+        return self._store.write(write)
 
     def revoke(self, name: str) -> "Future[None]":
         """Forget a token; connections that presented it get nothing from now on."""
 
-        def job(transaction: Transaction) -> None:
+        def write(transaction: Transaction) -> None:
             key = transaction.connection.execute("DELETE FROM tokens WHERE name = ? RETURNING hash", (name,)).get
             if not isinstance(key, bytes):
                 raise NotFound(f"There is no token {name!r}.", {"name": name})
             transaction.after_commit(lambda: self._forget(key))
 
-        return self._store.write(job, over_limit=True)
+        return self._store.write(write, over_limit=True)
 
     def list_tokens(self) -> TokenList:
         """Return all tokens without their secrets."""

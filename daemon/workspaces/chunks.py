@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from memoryd.daemon.core.checks import check_word, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.search.profiles import dated
+from memoryd.daemon.search.profiles import date_in
 from memoryd.daemon.store import namespaces, rows, vectors, workspaces
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -67,7 +67,7 @@ def file_of(workspace: Workspace, relative: str, document: Document) -> File:
     front = document.front
     check_word("type", front.type)
     changed_at = document.mtime_ns / 1e9
-    date = dated(path)
+    date = date_in(path)
     taken: dict[bytes, int] = {}
     wanted = []
     for chunk in document.chunks:
@@ -177,4 +177,4 @@ def _add(connection: Connection, new: Iterable[Wanted], taken: set[str]) -> list
 
 def touch(connection: Connection, path: str, mtime_ns: int) -> None:
     """Bring the times of the chunks of a file up to date that was written again with what it held before."""
-    workspaces.set_times(connection, path, mtime_ns / 1e9, created=dated(path) is None)
+    workspaces.set_times(connection, path, mtime_ns / 1e9, created=date_in(path) is None)

@@ -85,7 +85,7 @@ def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Cou
         core.store.check_room()
     prepared_s = time.perf_counter() - began
 
-    def job(transaction: Transaction) -> tuple[Counts, list[str], float]:
+    def write(transaction: Transaction) -> tuple[Counts, list[str], float]:
         began = time.perf_counter()
         connection = transaction.connection
         if workspaces.read_workspace(connection, workspace.id) is None:
@@ -100,7 +100,7 @@ def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Cou
             transaction.after_commit(partial(core.embedding.refresh, concerned))
         return done, overtaken, time.perf_counter() - began
 
-    done, overtaken, took_s = write_patiently(core, job, alone=weight > _LARGEST_SLICE)
+    done, overtaken, took_s = write_patiently(core, write, alone=weight > _LARGEST_SLICE)
     counts.add(done)
     live.slice = _resize(core, weight, live.slice, took_s)
     core.rest(prepared_s + took_s)

@@ -59,7 +59,7 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> W
     patterns = tuple(globs) or GLOBS
     check_globs(patterns)
 
-    def job(transaction: Transaction) -> Workspace:
+    def write(transaction: Transaction) -> Workspace:
         connection = transaction.connection
         for other in workspaces.list_all(connection):
             _check_apart(root, name, other)
@@ -67,7 +67,7 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> W
         core.store.namespaces.ensure(transaction, name)
         return Workspace(number, name, root, patterns)
 
-    added = core.store.write(job).result()
+    added = core.store.write(write).result()
     core.workspaces.changed()
     return added
 

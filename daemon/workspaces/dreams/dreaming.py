@@ -21,8 +21,8 @@ from memoryd.client.errors import Invalid, ModelUnavailable, NotFound
 from memoryd.client.protocol import DreamStep
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language.condensing import sentences
-from memoryd.daemon.language.dreaming import Fate, Likeness, Note, distinct, groups, plain, spread
+from memoryd.daemon.language.condensing import split_sentences
+from memoryd.daemon.language.dreaming import Fate, Likeness, Note, find_distinct, group_notes, simplify, spread
 from memoryd.daemon.language.statements import is_same
 from memoryd.daemon.llm.provider import RULES, Provider
 from memoryd.daemon.store import dreams, workspaces
@@ -186,7 +186,7 @@ def _notes(text: str) -> list[str]:
     found = list[str]()
     for item in items(text):
         told = strip_time(item.text)
-        found += [told] if item.marker and len(told) <= MAX_CHARS else sentences(told)
+        found += [told] if item.marker and len(told) <= MAX_CHARS else split_sentences(told)
     # A note with bytes that cannot be read would be written wrongly.
     return [told for told in found if len(told) <= MAX_CHARS and REPLACEMENT not in told]
 
@@ -197,9 +197,9 @@ def _key(text: str) -> bytes:
 
 def judge(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], Likeness, str]:
     """Ask the provider the outcome of notes, oldest first: those about like things together, no text twice."""
-    chosen = distinct(notes)
-    standing = {plain(note.text) for note in notes if note.stands}
-    asked = [note._replace(stands=plain(note.text) in standing) for note in notes]
+    chosen = find_distinct(notes)
+    standing = {simplify(note.text) for note in notes if note.stands}
+    asked = [note._replace(stands=simplify(note.text) in standing) for note in notes]
     likeness = likeness_of(core, [notes[number].text for number in chosen], terms)
     found, by, done = {number: Fate("keep") for number in chosen}, set[str](), 0
     give_up_at = time.monotonic() + _MODEL_S
@@ -213,8 +213,8 @@ def judge(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], 
         by.add(name)
         for number, fate in zip(numbers, made, strict=True):
             found[number] = fate if fate.by is None else fate._replace(by=numbers[fate.by])
-    place = {plain(notes[number].text): at for at, number in enumerate(chosen)}
-    whole = [place[plain(note.text)] for note in notes]
+    place = {simplify(notes[number].text): at for at, number in enumerate(chosen)}
+    whole = [place[simplify(note.text)] for note in notes]
     everywhere = likeness._replace(cosines=likeness.cosines[np.ix_(whole, whole)])
     return spread(notes, found), everywhere, " and ".join(sorted(by)) or RULES.name
 
@@ -222,7 +222,7 @@ def judge(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], 
 def _questions(core: Core, notes: Sequence[Note], chosen: Sequence[int], likeness: Likeness) -> Iterator[list[int]]:
     """Yield what is asked together, as places in `chosen`: small groups share a question to a model."""
     together = list[int]()
-    for group in groups(likeness.cosines, likeness.subject):
+    for group in group_notes(likeness.cosines, likeness.subject):
         if len(group) == 1 and notes[chosen[group[0]]].stands:
             continue  # it stays: nothing is like it
         if core.cognition.provider is RULES or len(group) > _ASKED:

@@ -97,7 +97,7 @@ def _steps(found: Sequence[Row], fates: Sequence[Fate]) -> list[DreamStep]:
 def _write(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: DreamReport) -> Sequence[Row]:
     """Mark what does not stay, as one operation; what was changed since it was read stays as it is."""
 
-    def job(transaction: Transaction) -> int | None:
+    def write(transaction: Transaction) -> int | None:
         connection = transaction.connection
         pairs = [(row, found[fate.by], fate) for row, fate in zip(found, fates, strict=True) if fate.by is not None]
         there = rows.read_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
@@ -118,7 +118,7 @@ def _write(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Drea
                 present[kept.id] = rows.read_ids(connection, [kept.id])[kept.id]
         return operation
 
-    report.operation = core.store.write(job).result()
+    report.operation = core.store.write(write).result()
     return found if report.operation is None else []
 
 

@@ -101,7 +101,7 @@ def _note(core: Core, workspace: Workspace, reading: Reading, draft: Draft, name
     hashes = reading.digest(reading.memory), reading.digest(draft.new)
     before = None if reading.memory is None else hashlib.sha256(reading.memory).digest()
 
-    def job(transaction: Transaction) -> int:
+    def write(transaction: Transaction) -> int:
         connection = transaction.connection
         number = dreams.begin(connection, subject_of(workspace), workspace.id, core.clock(), hashes)
         if names is None:
@@ -110,7 +110,7 @@ def _note(core: Core, workspace: Workspace, reading: Reading, draft: Draft, name
             dreams.keep_files(connection, number, before, hashlib.sha256(draft.new).digest(), names)
         return number
 
-    return core.store.write(job).result()
+    return core.store.write(write).result()
 
 
 def _end(transaction: Transaction, number: int, state: str, workspace: Workspace, draft: Draft) -> None:

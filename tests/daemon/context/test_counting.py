@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memoryd import models
-from memoryd.daemon.context.counting import SLICE_CHARS, Counter, slices
+from memoryd.daemon.context.counting import SLICE_CHARS, Counter, slice_text
 from memoryd.models.catalog import DEFAULT
 
 TEXTS = {
@@ -23,7 +23,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_slices_are_the_whole_text_and_none_is_long(text: str) -> None:
-    found = list(slices(text))
+    found = list(slice_text(text))
     assert "".join(found) == text
     assert max(map(len, found)) <= SLICE_CHARS
     assert len(found) <= 1 + len(text) // (SLICE_CHARS // 2)
@@ -33,7 +33,7 @@ def test_slices_begin_at_a_space_before_a_word() -> None:
     draw = random.Random(5)
     for _ in range(20):
         text = "".join(draw.choices(["word", " ", "  ", "\n", " \n", ", ", "\t"], k=30_000))
-        assert all(part[0] == " " and not part[1].isspace() for part in list(slices(text))[1:])
+        assert all(part[0] == " " and not part[1].isspace() for part in list(slice_text(text))[1:])
 
 
 def test_the_tokens_of_the_slices_add_up(model_dir: Path) -> None:

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from memoryd.daemon.language.condensing import MAX_CHARS, MAX_SENTENCES, central, first_informative, sentences
+from memoryd.daemon.language.condensing import (
+    MAX_CHARS,
+    MAX_SENTENCES,
+    find_central,
+    find_first_informative,
+    split_sentences,
+)
 from memoryd.daemon.llm.provider import Rules
 from workbench import WordEmbedder
 
@@ -31,11 +37,11 @@ def embed(texts: object) -> object:
     ],
 )
 def test_sentences(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
+    assert split_sentences(text) == expected
 
 
 def test_only_the_first_sentences_of_a_long_text_are_looked_at() -> None:
-    assert len(sentences("This is a sentence. " * 1000)) == MAX_SENTENCES
+    assert len(split_sentences("This is a sentence. " * 1000)) == MAX_SENTENCES
 
 
 def test_the_central_sentence_is_the_one_nearest_to_all_weighed_by_importance() -> None:
@@ -44,7 +50,7 @@ def test_the_central_sentence_is_the_one_nearest_to_all_weighed_by_importance() 
 
 def test_without_vectors_the_first_sentence_that_informs() -> None:
     assert Rules().condense(TEXT, lambda texts: None) == "The cache of the gateway is Valkey 8."
-    assert first_informative(["Can you help me?", "What is it?"]) == "Can you help me?"
+    assert find_first_informative(["Can you help me?", "What is it?"]) == "Can you help me?"
 
 
 def test_one_sentence_needs_no_summary() -> None:
@@ -53,6 +59,6 @@ def test_one_sentence_needs_no_summary() -> None:
 
 def test_a_very_long_sentence_is_shortened_at_a_word() -> None:
     long = "The cache " + "of the gateway " * 50
-    chosen = central([long, long], np.ones((2, 4), np.float32))
+    chosen = find_central([long, long], np.ones((2, 4), np.float32))
     assert len(chosen) <= MAX_CHARS
     assert chosen.endswith(("the…", "gateway…", "of…"))

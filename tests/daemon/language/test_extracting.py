@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.daemon.language import extracting, marks
-from memoryd.daemon.language.extracting import Fact, extract_by_marks, extract_from_turn, facts, merge
+from memoryd.daemon.language.extracting import Fact, extract_by_marks, extract_facts, extract_from_turn, merge
 
 KEPT = 0.7
 
@@ -92,7 +92,7 @@ def test_a_fact_stands_alone() -> None:
 
 
 def test_what_several_turns_say_is_one_fact_with_all_of_them() -> None:
-    [fact] = facts(
+    [fact] = extract_facts(
         [
             ("user", "We decided to use Postgres 16 for the ledger."),
             ("assistant", "Which one?"),
@@ -104,12 +104,12 @@ def test_what_several_turns_say_is_one_fact_with_all_of_them() -> None:
 
 def test_facts_with_other_figures_are_two() -> None:
     said = [("user", f"The report is due on {day} March.") for day in (14, 21)]
-    assert len(facts(said)) == 2
+    assert len(extract_facts(said)) == 2
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=300)), max_size=6))
 def test_any_text_gives_facts_of_its_turns_within_bounds(turns: list[tuple[str, str]]) -> None:
-    for fact in facts(turns):
+    for fact in extract_facts(turns):
         assert 0 <= fact.confidence <= 1
         assert fact.type in marks.TYPES
         assert 0 < len(fact.text) <= extracting.MAX_CHARS

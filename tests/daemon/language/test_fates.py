@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.language.dreaming import Fate, Likeness, Note, distinct, fates, groups, plain, spread
+from memoryd.daemon.language.dreaming import (
+    Fate,
+    Likeness,
+    Note,
+    find_distinct,
+    find_fates,
+    group_notes,
+    simplify,
+    spread,
+)
 
 TEXTS = [
     "The cache is Redis.",
@@ -25,7 +34,7 @@ def judged(*notes: tuple[str, bool], cosine: float = 0.7) -> list[Fate]:
     """Return what becomes of notes (text, stands), oldest first, all equally alike."""
     made = [Note(text, f"2026-01-{day:02}", stands) for day, (text, stands) in enumerate(notes, 1)]
     cosines = np.full((len(made), len(made)), cosine, np.float32)
-    return fates(made, Likeness(cosines, 0.5, 0.9, lambda old, new: False))
+    return find_fates(made, Likeness(cosines, 0.5, 0.9, lambda old, new: False))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
@@ -68,11 +77,11 @@ def sound(notes: Sequence[Note], found: Sequence[Fate]) -> bool:
 def test_nothing_goes_without_one_that_is_kept_for_it(chosen: list[tuple[str, bool]], cosine: float) -> None:
     notes = [Note(text, "", stands) for text, stands in chosen]
     assert sound(notes, judged(*chosen, cosine=cosine))
-    newest = distinct(notes)
-    standing = {plain(note.text) for note in notes if note.stands}
-    asked = [notes[number]._replace(stands=plain(notes[number].text) in standing) for number in newest]
+    newest = find_distinct(notes)
+    standing = {simplify(note.text) for note in notes if note.stands}
+    asked = [notes[number]._replace(stands=simplify(notes[number].text) in standing) for number in newest]
     cosines = np.full((len(asked), len(asked)), cosine, np.float32)
-    made = fates(asked, Likeness(cosines, 0.5, 0.9, lambda old, new: False))
+    made = find_fates(asked, Likeness(cosines, 0.5, 0.9, lambda old, new: False))
     found = {
         number: fate if fate.by is None else fate._replace(by=newest[fate.by])
         for number, fate in zip(newest, made, strict=True)
@@ -84,7 +93,7 @@ def test_nothing_goes_without_one_that_is_kept_for_it(chosen: list[tuple[str, bo
 def test_groups_hold_every_note_once(count: int, seed: int) -> None:
     cosines = np.random.default_rng(seed).uniform(0, 1, (count, count)).astype(np.float32)
     cosines = np.maximum(cosines, cosines.T)
-    found = list(groups(cosines, 0.8))
+    found = list(group_notes(cosines, 0.8))
     assert sorted(number for group in found for number in group) == list(range(count))
     for one in found:
         others = [number for group in found if group is not one for number in group]

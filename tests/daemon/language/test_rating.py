@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.language.rating import FEATURES, READ_CHARS, features, importance
+from memoryd.daemon.language.rating import FEATURES, READ_CHARS, importance, list_features
 
 KEPT = {
     # decisions
@@ -100,7 +100,7 @@ DROPPED = [
 
 @pytest.mark.parametrize(("sentence", "feature"), KEPT.items())
 def test_what_tells_something_lasting_is_kept_for_its_feature(sentence: str, feature: str) -> None:
-    assert feature in features(sentence)
+    assert feature in list_features(sentence)
     assert importance(sentence) > 0.5
 
 
@@ -155,6 +155,6 @@ def test_what_stands_beyond_the_part_that_is_read_changes_nothing(tail: str) -> 
 
 
 def test_every_feature_has_a_weight_and_some_sentence_here() -> None:
-    used = {name for sentence in KEPT for name in features(sentence)}
+    used = {name for sentence in KEPT for name in list_features(sentence)}
     assert used == {feature.name for feature in FEATURES}
     assert all(0 < feature.weight < 0.5 for feature in FEATURES)

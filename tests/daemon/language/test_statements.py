@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.language.statements import MAX_CHARS, contradiction, is_same, stem
+from memoryd.daemon.language.statements import MAX_CHARS, find_contradiction, is_same, stem
 
 DATA = Path(__file__).parents[2] / "data"
 LOOK_ALIKES = [
@@ -39,7 +39,7 @@ def test_no_look_alike_is_the_same() -> None:
 def test_articles_contractions_and_marks_change_nothing(old: str, new: str) -> None:
     assert is_same(old, new)
     assert is_same(new, old)
-    assert contradiction(old, new) is None
+    assert find_contradiction(old, new) is None
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_may_change_the_meaning_keeps_texts_apart(old: str, new: str) -> No
 
 def test_the_rules_hold_their_figures_on_the_seen_pairs() -> None:
     """Precision and recall of the rules alone; PERFORMANCE.md has those of `memctl bench pairs`."""
-    claimed = [pair for pair in SEEN if contradiction(pair["older"], pair["newer"])]
+    claimed = [pair for pair in SEEN if find_contradiction(pair["older"], pair["newer"])]
     right = [pair for pair in claimed if pair["label"] == "contradicts"]
     assert len(right) >= 0.97 * len(claimed)
     assert len(right) >= 0.8 * sum(pair["label"] == "contradicts" for pair in SEEN)
@@ -84,20 +84,20 @@ def test_the_rules_hold_their_figures_on_the_seen_pairs() -> None:
     ],
 )
 def test_a_contradiction_is_another_value_of_the_same_thing(old: str, new: str, rule: str | None) -> None:
-    assert contradiction(old, new) == rule
+    assert find_contradiction(old, new) == rule
 
 
 def test_what_is_long_is_not_judged() -> None:
     tail = " and so on" * (MAX_CHARS // 10)
-    assert contradiction("The limit is three" + tail, "The limit is five" + tail) is None
+    assert find_contradiction("The limit is three" + tail, "The limit is five" + tail) is None
 
 
 @given(st.text(), st.text())
 def test_any_texts_can_be_compared(one: str, other: str) -> None:
     assert is_same(one, one)
     assert is_same(one, other) == is_same(other, one)
-    assert contradiction(one, one) is None
-    contradiction(one, other)
+    assert find_contradiction(one, one) is None
+    find_contradiction(one, other)
 
 
 @pytest.mark.parametrize(("word", "root"), [("reviews", "review"), ("moved", "mov"), ("class", "class"), ("is", "is")])

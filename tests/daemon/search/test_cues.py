@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.search.cues import CUES, ask, said_in
+from memoryd.daemon.search.cues import CUES, ask, read_said
 from memoryd.daemon.store.rows import Row
 from workbench import add, search, trace
 
@@ -54,7 +54,7 @@ def row(content: str, created_at: float = LONG_AGO, metadata: str = "{}") -> Row
 def test_a_cue_holds_where_the_memory_fits(
     question: str, content: str, fields: dict[str, Any], cues: list[str]
 ) -> None:
-    asked, said = ask(question, NOW), said_in(row(content, **fields))
+    asked, said = ask(question, NOW), read_said(row(content, **fields))
     assert [cue.name for cue in CUES if cue.holds(asked, said)] == cues
 
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from memoryd.daemon.search.fuse import rrf, weighted
+from memoryd.daemon.search.fuse import rrf, weigh
 from memoryd.daemon.search.profiles import (
     DAY_S,
     PROFILES,
     Facet,
     cache_score,
-    dated,
-    days_between,
-    halved,
+    date_in,
+    decay_factor,
+    elapsed_days,
     member_score,
     memori_factor,
-    relative,
-    saturated,
+    normalise,
+    saturate,
     swarm_factor,
 )
 from memoryd.daemon.store.rows import Row
@@ -52,13 +52,13 @@ def ranked(profile: str, *arguments: Any, **fields: Any) -> float:
     [(0, 30, 1.0), (30, 30, 0.5), (60, 30, 0.25), (15, 30, 0.707107), (90, 90, 0.5), (365, 30, 0.000217)],
 )
 def test_a_half_life_halves(age: float, half_life: float, share: float) -> None:
-    assert halved(age, half_life) == pytest.approx(share, abs=1e-6)
-    assert halved(age, half_life) == pytest.approx(math.exp(-math.log(2) / half_life * age))
+    assert decay_factor(age, half_life) == pytest.approx(share, abs=1e-6)
+    assert decay_factor(age, half_life) == pytest.approx(math.exp(-math.log(2) / half_life * age))
 
 
 def test_a_date_in_the_future_is_now() -> None:
-    assert days_between(NOW + 5 * DAY_S, NOW) == 0.0
-    assert days_between(NOW - 36 * 3600, NOW) == 1.5
+    assert elapsed_days(NOW + 5 * DAY_S, NOW) == 0.0
+    assert elapsed_days(NOW - 36 * 3600, NOW) == 1.5
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_date_in_the_future_is_now() -> None:
 )
 def test_only_a_daily_file_has_a_date(path: str | None, date: str | None) -> None:
     expected = datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp() if date else None
-    assert dated(path) == expected
+    assert date_in(path) == expected
 
 
 # memweave ------------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_memweave_decays_daily_files_alone(fields: dict[str, Any], expected: flo
     [(1.0, 1.0, 0.85), (0.5, 0.0, 0.35), (0.0, 3.0, 0.225), (0.8, 4.0, 0.8), (None, 9.0, 0.27), (-0.2, 0.0, 0.0)],
 )
 def test_memweave_weighs_cosine_and_saturated_bm25(similarity: float | None, bm25: float, expected: float) -> None:
-    assert weighted(similarity, saturated(bm25, best=99.0), 0.7) == pytest.approx(expected)
+    assert weigh(similarity, saturate(bm25, best=99.0), 0.7) == pytest.approx(expected)
     assert PROFILES["memweave"].min_score == 0.35
 
 
@@ -226,4 +226,4 @@ def test_the_default_decays_only_when_a_half_life_is_asked_for(fields: dict[str,
 
 @pytest.mark.parametrize(("bm25", "best", "expected"), [(0.0, 0.0, 0.0), (2.0, 4.0, 0.5), (4.0, 4.0, 1.0)])
 def test_the_default_takes_words_as_a_share_of_the_best(bm25: float, best: float, expected: float) -> None:
-    assert relative(bm25, best) == expected
+    assert normalise(bm25, best) == expected

@@ -16,8 +16,8 @@ from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.clean import clean
 from memoryd.daemon.search.cut import cut
 from memoryd.daemon.search.embed import embed
-from memoryd.daemon.search.fuse import fuse, rrf, weighted
-from memoryd.daemon.search.profiles import relative
+from memoryd.daemon.search.fuse import fuse, rrf, weigh
+from memoryd.daemon.search.profiles import normalise
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
@@ -63,7 +63,7 @@ def scores(state: Retrieval) -> dict[int, float]:
     ],
 )
 def test_weighted(similarity: float | None, bm25: float | None, best: float, weight: float, score: float) -> None:
-    assert weighted(similarity, relative(bm25 or 0.0, best), weight) == pytest.approx(score)
+    assert weigh(similarity, normalise(bm25 or 0.0, best), weight) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_rrf(ranks: tuple[int | None, ...], score: float) -> None:
 def test_a_weighted_score_lies_between_0_and_1(
     similarity: float | None, bm25: float | None, best: float, weight: float
 ) -> None:
-    assert 0 <= weighted(similarity, relative(bm25 or 0.0, best), weight) <= 1
+    assert 0 <= weigh(similarity, normalise(bm25 or 0.0, best), weight) <= 1
 
 
 def test_fuse_weighs_cosine_and_bm25_over_the_best_and_ranks(core: Core) -> None:

@@ -436,7 +436,7 @@ def test_processors_change_the_hits_and_a_failing_one_is_named(core: Core, monke
 
     plain = found(core, "heron")
     given = (("backwards", backwards), ("fails", fails), ("nonsense", returns_nonsense))
-    monkeypatch.setattr(postprocess, "processors", lambda: given)
+    monkeypatch.setattr(postprocess, "load_processors", lambda: given)
     hits = search(core, "heron")
     assert [hit.content for hit in hits] == plain[::-1]
     assert hits.degraded == ["postprocessor fails", "postprocessor nonsense"]

@@ -68,7 +68,7 @@ def test_a_context_cuts_what_cannot_fit_before_it_counts_tokens(
 
     def count(counter: Any, text: str) -> int:
         counted.append(len(text))
-        return sum(map(counter.of_slice, counting.slices(text)))
+        return sum(map(counter.of_slice, counting.slice_text(text)))
 
     monkeypatch.setattr(counting.Counter, "count", count)
     began = time.monotonic()
