@@ -47,7 +47,7 @@ def main() -> None:
 @contextmanager
 def _running(size: int, bulk: int) -> "Iterator[Daemon]":
     with prepared() as daemon:
-        shutil.copytree(database(size, plain=True), daemon.data)
+        shutil.copytree(database(size, "plain"), daemon.data)
         give_vectors(daemon.data, synthetic(_BULK, bulk), _BULK)
         give_vectors(daemon.data, synthetic(_OTHERS, _KNOWN), _OTHERS)
         yield daemon.start()

@@ -41,6 +41,8 @@ _DATABASE_VERSION = 1  # of what `_load` makes
 DIMENSIONS = 384  # of the default model
 CLIENTS = 16  # processes, where many clients are measured
 _CHUNK = 1000
+_PART = 100_000  # memories whose vectors are made at once
+_REAL = 10_000  # memories whose vectors others are drawn from
 _START_LIMIT_S = 120.0
 
 Vectors = NDArray[np.float32]
@@ -264,13 +266,13 @@ class Daemon:
 
 
 @contextmanager
-def prepared(memories: int = 0, config: str = "") -> Iterator[Daemon]:
+def prepared(memories: int = 0, config: str = "", kind: str = "") -> Iterator[Daemon]:
     """Give a daemon that is not started, on a copy of the database with so many memories."""
     folder = Path(tempfile.mkdtemp(prefix="mb-"))
     daemon = Daemon(folder, config)
     try:
         if memories:
-            shutil.copytree(database(memories), daemon.data)
+            shutil.copytree(database(memories, kind), daemon.data)
         yield daemon
     finally:
         daemon.stop()
@@ -278,9 +280,9 @@ def prepared(memories: int = 0, config: str = "") -> Iterator[Daemon]:
 
 
 @contextmanager
-def running(memories: int = 0, config: str = "") -> Iterator[Daemon]:
+def running(memories: int = 0, config: str = "", kind: str = "") -> Iterator[Daemon]:
     """Give a started daemon on a copy of the database with so many memories."""
-    with prepared(memories, config) as daemon:
+    with prepared(memories, config, kind) as daemon:
         yield daemon.start()
 
 
@@ -359,29 +361,55 @@ def synthetic(first: int, count: int) -> Vectors:
     return unit
 
 
-def database(memories: int, plain: bool = False) -> Path:
+def drawn(first: int, count: int) -> Vectors:
+    """Return vectors drawn from real ones: of two of the 10,000 memories that the model embedded, and some noise.
+
+    Their neighbourhoods are like the model's, and a million take a minute.
+    """
+    real, dice = vectors(_REAL), np.random.default_rng(first)
+    one, other = real[dice.integers(_REAL, size=count)], real[dice.integers(_REAL, size=count)]
+    noise = dice.standard_normal((count, DIMENSIONS), np.float32) / np.float32(np.sqrt(DIMENSIONS))
+    made = np.float32(0.8) * one + np.float32(0.4) * other + np.float32(0.3) * noise
+    unit: Vectors = made / np.linalg.norm(made, axis=1, keepdims=True)
+    return unit
+
+
+def drawn_place(number: int) -> str:
+    """Return where a memory with a drawn vector lives: one in a hundred in a namespace of a few, the rest as usual."""
+    return "small/team" if number % 100 == 7 else namespace_of(number)
+
+
+def database(memories: int, kind: str = "") -> Path:
     """Return the data directory of a stopped daemon with the first `memories` memories, made once.
 
-    `plain`: with synthetic vectors, all of them at the root.
+    `kind`: "plain" has synthetic vectors, all at the root; "drawn" vectors drawn from real ones.
     """
-    kind = "-plain" if plain else ""
     schema = hashlib.sha256((CHECKOUT / "daemon" / "store" / "migrations.py").read_bytes()).hexdigest()[:8]
     place = (
-        corpus.cache_dir() / f"db-{memories}-{schema}-{_DATABASE_VERSION}-{_model_key()}-{corpus.fingerprint()}{kind}"
+        corpus.cache_dir()
+        / f"db-{memories}-{schema}-{_DATABASE_VERSION}-{_model_key()}-{corpus.fingerprint()}{kind and '-' + kind}"
     )
     if not place.exists():
-        known = synthetic(0, memories) if plain else vectors(memories)
+        place_of = {"plain": lambda number: "", "drawn": drawn_place}.get(kind, namespace_of)
         progress(f"making the database of {memories:,} memories, once")
         with prepared() as daemon:
             daemon.start()
             daemon.stop()
-            give_vectors(daemon.data, known)
+            for start in range(0, memories, _PART):
+                count = min(_PART, memories - start)
+                give_vectors(daemon.data, _vectors_of(kind, start, count), start)
             daemon.start()
-            _load(daemon, memories, (lambda number: "") if plain else namespace_of)
+            _load(daemon, memories, place_of)
             daemon.stop()
             shutil.copytree(daemon.data, place.with_suffix(".part"), dirs_exist_ok=True)
             place.with_suffix(".part").rename(place)
     return place
+
+
+def _vectors_of(kind: str, first: int, count: int) -> Vectors:
+    if kind:
+        return (drawn if kind == "drawn" else synthetic)(first, count)
+    return vectors(first + count)[first:]
 
 
 def give_vectors(data: Path, known: Vectors, first: int = 0) -> None:
