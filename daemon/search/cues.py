@@ -1,7 +1,7 @@
 """Stage: cues. What a question says of who spoke, or when, adds a little to the score of memories that fit.
 
 `CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
-word costs nothing; else the rows of the best `_POOL` candidates are read.
+word costs nothing; else the beginnings of the best `_POOL` candidates are read.
 """
 
 import re
@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client.dates import Span, day_of, find_spans, may_name_a_date
-from memoryd.daemon.search.clean import read
 from memoryd.daemon.search.fuse import order
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.rows import Beginning, Row, read_beginnings
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 _POOL = 30  # candidates
@@ -88,10 +86,12 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
     if retrieval.method != "weighted" or not retrieval.profile.cues or not any(asked):
         return
     pool = retrieval.ranked[:_POOL]
-    read(retrieval, pool, sources)
+    stored = [candidate.row for candidate in pool if candidate.row > 0]
+    with sources.store.reading() as connection:
+        found: dict[int, Row | Beginning] = {**retrieval.recent, **read_beginnings(connection, stored, _READ_CHARS)}
     counts: dict[str, int] = {}
     for candidate in pool:
-        for cue in _find_cues(asked, candidate):
+        for cue in _find_cues(asked, found.get(candidate.row)):
             candidate.score += cue.bonus
             candidate.cues.append(cue.name)
             counts[cue.name] = counts.get(cue.name, 0) + 1
@@ -109,18 +109,18 @@ def ask(question: str, now: datetime) -> Asked:
     return Asked(names - {"i"}, role, spans, _WHEN.search(question) is not None)
 
 
-def read_said(row: Row) -> Said:
+def read_said(memory: Row | Beginning) -> Said:
     """Return what a memory says of who spoke and when."""
-    about = _decode(row.metadata) if "speaker" in row.metadata or "role" in row.metadata else {}
-    text = row.content[:_READ_CHARS]
+    about = _decode(memory.metadata) if "speaker" in memory.metadata or "role" in memory.metadata else {}
+    text = memory.content[:_READ_CHARS]
     found = _SPEAKER.match(text)
     label = found[1].casefold() if found else ""
     speaker, role = str(about.get("speaker") or label).casefold(), str(about.get("role") or "")
-    return Said(speaker, role or label, datetime.fromtimestamp(row.created_at, UTC), text)
+    return Said(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text)
 
 
-def _find_cues(asked: Asked, candidate: Candidate) -> list[Cue]:
-    if candidate.record is None:
+def _find_cues(asked: Asked, memory: Row | Beginning | None) -> list[Cue]:
+    if memory is None:  # deleted meanwhile
         return []
-    said = read_said(candidate.record)
+    said = read_said(memory)
     return [cue for cue in CUES if cue.holds(asked, said)]

@@ -1,7 +1,7 @@
 """Rows of the table `memories`: read, insert, change, delete. Every function takes the connection to work on."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -86,6 +86,22 @@ def text_to_embed(content: str, heading: str = "", turns: int = 0) -> str:
 def read_rows(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, Row]:
     """Return the rows that exist among these row numbers."""
     return {row.row: row for row in _select_among(connection, "row", numbers)}
+
+
+class Beginning(NamedTuple):
+    """The beginning of a memory's content, and what tells who said it when."""
+
+    row: int
+    created_at: float
+    metadata: str
+    content: str
+
+
+def read_beginnings(connection: apsw.Connection, numbers: Sequence[int], chars: int) -> dict[int, Beginning]:
+    """Return so many characters of the rows that exist among these row numbers, at most 500."""
+    marks = ", ".join("?" * len(numbers))
+    sql = f"SELECT row, created_at, metadata, substr(content, 1, {int(chars)}) FROM memories WHERE row IN ({marks})"
+    return {values[0]: Beginning(*values) for values in connection.execute(sql, numbers)}
 
 
 def read_ids(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Row]:

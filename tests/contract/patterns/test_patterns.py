@@ -36,7 +36,7 @@ REVIEWED = {
 BUILT: dict[str, list[str]] = {
     "client.credentials.formats._make_format": [],  # FORMATS
     "daemon.language.marks._kind": [],  # KINDS
-    "daemon.language.rating._feature": [],  # FEATURES
+    "daemon.language.rating._build_feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._checked": [],  # settings
