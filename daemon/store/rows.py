@@ -89,7 +89,7 @@ def read_rows(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, 
 
 
 class Beginning(NamedTuple):
-    """The beginning of a memory's content, and what tells who said it when."""
+    """The beginning of a memory's content, and what shows who said it when."""
 
     row: int
     created_at: float
