@@ -18,6 +18,7 @@ from memoryd.client.protocol import (
     Get,
     GetAround,
     GetLog,
+    GetOperation,
     GraphAbstract,
     GraphDedupe,
     GraphEdges,
@@ -43,6 +44,7 @@ from memoryd.client.protocol import (
     Shutdown,
     Skipped,
     Tiers,
+    Traces,
     Turns,
     Undo,
     UseModel,
@@ -90,9 +92,10 @@ def dream(
     return Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, date=date)
 
 
-def get(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Get:
-    """Read one memory by id or unique prefix of 4 or more digits. That counts as an access."""
-    return Get(id=id, reach=reach)
+def get(id: str, touch: bool = True, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Get:
+    """Read one memory by id or unique prefix of 4 or more digits. That counts as an access, unless `touch` is
+    false."""
+    return Get(id=id, touch=touch, reach=reach)
 
 
 def history(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> History:
@@ -100,9 +103,28 @@ def history(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | N
     return History(id=id, reach=reach)
 
 
-def operations(limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Operations:
+def operations(
+    limit: int = 20,
+    offset: int = 0,
+    after: float | None = None,
+    before: float | None = None,
+    kind: list[str] = [],
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> Operations:
     """The latest operations, newest first: what `undo` can take back."""
-    return Operations(limit=limit, reach=reach)
+    return Operations(limit=limit, offset=offset, after=after, before=before, kind=kind, reach=reach)
+
+
+def operation(
+    operation: int,
+    limit: int = 100,
+    offset: int = 0,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> GetOperation:
+    """Return one operation with what it did to each memory within reach."""
+    return GetOperation(operation=operation, limit=limit, offset=offset, reach=reach)
 
 
 def undo(operation: int | None = None, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Undo:
@@ -262,6 +284,13 @@ def diff_workspaces(workspace: str | None = None) -> DiffWorkspaces:
     return DiffWorkspaces(workspace=workspace)
 
 
+def traces(
+    kind: list[str] = [], limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> Traces:
+    """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
+    return Traces(kind=kind, limit=limit, reach=reach)
+
+
 def use_model(name: str) -> UseModel:
     """Switch to another installed embedding model. Memories are re-embedded in the background, search continues."""
     return UseModel(name=name)
@@ -376,6 +405,7 @@ class DeclaredMethods:
     get = method(get)
     history = method(history)
     operations = method(operations)
+    operation = method(operation)
     undo = method(undo)
     feedback = method(feedback)
     jobs = method(jobs)
@@ -396,6 +426,7 @@ class DeclaredMethods:
     dismiss_link = method(dismiss_link)
     remember = method(remember)
     diff_workspaces = method(diff_workspaces)
+    traces = method(traces)
     use_model = method(use_model)
     verify = method(verify)
     shutdown = method(shutdown)

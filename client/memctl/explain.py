@@ -11,7 +11,8 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, show
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
-from memoryd.client.protocol import CandidateTrace, StageTrace, Trace, Why
+from memoryd.client.methods import traces as traces_call
+from memoryd.client.protocol import CandidateTrace, StageTrace, Trace, TraceSummary, Why
 from memoryd.client.times import iso
 
 BAR = 16
@@ -26,19 +27,33 @@ def _declare_explain(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--last", nargs="?", const="", metavar="ID", help="the latest search of anyone, or the one with this trace id"
     )
+    parser.add_argument("--recent", action="store_true", help="list the latest searches and contexts, with their ids")
     add_query(parser)
 
 
 def _explain(args: Namespace) -> None:
+    if bool(args.query) + (args.last is not None) + args.recent > 1:
+        raise Usage("give a QUERY, --last [ID] or --recent, only one of them.")
+    if args.recent:
+        found = send(args, traces_call(limit=args.limit))
+        return show(args, found.traces, lambda: _recent_text(found.traces))
     if args.last is not None:
-        if args.query:
-            raise Usage("give a QUERY or --last [ID], not both.")
         trace = send(args, trace_call(args.last or None))
         return show(args, trace, lambda: trace_text(trace))
     if not args.query:
         raise Usage("give a QUERY, or --last for the latest search (see `memctl explain --help`).")
-    found = send(args, explain_call(" ".join(args.query), **query_of(args)))
-    return show(args, found, lambda: trace_text(found.trace))
+    explained = send(args, explain_call(" ".join(args.query), **query_of(args)))
+    return show(args, explained, lambda: trace_text(explained.trace))
+
+
+def _recent_text(traces: list[TraceSummary]) -> str:
+    if not traces:
+        return "No searches are kept."
+    rows = [
+        [t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", t.token or t.namespace or "(root)", to_one_line(t.query)]
+        for t in traces
+    ]
+    return format_table(["TRACE", "AT", "CALL", "GIVEN", "BY", "QUERY"], rows, right=(3,))
 
 
 def trace_text(trace: Trace) -> str:
@@ -162,7 +177,7 @@ COMMANDS = {
         _explain,
         '  memctl explain "which cache do we use"\n'
         "  memctl explain cache --namespace acme/api --limit 5\n"
-        "  memctl explain --last",
+        "  memctl explain --last\n  memctl explain --recent",
     ),
     "why-not": Command(
         _declare_missing,

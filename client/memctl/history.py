@@ -3,15 +3,16 @@
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.arguments import Usage, add_reach, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import TIMES, paint, show
 from memoryd.client.memctl.table import count_text, format_table, shorten, text_of
 from memoryd.client.methods import history as history_call
+from memoryd.client.methods import operation as operation_call
 from memoryd.client.methods import operations as operations_call
 from memoryd.client.methods import undo as undo_call
-from memoryd.client.protocol import Change, Operation
+from memoryd.client.protocol import Change, Operation, OperationChange
 from memoryd.client.times import iso
 
 VALUE = 40  # columns of an old or new value
@@ -21,13 +22,23 @@ def _declare_history(parser: ArgumentParser) -> None:
     parser.add_argument(
         "id", nargs="?", metavar="ID", help="a memory, also a deleted one; without it the operation log"
     )
+    parser.add_argument("--operation", type=int, metavar="OP", help="what this operation did to each memory")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="operations shown (20)")
+    parser.add_argument("--offset", type=int, default=0, metavar="N", help="operations to skip")
+    parser.add_argument("--after", type=parse_date, metavar="DATE", help="only operations after it")
+    parser.add_argument("--before", type=parse_date, metavar="DATE", help="only operations before it")
+    parser.add_argument("--kind", action="append", metavar="K", help="only this kind: add, delete, job:sweep …")
     add_reach(parser)
 
 
 def _show_history(args: Namespace) -> None:
-    if args.id is None:
-        log = send(args, operations_call(args.limit))
+    if args.operation is not None:
+        if args.id is not None:
+            raise Usage("give an ID or --operation OP, not both.")
+        done = send(args, operation_call(args.operation, args.limit, args.offset))
+        show(args, done, lambda: f"{_operations_text([done.operation])}\n\n{_steps_text(done.changes)}")
+    elif args.id is None:
+        log = send(args, operations_call(args.limit, args.offset, args.after, args.before, args.kind or []))
         show(args, log.operations, lambda: _operations_text(log.operations))
     else:
         changes = send(args, history_call(args.id))
@@ -51,6 +62,11 @@ def _undone_text(operation: Operation) -> str:
 def _changes_text(changes: list[Change]) -> str:
     rows = [[f"{c.operation}", iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in changes]
     return format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows, right=(0,))
+
+
+def _steps_text(changes: list[OperationChange]) -> str:
+    rows = [[c.id[:8], c.action, c.namespace or "(root)", _changed_text(c)] for c in changes]
+    return format_table(["ID", "ACTION", "NAMESPACE", "CHANGED"], rows)
 
 
 def _changed_text(change: Change) -> str:
@@ -85,6 +101,8 @@ def _undo(args: Namespace) -> None:
 
 
 COMMANDS = {
-    "history": Command(_declare_history, _show_history, "  memctl history\n  memctl history 3f9a"),
+    "history": Command(
+        _declare_history, _show_history, "  memctl history\n  memctl history 3f9a\n  memctl history --operation 12"
+    ),
     "undo": Command(_declare_undo, _undo, "  memctl undo\n  memctl undo 12"),
 }

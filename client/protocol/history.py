@@ -62,6 +62,29 @@ class OperationLog(Struct, kw_only=True):
         return iter(self.operations)
 
 
+class OperationChange(Change, kw_only=True):
+    """What one operation did to one memory, or to a turn of L0."""
+
+    id: str
+    """id of the memory or turn"""
+    namespace: str
+    """where it is, or was"""
+    preview: str
+    """the beginning of its text"""
+
+
+class OperationDetail(Struct, kw_only=True):
+    """One operation with what it did, in order."""
+
+    operation: Operation
+    """the entry of the log"""
+    changes: list[OperationChange]
+    """from `offset` on, at most `limit`; `operation.memories` counts all of them"""
+
+    def __iter__(self) -> Iterator[OperationChange]:
+        return iter(self.changes)
+
+
 class Undone(Struct, kw_only=True):
     """What an undo did; it is an operation itself, so undoing `operation` does the change again."""
 

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from memoryd.client.protocol.base import (
     MAX_INTEGER,
+    Choice,
     Filtered,
     Fraction,
     Limit,
@@ -19,7 +20,7 @@ from memoryd.client.protocol.base import (
     Tier,
     rpc,
 )
-from memoryd.client.protocol.history import Changes, OperationLog, Undone
+from memoryd.client.protocol.history import Changes, OperationDetail, OperationLog, Undone
 
 
 class Vote(Struct, kw_only=True):
@@ -268,10 +269,12 @@ class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
 
 @rpc("within", reads=True, lane="inline")
 class Get(Scoped[Memory], kw_only=True, frozen=True):
-    """Read one memory by id or unique prefix of 4 or more digits. That counts as an access."""
+    """Read one memory by id or unique prefix of 4 or more digits. That counts as an access, unless `touch` is false."""
 
     id: str
     """id or unique prefix of 4 or more digits"""
+    touch: bool = True
+    """count an access of it"""
 
 
 @rpc("within", reads=True)
@@ -352,6 +355,26 @@ class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
 
     limit: Limit = 20
     """how many at most"""
+    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
+    """how many to skip"""
+    after: Seconds | None = None
+    """only those after this time"""
+    before: Seconds | None = None
+    """only those before this time"""
+    kind: Choice = []
+    """only those of one of these kinds"""
+
+
+@rpc("within", reads=True)
+class GetOperation(Scoped[OperationDetail], kw_only=True, frozen=True, tag="operation"):
+    """Return one operation with what it did to each memory within reach."""
+
+    operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
+    """its number"""
+    limit: Limit = 100
+    """changes in the reply at most"""
+    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
+    """how many of them to skip"""
 
 
 @rpc("within")

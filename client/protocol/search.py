@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Filtered, Fraction, Limit, R, Reach, Scoped, rpc
+from memoryd.client.protocol.base import Choice, Filtered, Fraction, Limit, R, Reach, Scoped, rpc
 from memoryd.client.protocol.memories import Memory
 
 ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
@@ -131,6 +131,52 @@ class Trace(Struct, kw_only=True):
     """what was left out"""
     took_ms: float = 0.0
     """time in the daemon"""
+    kind: str = ""
+    """the call that searched: `search`, `explain` or `get_context`"""
+    session: str = ""
+    """the conversation that it was for; empty: none was named"""
+    token: str = ""
+    """name of the token of who searched"""
+    given: list[str] = []
+    """ids of what was returned: the hits, or the memories of the context"""
+
+
+class TraceSummary(Struct, kw_only=True):
+    """One retrieval of those that are kept, without its stages and candidates."""
+
+    id: str
+    """its id, for `get_trace`"""
+    query: str
+    """what was looked for, at most 1,000 characters"""
+    at: float
+    """when"""
+    namespace: str
+    """the caller's place"""
+    kind: str
+    """the call that searched: `search`, `explain` or `get_context`"""
+    session: str
+    """the conversation that it was for; empty: none was named"""
+    token: str
+    """name of the token of who searched"""
+    given: int
+    """how many memories were returned"""
+    took_ms: float
+    """time in the daemon"""
+    degraded: list[str] = []
+    """what was left out"""
+
+
+class TraceList(Struct, kw_only=True):
+    """Retrievals that are kept, newest first."""
+
+    traces: list[TraceSummary]
+    """newest first"""
+
+    def __iter__(self) -> Iterator[TraceSummary]:
+        return iter(self.traces)
+
+    def __len__(self) -> int:
+        return len(self.traces)
 
 
 class Explanation(Struct, kw_only=True):
@@ -240,3 +286,13 @@ class GetTrace(Scoped[Trace], kw_only=True, frozen=True):
 
     id: str | None = None
     """id or prefix of the trace; left out: the latest"""
+
+
+@rpc("within", reads=True)
+class Traces(Scoped[TraceList], kw_only=True, frozen=True):
+    """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
+
+    kind: Choice = []
+    """only those of these calls: `search`, `explain`, `get_context`"""
+    limit: Limit = 20
+    """how many at most"""

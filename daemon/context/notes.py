@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.protocol import GetContext, Hit, Search
+from memoryd.client.protocol import GetContext, Hit, Search, Trace, method_name
 from memoryd.client.protocol.base import Filtered
 from memoryd.daemon.context.unasked import is_worth
 from memoryd.daemon.core.core import Core
@@ -32,7 +32,7 @@ class Found(NamedTuple):
 
     hits: list[Hit]
     retrieval: Retrieval
-    trace: str
+    trace: Trace
 
 
 def find_standing(core: Core, call: GetContext) -> list[Row]:
@@ -68,8 +68,10 @@ def find(sources: Sources, call: GetContext, promote_from: float) -> Found:
     """Return what a search for the task finds that is relevant, or worth to come up unasked."""
     filters = {name: getattr(call, name) for name in Filtered.__struct_fields__}
     search = Search(query=call.task, limit=CONSIDERED, deadline_ms=call.deadline_ms, **filters)
-    retrieval, trace = pipeline.run(sources, search)
+    retrieval, kept = pipeline.run(sources, search)
+    about = kept.trace
+    about.kind, about.session, about.given = method_name(type(call)), call.session, []
     relevant = [hit for hit in retrieval.hits if retrieval.is_relevant(hit.similarity, hit.bm25)]
     if call.unasked or call.opening:
         relevant = [hit for hit in relevant if is_worth(hit, retrieval, call.task, promote_from)]
-    return Found(relevant, retrieval, trace.trace.id)
+    return Found(relevant, retrieval, about)

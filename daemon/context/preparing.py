@@ -62,9 +62,10 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         omitted=sum(note.id not in shown for part in new for note in part),
         repeated=len(standing) + len(relevant) - sum(map(len, new)),
         degraded=found.retrieval.degraded,
-        trace=found.trace,
+        trace=found.trace.id,
         took_ms=(time.perf_counter() - began) * 1000,
     )
+    found.trace.given = result.ids
     if call.session and (made.notes or call.fresh) and not core.store.is_full():
         return _note(core, call, made, result)
     done: Future[ContextText] = Future()

@@ -3,15 +3,22 @@
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
+from memoryd.client.errors import NotFound
 from memoryd.client.protocol import (
     Action,
     Change,
     Changes,
     Get,
+    GetOperation,
     GetStats,
     History,
     List,
     Memory,
+    Operation,
+    OperationChange,
+    OperationDetail,
     OperationLog,
     Operations,
     Page,
@@ -23,19 +30,22 @@ from memoryd.daemon.memories.changing import resolve, visible
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.store import feedback, history, namespaces, present, queries, rows, vectors
+from memoryd.daemon.store import operations as log
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.operations import Step, Wanted
 from memoryd.daemon.store.rows import Row
 
 _HIDDEN = ("updated_at",)  # changes with every change
+_PREVIEW = 160  # characters
 
 
 @handles(Get)
 def read(core: Core, call: Get) -> Memory:
-    """Return one memory, or a turn that is still in L0, for somebody who wants it: that counts as an access."""
+    """Return one memory, or a turn that is still in L0; with `touch` that counts as an access."""
     row, memory = _select(core, call)
-    if row.row > 0:
+    if row.row > 0 and call.touch:
         core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
     return memory
 
@@ -115,9 +125,42 @@ def _show(core: Core, row: Row | None) -> dict[str, Any]:
 @handles(Operations)
 def operations(core: Core, call: Operations) -> OperationLog:
     """Return the latest operations."""
-    condition = visible(core, call)
+    wanted = Wanted(call.limit, call.offset, call.after, call.before, tuple(call.kind))
     with core.store.reading() as connection:
-        return OperationLog(operations=history.read_latest(connection, condition, call.limit))
+        return OperationLog(operations=log.find(connection, visible(core, call), wanted))
+
+
+@handles(GetOperation)
+def read_operation(core: Core, call: GetOperation) -> OperationDetail:
+    """Return one operation with what it did to each memory that the caller reaches."""
+    condition = visible(core, call)
+    reached = core.store.namespaces.reach(call.namespace, call.reach)
+
+    def see(row: Row | None) -> Row | None:
+        return row if row and (reached is None or row.namespace in reached) else None
+
+    with core.store.reading() as connection:
+        found = log.find(connection, condition, Wanted(1, number=call.operation))
+        if not found:
+            raise NotFound(f"There is no operation {call.operation}.", {"operation": call.operation})
+        steps = log.list_steps(connection, call.operation, condition, (call.limit, call.offset))
+    changes = [
+        _describe_step(core, found[0], step._replace(before=see(step.before), after=see(step.after))) for step in steps
+    ]
+    return OperationDetail(operation=found[0], changes=[change for change in changes if change])
+
+
+def _describe_step(core: Core, operation: Operation, step: Step) -> OperationChange | None:
+    change = _difference(core, operation.id, operation.kind, operation.at, step.before, step.after)
+    if change is None:
+        return None
+    text = next((row.content for row in (step.after, step.before) if row), "")
+    return OperationChange(
+        id=step.memory,
+        namespace=step.namespace,
+        preview=" ".join(text[: 2 * _PREVIEW].split())[:_PREVIEW],
+        **msgspec.structs.asdict(change),
+    )
 
 
 def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:

@@ -18,6 +18,10 @@ from memoryd.client.protocol import (
     Search,
     StageTrace,
     Trace,
+    TraceList,
+    Traces,
+    TraceSummary,
+    method_name,
 )
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.active import active
@@ -58,6 +62,7 @@ PIPELINE: tuple[Stage, ...] = (
 )
 
 MAX_QUERY_CHARS = 100_000
+_QUERY_SHOWN = 1000  # characters in a list of traces
 
 
 @handles(Search)
@@ -84,6 +89,29 @@ def trace(sources: Sources, call: GetTrace) -> Trace:
         return build_whole(connection, kept, _list_seen(sources, call))
 
 
+@handles(Traces)
+def list_traces(sources: Sources, call: Traces) -> TraceList:
+    """Return the latest searches and contexts."""
+    found = sources.traces.list_latest(check(call.namespace), sources.caller.key, call.kind, call.limit)
+    return TraceList(
+        traces=[
+            TraceSummary(
+                id=trace.id,
+                query=trace.query[:_QUERY_SHOWN],
+                at=trace.at,
+                namespace=trace.namespace,
+                kind=trace.kind,
+                session=trace.session,
+                token=trace.token,
+                given=len(trace.given),
+                took_ms=trace.took_ms,
+                degraded=trace.degraded,
+            )
+            for trace in found
+        ]
+    )
+
+
 def _list_seen(sources: Sources, call: Scoped[Any]) -> frozenset[int] | None:
     """Return the namespaces whose memories a trace may name: one made before may hold what is out of reach by now."""
     return sources.store.namespaces.reach(call.namespace, call.reach) if sources.caller.bound else None
@@ -106,6 +134,10 @@ def run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
             candidates=[],
             degraded=retrieval.degraded,
             took_ms=_elapsed_ms(began),
+            kind=method_name(type(call)),
+            session=call.session,
+            token=sources.caller.name,
+            given=[hit.id for hit in retrieval.hits],
         ),
         sorted(retrieval.candidates.values(), key=lambda candidate: (bool(candidate.lost), -candidate.score)),
         retrieval.recent,

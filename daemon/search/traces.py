@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -45,6 +46,10 @@ class Kept(NamedTuple):
     recent: dict[int, Row]  # turns of L0 among them
     owner: bytes = b""  # the token of who searched
 
+    def is_seen_by(self, namespace: str, owner: bytes) -> bool:
+        """Return whether a caller may read it: at the root all, elsewhere its namespace's, with a token its own."""
+        return (not namespace or self.trace.namespace == namespace) and owner in (b"", self.owner)
+
 
 class Traces:
     """A bounded store of traces; each belongs to the namespace that searched."""
@@ -63,15 +68,17 @@ class Traces:
             while len(self._kept) > self._capacity:
                 self._kept.popitem(last=False)
 
-    def find(self, prefix: str | None, namespace: str, owner: bytes = b"") -> Kept:
-        """Return a trace by id or prefix, None for the latest.
+    def list_latest(self, namespace: str, owner: bytes, kinds: Sequence[str], limit: int) -> list[Trace]:
+        """Return the latest traces, newest first, of those that `find` finds."""
+        with self._lock:
+            kept = [one for one in reversed(self._kept.values()) if one.is_seen_by(namespace, owner)]
+        return [one.trace for one in kept if not kinds or one.trace.kind in kinds][:limit]
 
-        The root finds all, others those of their namespace, who has presented a token only its own.
-        """
+    def find(self, prefix: str | None, namespace: str, owner: bytes = b"") -> Kept:
+        """Return a trace by id or prefix, None for the latest."""
         with self._lock:
             for kept in reversed(self._kept.values()):
-                mine = not namespace or kept.trace.namespace == namespace
-                if mine and owner in (b"", kept.owner) and kept.trace.id.startswith(prefix or ""):
+                if kept.is_seen_by(namespace, owner) and kept.trace.id.startswith(prefix or ""):
                     return kept
         raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
 
@@ -96,4 +103,8 @@ def build_whole(connection: Connection, kept: Kept, seen: frozenset[int] | None 
         for candidate in kept.candidates
         if candidate.row in found
     ]
-    return msgspec.structs.replace(kept.trace, candidates=candidates)
+    given = kept.trace.given
+    if seen is not None:
+        named = {candidate.id for candidate in candidates}
+        given = [id for id in given if id in named]
+    return msgspec.structs.replace(kept.trace, candidates=candidates, given=given)

@@ -12,7 +12,6 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, NotFound
-from memoryd.client.protocol import Operation
 from memoryd.daemon.store import links, rows, turns, vectors
 from memoryd.daemon.store.links import Stored
 from memoryd.daemon.store.rows import Row
@@ -41,7 +40,7 @@ class Rights(NamedTuple):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Image).decode
+decode_image = msgspec.json.Decoder(Image).decode
 
 
 def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) -> int:
@@ -83,27 +82,6 @@ def _keep(
     connection.execute("UPDATE operations SET memories = memories + changes() WHERE id = ?", (operation,))
 
 
-def read_latest(connection: apsw.Connection, condition: str, limit: int) -> list[Operation]:
-    """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`).
-
-    Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
-    """
-    seen = f"FROM history h WHERE h.operation = o.id AND {_condition_on(condition, 'h.namespace')}"
-    place, count = "o.namespace", "o.memories"
-    if condition != "TRUE":
-        place = f"iif({_condition_on(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {seen}))"
-        count = f"(SELECT count(*) {seen})"
-    found = connection.execute(
-        f"SELECT o.id, o.kind, o.at, {place}, {count}, o.undone_by FROM operations o"
-        f" WHERE EXISTS (SELECT 1 {seen}) ORDER BY o.id DESC LIMIT ?",
-        (limit,),
-    )
-    return [
-        Operation(id=number, kind=kind, at=at, namespace=namespace, memories=memories, undone_by=find_undo)
-        for number, kind, at, namespace, memories, find_undo in found
-    ]
-
-
 def kind_of(connection: apsw.Connection, operation: int) -> str | None:
     """Return the kind of an operation, None when there is none of this number."""
     found: Any = connection.execute("SELECT kind FROM operations WHERE id = ?", (operation,)).get
@@ -114,7 +92,7 @@ def count(connection: apsw.Connection, condition: str | None = None) -> int:
     """Return how many operations touched a memory in the namespaces of `condition`; None: how many there are."""
     seen = "SELECT count(*) FROM operations"
     if condition is not None:
-        seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {_condition_on(condition, 'h.namespace')}"
+        seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {condition_on(condition, 'h.namespace')}"
     found: Any = connection.execute(seen).get
     return int(found)
 
@@ -126,7 +104,7 @@ def states(connection: apsw.Connection, memory: str) -> list[tuple[int, str, flo
         " WHERE h.memory = ? ORDER BY h.id",
         (memory,),
     )
-    return [(number, kind, at, _decode(before).row if before else None) for number, kind, at, before in found]
+    return [(number, kind, at, decode_image(before).row if before else None) for number, kind, at, before in found]
 
 
 def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> str:
@@ -134,7 +112,7 @@ def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> s
     rows.check_prefix(prefix)
     found = connection.execute(
         "SELECT h.memory FROM history h"
-        f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {_condition_on(condition, 'h.namespace')}"
+        f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {condition_on(condition, 'h.namespace')}"
         # One that came from elsewhere has no history here.
         f" UNION SELECT m.id FROM memories m WHERE m.id >= ?1 AND m.id < ?2 AND {rows.near_id(condition)}"
         f" ORDER BY 1 LIMIT {rows.CANDIDATES}",
@@ -166,7 +144,7 @@ def undo(
             record_turn(connection, mine, turn, place)
         else:
             record(connection, mine, memory, place, present.get(memory))
-    decoded = [_decode(before) for _, _, before in images if before]
+    decoded = [decode_image(before) for _, _, before in images if before]
     former = {image.row.id: image for image in decoded if image.row}
     back = [image.row for image in former.values() if image.row]
     rows.replace(connection, list(present.values()), back)
@@ -178,7 +156,7 @@ def undo(
 
 def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
     in_effect = f"o.undone_by IS NULL AND o.kind NOT IN ('undo', 'redo') AND o.kind NOT GLOB '{JOB}*' AND ?1 IS NULL"
-    allowed = f"({_condition_on(rights.own, 'o.namespace')} OR {_only_condition(rights.changeable)})"
+    allowed = f"({condition_on(rights.own, 'o.namespace')} OR {_only_condition(rights.changeable)})"
     chosen = f"{allowed} AND {in_effect}" if operation is None else "o.id = ?1"
     found: Any = connection.execute(
         f"SELECT o.id, o.kind, o.undone_by, {allowed} FROM operations o WHERE {chosen}"
@@ -238,11 +216,11 @@ def _only_condition(condition: str) -> str:
     """Return the condition that an operation `o` touched memories in these namespaces alone."""
     if condition == "TRUE":
         return condition
-    outside = f"h.operation = o.id AND NOT ({_condition_on(condition, 'h.namespace')})"
+    outside = f"h.operation = o.id AND NOT ({condition_on(condition, 'h.namespace')})"
     return f"NOT EXISTS (SELECT 1 FROM history h WHERE {outside})"
 
 
-def _condition_on(condition: str, column: str) -> str:
+def condition_on(condition: str, column: str) -> str:
     """Return a condition on namespaces, written for `m.namespace` numbers, for a column of names."""
     if condition == "TRUE":
         return condition

@@ -25,6 +25,7 @@ from memoryd.client.protocol import (
     Explain,
     Explanation,
     Get,
+    GetOperation,
     GetStats,
     GetStatus,
     GetTrace,
@@ -36,6 +37,8 @@ from memoryd.client.protocol import (
     Memory,
     ModelState,
     Operation,
+    OperationChange,
+    OperationDetail,
     OperationLog,
     Operations,
     Page,
@@ -45,6 +48,9 @@ from memoryd.client.protocol import (
     Status,
     Tag,
     Trace,
+    TraceList,
+    Traces,
+    TraceSummary,
     Undo,
     Undone,
     Update,
@@ -318,6 +324,13 @@ def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
     assert "expires_at: – → 1970-01-01T00:00:00Z" in memctl("history", "3f9a").out
     changes = memctl("history", "3f9a", "--json").json["changes"]
     assert changes[0]["changed"] == {"expires_at": [None, "1970-01-01T00:00:00Z"]}
+    step = OperationChange(id=ID, namespace="a", preview="x", operation=2, kind="update", action="updated", at=0.0)
+    fake.replies[GetOperation] = OperationDetail(operation=fake.replies[Operations].operations[0], changes=[step])
+    assert "updated  a" in memctl("history", "--operation", "2").out
+    assert fake.calls[-1] == GetOperation(operation=2, limit=20, reach="all")
+    memctl("history", "--before", "2026-03-31", "--kind", "delete", "--offset", "3")
+    assert fake.calls[-1] == Operations(limit=20, offset=3, before=1774915200.0, kind=["delete"], reach="all")
+    assert memctl("history", "3f9a", "--operation", "2").code == 2
     assert memctl("undo").out.startswith("Undid operation 2 (1 memory)")
     assert fake.calls[-1] == Undo(reach="all")
     assert memctl("undo", "2", "--json").json == {"undone": 2, "operation": 3, "ids": [ID]}
@@ -334,6 +347,12 @@ def test_explain_draws_stages_and_candidates(memctl: Memctl, fake: FakeDaemon) -
     assert memctl("explain", "--last").out == out
     assert memctl("explain", "--last", "t1", "--json").json["id"] == "t1"
     assert fake.calls[-1] == GetTrace(id="t1", reach="all")
+    kept = TraceSummary(
+        id="t1", query="cache", at=0.0, namespace="", kind="search", session="", token="alpha", given=2, took_ms=1.0
+    )
+    fake.replies[Traces] = TraceList(traces=[kept])
+    assert "search      2  alpha  cache" in memctl("explain", "--recent").out
+    assert memctl("explain", "x", "--recent").code == 2
 
 
 def test_why_not_names_the_stage(memctl: Memctl, fake: FakeDaemon) -> None:

@@ -107,3 +107,12 @@ def test_operations_are_listed_newest_first_with_what_undid_them(core: Core) -> 
     ]
     assert [o.kind for o in reading.operations(core, Operations(limit=1))] == ["undo"]
     assert [o.kind for o in reading.operations(core, Operations(namespace="a"))] == ["add_many"]
+
+
+def test_reading_without_touch_counts_no_access(core: Core) -> None:
+    added = add(core, "Herons fish at dawn")
+    reading.read(core, Get(id=added.id, touch=False))
+    core.effects.flush()
+    assert reading.read(core, Get(id=added.id)).access_count == 0
+    core.effects.flush()
+    assert reading.read(core, Get(id=added.id, touch=False)).access_count == 1

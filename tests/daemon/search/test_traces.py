@@ -3,7 +3,9 @@
 import pytest
 
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import Explain, GetTrace, Trace
+from memoryd.client.protocol import Explain, GetContext, GetTrace, Trace
+from memoryd.client.protocol import Traces as ListTraces
+from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.traces import Kept, Traces
@@ -86,3 +88,21 @@ def test_a_kept_trace_holds_no_texts(core: Core) -> None:
     add(core, "heron one")
     kept = core.sources.traces.find(search(core, "heron").trace, "")
     assert [candidate.record for candidate in kept.candidates] == [None]
+
+
+def test_the_latest_retrievals_are_listed_with_what_they_returned(core: Core) -> None:
+    add_many(core, ["heron one", "heron two"])
+    search(core, "heron", limit=1, session="talk")
+    pipeline.explain(core.sources, Explain(query="stork", namespace="a"))
+    made = preparing.context(core, core.sources, GetContext(task="heron one", session="s1")).result(5)
+    latest = pipeline.list_traces(core.sources, ListTraces()).traces
+    assert [(one.kind, one.query, one.session) for one in latest] == [
+        ("get_context", "heron one", "s1"),
+        ("explain", "stork", ""),
+        ("search", "heron", "talk"),
+    ]
+    assert [one.given for one in latest] == [len(made.ids), 2, 1]
+    assert trace(core, latest[0].id).given == made.ids
+    assert [one.query for one in pipeline.list_traces(core.sources, ListTraces(namespace="a"))] == ["stork"]
+    chosen = pipeline.list_traces(core.sources, ListTraces(kind=["search", "get_context"], limit=1))
+    assert [one.kind for one in chosen] == ["get_context"]

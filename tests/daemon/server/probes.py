@@ -129,6 +129,12 @@ def _traces(world: World) -> Iterator[Call[Any]]:
         yield protocol.GetTrace(id=trace)
 
 
+def _operations(world: World) -> Iterator[Call[Any]]:
+    for number in world.secret_operations:
+        yield protocol.GetOperation(operation=number)
+    yield from _placed(protocol.GetOperation, operation=world.secret_operations[0])
+
+
 def _undo(world: World) -> Iterator[Call[Any]]:
     for number in world.secret_operations:
         yield protocol.Undo(operation=number)
@@ -257,6 +263,8 @@ _OWN: dict[type[Call[Any]], Probe] = {
     protocol.Explain: _queries(protocol.Explain),
     protocol.Search: _queries(protocol.Search),
     protocol.GetTrace: _traces,
+    protocol.Traces: lambda world: _placed(protocol.Traces, limit=1000),
+    protocol.GetOperation: _operations,
     protocol.GetContext: _contexts,
     protocol.CountTokens: lambda world: _placed(protocol.CountTokens, texts=[SECRETS[0], ""]),
     protocol.WhyNot: _why_not,

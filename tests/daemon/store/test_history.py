@@ -6,7 +6,20 @@ from typing import Any
 import pytest
 
 from memoryd.client.errors import AmbiguousId, Conflict, NotFound
-from memoryd.client.protocol import Get, History, List, Memory, NewMemory, Operations, Tag, Undo
+from memoryd.client.protocol import (
+    Get,
+    GetOperation,
+    History,
+    List,
+    Memory,
+    NewMemory,
+    NewTurn,
+    Observe,
+    Operations,
+    Tag,
+    Undo,
+)
+from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, reading
 from workbench import add, add_many, delete, disk_and_memory, found, undo, update
@@ -191,6 +204,58 @@ def test_history_tells_each_change_also_of_a_deleted_memory(core: Core) -> None:
     assert listed[2].changed["content"] == ("first thing", None)
     with pytest.raises(NotFound):
         reading.changes(core, History(id=added.id, namespace="others"))
+
+
+def test_an_operation_says_what_it_did_to_each_memory_also_when_later_ones_changed_it_again(core: Core) -> None:
+    first = add(core, "Herons fish at dawn", "a")
+    changed = update(core, first.id, content="Herons fish at dusk")
+    update(core, first.id, pinned=True)
+    made = reading.read_operation(core, GetOperation(operation=changed.operation))
+    assert (made.operation.kind, made.operation.memories) == ("update", 1)
+    [change] = made.changes
+    assert (change.id, change.namespace, change.action) == (first.id, "a", "updated")
+    assert change.preview == "Herons fish at dusk"
+    assert change.changed == {"content": ("Herons fish at dawn", "Herons fish at dusk")}
+    gone = delete(core, first.id)
+    [change] = reading.read_operation(core, GetOperation(operation=gone.operation))
+    assert (change.action, change.preview) == ("deleted", "Herons fish at dusk")
+    [change] = reading.read_operation(core, GetOperation(operation=first.operation))
+    assert change.action == "created"
+    with pytest.raises(NotFound):
+        reading.read_operation(core, GetOperation(operation=first.operation, namespace="b"))
+
+
+def test_the_changes_of_an_operation_come_in_pages_and_only_within_reach(core: Core) -> None:
+    [operation] = add_many(core, [f"Note {n}" for n in range(5)], "a").operations
+    pages = [reading.read_operation(core, GetOperation(operation=operation, limit=2, offset=at)) for at in (0, 2, 4)]
+    assert [change.preview for page in pages for change in page] == [f"Note {n}" for n in range(5)]
+    assert {page.operation.memories for page in pages} == {5}
+
+
+def test_the_turns_that_an_operation_deleted_from_l0_are_shown(core: Core) -> None:
+    turns = [NewTurn(role="user", content="We deploy the API on Tuesdays")]
+    [id] = observing.observe(core, Observe(turns=turns)).result(5).ids
+    [change] = reading.read_operation(core, GetOperation(operation=delete(core, id).operation))
+    assert (change.id, change.action, change.preview) == (id, "deleted", "We deploy the API on Tuesdays")
+
+
+def test_the_log_is_read_by_time_kind_and_page(core: Core, clock: Any) -> None:
+    numbers = []
+    for word in ("one", "two", "three"):
+        numbers.append(add(core, word).operation)
+        clock.advance(10)
+    gone = delete(core, reading.list_(core, List(limit=1)).memories[0].id).operation
+    start = clock.now
+
+    def listed(**chosen: Any) -> list[int]:
+        return [one.id for one in reading.operations(core, Operations(**chosen))]
+
+    assert listed() == [gone, *numbers[::-1]]
+    assert listed(offset=1, limit=2) == numbers[:0:-1]
+    assert listed(before=start - 10) == numbers[1::-1]
+    assert listed(after=start - 10) == [gone]
+    assert listed(kind=["delete"]) == [gone]
+    assert listed(kind=["delete", "add"], limit=1, offset=3) == [numbers[0]]
 
 
 def test_history_of_two_deleted_memories_by_one_prefix_is_ambiguous(core: Core) -> None:

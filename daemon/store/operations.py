@@ -1,0 +1,87 @@
+"""Reading the operation log: which operations there were, and what one of them did to which memory."""
+
+from typing import Any, NamedTuple
+
+import apsw
+
+from memoryd.client.protocol import Operation
+from memoryd.daemon.store import rows, turns
+from memoryd.daemon.store.history import Image, condition_on, decode_image
+from memoryd.daemon.store.rows import Row
+
+
+class Wanted(NamedTuple):
+    """Which operations are wanted: at most `limit` after the first `offset`, newest first; all conditions hold."""
+
+    limit: int
+    offset: int = 0
+    after: float | None = None
+    before: float | None = None
+    kinds: tuple[str, ...] = ()
+    number: int | None = None
+
+
+class Step(NamedTuple):
+    """What an operation did to one memory or turn: the rows before and after it, None where there was none."""
+
+    memory: str
+    namespace: str
+    before: Row | None
+    after: Row | None
+
+
+def find(connection: apsw.Connection, condition: str, wanted: Wanted) -> list[Operation]:
+    """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`).
+
+    Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
+    """
+    seen = f"FROM history h WHERE h.operation = o.id AND {condition_on(condition, 'h.namespace')}"
+    place, count = "o.namespace", "o.memories"
+    if condition != "TRUE":
+        place = f"iif({condition_on(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {seen}))"
+        count = f"(SELECT count(*) {seen})"
+    chosen, values = _choose(wanted)
+    found = connection.execute(
+        f"SELECT o.id, o.kind, o.at, {place}, {count}, o.undone_by FROM operations o"
+        f" WHERE EXISTS (SELECT 1 {seen}){chosen} ORDER BY o.id DESC LIMIT ? OFFSET ?",
+        (*values, wanted.limit, wanted.offset),
+    )
+    return [
+        Operation(id=number, kind=kind, at=at, namespace=namespace, memories=memories, undone_by=undone_by)
+        for number, kind, at, namespace, memories, undone_by in found
+    ]
+
+
+def _choose(wanted: Wanted) -> tuple[str, list[Any]]:
+    """Return the conditions on operations as SQL with their values."""
+    given = {"o.id =": wanted.number, "o.at >": wanted.after, "o.at <": wanted.before}
+    parts = [(f" AND {name} ?", value) for name, value in given.items() if value is not None]
+    sql, values = "".join(part for part, _ in parts), [value for _, value in parts]
+    if wanted.kinds:
+        sql += f" AND o.kind IN ({', '.join('?' * len(wanted.kinds))})"
+    return sql, [*values, *wanted.kinds]
+
+
+def list_steps(connection: apsw.Connection, operation: int, condition: str, page: tuple[int, int]) -> list[Step]:
+    """Return what an operation did in the namespaces of `condition`, in order; `page` is (limit, offset)."""
+    found: list[Any] = connection.execute(
+        "SELECT h.memory, h.namespace, h.before, n.id, n.before FROM history h LEFT JOIN history n ON n.id ="
+        " (SELECT l.id FROM history l WHERE l.memory = h.memory AND l.id > h.id ORDER BY l.id LIMIT 1)"
+        f" WHERE h.operation = ? AND {condition_on(condition, 'h.namespace')} ORDER BY h.id LIMIT ? OFFSET ?",
+        (operation, *page),
+    ).fetchall()
+    latest = [memory for memory, _, _, later, _ in found if later is None]
+    now = rows.read_ids(connection, latest)
+    active = turns.read_keys(connection, [memory for memory in latest if memory not in now])
+    now |= {key: turns.to_row(turn) for key, turn in active.items()}
+    return [
+        Step(memory, namespace, _row_of(before), now.get(memory) if later is None else _row_of(after))
+        for memory, namespace, before, later, after in found
+    ]
+
+
+def _row_of(text: str | None) -> Row | None:
+    image: Image | None = decode_image(text) if text else None
+    if image is None:
+        return None
+    return turns.to_row(image.turn) if image.turn else image.row
