@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import PurePath
 
 from memoryd.client.memctl.table import to_one_line
 from memoryd.client.protocol import Memory
@@ -28,8 +27,8 @@ def short_path(path: str) -> str:
         return path
     for folder, sign in ((_current_folder(), ""), (os.path.expanduser("~"), "~/")):
         for base in {folder, os.path.realpath(folder)} if folder else ():
-            if base != "/" and PurePath(path).is_relative_to(base) and path != base:
-                return sign + str(PurePath(path).relative_to(base))
+            if base != "/" and path.startswith(base + "/"):
+                return sign + path[len(base) + 1 :]
     return path
 
 

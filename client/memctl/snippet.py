@@ -27,7 +27,8 @@ ENDINGS = "ations ation ments ment ings ing ers ies ied ed er es ly s e".split()
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?<=[.!?。！？]) +")
-_UNSPACED = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff]")  # scripts without blanks between words
+# Scripts without blanks between words. Compared, not compiled: a pattern of so many characters takes 2.5 ms.
+_UNSPACED = (("\u2e80", "\ua4cf"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"))
 
 
 class Query(NamedTuple):
@@ -47,8 +48,12 @@ def query_of(text: str) -> Query:
     """Return what a query marks."""
     words = [match[0] for match in _WORD.finditer(text)]
     words = [word for word in words if word.lower() not in COMMON] or words
-    parts = tuple(word.lower() for word in words if _UNSPACED.search(word))
-    return Query(frozenset(stem(word) for word in words if not _UNSPACED.search(word)), parts)
+    parts = tuple(word.lower() for word in words if _is_unspaced(word))
+    return Query(frozenset(stem(word) for word in words if not _is_unspaced(word)), parts)
+
+
+def _is_unspaced(word: str) -> bool:
+    return not word.isascii() and any(first <= sign <= last for sign in word for first, last in _UNSPACED)
 
 
 def stem(word: str) -> str:

@@ -443,7 +443,7 @@ def test_a_search_imports_nothing_slow(fake: FakeDaemon) -> None:
     fake.replies[Search] = Hits(hits=[HIT])
     code = (
         "import sys; from memoryd.client.memctl import run; run(['search', 'x', '--json']);"
-        "slow = {'asyncio', 'subprocess', 'json', 'numpy', 'apsw', 'logging', 'email'} & sys.modules.keys();"
+        "slow = {'asyncio', 'subprocess', 'pathlib', 'json', 'numpy', 'apsw', 'logging', 'email'} & sys.modules.keys();"
         "sys.exit(str(slow) if slow else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
