@@ -16,7 +16,9 @@ from memoryd.client.protocol import (
     AddWorkspace,
     Backup,
     Call,
+    Count,
     Delete,
+    DeleteWhere,
     Explain,
     Explanation,
     ExportMemories,
@@ -123,6 +125,7 @@ def _filters(
     source: Words | None = None,
     tier: Words | None = None,
     metadata: Mapping[str, Any] | None = None,
+    where: Mapping[str, Any] | None = None,
     after: When | None = None,
     before: When | None = None,
     path_prefix: str | None = None,
@@ -134,6 +137,7 @@ def _filters(
         "source": to_list(source),
         "tier": to_list(tier),
         "metadata": dict(metadata or {}),
+        "where": dict(where or {}),
         "after": None if after is None else moment(after),
         "before": None if before is None else moment(before),
         "path_prefix": path_prefix,
@@ -151,8 +155,8 @@ def _query_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def search(query: str, *, limit: int = 10, **fields: Any) -> Search:
-    """Find memories for `query`. `fields` are filters (type, source, tier, metadata, after, before, path_prefix, ids,
-    reach) and the parameters of `Search` (deadline_ms, min_score, min_similarity, fusion …)."""
+    """Find memories for `query`. `fields` are filters (type, source, tier, metadata, where, after, before, path_prefix,
+    ids, reach) and the parameters of `Search` (deadline_ms, min_score, min_similarity, fusion …)."""
     return _build(Search, query=query, limit=limit, **_query_fields(fields))
 
 
@@ -191,6 +195,16 @@ def tag(id: str, *tags: str, **values: Any) -> Tag:
 def delete(*ids: str) -> Delete:
     """Delete memories by id or unique prefix."""
     return Delete(ids=list(ids))
+
+
+def delete_where(*, all_states: bool = False, dry_run: bool = False, **fields: Any) -> DeleteWhere:
+    """Delete all that the filters of `search` leave, as one operation; `dry_run` only says what that would be."""
+    return _build(DeleteWhere, all_states=all_states, dry_run=dry_run, **_query_fields(fields))
+
+
+def count(*, all_states: bool = False, **fields: Any) -> Count:
+    """Count the memories that the filters of `search` leave."""
+    return _build(Count, all_states=all_states, **_query_fields(fields))
 
 
 def share(*ids: str, to: str | Sequence[str], move: bool = False) -> Share:
@@ -351,6 +365,8 @@ class Methods(DeclaredMethods):
     update = method(update)
     tag = method(tag)
     delete = method(delete)
+    delete_where = method(delete_where)
+    count = method(count)
     share = method(share)
     observe = method(observe)
     seed = method(seed)

@@ -24,6 +24,9 @@ _WITH_VALUE = ("--socket", "--namespace", "--timeout")
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 
+_COMPARISON = re.compile(r"([^=<>!]+)(=|!=|>=|<=|>|<)(.*)", re.DOTALL)
+_OPERATORS = {"=": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
+
 
 class Usage(Exception):
     """The command line is wrong; the text is one sentence."""
@@ -146,6 +149,9 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         "--metadata", action="append", type=parse_metadata, metavar="M", help="KEY=VALUE or a JSON object"
     )
     group.add_argument(
+        "--where", action="append", type=parse_where, metavar="W", help="KEY=VALUE, KEY>=4 …, or a JSON object"
+    )
+    group.add_argument(
         "--after", type=parse_date, metavar="DATE", help="created after this date: 2026-03-31, yesterday, last Tuesday"
     )
     group.add_argument("--before", type=parse_date, metavar="DATE", help="created before it")
@@ -187,6 +193,7 @@ def filters_of(args: argparse.Namespace) -> dict[str, Any]:
         "source": args.source or [],
         "tier": args.tier or [],
         "metadata": merge(args.metadata),
+        "where": join(args.where),
         "after": args.after,
         "before": args.before,
         "path_prefix": args.path_prefix,
@@ -258,6 +265,17 @@ def parse_pair(text: str) -> tuple[str, Any]:
     return key, parse_scalar(value)
 
 
+def parse_where(text: str) -> dict[str, Any]:
+    """Return the conditions that JSON text is, or `KEY=VALUE` and the like with != > >= < <=."""
+    if text.lstrip().startswith("{"):
+        return parse_metadata(text)
+    found = _COMPARISON.fullmatch(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a JSON object nor KEY=VALUE, KEY>VALUE or the like")
+    key, sign, value = found.groups()
+    return {key.strip(): {_OPERATORS[sign]: parse_scalar(value.strip())}}
+
+
 def parse_scalar(text: str) -> bool | int | float | str:
     """Return what a value looks like; anything but true, false and plain numbers is text."""
     if text in ("true", "false"):
@@ -265,6 +283,11 @@ def parse_scalar(text: str) -> bool | int | float | str:
     if _INTEGER.fullmatch(text):
         return int(text)
     return float(text) if _DECIMAL.fullmatch(text) else text
+
+
+def join(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
+    """Return several filters as one that holds when all do."""
+    return {"$and": list(parts)} if parts and len(parts) > 1 else merge(parts)
 
 
 def merge(parts: Sequence[dict[str, Any]] | None) -> dict[str, Any]:

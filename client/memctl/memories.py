@@ -31,8 +31,20 @@ from memoryd.client.memctl.place import make_link, place_link, short_path
 from memoryd.client.memctl.table import GAP, count_text, format_fields, format_table, to_one_line
 from memoryd.client.methods import get as get_call
 from memoryd.client.methods import get_around
-from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_FRAME_BYTES, Add, Added, Memory, Sort, Tag
+from memoryd.client.protocol import (
+    MAX_CONTENT_BYTES,
+    MAX_FRAME_BYTES,
+    Add,
+    Added,
+    Count,
+    DeleteWhere,
+    Memory,
+    Sort,
+    Tag,
+)
 from memoryd.client.times import iso
+
+_SHOWN = 20  # of what a dry run would delete
 
 
 def content_of(argument: str) -> str:
@@ -171,11 +183,16 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--sort", choices=get_args(Sort), default="created", help="by which field (created)")
     parser.add_argument("--ascending", action="store_true", help="smallest or oldest first")
     parser.add_argument("--all-states", action="store_true", help="superseded and expired ones too")
+    parser.add_argument("--count", action="store_true", help="only say how many there are")
     add_reach(parser)
     add_filters(parser)
 
 
 def _list(args: Namespace) -> None:
+    if args.count:
+        counted = send(args, Count(all_states=args.all_states, **filters_of(args)))
+        show(args, counted, lambda: str(counted.count))
+        return
     names = ("limit", "offset", "sort", "ascending", "all_states")
     page = send(args, list_call(**{name: getattr(args, name) for name in names}, **filters_of(args)))
     show(args, page.memories, lambda: _list_text(page.memories, page.total))
@@ -249,14 +266,41 @@ def _value(value: Any) -> str:
 
 
 def _delete_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="ID", help="ids or their first digits; all are deleted or none")
+    parser.add_argument("targets", nargs="*", metavar="ID", help="ids or their first digits; all are deleted or none")
+    parser.add_argument("--dry-run", action="store_true", help="with filters: only show what would be deleted")
+    parser.add_argument("--all-states", action="store_true", help="with filters: superseded and expired ones too")
     add_reach(parser)
+    add_filters(parser)
 
 
 def _delete(args: Namespace) -> None:
-    gone = send(args, delete_call(*args.ids))
-    undo = paint(f"memctl undo {gone.operation}", "cyan")
-    show(args, gone, lambda: f"Deleted {count_text(len(gone.ids), 'memory')}; `{undo}` brings back what was deleted.")
+    filters = filters_of(args)
+    if bool(args.targets) == bool(filters):
+        raise Usage("give ids of what to delete, or filters like --where (see `memctl delete --help`).")
+    if not args.targets:
+        _delete_where(args, filters)
+        return
+    if args.dry_run or args.all_states:
+        raise Usage("--dry-run and --all-states go with filters like --where.")
+    gone = send(args, delete_call(*args.targets))
+    show(args, gone, lambda: _deleted_text(len(gone.ids), gone.operation))
+
+
+def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
+    gone = send(args, DeleteWhere(dry_run=args.dry_run, all_states=args.all_states, **filters))
+    if args.json or not args.dry_run or not gone.ids:
+        show(args, gone, lambda: _deleted_text(gone.count, gone.operation, gone.documents))
+        return
+    page = send(args, list_call(ids=gone.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach=args.reach or "subtree"))
+    print(f"{_list_text(page.memories, gone.count)}\nThese would be deleted; leave out --dry-run to do it.")
+
+
+def _deleted_text(count: int, operation: int | None, documents: int = 0) -> str:
+    kept = f"\n{count_text(documents, 'part')} of files stay; edit the files." if documents else ""
+    if operation is None:
+        return f"No memory is deleted: the filters leave none.{kept}"
+    undo = paint(f"memctl undo {operation}", "cyan")
+    return f"Deleted {count_text(count, 'memory')}; `{undo}` brings back what was deleted.{kept}"
 
 
 COMMANDS = {
@@ -275,6 +319,7 @@ COMMANDS = {
         _list,
         "  memctl list --limit 50\n"
         "  memctl list --type decision --after 2026-01-01 --sort importance\n"
+        "  memctl list --where 'score>=4' --where team=api --count\n"
         "  memctl list --namespace acme --reach subtree --json",
     ),
     "update": Command(
@@ -286,5 +331,9 @@ COMMANDS = {
     "tag": Command(
         _tag_arguments, _tag, "  memctl tag 3f9a cache backend\n  memctl tag 3f9a team=infra port=6379 checked=true"
     ),
-    "delete": Command(_delete_arguments, _delete, "  memctl delete 3f9a 77c0\n  memctl undo"),
+    "delete": Command(
+        _delete_arguments,
+        _delete,
+        "  memctl delete 3f9a 77c0\n  memctl delete --where status=done --where 'score<2' --dry-run\n  memctl undo",
+    ),
 }

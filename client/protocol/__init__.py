@@ -14,6 +14,7 @@ from typing import Any, get_args
 from memoryd.client.protocol.access import *
 from memoryd.client.protocol.base import *
 from memoryd.client.protocol.base import DECLARED, Call, R
+from memoryd.client.protocol.chosen import *
 from memoryd.client.protocol.context import *
 from memoryd.client.protocol.dreams import *
 from memoryd.client.protocol.events import *

@@ -11,6 +11,7 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 MAX_CONTENT_BYTES = 1024 * 1024
 MAX_METADATA_BYTES = 64 * 1024
 MAX_METADATA_DEPTH = 16
+MAX_CONDITIONS = 64  # of one filter
 
 Reach = Literal["visible", "subtree", "exact", "all"]
 Tier = Literal["L0", "L1", "L2", "documents"]
@@ -148,6 +149,13 @@ class Filtered(Scoped[R], kw_only=True, frozen=True):
 
     A list filter holds when the value is one of the list. `metadata` compares top-level keys for equality (for a list
     value: contains). `after` and `before` are exclusive and compare `created_at`.
+
+    `where` compares more: an object of names and what they must be. A name is a path into the metadata with dots
+    between its parts, or `memory.` and a field of memories; one that could be both needs `metadata.` or `memory.`
+    before it. It must be a value (as in `metadata`), or an object of operators that all hold: `$eq`, `$ne`, `$gt`,
+    `$gte`, `$lt`, `$lte`, `$in`, `$exists`. `$and` and `$or` with a list of such objects and `$not` with one join them.
+    Numbers are compared with numbers, texts with texts; `$ne` also holds where there is no such key. What is not
+    understood is refused: `{"score": {"$gte": 4}, "$or": [{"author.team": "api"}, {"memory.pinned": true}]}`.
     """
 
     type: Choice = []
@@ -158,6 +166,8 @@ class Filtered(Scoped[R], kw_only=True, frozen=True):
     """only memories in one of these tiers"""
     metadata: Metadata = {}
     """only memories whose metadata has these values; at most 64 keys (a list: contains it)"""
+    where: Metadata = {}
+    """only memories for which these conditions hold; at most 64"""
     after: Seconds | None = None
     """only memories created after this time"""
     before: Seconds | None = None

@@ -1,5 +1,6 @@
 """Changing, deleting and undoing: each is one operation of the log."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -87,20 +88,28 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
         connection = transaction.connection
         found = {row.id: row for row in (resolve(connection, prefix, condition) for prefix in call.ids)}
         operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
-        for row in found.values():
-            namespace = core.store.namespaces.name(row.namespace)
-            caller.check_change(row.id, namespace)
-            checks.check_editable(row.id, row.tier, row.path)
-            if row.tier != L0:
-                history.record(connection, operation, row.id, namespace, row)
-        gone = [row for row in found.values() if row.tier != L0]
-        rows.delete(connection, [row.row for row in gone])
-        thoughts.forget(connection, [key for row in found.values() for key in _turn_keys(row)])
-        _delete_turns(core, transaction, [row.id for row in found.values() if row.tier == L0], operation)
-        transaction.after_commit(lambda: _forget(core, gone))
+        delete_found(core, transaction, list(found.values()), operation, caller)
         return Deleted(ids=list(found), operation=operation)
 
     return core.store.write(write, over_limit=True)
+
+
+def delete_found(
+    core: Core, transaction: Transaction, found: Sequence[Row], operation: int, caller: Caller = USER
+) -> None:
+    """Delete memories and turns in L0 within an operation; refuse all for one that the caller may not change."""
+    connection = transaction.connection
+    for row in found:
+        namespace = core.store.namespaces.name(row.namespace)
+        caller.check_change(row.id, namespace)
+        checks.check_editable(row.id, row.tier, row.path)
+        if row.tier != L0:
+            history.record(connection, operation, row.id, namespace, row)
+    gone = [row for row in found if row.tier != L0]
+    rows.delete(connection, [row.row for row in gone])
+    thoughts.forget(connection, [key for row in found for key in _turn_keys(row)])
+    _delete_turns(core, transaction, [row.id for row in found if row.tier == L0], operation)
+    transaction.after_commit(lambda: _forget(core, gone))
 
 
 def resolve(connection: Connection, prefix: str, condition: str) -> Row:

@@ -24,13 +24,13 @@ def _text_bytes(memory: NewMemory | Record) -> int:
     return len(memory.content.encode()) + len(memory.summary.encode())
 
 
-def cut_short(error: Exception, stored: int, total: int, operations: Sequence[int]) -> Exception:
-    """Return the error of a call of which a part is stored already: it says how much, and is not to be tried again."""
-    if not stored or (isinstance(error, MemorydError) and "stored" in error.data):  # which says that nothing is left
+def cut_short(error: Exception, done: int, total: int, operations: Sequence[int], what: str = "stored") -> Exception:
+    """Return the error of a call of which a part is done already: it says how much, and is not to be tried again."""
+    if not done or (isinstance(error, MemorydError) and what in error.data):  # which says that nothing is left
         return error
     if not isinstance(error, MemorydError):
         log.error("a part of a call failed", exc_info=error)
         error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
     data = {name: value for name, value in error.data.items() if name != "retry_after_ms"}
-    told = f"The first {stored:,} of {total:,} are stored, the rest is not: {error.message}"
-    return type(error)(told, {**data, "stored": stored, "operations": list(operations)})
+    told = f"The first {done:,} of {total:,} are {what}, the rest is not: {error.message}"
+    return type(error)(told, {**data, what: done, "operations": list(operations)})

@@ -10,6 +10,8 @@ from memoryd.client.protocol import (
     Action,
     Change,
     Changes,
+    Count,
+    Counted,
     Get,
     GetOperation,
     GetStats,
@@ -75,6 +77,14 @@ def list_(core: Core, call: List) -> Page:
         reached = namespaces.condition(chosen.reached)
         listed = present.memories(connection, core.store.namespaces, found, reached, passed)
         return Page(memories=listed, total=total)
+
+
+@handles(Count)
+def count_memories(core: Core, call: Count) -> Counted:
+    """Return how many memories a filter leaves."""
+    chosen, passed = compile_filter(call, core.store.namespaces), core.clock.passed()
+    with core.store.reading() as connection:
+        return Counted(count=queries.count(connection, *chosen.full_condition(passed, call.all_states)))
 
 
 @handles(History)

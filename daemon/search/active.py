@@ -10,11 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from memoryd.client.protocol import Filtered
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import fulltext, vectors
+from memoryd.daemon.store import fulltext, vectors, where
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.fulltext import Question
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stems_of
@@ -22,14 +25,16 @@ from memoryd.daemon.store.turns import TYPE, Turn, describe, to_row
 from memoryd.daemon.tiers.active import Text
 
 _READ_CHARS = 100_000
+_HASHES = {"content_hash", "text_hash"}
 
 
 def active(retrieval: Retrieval, sources: Sources) -> None:
     """Add the turns that the filters leave and that share a word with the query or are nearest to it."""
-    found = [turn for turn in sources.active.of(retrieval.chosen.reached) if _is_match(retrieval, turn)]
+    found = sources.active.of(retrieval.chosen.reached)
     if not found:
         return
     with sources.store.reading() as connection:
+        found = select_turns(connection, retrieval.chosen, retrieval.call, found)
         texts = sources.active.texts(found, lambda turn: _read(connection, turn))
         similarities = _compute_similarities(retrieval, connection, texts)
     words = _score_words(retrieval.question, texts)
@@ -55,19 +60,31 @@ def _score_words(question: Question | None, texts: Sequence[Text]) -> list[float
     return [score or None for score in scores]
 
 
-def _is_match(retrieval: Retrieval, turn: Turn) -> bool:
-    """Apply to a turn what the filters ask of a memory."""
-    chosen = retrieval.chosen
+def select_turns(connection: Connection, chosen: Filter, call: Filtered[Any], turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns that the filters of a call leave; they are asked what is asked of a memory."""
+    left = [turn for turn in turns if _is_match(chosen, call, turn)]
+    if chosen.where is None:
+        return left
+    matching = where.select_matching(connection, chosen.where, [_to_object(turn) for turn in left])
+    return [turn for turn in left if turn.key in matching]
+
+
+def _to_object(turn: Turn) -> dict[str, Any]:
+    row = msgspec.structs.asdict(to_row(turn))
+    return {name: row[name] for name in row.keys() - _HASHES} | {"metadata": describe(turn), "pinned": False}
+
+
+def _is_match(chosen: Filter, call: Filtered[Any], turn: Turn) -> bool:
     fields = {"type": TYPE, "source": turn.source, "tier": L0}
     return (
         all(fields[name] in wanted for name, wanted in chosen.words.items())
         and (chosen.after is None or turn.created_at > chosen.after)
         and (chosen.before is None or turn.created_at < chosen.before)
-        and (not chosen.further or _is_further_match(retrieval.call, turn))
+        and (not chosen.further or _is_further_match(call, turn))
     )
 
 
-def _is_further_match(call: Any, turn: Turn) -> bool:
+def _is_further_match(call: Filtered[Any], turn: Turn) -> bool:
     """Apply the filters on paths, ids and metadata; a turn has no path."""
     if call.path_prefix is not None or (call.ids and not turn.key.startswith(tuple(call.ids))):
         return False

@@ -57,7 +57,7 @@ def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Ro
 
 
 def _given_filters(call: WhyNot) -> list[str]:
-    names = ("type", "source", "tier", "metadata", "after", "before", "path_prefix", "ids")
+    names = ("type", "source", "tier", "metadata", "where", "after", "before", "path_prefix", "ids")
     return [f"{name} = {value}" for name in names if (value := getattr(call, name)) not in (None, [], {})]
 
 

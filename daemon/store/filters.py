@@ -1,6 +1,5 @@
 """What a filter means, in one place: an SQL condition on the alias `m`, used by list, full text and vector search."""
 
-import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -9,14 +8,12 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import Filtered
-from memoryd.daemon.store import namespaces, rows
+from memoryd.client.protocol import MAX_CONDITIONS, Filtered
+from memoryd.daemon.store import namespaces, rows, where
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import SUPERSEDED, UNEXPIRED
+from memoryd.daemon.store.where import Condition
 
-_KEY = re.compile(r"[^\x00-\x1f\"\\]{1,128}\Z")
-_MAX_KEYS = 64  # each is a condition; SQLite takes about a thousand
-_LARGEST_INTEGER = 2**63 - 1
 # One parameter for any number of ids; each is looked up in the index.
 _IDS = "m.row IN (SELECT x.row FROM json_each(?) v CROSS JOIN memories x ON x.id >= v.value AND x.id < v.value || 'g')"
 
@@ -25,6 +22,7 @@ class Filter(NamedTuple):
     """`reached` namespaces (None = all) and an SQL condition on the fields with its values.
 
     `words`, `after` and `before` say the same as far as RAM can answer it; `further` if the condition asks more.
+    `where` is the part of the condition that the call's `where` is, for turns in L0.
     """
 
     reached: frozenset[int] | None = None
@@ -34,6 +32,7 @@ class Filter(NamedTuple):
     after: float | None = None
     before: float | None = None
     further: bool = False
+    where: Condition | None = None
 
     def full_condition(self, now: float, all_states: bool = False) -> tuple[str, tuple[Any, ...]]:
         """Return the whole condition: namespaces, fields and, unless `all_states`, only what is alive at `now`."""
@@ -73,10 +72,10 @@ def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
     for column, wanted in words.items():
         parts.append(f"m.{column} IN ({', '.join('?' * len(wanted))})")
         values += wanted
-    if len(call.metadata) > _MAX_KEYS:
-        raise Invalid(f"The filter has {len(call.metadata)} metadata keys; the limit is {_MAX_KEYS}.")
-    for key, value in call.metadata.items():
-        condition, compared = _metadata(key, value)
+    if len(call.metadata) > MAX_CONDITIONS:
+        raise Invalid(f"The filter has {len(call.metadata)} metadata keys; the limit is {MAX_CONDITIONS}.")
+    asked = where.compile_where(call.where)
+    for condition, compared in (*(where.equals(*item) for item in call.metadata.items()), *([asked] if asked else ())):
         parts.append(condition)
         values += compared
     if call.after is not None:
@@ -93,30 +92,5 @@ def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
             rows.check_prefix(prefix)
         parts.append(_IDS)
         values.append(msgspec.json.encode(call.ids).decode())
-    further = bool(call.metadata or call.ids or call.path_prefix is not None)
-    return Filter(reached, " AND ".join(parts), tuple(values), words, call.after, call.before, further)
-
-
-def _metadata(key: str, value: Any) -> tuple[str, list[Any]]:
-    """Return the condition that a top-level key equals a value, or is a list that contains it, and its values."""
-    if not _KEY.match(key):
-        raise Invalid(f"{key!r} cannot be a metadata key in a filter.")
-    path = f'$."{key}"'
-    if value is None:
-        return "json_type(m.metadata, ?) = 'null'", [path]
-    if isinstance(value, list | dict):
-        return "json_extract(m.metadata, ?) = json(?)", [path, msgspec.json.encode(value, order="sorted").decode()]
-    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
-        value = float(value)  # as SQLite reads it from JSON
-    # The JSON type must be the same as well, so that 1 is not true.
-    return (
-        "(json_type(m.metadata, ?) <> 'object' AND EXISTS"
-        f" (SELECT 1 FROM json_each(m.metadata, ?) v WHERE v.value = ? AND v.type IN ({_json_types(value)})))",
-        [path, path, value],
-    )
-
-
-def _json_types(value: Any) -> str:
-    if isinstance(value, bool):
-        return "'true'" if value else "'false'"
-    return "'text'" if isinstance(value, str) else "'integer', 'real'"
+    further = bool(call.metadata or call.ids or call.path_prefix is not None or asked)
+    return Filter(reached, " AND ".join(parts), tuple(values), words, call.after, call.before, further, asked)

@@ -66,6 +66,21 @@ def find_alive(connection: apsw.Connection, ids: Sequence[str], condition: str, 
     return rows.select(connection, where, (msgspec.json.encode(ids).decode(), *alive_at(now)))
 
 
+def find_deletable(
+    connection: apsw.Connection, condition: str, values: Sequence[Any]
+) -> tuple[list[tuple[str, int]], int]:
+    """Return (id, namespace) of the memories that meet a condition, oldest first, and how many parts of files do."""
+    sql = f"SELECT m.id, m.namespace FROM memories m WHERE {condition} AND m.tier <> {DOCUMENTS!r} ORDER BY m.row"
+    found: Any = connection.execute(sql, values)
+    return list(found), count(connection, f"{condition} AND m.tier = {DOCUMENTS!r}", values)
+
+
+def find_by_id(connection: apsw.Connection, ids: Sequence[str], condition: str, values: Sequence[Any]) -> list[Row]:
+    """Return the memories with these ids that meet a condition; parts of files excepted."""
+    where = f"m.id IN (SELECT value FROM json_each(?)) AND {rows.near_id(condition)} AND m.tier <> {DOCUMENTS!r}"
+    return rows.select(connection, where, (msgspec.json.encode(ids).decode(), *values))
+
+
 def find_answers(connection: apsw.Connection, questions: Sequence[str], condition: str, now: float) -> list[Row]:
     """Return the living turns that answer some questions and meet a condition, oldest first."""
     answers = (

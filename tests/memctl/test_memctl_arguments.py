@@ -13,6 +13,7 @@ from memoryd.client.memctl.arguments import (
     parse_pair,
     parse_scalar,
     parse_timeout,
+    parse_where,
 )
 from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, verbs
 
@@ -135,3 +136,24 @@ def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: s
     assert name in {find_command(words)[0] for words in examples}
     for words in examples:
         parse(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("status=done", {"status": {"$eq": "done"}}),
+        ("score>=4", {"score": {"$gte": 4}}),
+        ("score < 4.5", {"score": {"$lt": 4.5}}),
+        ("open!=true", {"open": {"$ne": True}}),
+        ("note=a=b", {"note": {"$eq": "a=b"}}),
+        ('{"a": {"$in": [1, 2]}}', {"a": {"$in": [1, 2]}}),
+    ],
+)
+def test_conditions_are_comparisons_or_json(text: str, where: object) -> None:
+    assert parse_where(text) == where
+
+
+@pytest.mark.parametrize("text", ["", "score", "=4", "{", '["a"]'])
+def test_what_is_no_condition_is_wrong_usage(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        parse_where(text)

@@ -41,6 +41,23 @@ def test_a_memory_is_added_found_changed_deleted_and_brought_back(memctl: Memctl
     assert len(memctl("history", "--json").json) == 5
 
 
+def test_what_filters_leave_is_counted_and_deleted_and_brought_back(memctl: Memctl) -> None:
+    for number in range(3):
+        memctl("add", f"Herons fish at {number}", "--no-dedup", "--metadata", f"n={number}", "--metadata", "bird=heron")
+    where = ("--where", "n>=1", "--where", "bird=heron")
+    assert memctl("list", *where, "--count").out == "2\n"
+    dry = memctl("delete", *where, "--dry-run").out
+    assert "2 of 2 memories" in dry
+    assert "These would be deleted" in dry
+    assert "Deleted 2 memories" in memctl("delete", *where).out
+    assert "the filters leave none" in memctl("delete", *where).out
+    memctl("undo")
+    assert memctl("list", *where, "--count", "--json").json == {"count": 2}
+    assert memctl("delete").code == memctl("delete", "3f9a", *where).code == 2
+    refused = memctl("delete", "--where", '{"n": {"$near": 1}}')
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+
+
 def test_a_search_can_be_explained(memctl: Memctl) -> None:
     one = memctl("add", "the cache is warm in the morning", "--json").json["id"]
     memctl("add", "the cache is cold in the evening", "--json")

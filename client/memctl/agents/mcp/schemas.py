@@ -13,6 +13,10 @@ MOST_IDS = 20
 Budget = Annotated[int, Meta(ge=MIN_TOKENS, le=MAX_TOKENS, description="budget of the reply in tokens")]
 Id = Annotated[str, Meta(min_length=4)]
 Ids = Annotated[list[Id], Meta(max_length=MOST_IDS, description="ids, or their first digits as replies show them")]
+Where = Annotated[
+    dict[str, Any],
+    Meta(description='conditions on metadata, like {"status": "done"} or {"score": {"$lt": 2}}; $and, $or, $not join'),
+]
 Project = Annotated[str, Meta(description="another namespace, like acme/api, or / for what all projects share")]
 S = TypeVar("S", bound=Struct)
 
@@ -44,6 +48,7 @@ class Search(Arguments, kw_only=True):
     project: Project = ""
     since: Annotated[str, Meta(description="only memories from this date on: ISO 8601, or like yesterday")] = ""
     until: Annotated[str, Meta(description="only memories up to and including this date")] = ""
+    where: Where = {}
     max_tokens: Budget = 1500
     explain: Annotated[bool, Meta(description="say of each how it was found")] = False
 
@@ -73,6 +78,7 @@ class Forget(Arguments, kw_only=True):
 
     ids: Ids = []
     query: Annotated[str, Meta(description="instead of ids: show what this finds, to choose from")] = ""
+    where: Where = {}
     dry_run: Annotated[bool, Meta(description="only show what would be forgotten")] = True
     project: Project = ""
 

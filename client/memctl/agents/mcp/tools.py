@@ -85,6 +85,7 @@ def _removed_text(kinds: Redacted) -> str:
 async def _search(session: Session, given: schemas.Search) -> Answer:
     period = _parse_period(given)
     fields: dict[str, Any] = {"limit": given.limit, "session": session.id, "floor": _FLOOR, **period}
+    fields |= {"where": given.where} if given.where else {}
     if given.explain:
         explained = await session.call(calls.explain(given.query, **fields), given.project)
         hits, degraded, trace = explained.hits, explained.trace.degraded, explained.trace
@@ -219,33 +220,49 @@ async def _update(session: Session, given: schemas.Change) -> Answer:
 
 
 async def _forget(session: Session, given: schemas.Forget) -> Answer:
-    if bool(given.ids) == bool(given.query):
-        raise Invalid("Say what to forget: either ids or a query.")
-    if given.query:
-        if not given.dry_run:
-            raise Invalid("A query only shows what could be forgotten; call again with the ids that you choose.")
-        search = calls.search(given.query, limit=FORGET_LIMIT, touch=False)
-        memories: Sequence[Memory] = (await session.call(search, given.project)).hits
-    else:
-        memories = await asyncio.gather(*(session.call(Get(id=id), given.project) for id in given.ids))
+    if sum(map(bool, (given.ids, given.query, given.where))) != 1:
+        raise Invalid("Say what to forget: either ids, a query or where.")
+    if given.query and not given.dry_run:
+        raise Invalid("A query only shows what could be forgotten; call again with the ids that you choose.")
+    memories, total, operation = await (_forget_where if given.where else _forget_named)(session, given)
     shown = await show_memories(session, memories, FORGET_BUDGET, session.place(given.project))
-    operation = None
-    if given.ids:
-        done = await session.call(Forget(ids=[memory.id for memory in memories], dry_run=given.dry_run), given.project)
-        operation = done.operation
     return await fit_answer(
-        session, shown, FORGET_BUDGET, lambda part: _answer_forget(part, len(shown), given.dry_run, operation)
+        session, shown, FORGET_BUDGET, lambda part: _answer_forget(part, total, given.dry_run, operation)
     )
+
+
+async def _forget_named(session: Session, given: schemas.Forget) -> tuple[Sequence[Memory], int, int | None]:
+    """Return the memories that ids or a query name, how many they are, and the operation that forgot them."""
+    if given.query:
+        search = calls.search(given.query, limit=FORGET_LIMIT, touch=False)
+        found = (await session.call(search, given.project)).hits
+        return found, len(found), None
+    memories = await asyncio.gather(*(session.call(Get(id=id), given.project) for id in given.ids))
+    done = await session.call(Forget(ids=[memory.id for memory in memories], dry_run=given.dry_run), given.project)
+    return memories, len(memories), done.operation
+
+
+async def _forget_where(session: Session, given: schemas.Forget) -> tuple[Sequence[Memory], int, int | None]:
+    """Return the first memories that a filter leaves, how many it leaves, and the operation that deleted them."""
+    chosen = await session.call(calls.delete_where(where=given.where, dry_run=True), given.project)
+    ids = chosen.ids[:FORGET_LIMIT]
+    gets = (session.call(Get(id=id, reach="subtree"), given.project) for id in ids)
+    memories = await asyncio.gather(*gets)
+    if given.dry_run:
+        return memories, chosen.count, None
+    done = await session.call(calls.delete_where(where=given.where), given.project)
+    return memories, done.count, done.operation
 
 
 def _answer_forget(part: Sequence[schemas.Found], total: int, dry: bool, operation: int | None) -> Answer:
     if not total:
         said = "Nothing is found."
     elif dry:
-        said = "Nothing is changed yet; to forget what is listed, call again with the ids and dry_run=false."
+        said = "Nothing is changed yet; to forget it, call again with dry_run=false (for a query: with ids of these)."
     else:
         said = f"Forgot {total}." + (f" `memctl undo {operation}` brings back what no file held." if operation else "")
     lines = [frame_lines([memory_line(item) for item in part]).rstrip()] if part else []
+    lines += [f"… and {total - len(part)} more."] if part and total > len(part) else []
     forgotten = schemas.ForgottenMany(dry_run=dry, memories=list(part), operation=operation)
     return Answer("\n".join([*lines, said]), forgotten)
 

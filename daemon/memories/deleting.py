@@ -1,0 +1,89 @@
+"""Deleting by filter: one operation in parts, so that nobody else's write waits for more than one of them.
+
+What is deleted is chosen once, before the first part. A memory that changed since, so that the filter would not leave
+it any more, stays; so does one that was added since.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import DeletedWhere, DeleteWhere
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.changing import delete_found
+from memoryd.daemon.memories.parts import cut_short
+from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.search.active import select_turns
+from memoryd.daemon.store import history, queries, turns
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.filters import Filter, compile_filter
+from memoryd.daemon.store.writer import Transaction, patiently
+
+_PART = 200
+_MAX_IDS = 1000  # of a reply
+
+
+class _Task(NamedTuple):
+    """A call, its filter, and who makes it."""
+
+    core: Core
+    call: DeleteWhere
+    chosen: Filter
+    caller: Caller
+
+
+@handles(DeleteWhere)
+def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts[DeletedWhere]":
+    """Delete what a filter leaves, part by part; with `dry_run` only return what that would be."""
+    call = call if call.reach else msgspec.structs.replace(call, reach="subtree")
+    chosen = compile_filter(call, core.store.namespaces)
+    if not chosen.condition:
+        raise Invalid("The filter is empty and would delete everything; say what is to be deleted.")
+    task = _Task(core, call, chosen, caller)
+    ids, documents = _choose(task)
+    done = DeletedWhere(count=len(ids), ids=ids[:_MAX_IDS], documents=documents, dry_run=call.dry_run)
+    if call.dry_run:
+        return done
+    done.count = 0
+    for start in range(0, len(ids), _PART):
+        if start:
+            yield
+        try:
+            done.operation, count = _delete_part(task, ids[start : start + _PART], done.operation)
+        except Exception as error:
+            operations = [] if done.operation is None else [done.operation]
+            raise cut_short(error, done.count, len(ids), operations, "deleted") from None
+        done.count += count
+    return done
+
+
+def _choose(task: _Task) -> tuple[list[str], int]:
+    """Return the ids of what the filter leaves, oldest first, and how many parts of files it leaves too."""
+    core, call, chosen, caller = task
+    condition, values = chosen.full_condition(core.clock.passed(), call.all_states)
+    with core.store.reading() as connection:
+        found, documents = queries.find_deletable(connection, condition, values)
+        active = select_turns(connection, chosen, call, core.active.of(chosen.reached))
+    every = found + [(turn.key, turn.namespace) for turn in reversed(active)]
+    for id, namespace in every:
+        caller.check_change(id, core.store.namespaces.name(namespace))
+    return [id for id, _ in every], documents
+
+
+def _delete_part(task: _Task, ids: Sequence[str], number: int | None) -> tuple[int, int]:
+    """Delete those of some memories that the filter still leaves; return the operation and how many they were."""
+    core, call, chosen, caller = task
+    condition, values = chosen.full_condition(core.clock.passed(), call.all_states)
+
+    def job(transaction: Transaction) -> tuple[int, int]:
+        connection = transaction.connection
+        found = queries.find_by_id(connection, ids, condition, values)
+        found += [turns.to_row(turn) for turn in turns.read_keys(connection, ids).values()]
+        operation = number or history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
+        delete_found(core, transaction, found, operation, caller)
+        return operation, len(found)
+
+    core.check_going_on()
+    return patiently(lambda: core.store.write(job, over_limit=True), core.check_going_on)

@@ -1,0 +1,110 @@
+"""Deleting by filter: what is left, what stays, one undo, a dry run, who may."""
+
+from typing import Any
+
+import pytest
+
+from memoryd.client.errors import Forbidden, Invalid, StorageFailed
+from memoryd.client.protocol import Count, DeletedWhere, DeleteWhere, List, NewMemory, NewTurn, Observe
+from memoryd.daemon.conversations import observing
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import deleting, reading
+from memoryd.daemon.registry import finish
+from memoryd.daemon.store.caller import USER, Caller
+from workbench import add, add_many, search, undo
+
+
+def delete_where(core: Core, caller: Caller = USER, **fields: Any) -> DeletedWhere:
+    return finish(deleting.delete_where(core, DeleteWhere(**fields), caller))
+
+
+def count(core: Core, **fields: Any) -> int:
+    return reading.count_memories(core, Count(**fields)).count
+
+
+@pytest.fixture
+def filled(core: Core) -> Core:
+    add_many(core, [NewMemory(content=f"note {n} on herons", metadata={"n": n}) for n in range(450)])
+    return core
+
+
+def test_what_a_filter_leaves_is_deleted_in_parts_and_one_undo_brings_it_back(filled: Core) -> None:
+    before = list(reading.list_(filled, List(limit=1000)))
+    done = delete_where(filled, where={"n": {"$gte": 10}})
+    assert (done.count, done.documents, done.dry_run) == (440, 0, False)
+    assert count(filled) == 10
+    assert {hit.content for hit in search(filled, "herons", limit=50)} == {f"note {n} on herons" for n in range(10)}
+    undo(filled, done.operation)
+    assert list(reading.list_(filled, List(limit=1000))) == before
+    assert len(search(filled, "herons", limit=50)) == 50
+
+
+def test_a_dry_run_names_what_it_would_delete_and_deletes_nothing(filled: Core) -> None:
+    dry = delete_where(filled, where={"n": {"$in": [3, 1]}}, dry_run=True)
+    listed = list(reading.list_(filled, List(ids=dry.ids)))
+    assert (dry.count, dry.operation, dry.dry_run) == (2, None, True)
+    assert {memory.metadata["n"] for memory in listed} == {1, 3}
+    assert count(filled) == 450
+
+
+def test_a_filter_that_leaves_nothing_makes_no_operation(core: Core) -> None:
+    done = delete_where(core, where={"n": 1})
+    assert (done.count, done.ids, done.operation) == (0, [], None)
+
+
+def test_a_delete_without_any_filter_is_refused(filled: Core) -> None:
+    with pytest.raises(Invalid, match="would delete everything"):
+        delete_where(filled, namespace="", reach="all")
+    assert count(filled) == 450
+
+
+def test_turns_in_l0_are_deleted_too_and_come_back(core: Core) -> None:
+    turns = [NewTurn(role="user", content=text) for text in ("The heron is blue", "The stork is white")]
+    observing.observe(core, Observe(turns=turns, session="s1")).result()
+    add(core, "About storks", metadata={"session": "s1", "role": "note"})
+    dry = delete_where(core, where={"session": "s1", "role": {"$ne": "note"}}, dry_run=True)
+    done = delete_where(core, where={"session": "s1"})
+    assert (dry.count, done.count) == (2, 3)
+    assert not search(core, "heron stork").hits
+    undo(core, done.operation)
+    assert len(search(core, "heron stork").hits) == 3
+
+
+def test_reach_is_the_namespace_and_what_is_in_it_unless_it_is_given(core: Core) -> None:
+    for place in ("acme", "acme/api", "acme/api/alpha"):
+        add(core, f"A note of {place}", place, metadata={"old": True})
+    assert delete_where(core, namespace="acme/api", where={"old": True}, dry_run=True).count == 2
+    assert delete_where(core, namespace="acme/api", where={"old": True}, reach="visible", dry_run=True).count == 2
+    assert delete_where(core, namespace="acme/api", where={"old": True}, reach="exact").count == 1
+
+
+def test_an_agent_deletes_what_is_its_own_or_nothing(core: Core) -> None:
+    for place in ("acme", "acme/api"):
+        add(core, f"A note of {place}", place, metadata={"old": True})
+    agent = Caller("agent", "acme/api")
+    with pytest.raises(Forbidden):
+        delete_where(core, agent, namespace="acme/api", where={"old": True}, reach="visible")
+    assert count(core) == 2
+    assert delete_where(core, agent, namespace="acme/api", where={"old": True}).count == 1
+
+
+def test_an_error_in_the_middle_says_how_much_is_deleted(filled: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = deleting.delete_found, []
+
+    def fail_later(*args: Any) -> None:
+        calls.append(args)
+        if len(calls) > 1:
+            raise StorageFailed("The disk is full.")
+        real(*args)
+
+    monkeypatch.setattr(deleting, "delete_found", fail_later)
+    with pytest.raises(StorageFailed, match="first 200 of 450 are deleted") as caught:
+        delete_where(filled, where={"n": {"$gte": 0}})
+    assert caught.value.data["deleted"] == 200
+    undo(filled, caught.value.data["operations"][0])
+    assert count(filled) == 450
+
+
+def test_a_count_is_of_what_a_filter_leaves(filled: Core) -> None:
+    assert count(filled, where={"n": {"$lt": 7}}) == 7
+    assert count(filled, type=["lesson"]) == 0
