@@ -59,7 +59,59 @@ ALTER TABLE turns ADD COLUMN speaker TEXT NOT NULL DEFAULT '';
 ALTER TABLE turns ADD COLUMN files TEXT NOT NULL DEFAULT '';  -- paths, one a line
 """
 
-MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS)
+# What is shared with other machines. All of it is empty on a machine that shares nothing, and without triggers.
+_SHARED = """
+CREATE TABLE shared_roots (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL UNIQUE,       -- a first-level namespace
+  server TEXT NOT NULL,            -- connection string, never with a password
+  passfile TEXT NOT NULL,
+  conversations INTEGER NOT NULL,  -- 1: turns and what was derived from them are shared as well
+  cursor INTEGER NOT NULL DEFAULT 0,    -- how far the server's feed was read
+  mark INTEGER NOT NULL DEFAULT 0,      -- the latest state of the server that is known here, and its tag:
+  tag TEXT NOT NULL DEFAULT '',         -- when the server has another one there, it lost what came after
+  added_at REAL NOT NULL
+) STRICT;
+CREATE TABLE shared_namespaces (
+  namespace INTEGER PRIMARY KEY REFERENCES namespaces (id),
+  root INTEGER NOT NULL REFERENCES shared_roots (id) ON DELETE CASCADE
+) STRICT;
+-- The version of each memory that the server has, or is to get: what the next change descends from.
+CREATE TABLE shared_versions (
+  memory TEXT PRIMARY KEY,
+  root INTEGER NOT NULL REFERENCES shared_roots (id) ON DELETE CASCADE,
+  version TEXT NOT NULL,           -- empty: it has none yet
+  ancestors TEXT NOT NULL,         -- a JSON list, the latest first
+  body BLOB NOT NULL,              -- hash of what this version says; of another one, the memory was changed here
+  pushed INTEGER NOT NULL,         -- 1: the server has it
+  purged INTEGER NOT NULL DEFAULT 0,  -- 1: erased everywhere, for good
+  namespace TEXT NOT NULL,         -- as the server has it
+  conflict_of TEXT,                -- the memory whose other version this is
+  machine TEXT NOT NULL,           -- which changed it last, and the role that it has on the server
+  author TEXT NOT NULL,
+  further TEXT NOT NULL            -- fields of a newer memoryd, a JSON object
+) STRICT, WITHOUT ROWID;
+CREATE INDEX shared_versions_root ON shared_versions (root);
+CREATE INDEX shared_versions_conflicts ON shared_versions (conflict_of) WHERE conflict_of IS NOT NULL;
+-- What is to be pushed; a change while a push is under way gets a new number.
+CREATE TABLE shared_outbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  memory TEXT NOT NULL UNIQUE,
+  root INTEGER NOT NULL REFERENCES shared_roots (id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX shared_outbox_root ON shared_outbox (root, id);
+-- What the server refused, until the memory changes: `change` is the number in the outbox.
+CREATE TABLE shared_stuck (
+  memory TEXT PRIMARY KEY,
+  change INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+-- Memories of conversations that somebody shared by name.
+CREATE TABLE shared_by_name (memory TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED)
 
 
 def migrate(connection: apsw.Connection) -> None:

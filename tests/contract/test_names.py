@@ -52,6 +52,7 @@ VERBS = set(
     send serialise serve set settle share shorten show shutdown silence simplify skip spend split spool spread stack
     start stem stop store strengthen strip submit subscribe suggest sum summarise summarize supersede survey swap
     sweep switch sync tag take tally think to tokenize touch trim try undo uninstall unmention unpack update use
+    acknowledge branch erase grant name purge push queue requeue secure
     verify view wait warn watch weigh wipe work wrap write
     """.split()
 )

@@ -1,0 +1,257 @@
+"""One root's exchange with its server: pull, push, and what to do when the server lost something.
+
+A step pulls what is new, pushes what waits, and fetches what the server did not take, which is then merged here and
+pushed again. Nothing waits for it: memories are acknowledged, searched and changed here whether the server answers or
+not. A server that lost the end of its log (a failover, a restored copy) has another tag at the state that was last seen
+here, or none; then all versions are compared, and what it lacks is pushed again.
+
+Threads: one for each root, which alone uses the connection.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import psycopg
+from msgspec import Struct
+
+from memoryd.client.errors import Forbidden, MemorydError, Unavailable
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.shared import exchange, server
+from memoryd.daemon.shared.applying import Applied, Outgoing, Remote, Session
+from memoryd.daemon.shared.exchange import Head
+from memoryd.daemon.shared.server import Server
+from memoryd.daemon.store import shared
+from memoryd.daemon.store.shared import Root
+from memoryd.daemon.store.writer import Transaction, patiently
+
+PUSHED = 200  # rows of one push
+LIMIT_S = 30.0  # of one exchange
+ATTEMPTS = 5  # of a transaction that another one was in the way of
+_FIRST_COPY = 2_000  # rows from which what is pulled is no news
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Places = dict[str, int | str]
+Connect = Callable[[Root], Server]
+
+
+class Figures(Struct):
+    """What an engine did since it started, and how it is."""
+
+    state: str = "starting"  # ready, offline, refused, old
+    error: str = ""
+    pulled: int = 0
+    pushed: int = 0
+    conflicts: int = 0
+    compared: int = 0  # how often the server had lost something
+    ready_at: float | None = None
+    head: int = 0
+
+
+class Engine:
+    """The exchange of one root. `connect` opens its server."""
+
+    def __init__(self, core: Core, root: Root, machine: str, connect: Connect) -> None:
+        self.core, self.root, self.machine = core, root, machine
+        self.figures = Figures()
+        self._connect = connect
+        self.server: Server | None = None
+        self._may_push = True
+
+    def exchange_all(self) -> bool:
+        """Exchange everything that there is; return whether the server answered."""
+        try:
+            if self.server is None or not self.server.is_open:
+                self.close()
+                self.server = self._connect(self.root)
+                self._may_push = self._ask(exchange.may_push)
+            self._pull()
+            if self._may_push:
+                self._push()
+        except (psycopg.Error, MemorydError) as error:
+            self._note(server.failure(error) if isinstance(error, psycopg.Error) else error)
+            return False
+        self.figures.state = "ready" if self._may_push else "old"
+        self.figures.error = "" if self._may_push else "The server asks for a newer memoryd; nothing is pushed."
+        self.figures.ready_at = self.core.clock()
+        return True
+
+    def close(self) -> None:
+        """End the connection."""
+        if self.server is not None:
+            self.server.close()
+        self.server = None
+
+    def _note(self, error: MemorydError) -> None:
+        """Keep why nothing is exchanged; say so in the log when it is news."""
+        self.close()
+        state = "refused" if isinstance(error, Forbidden) else "offline"
+        if (state, error.message) != (self.figures.state, self.figures.error):
+            log.warning("%s is not exchanged: %s", self.root.name, error.message)
+        self.figures.state, self.figures.error = state, error.message
+
+    def _ask(self, question: Callable[[Server], T]) -> T:
+        """Ask the server something, within the limit; again where another transaction was in the way."""
+        for attempt in range(ATTEMPTS):
+            if self.server is None:
+                raise Unavailable("The server is not connected.")
+            try:
+                with self.server.time_limit(LIMIT_S):
+                    return question(self.server)
+            except psycopg.Error as error:
+                if not server.is_passing(error) or attempt == ATTEMPTS - 1:
+                    raise
+                time.sleep(random.uniform(0.0, 0.02 * 2**attempt))
+        raise AssertionError("unreachable")
+
+    def _write(self, job: Callable[[Transaction], T]) -> T:
+        return patiently(lambda: self.core.store.write(job), self.core.check_going_on)
+
+    # Pull ------------------------------------------------------------------------------------------------------------
+
+    def _pull(self) -> None:
+        """Read the feed to its end."""
+        root = self.root
+        while True:
+            found = self._ask(lambda server: exchange.pull(server, root))
+            if is_lost(root, found.head):
+                self._compare(found.head)
+                continue
+            is_end = len(found.rows) < exchange.PULLED
+            cursor = found.head.seq if is_end else found.rows[-1].seq
+            first_copy = found.head.seq - root.cursor > _FIRST_COPY
+            if cursor != root.cursor or found.head.seq != root.mark:
+                self._apply(found.rows, first_copy, cursor=cursor, mark=found.head.seq, tag=found.head.tag)
+            self.figures.head = found.head.seq
+            if is_end:
+                return
+
+    def _apply(self, rows: Sequence[Remote], first_copy: bool = False, **places: int | str) -> None:
+        """Apply versions of the server together with how far it was read."""
+
+        def write(transaction: Transaction) -> Applied:
+            session = Session(self.core, transaction, self.root, first_copy)
+            session.apply(rows)
+            if places:
+                shared.change_root(transaction.connection, self.root.id, **places)
+            return session.done
+
+        done = self._write(write)
+        self._move(**places)
+        self.figures.pulled += len(rows)
+        self.figures.conflicts += len(done.conflicts)
+        for id in done.conflicts:
+            log.warning("memory %s was changed on two machines; see `memctl shared conflicts`", id[:8])
+
+    def _move(self, **places: int | str) -> None:
+        for name, value in places.items():
+            setattr(self.root, name, value)
+
+    def _compare(self, head: Head) -> None:
+        """Compare all versions with a server that does not remember what was seen last."""
+        root, is_old = self.root, is_pruned(self.root, head)
+        head, there = self._ask(lambda server: exchange.read_inventory(server, root))
+        with self.core.store.reading() as connection:
+            here = shared.read_all_versions(connection, root.id)
+        lost = [id for id, version in here.items() if version and id not in there]
+        for start in range(0, len(lost), exchange.PULLED):
+            self._requeue(lost[start : start + exchange.PULLED], is_old)
+        others = [id for id, version in there.items() if here.get(id) != version]
+        for start in range(0, len(others), exchange.PULLED):
+            self._fetch(others[start : start + exchange.PULLED])
+        places: Places = {"cursor": head.seq, "mark": head.seq, "tag": head.tag}
+        self._write(lambda transaction: shared.change_root(transaction.connection, root.id, **places))
+        self._move(**places)
+        self.figures.compared += 1
+        log.warning(
+            "%s was compared with its server, which %s: %d memories that it lacks, %d others",
+            root.name,
+            "forgot what was before" if is_old else "had lost its latest changes",
+            len(lost),
+            len(others),
+        )
+
+    def _requeue(self, ids: Sequence[str], is_old: bool) -> None:
+        """Push again what the server lost; what it forgot because it was deleted long ago is deleted here."""
+
+        def write(transaction: Transaction) -> None:
+            session = Session(self.core, transaction, self.root)
+            (session.follow_deletion if is_old else session.requeue)(ids)
+
+        self._write(write)
+
+    def _fetch(self, ids: Sequence[str]) -> None:
+        """Read memories by their ids and apply them."""
+        rows = self._ask(lambda server: exchange.fetch(server, self.root.name, ids))
+        self._apply(rows)
+
+    # Push ------------------------------------------------------------------------------------------------------------
+
+    def _push(self) -> None:
+        """Push the outbox to its end; what the server did not take is merged here and pushed again."""
+        after = 0
+        while True:
+            with self.core.store.reading() as connection:
+                queued = shared.read_outbox(connection, self.root.id, after, PUSHED)
+            if not queued:
+                return
+            going = self._write(lambda t, queued=queued: Session(self.core, t, self.root).prepare(queued))  # type: ignore[misc]
+            missed = self._offer(going)
+            if missed:
+                self._fetch(missed)
+            after = queued[-1].change  # what is left of these comes with the next step
+
+    def _offer(self, going: Sequence[Outgoing]) -> list[str]:
+        """Push versions; return the ids of those that the server did not take. One that it refuses is set aside."""
+        if not going:
+            return []
+        try:
+            pushed = self._ask(lambda server: exchange.push(server, self.root, self.machine, going))
+        except psycopg.Error as error:
+            if not server.is_refusal(error):
+                raise
+            if len(going) == 1:
+                self._set_aside(going[0], str(server.failure(error).message))
+                return []
+            half = len(going) // 2
+            return self._offer(going[:half]) + self._offer(going[half:])
+        places = self._place_after_push(pushed.head, len(going))
+
+        def write(transaction: Transaction) -> None:
+            Session(self.core, transaction, self.root).acknowledge(going, pushed.accepted)
+            if places:
+                shared.change_root(transaction.connection, self.root.id, **places)
+
+        self._write(write)
+        self._move(**places)
+        self.figures.pushed += len(pushed.accepted)
+        self.figures.head = pushed.head.seq
+        return [one.queued.memory for one in going if pushed.accepted.get(one.queued.memory) != one.record["vtag"]]
+
+    def _place_after_push(self, head: Head, count: int) -> Places:
+        """Return how far the server is known after a push; nowhere new where it lost something, which a pull sees."""
+        if is_lost(self.root, head):
+            return {}
+        read: Places = (
+            {"cursor": head.seq} if head.seq - count == self.root.cursor else {}
+        )  # nobody else pushed meanwhile
+        return {"mark": head.seq, "tag": head.tag, **read}
+
+    def _set_aside(self, going: Outgoing, reason: str) -> None:
+        log.warning("memory %s is refused by the server of %s: %s", going.queued.memory[:8], self.root.name, reason)
+        now = self.core.clock()
+        self._write(lambda transaction: shared.note_stuck(transaction.connection, going.queued, reason, now))
+
+
+def is_lost(root: Root, head: Head) -> bool:
+    """Return whether the server does not remember the state that was seen last."""
+    return root.mark > 0 and (head.seq < root.mark or head.tag_at_mark != root.tag)
+
+
+def is_pruned(root: Root, head: Head) -> bool:
+    """Return whether the server keeps no log that is as old as what was seen last."""
+    return head.oldest is not None and head.oldest > root.mark

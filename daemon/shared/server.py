@@ -1,0 +1,137 @@
+"""One connection to a PostgreSQL server: opened with care, given up at a deadline, its errors as sentences.
+
+A server that hangs answers nothing, not even a request to cancel; so a deadline shuts the socket down, which ends any
+wait at once. No statement is prepared: a generic plan ranks badly, and poolers lose prepared statements.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg import conninfo, errors
+from psycopg.sql import Composed
+
+from memoryd.client.errors import Forbidden, Invalid, MemorydError, Unavailable
+
+CONNECT_S = 5
+_DEFAULTS = {
+    "connect_timeout": str(CONNECT_S),
+    "application_name": "memoryd",
+    "keepalives_idle": "30",
+    "tcp_user_timeout": "30000",
+    "sslmode": "verify-full",
+    "sslrootcert": "system",
+}
+
+Query = str | Composed
+
+
+class Server:
+    """A connection. One thread uses it; `give_up` may be called by any."""
+
+    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
+        self.connection = connection
+
+    def run(self, query: Query, values: Sequence[Any] | Mapping[str, Any] | None = None) -> "psycopg.Cursor[Any]":
+        """Run a statement."""
+        return self.connection.execute(query, values)
+
+    def value(self, query: Query, values: Sequence[Any] | None = None) -> Any:
+        """Return the first value of the first row, None without one."""
+        row = self.run(query, values).fetchone()
+        return row[0] if row else None
+
+    @contextmanager
+    def begin(self) -> Iterator[None]:
+        """Run what is within as one transaction."""
+        with self.connection.transaction():
+            yield
+
+    @contextmanager
+    def time_limit(self, limit_s: float) -> Iterator[None]:
+        """Give up the connection when what is within takes longer."""
+        timer = threading.Timer(limit_s, self.give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def give_up(self) -> None:
+        """End the connection at once, whatever it waits for."""
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.connection.fileno())) as duplicate:
+            duplicate.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be used, as far as is known."""
+        return not (self.connection.closed or self.connection.broken)
+
+    def close(self) -> None:
+        """Close it, without waiting for the server."""
+        with suppress(psycopg.Error):
+            self.connection.close()
+
+
+def connect(address: str, passfile: str = "", limit_s: float = CONNECT_S) -> Server:
+    """Connect; the password comes from the passfile or the environment. Raise `Unavailable` or `Forbidden`."""
+    given = parse(address)
+    defaults = dict(_DEFAULTS)
+    host = str(given.get("host") or "")
+    if host.startswith("/") or (not host and "hostaddr" not in given) or "sslmode" in given:
+        defaults.pop("sslrootcert")
+        defaults.pop("sslmode")  # a Unix socket, or the person decided
+    if "sslrootcert" in given:
+        defaults.pop("sslrootcert", None)
+    if passfile:
+        given["passfile"] = passfile
+    try:
+        connection = psycopg.connect(**{**defaults, **given}, autocommit=True, prepare_threshold=None)
+    except psycopg.Error as error:
+        raise failure(error) from None
+    return Server(connection)
+
+
+def parse(address: str) -> dict[str, Any]:
+    """Return the parts of a connection string; raise `Invalid` for one that cannot be used, or holds a password."""
+    try:
+        given = dict(conninfo.conninfo_to_dict(address))
+    except psycopg.ProgrammingError as error:
+        raise Invalid(f"The address of the server is wrong: {_line(error)}.") from None
+    if given.get("password"):
+        raise Invalid("The address holds a password; put it into a passfile (--passfile), or into PGPASSWORD.")
+    return given
+
+
+def failure(error: Exception) -> MemorydError:
+    """Return what to say of an error of the server."""
+    said = _line(error)
+    if isinstance(
+        error, errors.InsufficientPrivilege | errors.InvalidPassword | errors.InvalidAuthorizationSpecification
+    ):
+        return Forbidden(f"The server refuses this role: {said}.")
+    if isinstance(error, errors.DiskFull):
+        return Unavailable(f"The server's disk is full: {said}.")
+    if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName):
+        return Forbidden(f"The server has no tables of memoryd; its owner runs `memctl shared migrate` ({said}).")
+    return Unavailable(f"The server cannot be used: {said}.")
+
+
+def is_refusal(error: Exception) -> bool:
+    """Return whether an error is about what a row holds, so that it comes again with each attempt."""
+    return isinstance(error, errors.DataError | errors.IntegrityError | errors.ProgramLimitExceeded)
+
+
+def is_passing(error: Exception) -> bool:
+    """Return whether the same transaction may succeed at once: another one was in its way."""
+    return isinstance(error, errors.SerializationFailure | errors.DeadlockDetected)
+
+
+def _line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__).rstrip(".")

@@ -1,0 +1,108 @@
+"""Machines for tests: a core each, on its own file, with an engine that is stepped by hand."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from memoryd.daemon.config import Config
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.shared import server
+from memoryd.daemon.shared.engine import Engine
+from memoryd.daemon.shared.server import Server
+from memoryd.daemon.store import shared
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.shared import Root
+from memoryd.daemon.store.writer import Transaction
+from workbench import Clock, WordEmbedder, add, delete, update
+
+ROOT, PLACE = "acme", "acme/api"
+
+
+class Machine:
+    """One machine: its memories, its clock, its way to the server."""
+
+    def __init__(self, folder: Path, name: str, address: str, conversations: bool = False, clock: Any = None) -> None:
+        self.name, self.address, self.folder = name, address, folder / name
+        loader = lambda model, where: WordEmbedder()  # noqa: E731
+        self.core = Core(self.folder, Config(), folder, loader, clock=clock or Clock())
+        with self.core.store.reading() as connection:
+            known = shared.read_roots(connection)
+        root = known[0] if known else self.core.store.write(lambda t: self._share(t, conversations)).result()
+        self.engine = Engine(self.core, root, name, self._connect)
+
+    def _share(self, transaction: Transaction, conversations: bool) -> Root:
+        root = Root(name=ROOT, server=self.address, passfile="", conversations=int(conversations), added_at=0.0)
+        root.id = shared.add_root(transaction.connection, root)
+        place = self.core.store.namespaces.ensure(transaction, PLACE)
+        shared.share_namespaces(transaction.connection, root.id, [place])
+        return root
+
+    def _connect(self, root: Root) -> Server:
+        return server.connect(self.address)
+
+    def add(self, text: str, namespace: str = PLACE, **options: Any) -> str:
+        return str(add(self.core, text, namespace, **options).id)
+
+    def update(self, id: str, **fields: Any) -> None:
+        update(self.core, id, **fields)
+
+    def delete(self, *ids: str) -> None:
+        delete(self.core, *ids)
+
+    def sync(self) -> None:
+        """Exchange until nothing waits."""
+        assert self.engine.exchange_all(), self.engine.figures.error
+        assert self.engine.exchange_all(), self.engine.figures.error
+
+    def texts(self, namespace: str = PLACE) -> dict[str, str]:
+        """Return the text of each shared memory."""
+        with self.core.store.reading() as connection:
+            return dict(_select(connection, "m.id, m.content", namespace))
+
+    def rows(self, namespace: str = PLACE) -> list[Any]:
+        """Return all that machines must agree on, of each shared memory."""
+        said = "m.id, m.type, m.source, m.importance, m.pinned, m.superseded_by, m.summary, m.metadata, m.content,"
+        with self.core.store.reading() as connection:
+            return sorted(_select(connection, f"{said} v.version, v.conflict_of", namespace))
+
+    def waiting(self) -> int:
+        with self.core.store.reading() as connection:
+            return shared.count_outbox(connection, self.engine.root.id)
+
+    def close(self) -> None:
+        self.engine.close()
+        self.core.close()
+
+
+def _select(connection: Connection, columns: str, namespace: str) -> list[Any]:
+    return list(
+        connection.execute(
+            f"SELECT {columns} FROM memories m JOIN namespaces n ON n.id = m.namespace"
+            " LEFT JOIN shared_versions v ON v.memory = m.id WHERE n.name = ?",
+            (namespace,),
+        )
+    )
+
+
+@contextmanager
+def machines(folder: Path, address: str, *names: str, **options: Any) -> Iterator[list[Machine]]:
+    """Some machines on one server."""
+    made: list[Machine] = []
+    try:
+        for name in names:
+            made.append(Machine(folder, name, address, **options))
+        yield made
+    finally:
+        for machine in made:
+            machine.close()
+
+
+def converge(*made: Machine) -> None:
+    """Let all exchange until none has anything to push or pull."""
+    for _ in range(2 * len(made) + 2):
+        for machine in made:
+            machine.sync()
+        if len({str(machine.rows()) for machine in made}) == 1 and not any(machine.waiting() for machine in made):
+            return
+    raise AssertionError([(machine.name, machine.waiting(), machine.rows()) for machine in made])

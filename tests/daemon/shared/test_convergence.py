@@ -1,0 +1,44 @@
+"""Whatever happens between machines and their server: all hold the same at the end, and no live version is lost."""
+
+from pathlib import Path
+
+import pytest
+from chaos import Chaos
+
+from memoryd.daemon.shared import changes, engine, exchange
+from postgres import Postgres
+
+STEPS = 150
+
+
+def play(monkeypatch: pytest.MonkeyPatch, postgres: Postgres, database: str, folder: Path, seed: int) -> None:
+    day = Chaos(postgres, database, folder, seed)
+    monkeypatch.setattr(exchange, "push", day.push)
+    try:
+        day.run(STEPS)
+        day.settle()
+    finally:
+        day.close()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_all_machines_converge_and_nothing_is_lost(
+    postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    play(monkeypatch, postgres, database, folder, seed)
+
+
+def test_without_the_check_of_epochs_versions_are_lost(
+    postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "is_lost", lambda root, head: False)
+    with pytest.raises(AssertionError):
+        play(monkeypatch, postgres, database, folder, 1)
+
+
+def test_without_the_check_of_ancestors_versions_are_lost(
+    postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "is_ancestor", lambda version, ancestors: True)
+    with pytest.raises(AssertionError, match="live versions are lost"):
+        play(monkeypatch, postgres, database, folder, 1)

