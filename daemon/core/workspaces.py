@@ -15,7 +15,7 @@ from memoryd.client.errors import Unavailable
 from memoryd.client.protocol import Watching
 from memoryd.daemon.config import PrivacyConfig, WorkspacesConfig
 from memoryd.daemon.system.process import be_nice
-from memoryd.daemon.workspaces.documents.files import Limits
+from memoryd.daemon.workspaces.documents.document import Limits
 from memoryd.daemon.workspaces.documents.reader import Reader
 
 T = TypeVar("T")

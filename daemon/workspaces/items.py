@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memoryd.daemon.workspaces.documents import lines as plain
-from memoryd.daemon.workspaces.documents.front import front_matter
 from memoryd.daemon.workspaces.documents.outline import Block, outline
 from memoryd.daemon.workspaces.editing import split
 
@@ -43,6 +42,8 @@ def items(text: str) -> list[Item]:
     """Return the items of a text in order."""
     readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     written = plain.split(readable.removeprefix("\ufeff").replace("\0", plain.REPLACEMENT))
+    from memoryd.daemon.workspaces.documents.front import front_matter  # a YAML parser: 11 ms
+
     skip = front_matter(written)[0].end_line
     blocks = [block for section in outline(written, skip).sections for block in section.blocks]
     return list(_items(written, blocks))

@@ -15,8 +15,8 @@ from types import FrameType
 from typing import BinaryIO
 
 from memoryd.client.errors import MemorydError
-from memoryd.daemon.workspaces.documents.document import Document
-from memoryd.daemon.workspaces.documents.files import read, refusal
+from memoryd.daemon.workspaces.documents.document import Document, refusal
+from memoryd.daemon.workspaces.documents.files import read
 from memoryd.daemon.workspaces.documents.scan import scan
 from memoryd.daemon.workspaces.documents.wire import LENGTH, Read, Reply, Walk, frame, requests
 

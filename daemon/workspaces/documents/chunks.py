@@ -11,13 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from memoryd.daemon.workspaces.documents.cuts import SENTENCE, Cuts, cuts_of_lines, cuts_of_text, pieces
-from memoryd.daemon.workspaces.documents.document import Chunk
+from memoryd.daemon.workspaces.documents.document import LIMIT_CHARS, OVERLAP_CHARS, Chunk
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT, split
 from memoryd.daemon.workspaces.documents.links import Link, links_in
 from memoryd.daemon.workspaces.documents.outline import Section, outline
-
-LIMIT_CHARS = 1000
-OVERLAP_CHARS = 150
 
 _WORD = re.compile(r"\s(?=\S)")
 

@@ -1,9 +1,30 @@
-"""What a Markdown file holds as the index sees it, and what a walk through a folder finds. Lines count from 1."""
+"""What a Markdown file holds as the index sees it, and what a walk through a folder finds. Lines count from 1.
 
+What reads and cuts files is imported where that is done, which is a process of its own: not here.
+"""
+
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+
+from memoryd.client.errors import Invalid
+
+LIMIT_CHARS = 1000
+OVERLAP_CHARS = 150
+MAX_BYTES = 16 * 1024 * 1024
+
+
+class Limits(NamedTuple):
+    """How files are read."""
+
+    chunk_chars: int = LIMIT_CHARS
+    overlap_chars: int = OVERLAP_CHARS
+    max_bytes: int = MAX_BYTES
+    redact: bool = True  # credentials do not get into the index; `allow` are patterns of those that may
+    allow: tuple[str, ...] = ()
 
 
 class Chunk(Struct):
@@ -53,3 +74,20 @@ class Scan(NamedTuple):
     problems: dict[str, str]  # relative path -> why it is left out, a sentence
     ignored: int = 0  # files and folders that a .gitignore leaves out
     folders: Sequence[str] = ()  # those it looked into, relative to the root ("" is the root): to be watched
+
+
+def check_relative(relative: str) -> None:
+    """Raise `Invalid` for a path that does not lead down from the root."""
+    if not relative or "\0" in relative or not {"", ".", ".."}.isdisjoint(relative.split("/")):
+        raise Invalid(f"{relative!r} is not a path below the workspace.")
+
+
+def refusal(root: Path, relative: str, problem: str) -> Document | None:
+    """Return what is known of a file that is not read; None when there is none (any more)."""
+    try:
+        state = os.lstat(root / relative)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        return Document(b"", 0, 0, Front(), [], problem)
+    return Document(b"", state.st_size, state.st_mtime_ns, Front(), [], problem)

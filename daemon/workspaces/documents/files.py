@@ -11,31 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from memoryd.client.credentials import allow_list, redact
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.workspaces.documents import lines
-from memoryd.daemon.workspaces.documents.chunks import LIMIT_CHARS, OVERLAP_CHARS, chunk
-from memoryd.daemon.workspaces.documents.document import Document, Front
+from memoryd.daemon.workspaces.documents.chunks import chunk
+from memoryd.daemon.workspaces.documents.document import Document, Limits, check_relative, refusal
 from memoryd.daemon.workspaces.documents.front import front_matter
 
-MAX_BYTES = 16 * 1024 * 1024
 ATTEMPTS = 3  # to read a file that changes meanwhile
 
 _LINK = "It is a symbolic link, and links are not followed."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-
-
-class Limits(NamedTuple):
-    """How files are read."""
-
-    chunk_chars: int = LIMIT_CHARS
-    overlap_chars: int = OVERLAP_CHARS
-    max_bytes: int = MAX_BYTES
-    redact: bool = True  # credentials do not get into the index; `allow` are patterns of those that may
-    allow: tuple[str, ...] = ()
 
 
 class _Refused(Exception):
@@ -56,23 +44,6 @@ def read(root: Path, relative: str, limits: Limits = Limits()) -> Document | Non
     except OSError as error:
         link = error.errno == errno.ELOOP  # one that was put in place a moment ago
         return refusal(root, relative, _LINK if link else f"It cannot be read: {error.strerror}.")
-
-
-def check_relative(relative: str) -> None:
-    """Raise `Invalid` for a path that does not lead down from the root."""
-    if not relative or "\0" in relative or not {"", ".", ".."}.isdisjoint(relative.split("/")):
-        raise Invalid(f"{relative!r} is not a path below the workspace.")
-
-
-def refusal(root: Path, relative: str, problem: str) -> Document | None:
-    """Return what is known of a file that is not read; None when there is none (any more)."""
-    try:
-        state = os.lstat(root / relative)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        return Document(b"", 0, 0, Front(), [], problem)
-    return Document(b"", state.st_size, state.st_mtime_ns, Front(), [], problem)
 
 
 def document(data: bytes, size: int, mtime_ns: int, limits: Limits) -> Document:

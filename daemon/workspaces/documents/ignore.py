@@ -4,10 +4,10 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pathspec import RegexPattern
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+if TYPE_CHECKING:
+    from pathspec import RegexPattern
 
 NAME = ".gitignore"
 MAX_BYTES = 1024 * 1024
@@ -20,7 +20,7 @@ class Rules(NamedTuple):
 
     below: str  # the folder that it is in, relative to the root, with a `/` at its end
     above: str  # or, when that encloses the root: the root's path in it
-    patterns: list[RegexPattern]
+    patterns: "list[RegexPattern]"
 
 
 def is_ignored(path: str, chain: Sequence[Rules]) -> bool:
@@ -36,7 +36,7 @@ def is_ignored(path: str, chain: Sequence[Rules]) -> bool:
     return False
 
 
-def _match(pattern: RegexPattern, path: str) -> int:
+def _match(pattern: "RegexPattern", path: str) -> int:
     """Return how far a pattern matches: a folder above the path, or all of it."""
     found = pattern.match_file(path)
     if found is None:
@@ -70,7 +70,9 @@ def read(path: Path, below: str = "", above: str = "") -> Rules:
     return Rules(below, above, patterns)
 
 
-def _pattern(line: str) -> RegexPattern | None:
+def _pattern(line: str) -> "RegexPattern | None":
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # 8 ms that most starts need not take
+
     try:
         pattern = GitIgnoreSpecPattern(line)
     except ValueError:

@@ -7,10 +7,11 @@ the parser leaves out (definitions of references) or cannot follow is still ther
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 MAX_PARSED_CHARS = 2000  # of a line: the parser looks at each character in Python, and blocks show at a line's begin
 MAX_PARSED_LINES = 50_000  # 0.1 ms each at worst, and some kB while they are parsed
@@ -94,13 +95,15 @@ def _plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:
     return found
 
 
-def _parser() -> MarkdownIt:
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # 15 ms, which the start of the daemon need not take
+
     parser = MarkdownIt("commonmark").enable("table")
     parser.core.ruler.enableOnly(["normalize", "block"])  # what is inside a paragraph is not needed
     return parser
 
 
-def _tree(tokens: Sequence[Token]) -> tuple[list[Block], list[_Heading], list[tuple[int, int]]]:
+def _tree(tokens: "Sequence[Token]") -> tuple[list[Block], list[_Heading], list[tuple[int, int]]]:
     root = Block("root", 0, 0)
     open_blocks, headings, code = [root], list[_Heading](), list[tuple[int, int]]()
     for at, token in enumerate(tokens):

@@ -15,8 +15,7 @@ from pathlib import Path
 from threading import Lock, Timer
 
 from memoryd.client.errors import Unavailable, error_for
-from memoryd.daemon.workspaces.documents.document import Document, Scan
-from memoryd.daemon.workspaces.documents.files import Limits, check_relative, refusal
+from memoryd.daemon.workspaces.documents.document import Document, Limits, Scan, check_relative, refusal
 from memoryd.daemon.workspaces.documents.wire import LENGTH, Read, Reply, Walk, frame, replies
 
 COMMAND = [sys.executable, "-P", "-m", "memoryd.daemon.workspaces.documents"]

@@ -5,8 +5,7 @@ import struct
 import msgspec
 from msgspec import Struct
 
-from memoryd.daemon.workspaces.documents.document import Document, Scan
-from memoryd.daemon.workspaces.documents.files import Limits
+from memoryd.daemon.workspaces.documents.document import Document, Limits, Scan
 
 LENGTH = struct.Struct(">I")
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.daemon.workspaces.documents.document import Document
-from memoryd.daemon.workspaces.documents.files import Limits, read
+from memoryd.daemon.workspaces.documents.document import Document, Limits
 from memoryd.daemon.workspaces.documents.files import document as from_bytes
+from memoryd.daemon.workspaces.documents.files import read
 
 
 def document(root: Path, data: bytes, limits: Limits = Limits()) -> Document:  # noqa: B008

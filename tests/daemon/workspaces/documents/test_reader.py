@@ -12,7 +12,8 @@ import pytest
 
 from memoryd.client.errors import Invalid, NotFound, Unavailable
 from memoryd.daemon.workspaces.documents import reader as reader_module
-from memoryd.daemon.workspaces.documents.files import Limits, read
+from memoryd.daemon.workspaces.documents.document import Limits
+from memoryd.daemon.workspaces.documents.files import read
 from memoryd.daemon.workspaces.documents.reader import Reader
 from memoryd.daemon.workspaces.documents.scan import scan
 from waiting import wait_until
