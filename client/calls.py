@@ -154,10 +154,16 @@ def _query_fields(fields: dict[str, Any]) -> dict[str, Any]:
     return {**filters, **fields}
 
 
-def search(query: str, *, limit: int = 10, **fields: Any) -> Search:
-    """Find memories for `query`. `fields` are filters (type, source, tier, metadata, where, after, before, path_prefix,
-    ids, reach) and the parameters of `Search` (deadline_ms, min_score, min_similarity, fusion …)."""
+def search(query: str = "", *, limit: int = 10, **fields: Any) -> Search:
+    """Find memories for `query`, or for a `vector`, or those `like` a memory. `fields` are filters (type, source, tier,
+    metadata, where, after, before, path_prefix, ids, reach) and the parameters of `Search` (offset, mode, distinct,
+    include_vectors, deadline_ms, min_score, min_similarity, fusion …)."""
     return _build(Search, query=query, limit=limit, **_query_fields(fields))
+
+
+def find_related(id: str, *, limit: int = 5, **fields: Any) -> Search:
+    """Find memories that are near one memory in meaning, which is not among them; takes what `search` takes."""
+    return _build(Search, like=id, limit=limit, **_query_fields(fields))
 
 
 def explain(query: str, *, limit: int = 10, **fields: Any) -> Explain:
@@ -358,6 +364,7 @@ class Methods(DeclaredMethods):
 
     add = method(add)
     search = method(search)
+    related = method(find_related)
     explain = method(explain)
     why_not = method(why_not)
     trace = method(trace)

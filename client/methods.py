@@ -33,6 +33,7 @@ from memoryd.client.protocol import (
     Jobs,
     Links,
     ListTokens,
+    Namespaces,
     Operations,
     PauseJob,
     Remember,
@@ -73,6 +74,19 @@ def revoke_token(name: str) -> RevokeToken:
     return RevokeToken(name=name)
 
 
+def namespaces(
+    prefix: str = "",
+    suffix: str = "",
+    depth: int | None = None,
+    limit: int = 100,
+    offset: int = 0,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> Namespaces:
+    """List the namespaces that hold memories. Part by part, `*` in `prefix` and `suffix` is any one part."""
+    return Namespaces(prefix=prefix, suffix=suffix, depth=depth, limit=limit, offset=offset, reach=reach)
+
+
 def count_tokens(
     texts: list[str], *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
 ) -> CountTokens:
@@ -92,10 +106,16 @@ def dream(
     return Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, date=date)
 
 
-def get(id: str, touch: bool = True, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Get:
+def get(
+    id: str,
+    include_vectors: bool = False,
+    touch: bool = True,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> Get:
     """Read one memory by id or unique prefix of 4 or more digits. That counts as an access, unless `touch` is
     false."""
-    return Get(id=id, touch=touch, reach=reach)
+    return Get(id=id, include_vectors=include_vectors, touch=touch, reach=reach)
 
 
 def history(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> History:
@@ -400,6 +420,7 @@ class DeclaredMethods:
     add_token = method(add_token)
     list_tokens = method(list_tokens)
     revoke_token = method(revoke_token)
+    namespaces = method(namespaces)
     count_tokens = method(count_tokens)
     dream = method(dream)
     get = method(get)

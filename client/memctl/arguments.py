@@ -163,6 +163,12 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     """Declare the parameters of a search."""
     group = parser.add_argument_group("how to search")
     group.add_argument("--limit", type=int, default=10, metavar="N", help="how many results (10)")
+    group.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    group.add_argument("--mode", choices=("hybrid", "lexical", "dense"), help="by words and meaning, or one of them")
+    group.add_argument(
+        "--no-distinct", action="store_false", dest="distinct", help="equal texts each by itself, not the newest alone"
+    )
+    group.add_argument("--include-vectors", action="store_true", help="with --json: each result with its vector")
     group.add_argument("--deadline-ms", type=int, metavar="MS", help="answer by then with what is found")
     group.add_argument("--min-score", type=float, metavar="X", help="drop results below this score")
     group.add_argument("--min-similarity", type=float, metavar="X", help="drop results below this cosine")
@@ -208,6 +214,7 @@ _QUERY = (
     "min_similarity",
     "floor",
     "fusion",
+    "mode",
     "vector_weight",
     "candidate_multiplier",
     "profile",
@@ -220,7 +227,8 @@ _QUERY = (
 def query_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given parameters of a search as fields of a call."""
     given = {name: getattr(args, name) for name in _QUERY if getattr(args, name) is not None}
-    switched_off = {name: False for name in ("graph", "touch") if not getattr(args, name)}
+    given |= {name: value for name in ("offset", "include_vectors") if (value := getattr(args, name))}
+    switched_off = {name: False for name in ("distinct", "graph", "touch") if not getattr(args, name)}
     return {"limit": args.limit, **given, **switched_off, **filters_of(args)}
 
 

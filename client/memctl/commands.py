@@ -42,6 +42,8 @@ GROUPS: dict[str, dict[str, Row]] = {
         "delete": Row("memories", "delete memories"),
         "feedback": Row("feedback", "say whether a memory was useful, which moves its rank a little"),
         "links": Row("links", "which memories contradict each other; dismiss such a link"),
+        "namespaces": Row("share", "the namespaces that hold memories, and how many"),
+        "related": Row("search", "memories that are near one memory in meaning"),
         "share": Row("share", "copy or move memories outward, to a namespace that encloses theirs"),
     },
     "Understanding a search": {

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from memoryd.client.calls import search as search_call
-from memoryd.client.memctl.arguments import add_query, query_of
+from memoryd.client.memctl.arguments import add_id, add_query, query_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, say_degraded, show
@@ -28,6 +28,16 @@ def _search(args: Namespace) -> None:
     hits = send(args, search_call(query, **query_of(args)))
     show(args, hits.hits, lambda: _text(hits, query))
     say_degraded(hits.degraded)
+
+
+def _declare_related(parser: ArgumentParser) -> None:
+    add_id(parser)
+    add_query(parser)
+
+
+def _find_related(args: Namespace) -> None:
+    hits = send(args, search_call(like=args.id, **query_of(args)))
+    show(args, hits.hits, lambda: _text(hits, ""))
 
 
 def _text(hits: Hits, query: str) -> str:
@@ -67,5 +77,10 @@ COMMANDS = {
         '  memctl search "which cache do we use"\n'
         "  memctl search deployment rules --type decision --limit 3 --after 2026-01-01\n"
         '  memctl search "cache" --namespace acme/api --json',
-    )
+    ),
+    "related": Command(
+        _declare_related,
+        _find_related,
+        "  memctl related 3f9a\n  memctl related 3f9a --limit 3 --min-similarity 0.5 --json",
+    ),
 }

@@ -1,4 +1,4 @@
-"""share: memories outward, as copies or as themselves."""
+"""share: memories outward, as copies or as themselves; namespaces: which hold memories."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -8,7 +8,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.table import count_text, format_table
-from memoryd.client.protocol import Shared
+from memoryd.client.protocol import Namespaces, Shared
 
 
 def _declare_share(parser: ArgumentParser) -> None:
@@ -32,10 +32,34 @@ def _text(shared: Shared, to: str) -> str:
     return f"{format_table(['ID', 'OUTCOME', 'THERE'], rows)}\n{said}"
 
 
+def _declare_namespaces(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "prefix", nargs="?", default="", metavar="PREFIX", help="only those that begin so; * is any one part"
+    )
+    parser.add_argument("--suffix", default="", metavar="NS", help="only those that end so")
+    parser.add_argument("--depth", type=int, metavar="N", help="cut names to N parts, and count all below with them")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many (100)")
+    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    add_reach(parser)
+
+
+def _list_namespaces(args: Namespace) -> None:
+    names = ("prefix", "suffix", "depth", "limit", "offset")
+    found = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
+    rows = [[make_printable(one.name) or "(root)", f"{one.memories:,}"] for one in found.namespaces]
+    more = f"{len(rows)} of {count_text(found.total, 'namespace')}"
+    show(args, found.namespaces, lambda: f"{format_table(['NAMESPACE', 'MEMORIES'], rows, right=(1,))}\n{more}")
+
+
 COMMANDS = {
+    "namespaces": Command(
+        _declare_namespaces,
+        _list_namespaces,
+        "  memctl namespaces\n  memctl namespaces 'acme/*' --depth 2\n  memctl namespaces --suffix docs --json",
+    ),
     "share": Command(
         _declare_share,
         _share,
         "  memctl share 3f9a --to acme\n  memctl share 3f9a 77c0 --to acme/api --move --namespace acme/api/alpha",
-    )
+    ),
 }

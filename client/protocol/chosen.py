@@ -1,8 +1,10 @@
-"""Calls on all memories that a filter leaves: count them, delete them."""
+"""Calls on all memories that a filter leaves: count them, delete them; and on the namespaces that hold any."""
 
-from msgspec import Struct
+from typing import Annotated
 
-from memoryd.client.protocol.base import Filtered, rpc
+from msgspec import Meta, Struct
+
+from memoryd.client.protocol.base import MAX_INTEGER, Filtered, Limit, Scoped, rpc
 
 
 class Counted(Struct, kw_only=True):
@@ -48,3 +50,37 @@ class DeleteWhere(Filtered[DeletedWhere], kw_only=True, frozen=True):
     """superseded and expired ones too"""
     dry_run: bool = False
     """only return what would be deleted"""
+
+
+class NamespaceCount(Struct, kw_only=True):
+    """A namespace and how many memories are in it."""
+
+    name: str
+    """its name; the root is the empty text"""
+    memories: int
+    """how many memories are in it, or with a `depth` in it and below"""
+
+
+class NamespaceList(Struct, kw_only=True):
+    """Namespaces in the order of their names, and how many match in all."""
+
+    namespaces: list[NamespaceCount]
+    """in the order of their names"""
+    total: int
+    """how many match in all"""
+
+
+@rpc("within", reads=True)
+class Namespaces(Scoped[NamespaceList], kw_only=True, frozen=True):
+    """List the namespaces that hold memories. Part by part, `*` in `prefix` and `suffix` is any one part."""
+
+    prefix: str = ""
+    """only those that begin with these parts, like `acme/*/docs`"""
+    suffix: str = ""
+    """only those that end with these parts"""
+    depth: Annotated[int, Meta(ge=1, le=16)] | None = None
+    """cut names to so many parts; those that are equal then are one"""
+    limit: Limit = 100
+    """how many at most"""
+    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
+    """how many to skip"""

@@ -106,6 +106,8 @@ class Memory(Struct, kw_only=True):
     """files that this part of a file links to, as paths or `name (not found)`; returned by `get` alone"""
     linked_from: list[str] = []
     """files that link to the file it came from; returned by `get` alone"""
+    vector: list[float] | None = None
+    """its vector, if `include_vectors` asked for it and it is made"""
     usefulness: Usefulness | None = None
     """what feedback comes to; null: nobody has given any"""
 
@@ -273,6 +275,8 @@ class Get(Scoped[Memory], kw_only=True, frozen=True):
 
     id: str
     """id or unique prefix of 4 or more digits"""
+    include_vectors: bool = False
+    """with its vector"""
     touch: bool = True
     """count an access of it"""
 
@@ -291,6 +295,8 @@ class List(Filtered[Page], kw_only=True, frozen=True):
     """how many to skip"""
     all_states: bool = False
     """superseded and expired ones too"""
+    include_vectors: bool = False
+    """each with its vector"""
 
 
 @rpc("within", grows=True)

@@ -228,12 +228,27 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     for, so that hearing them again there is not taken for news. A relevant hit counts as an access of that memory:
     one whose cosine reaches the model's floor, or that has most of the query's rare words; others do not count.
     Without `touch` the search leaves no mark.
+
+    In place of a query, or with one for the words, a `vector` of the model in use, or `like` with the id of a memory
+    whose vector it is, says what to look for. `mode` leaves out an arm; `dense` scores by the cosine alone.
     """
 
-    query: str
-    """what to look for, in plain words"""
+    query: str = ""
+    """what to look for, in plain words; empty where `vector` or `like` says it"""
+    vector: Annotated[list[float], Meta(max_length=65536)] = []
+    """look for what is near this vector"""
+    like: str = ""
+    """look for what is near this memory: an id or unique prefix; it is not among the hits"""
+    mode: Literal["hybrid", "lexical", "dense"] = "hybrid"
+    """by words and meaning, by words alone, by meaning alone"""
     limit: Limit = 10
     """how many hits at most"""
+    offset: Annotated[int, Meta(ge=0, le=10_000)] = 0
+    """how many of the best to skip"""
+    distinct: bool = True
+    """equal texts are one hit, the newest; false: each by itself"""
+    include_vectors: bool = False
+    """each hit with its vector"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
     """stop then with the best finished answer; `degraded` says what was left out"""
     fusion: Literal["weighted", "rrf"] | None = None

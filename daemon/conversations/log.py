@@ -15,11 +15,12 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.conversations import summarising, tasks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import resolve, visible
+from memoryd.daemon.memories.changing import visible
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, present, sessions, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.sessions import Entry, Span
+from memoryd.daemon.store.turns import resolve_row
 
 _FOR_EVER = 1e15
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -92,10 +93,10 @@ def read_around(core: Core, call: GetAround) -> Conversation:
     """Return a turn, or that which a fact was drawn from, with the turns before and after it."""
     condition = visible(core, call)
     with core.store.reading() as connection:
-        row = resolve(connection, call.id, condition)
+        row = resolve_row(connection, call.id, condition)
         said = _decode(row.metadata).get("turns")
         if isinstance(said, list) and said and row.turns == 0:
-            row = resolve(connection, said[0], condition)
+            row = resolve_row(connection, said[0], condition)
         session = _decode(row.metadata).get("session")
         before, after = sessions.find_around(connection, row, session, call.around)
         both = [*before, *([row] if row.turns else []), *after, *_recent(core, row, session)]

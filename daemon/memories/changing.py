@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.errors import Invalid
 from memoryd.client.protocol import (
     Changed,
     Delete,
@@ -26,9 +26,9 @@ from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, present, rows, thoughts, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
+from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
@@ -86,7 +86,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
 
     def write(transaction: Transaction) -> Deleted:
         connection = transaction.connection
-        found = {row.id: row for row in (resolve(connection, prefix, condition) for prefix in call.ids)}
+        found = {row.id: row for row in (resolve_row(connection, prefix, condition) for prefix in call.ids)}
         operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
         delete_found(core, transaction, list(found.values()), operation, caller)
         return Deleted(ids=list(found), operation=operation)
@@ -110,17 +110,6 @@ def delete_found(
     thoughts.forget(connection, [key for row in found for key in _turn_keys(row)])
     _delete_turns(core, transaction, [row.id for row in found if row.tier == L0], operation)
     transaction.after_commit(lambda: _forget(core, gone))
-
-
-def resolve(connection: Connection, prefix: str, condition: str) -> Row:
-    """Return the memory, or the turn in L0 as the memory that it would be, whose id begins with `prefix`."""
-    try:
-        return rows.resolve(connection, prefix, condition)
-    except NotFound:
-        turn = turns.resolve(connection, prefix, condition)
-        if turn is None:
-            raise
-        return turns.to_row(turn)
 
 
 def _turn_keys(row: Row) -> list[str]:

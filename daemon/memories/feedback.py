@@ -11,12 +11,13 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Changed, Feedback
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import resolve, visible
+from memoryd.daemon.memories.changing import visible
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, present, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
+from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.store.writer import Transaction
 
@@ -34,7 +35,7 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
 
     def write(transaction: Transaction) -> Changed:
         connection, now = transaction.connection, core.clock()
-        row = resolve(connection, call.id, condition)
+        row = resolve_row(connection, call.id, condition)
         _check_rateable(row)
         if caller.bound:  # its operation is found by its namespace, where it may have written nothing yet
             core.store.namespaces.ensure(transaction, caller.log_place(call.namespace))

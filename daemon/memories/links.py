@@ -5,9 +5,10 @@ from concurrent.futures import Future
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Disagreement, Disagreements, DismissLink, Done, Links
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import resolve, visible
+from memoryd.daemon.memories.changing import visible
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import links, present, rows
+from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.store.writer import Transaction
 
 
@@ -36,7 +37,7 @@ def dismiss(core: Core, call: DismissLink) -> "Future[Done]":
 
     def write(transaction: Transaction) -> Done:
         connection = transaction.connection
-        one, other = (resolve(connection, prefix, condition).id for prefix in (call.id, call.other))
+        one, other = (resolve_row(connection, prefix, condition).id for prefix in (call.id, call.other))
         if not links.dismiss(connection, one, other):
             raise NotFound(f"{one[:8]} and {other[:8]} are not linked.", {"id": one, "other": other})
         return Done(message=f"{one[:8]} and {other[:8]} are not linked any more, and will not be again.")

@@ -1,6 +1,6 @@
 """Reading memories, their history and what is stored; none of it changes anything but counts of accesses."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -28,7 +28,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import mentions
-from memoryd.daemon.memories.changing import resolve, visible
+from memoryd.daemon.memories.changing import visible
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.store import feedback, history, namespaces, present, queries, rows, vectors
@@ -38,6 +38,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.operations import Step, Wanted
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.turns import resolve_row
 
 _HIDDEN = ("updated_at",)  # changes with every change
 _PREVIEW = 160  # characters
@@ -60,9 +61,10 @@ def get(core: Core, call: Get) -> Memory:
 def _select(core: Core, call: Get) -> tuple[Row, Memory]:
     condition = visible(core, call)
     with core.store.reading() as connection:
-        row = resolve(connection, call.id, condition)
+        row = resolve_row(connection, call.id, condition)
         [memory] = present.memories(connection, core.store.namespaces, [row], condition, core.clock.passed())
         mentions.show(connection, row, memory, condition)
+        _give_vectors(core, connection, call, [memory], [row])
     memory.usefulness = feedback.usefulness(row.feedback, notes=True)
     return row, memory
 
@@ -76,7 +78,15 @@ def list_(core: Core, call: List) -> Page:
         found, total = queries.find_page(connection, chosen.full_condition(passed, call.all_states), order)
         reached = namespaces.condition(chosen.reached)
         listed = present.memories(connection, core.store.namespaces, found, reached, passed)
+        _give_vectors(core, connection, call, listed, found)
         return Page(memories=listed, total=total)
+
+
+def _give_vectors(
+    core: Core, connection: Connection, call: Get | List, memories: Sequence[Memory], found: Sequence[Row]
+) -> None:
+    if call.include_vectors and core.embedding.active is not None:
+        present.give_vectors(connection, core.embedding.active.model, memories, found)
 
 
 @handles(Count)

@@ -35,10 +35,11 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
         return
     with sources.store.reading() as connection:
         found = select_turns(connection, retrieval.chosen, retrieval.call, found)
+        found = [turn for turn in found if turn.key != retrieval.excluded]
         texts = sources.active.texts(found, lambda turn: _read(connection, turn))
         similarities = _compute_similarities(retrieval, connection, texts)
     words = _score_words(retrieval.question, texts)
-    for place in _find_best(words, retrieval.depth) | _find_best(similarities, retrieval.call.limit):
+    for place in _find_best(words, retrieval.depth) | _find_best(similarities, retrieval.wanted):
         turn = found[place]
         candidate = retrieval.ensure_candidate(-turn.id, L0)
         candidate.similarity, candidate.bm25 = similarities[place], words[place]

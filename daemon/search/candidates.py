@@ -31,7 +31,8 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
     _find_nearest_when_embedded(retrieval, sources)
     began = time.perf_counter()
-    _add_lexical(retrieval, sources)
+    if retrieval.call.mode != "dense" and retrieval.call.query.strip():
+        _add_lexical(retrieval, sources)
     retrieval.notes["fulltext_ms"] = _elapsed_ms(began)
     generation = retrieval.generation
     # Read while the query is still being embedded.
@@ -135,7 +136,7 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
     wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
     found = generation.index.nearest(vector, wanted, retrieval.allowed)
     coarse = dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True))
-    first = list(coarse)[: max(_EXACT, 3 * retrieval.call.limit)]
+    first = list(coarse)[: max(_EXACT, 3 * retrieval.wanted)]
     exact = _cosines(_read_stored(sources, generation, first), vector)
     gone = set(first).difference(exact)
     near = {row: similarity for row, similarity in {**coarse, **exact}.items() if row not in gone}

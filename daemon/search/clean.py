@@ -12,6 +12,7 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.present import contradictions
+from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 
 _SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of float32, and decay makes scores small
@@ -20,17 +21,20 @@ _SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of 
 def clean(retrieval: Retrieval, sources: Sources) -> None:
     """Leave the hits, best first, each with its row."""
     kept: list[Candidate] = []
-    seen: set[tuple[bytes, str | None]] = set()
+    wanted, seen = retrieval.wanted, Seen(retrieval.call.distinct)
     shown = Shown()
     waiting = list(retrieval.ranked)
-    while waiting and len(kept) < retrieval.call.limit:
-        part = waiting[: _count_whole(waiting, retrieval.call.limit + 8)]
+    while waiting and len(kept) < wanted:
+        part = waiting[: _count_whole(waiting, wanted + 8)]
         del waiting[: len(part)]
         read(retrieval, part, sources)
         kept += [candidate for candidate in _by_place(part) if _is_new(candidate, seen, shown)]
-    for candidate in [*kept[retrieval.call.limit :], *waiting]:
-        candidate.lost = f"ranked below the limit of {retrieval.call.limit}"
-    retrieval.ranked = kept[: retrieval.call.limit]
+    kept = [seen.find_newest(candidate) for candidate in kept]
+    for candidate in kept[: retrieval.call.offset]:
+        candidate.lost = f"ranked above the offset of {retrieval.call.offset}"
+    for candidate in [*kept[wanted:], *waiting]:
+        candidate.lost = f"ranked below the limit of {wanted}"
+    retrieval.ranked = kept[retrieval.call.offset : wanted]
     complete(retrieval, sources)
     retrieval.contradictions = _read_contradictions(retrieval.ranked, sources, retrieval.chosen.reached)
 
@@ -77,7 +81,36 @@ def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
         candidate.record = retrieval.recent.get(candidate.row) or found.get(candidate.row)
 
 
-def _is_new(candidate: Candidate, seen: set[tuple[bytes, str | None]], shown: Shown) -> bool:
+class Seen:
+    """The texts that are hits already. Of equal ones the newest is the hit, with the place and score of the best.
+
+    Without `distinct` each is a hit by itself.
+    """
+
+    def __init__(self, distinct: bool) -> None:
+        self._distinct = distinct
+        self._first: dict[tuple[bytes, str | None], Candidate] = {}
+        self._newest: dict[int, Candidate] = {}  # by the row of the first
+
+    def is_new(self, candidate: Candidate, row: Row, question: str | None) -> bool:
+        """Return whether a candidate is the first of its text; another answer's question makes it another text."""
+        first = self._first.setdefault((row.content_hash, question), candidate) if self._distinct else candidate
+        if first is candidate:
+            return True
+        former = self.find_newest(first)
+        if former.record is not None and row.created_at > former.record.created_at and not first.related:
+            former.lost, candidate.score = "the same content is newer in another memory", first.score
+            self._newest[first.row] = candidate
+        else:
+            candidate.lost = "the same content is ranked higher"
+        return False
+
+    def find_newest(self, first: Candidate) -> Candidate:
+        """Return the newest of those with the text of a hit."""
+        return self._newest.get(first.row, first)
+
+
+def _is_new(candidate: Candidate, seen: Seen, shown: Shown) -> bool:
     row = candidate.record
     if row is None:
         candidate.lost = "deleted meanwhile"
@@ -85,11 +118,8 @@ def _is_new(candidate: Candidate, seen: set[tuple[bytes, str | None]], shown: Sh
     links = links_of(row)
     if shown.join(candidate, row, links):
         return False
-    key = row.content_hash, links.question  # "No." to one question is not that to another
-    if key in seen:
-        candidate.lost = "the same content is ranked higher"
+    if not seen.is_new(candidate, row, links.question):  # "No." to one question is not that to another
         return False
-    seen.add(key)
     shown.add(candidate, row, links)
     return True
 

@@ -21,7 +21,7 @@ def diversify(retrieval: Retrieval, sources: Sources) -> None:
     best = max((candidate.score for candidate in pool), default=0.0) or 1.0
     likeness = dict.fromkeys(words, 0.0)
     chosen: list[Candidate] = []
-    while pool and len(chosen) < retrieval.call.limit:
+    while pool and len(chosen) < retrieval.wanted:
         taken = max(
             pool,
             key=lambda candidate: weight * candidate.score / best - (1 - weight) * likeness[candidate.row],

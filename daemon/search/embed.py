@@ -1,16 +1,29 @@
-"""Stage 1: the query's vector, from the cache of query vectors or begun now.
+"""Stage 1: the query's vector: given, that of a memory, from the cache of query vectors, or begun now.
 
 The embedding runs beside the full-text search of the next stage, which waits for it only afterwards.
 """
 
 from concurrent.futures import Future
 
+import numpy as np
+
+from memoryd.client.errors import Conflict, Invalid, ModelUnavailable
+from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.store import namespaces, turns, vectors
+from memoryd.daemon.store.vectors import Vector
 
 
 def embed(retrieval: Retrieval, sources: Sources) -> None:
     """Begin to embed the query; without a model the search continues with words alone."""
-    begun = sources.embedding.query_vector(retrieval.call.query)
+    call = retrieval.call
+    if call.mode == "lexical":
+        retrieval.notes["mode"] = call.mode
+        return
+    if call.vector or call.like:
+        _use_given(retrieval, sources)
+        return
+    begun = sources.embedding.query_vector(call.query)
     if begun is None:
         retrieval.degrade("vector")
         retrieval.notes["model"] = "not ready"
@@ -18,3 +31,43 @@ def embed(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.generation, retrieval.vector = begun
     if not sources.caller.bound:  # who does not reach everything must not learn what others have asked
         retrieval.notes["cached"] = not isinstance(begun[1], Future)
+
+
+def _use_given(retrieval: Retrieval, sources: Sources) -> None:
+    """Search by the vector of the call or of the memory that it names; there is no other way to look for those."""
+    call, generation = retrieval.call, sources.embedding.active
+    if call.vector and call.like:
+        raise Invalid("A search is by a vector or like a memory, not both.")
+    if generation is None:
+        raise ModelUnavailable("No embedding model is ready, so nothing can be compared with a vector.")
+    retrieval.generation = generation
+    retrieval.vector = _check(call.vector, generation) if call.vector else _find_like(retrieval, sources, generation)
+
+
+def _check(given: list[float], generation: Generation) -> Vector:
+    """Return a vector as the index has them, of length 1."""
+    vector = np.array(given, np.float64)
+    length = float(np.linalg.norm(vector))
+    if len(given) != generation.index.dimensions:
+        raise Invalid(
+            f"The vector has {len(given)} dimensions; those of {generation.name} have {generation.index.dimensions}."
+        )
+    if not np.isfinite(length) or length == 0.0:
+        raise Invalid("The vector is zero or holds what is no finite number.")
+    return (vector / length).astype(np.float32)
+
+
+def _find_like(retrieval: Retrieval, sources: Sources, generation: Generation) -> Vector:
+    """Return the vector of the memory that the hits are to be like, and leave that memory out."""
+    prefix, within = retrieval.call.like, namespaces.condition(retrieval.chosen.reached)
+    with sources.store.reading() as connection:
+        row = turns.resolve_row(connection, prefix, within)
+        key = row.text_hash or vectors.text_hash(row.content)
+        vector = vectors.find(connection, generation.model, [key]).get(key)
+    if vector is None:
+        raise Conflict(f"Memory {row.id[:8]} has no vector yet; it waits in the queue.", {"id": row.id})
+    retrieval.excluded = row.id
+    if row.row > 0:
+        retrieval.allowed = retrieval.allowed.copy()
+        retrieval.allowed[row.row] = False
+    return vector

@@ -15,6 +15,8 @@ def fuse(retrieval: Retrieval, sources: Sources) -> None:
     found = retrieval.list_alive()
     profile = retrieval.profile
     method = retrieval.call.fusion or profile.fusion or sources.config.fusion
+    if retrieval.call.mode == "dense" or not retrieval.call.query.strip():
+        method = "similarity"
     if retrieval.vector is None and method == "similarity":
         method = "weighted"
     best = max((candidate.bm25 or 0.0 for candidate in found), default=0.0)

@@ -158,13 +158,14 @@ def retrieve(sources: Sources, call: Query[Any]) -> tuple[Retrieval, list[StageT
 
 def begin(sources: Sources, call: Query[Any]) -> Retrieval:
     """Return the state before the first stage; raise `Invalid` for a query that cannot be asked."""
-    if not call.query.strip():
+    if not (call.query.strip() or call.vector or call.like):
         raise Invalid("The query is empty.")
     if len(call.query) > MAX_QUERY_CHARS:
         raise Invalid(f"The query has {len(call.query)} characters; the limit is {MAX_QUERY_CHARS}.")
     profile = PROFILES[call.profile]
     multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
-    least = max(LEAST_DEPTH, multiplier * call.limit)
+    wanted = call.offset + call.limit
+    least = max(LEAST_DEPTH, multiplier * wanted)
     chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock.passed()
     allowed = sources.store.mask_of(chosen, passed)
     return Retrieval(
@@ -173,7 +174,8 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
         now=sources.clock(),
         passed=passed,
         allowed=allowed,
-        depth=least if profile.candidates is None else profile.candidates * call.limit,
+        depth=least if profile.candidates is None else profile.candidates * wanted,
+        wanted=wanted,
         profile=profile,
         within=_select_within(sources, chosen, allowed, passed),
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,

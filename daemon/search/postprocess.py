@@ -15,7 +15,7 @@ from memoryd.client.protocol import Hit
 from memoryd.daemon.search.related import find_shown
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store.present import fields_of
+from memoryd.daemon.store.present import fields_of, give_vectors
 
 GROUP = "memoryd.postprocessors"
 
@@ -37,6 +37,9 @@ def postprocess(retrieval: Retrieval, sources: Sources) -> None:
             log.warning("the postprocessor %s failed", name, exc_info=True)
             retrieval.degrade(f"postprocessor {name}")
         retrieval.notes.setdefault("processors", []).append(name)
+    if retrieval.call.include_vectors and retrieval.generation is not None:
+        with sources.store.reading() as connection:
+            give_vectors(connection, retrieval.generation.model, hits, [one.record for one in retrieval.ranked])
     retrieval.hits = hits
 
 

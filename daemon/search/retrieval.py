@@ -68,6 +68,7 @@ class Retrieval:
     deadline: float | None  # on the monotonic clock
     allowed: Mask  # by row number: what the filters leave
     profile: Profile
+    wanted: int  # of the ranking: the hits, and those that its offset skips
     within: Mask | None = None  # by row number: all that is within reach, None where that is everything
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
@@ -79,6 +80,7 @@ class Retrieval:
     question: Question | None = None  # for full text
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number
+    excluded: str = ""  # id of the memory that the hits are to be like
     candidates: dict[int, Candidate] = field(default_factory=dict)
     contradictions: dict[str, list[str]] = field(default_factory=dict)  # of the hits, by id
     ranked: list[Candidate] = field(default_factory=list)

@@ -7,7 +7,18 @@ from memoryd.daemon.graph import changing as graph_changing
 from memoryd.daemon.graph import reading as graph_reading
 from memoryd.daemon.jobs import calls as jobs_calls
 from memoryd.daemon.jobs import consolidation, database, tiers
-from memoryd.daemon.memories import adding, adding_many, changing, deleting, feedback, links, reading, sharing, transfer
+from memoryd.daemon.memories import (
+    adding,
+    adding_many,
+    changing,
+    deleting,
+    feedback,
+    links,
+    reading,
+    sharing,
+    spaces,
+    transfer,
+)
 from memoryd.daemon.search import pipeline, whynot
 from memoryd.daemon.server import administration, following, statistics, tokens
 from memoryd.daemon.workspaces import calls as workspaces_calls

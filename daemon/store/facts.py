@@ -116,6 +116,12 @@ class Facts:
             mask &= columns.created < chosen.before
         return mask
 
+    def count_by_namespace(self, chosen: Filter, now: float) -> list[tuple[int, int]]:
+        """Return (namespace, memories) for what a filter leaves that `mask_of` answers whole."""
+        mask = self.mask_of(chosen, now)
+        numbers, counts = np.unique(self._columns.namespace[: len(mask)][mask], return_counts=True)
+        return [pair for pair in zip(numbers.tolist(), counts.tolist(), strict=True) if pair[0] != _NOWHERE]
+
     def count_standing(self, reached: frozenset[int] | None) -> list[Standing]:
         """Return how many memories each of these namespaces has in each tier, the dead ones included."""
         columns, rows = self._select_reached(reached)

@@ -1,13 +1,13 @@
 """Stored rows as the memories that clients see."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
 import msgspec
 
 from memoryd.client.protocol import Memory
-from memoryd.daemon.store import feedback
+from memoryd.daemon.store import feedback, vectors
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import read_in_force
@@ -56,6 +56,15 @@ def memories(
     for row, memory in zip(listed, shown, strict=True):
         memory.superseded_by = by.get(row.row)
     return shown
+
+
+def give_vectors(connection: apsw.Connection, model: int, shown: Sequence[Memory], found: Iterable[Row | None]) -> None:
+    """Give the memories of rows their vectors, as far as these are made."""
+    keys = {row.id: row.text_hash or vectors.text_hash(row.content) for row in found if row is not None}
+    known = vectors.find(connection, model, list(keys.values()))
+    for memory in shown:
+        vector = known.get(keys.get(memory.id, b""))
+        memory.vector = None if vector is None else vector.tolist()
 
 
 def contradictions(connection: apsw.Connection, ids: list[str], reached: str) -> dict[str, list[str]]:

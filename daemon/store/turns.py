@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
+from memoryd.client.errors import NotFound
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
@@ -110,6 +111,17 @@ def resolve(connection: apsw.Connection, prefix: str, condition: str) -> Turn | 
     sql = f"{_SELECT} m WHERE key >= ? AND key < ? AND {condition} LIMIT 2"
     found = _turns(connection.execute(sql, rows.id_range(prefix)))
     return found[0] if len(found) == 1 else None
+
+
+def resolve_row(connection: apsw.Connection, prefix: str, condition: str) -> Row:
+    """Return the memory, or the turn in L0 as the memory that it would be, whose id begins with `prefix`."""
+    try:
+        return rows.resolve(connection, prefix, condition)
+    except NotFound:
+        turn = resolve(connection, prefix, condition)
+        if turn is None:
+            raise
+        return to_row(turn)
 
 
 def to_row(turn: Turn) -> Row:

@@ -15,6 +15,7 @@ from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.workspaces import chunks, indexing, registry
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
@@ -116,7 +117,7 @@ def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
     _check(call)
     with core.store.reading() as connection:
         condition = changing.visible(core, call)
-        found = {row.id: row for row in (changing.resolve(connection, prefix, condition) for prefix in call.ids)}
+        found = {row.id: row for row in (resolve_row(connection, prefix, condition) for prefix in call.ids)}
         paths = dict.fromkeys(str(row.path) for row in found.values() if row.tier == TIER)
         files = {path: _chunks(connection, path) for path in paths}  # as they were when the ids were found
     for row in found.values():

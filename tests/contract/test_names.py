@@ -75,9 +75,9 @@ GIVEN = set(
     """
     aclose active connection_lost connection_made context cues data_received doctor dream error feedback
     graph_abstract graph_dedupe graph_edges graph_export graph_node graph_nodes graph_regroup graph_topics handles
-    hello history hot installed jaccard job_history jobs logistic main matches may_name_a_date namespace on_weekday
-    operation operations overlaps persistent_load reading remaining_s retry_after_s rpc rrf skipped stats status tiers
-    topics trace traces turns update visit why_not workspace_status workspaces
+    hello history hot installed jaccard job_history jobs logistic main matches may_name_a_date namespace namespaces
+    on_weekday operation operations overlaps persistent_load reading remaining_s retry_after_s rpc rrf skipped stats
+    status tiers topics trace traces turns update visit why_not workspace_status workspaces
     """.split()
 )
 _RELATION = re.compile(r"_(?:of|in|at|for|ago|s|ms|bytes)(?:_|$)")
