@@ -39,8 +39,9 @@ assert _spec is not None
 assert _spec.loader is not None
 _conftest = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_conftest)
-Clock, Process, WordEmbedder, wait_until = (
+Clock, Daemon, Process, WordEmbedder, wait_until = (
     _conftest.Clock,
+    _conftest.Daemon,
     _conftest.Process,
     _conftest.WordEmbedder,
     _conftest.wait_until,

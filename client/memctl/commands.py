@@ -97,6 +97,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "down": Row("service", "stop the daemon"),
         "status": Row("service", "health of the daemon"),
         "top": Row("top", "a live view: calls, latencies, tiers, queues, jobs, clients"),
+        "web": Row("web", "a page in the browser: what agents remember, why it was found, taking it back"),
         "tail": Row("tail", "follow what happens: memories, turns, jobs, warnings"),
         "service install": Row("systemd.command", "make it a service of systemd: it runs from the first client on"),
         "service uninstall": Row("systemd.command", "remove that service; the data stays"),

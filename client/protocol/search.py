@@ -137,6 +137,8 @@ class Trace(Struct, kw_only=True):
     """the conversation that it was for; empty: none was named"""
     token: str = ""
     """name of the token of who searched"""
+    touch: bool = True
+    """whether it left a mark: false for a look at what would be found"""
     given: list[str] = []
     """ids of what was returned: the hits, or the memories of the context"""
 
@@ -160,6 +162,8 @@ class TraceSummary(Struct, kw_only=True):
     """name of the token of who searched"""
     given: int
     """how many memories were returned"""
+    touch: bool = True
+    """whether it left a mark: false for a look at what would be found"""
     took_ms: float
     """time in the daemon"""
     degraded: list[str] = []

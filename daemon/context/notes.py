@@ -71,6 +71,7 @@ def find(sources: Sources, call: GetContext, promote_from: float) -> Found:
     retrieval, kept = pipeline.run(sources, search)
     about = kept.trace
     about.kind, about.session, about.given = method_name(type(call)), call.session, []
+    about.touch = call.touch
     relevant = [hit for hit in retrieval.hits if retrieval.is_relevant(hit.similarity, hit.bm25)]
     if call.unasked or call.opening:
         relevant = [hit for hit in relevant if is_worth(hit, retrieval, call.task, promote_from)]

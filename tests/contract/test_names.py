@@ -48,9 +48,9 @@ VERBS = set(
     pool pop post postprocess prepare print prune publish pull put quantise queue quote rank rate read receive record
     recover redact refresh refuse register regroup regulate reindex reject release remember remove rename renumber
     repair replace replay report request require rescue reserve reset resize resolve restart restore restrict resume
-    retire retrieve retry revoke rewrite rotate round run sample saturate save say scan score search see seed select
-    send serialise serve set settle share shorten show shutdown silence simplify skip spend split spool spread stack
-    start stem stop store strengthen strip submit subscribe suggest sum summarise summarize supersede survey swap
+    retire retrieve retry revoke rewrite rotate round run sample saturate save say scan score seal search see seed
+    select send serialise serve set settle share shorten show shutdown silence simplify skip spend split spool spread
+    stack start stem stop store strengthen strip submit subscribe suggest sum summarise summarize supersede survey swap
     sweep switch sync tag take tally think to tokenize touch trim try undo uninstall unmention unpack update use
     acknowledge branch erase grant name purge push queue requeue secure
     verify view wait warn watch weigh wipe work wrap write

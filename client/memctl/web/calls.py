@@ -1,0 +1,80 @@
+"""Calls of the page: JSON in, JSON out. A method is passed on only when it is in `ALLOWED`.
+
+Each method of the contract is in `ALLOWED` or in `REFUSED`, so a new one is placed on purpose.
+"""
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import msgspec
+
+from memoryd.client.errors import Forbidden, Invalid, MemorydError, UnknownMethod
+from memoryd.client.protocol import METHODS, Call, method_name
+from memoryd.client.transport.aio import AsyncClient
+
+ALLOWED = frozenset(
+    """
+    count count_tokens delete dismiss_link explain feedback get get_around get_context get_log get_trace
+    get_workspace graph_edges graph_node graph_nodes graph_topics history job_history jobs links list list_tokens
+    namespaces operation operations pause_job resume_job run_job search share skipped stats status tag tiers traces turns undo
+    update why_not workspaces
+    """.split()
+)
+
+_STORED = "Memories come from agents and from memctl."
+_DAEMON = "The daemon is run with memctl."
+_SETTING = "Settings, tokens and workspaces are changed with memctl."
+REFUSED: dict[str, str] = {
+    **dict.fromkeys("add add_many observe complete_task end_session reset_session remember seed".split(), _STORED),
+    **dict.fromkeys(
+        "import_memories export_memories graph_export summarize".split(), "Data come in and out by memctl."
+    ),
+    **dict.fromkeys("shutdown restart use_model hello authenticate backup verify confirm_clock".split(), _DAEMON),
+    **dict.fromkeys("add_token revoke_token add_workspace remove_workspace index_workspace".split(), _SETTING),
+    **dict.fromkeys("forget diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
+    **dict.fromkeys("consolidate graph_dedupe graph_abstract graph_regroup".split(), "Run the job instead."),
+    "delete_where": "The page deletes what is selected in it.",
+    "subscribe": "Events have an address of their own.",
+}
+STATUS = {"not_found": 404, "conflict": 409, "ambiguous_id": 409, "forbidden": 403, "busy": 429, "unavailable": 503}
+
+
+class _Tagged(msgspec.Struct):
+    method: str
+
+
+_tag = msgspec.json.Decoder(_Tagged)
+_call = msgspec.json.Decoder(reduce(or_, (method for method in METHODS if method_name(method) in ALLOWED)))
+_encoder = msgspec.json.Encoder()
+
+Answer = tuple[int, bytes]
+
+
+def read_call(body: bytes) -> Call[Any]:
+    """Return the call in a request; raise `Forbidden` for one that is not the page's, `Invalid` for a wrong one."""
+    try:
+        name = _tag.decode(body).method
+        if name in REFUSED:
+            raise Forbidden(f"The page may not call {name}. {REFUSED[name]}")
+        if name not in ALLOWED:
+            raise UnknownMethod(f"There is no method {name}.")
+        call: Call[Any] = _call.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"The call cannot be read: {error}.") from None
+    if getattr(call, "allow_secrets", False):
+        raise Forbidden("The page stores no credentials.")
+    return call
+
+
+async def answer_call(client: AsyncClient, body: bytes) -> Answer:
+    """Return the status and the JSON text of the answer to a request."""
+    try:
+        return 200, _encoder.encode(await client.call(read_call(body)))
+    except MemorydError as error:
+        return STATUS.get(error.code, 400), encode_error(error)
+
+
+def encode_error(error: MemorydError) -> bytes:
+    """Return an error as JSON text: code, sentence, details."""
+    return _encoder.encode({"code": error.code, "message": error.message, "data": error.data})

@@ -1,0 +1,156 @@
+"""The process of the page: its routes, its server, its beginning and its end."""
+
+import signal
+import socket
+from argparse import Namespace
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.link import client_for, namespace_of, own_token
+from memoryd.client.memctl.output import say, say_json
+from memoryd.client.memctl.web import calls, reports
+from memoryd.client.memctl.web.events import MAX_STREAMS, follow_events
+from memoryd.client.memctl.web.guard import ADDRESS, Guard
+from memoryd.client.memctl.web.opening import Opening
+from memoryd.client.protocol import GetStatus
+from memoryd.client.transport.aio import AsyncClient
+
+STATIC = Path(__file__).with_name("static")
+END_S = 1  # a stream is open as long as the page: it is ended then
+_LONG_S = 600.0  # a job that a person runs
+
+
+class Page:
+    """The endpoints of one run; each call has the daemon's answer, so nothing is kept here."""
+
+    def __init__(self, args: Namespace, opening: Opening) -> None:
+        self._args, self._opening, self._streams = args, opening, 0
+        self._client = AsyncClient(
+            namespace_of(args), socket=args.socket, token=own_token(), timeout_s=_LONG_S, autostart=False
+        )
+
+    def list_routes(self) -> list[Route | Mount]:
+        """Return the table of addresses."""
+        return [
+            Route("/", self._show_page),
+            Route("/open", self._open, methods=["POST"]),
+            Route("/api/call", self._call, methods=["POST"]),
+            Route("/api/events", self._follow),
+            Route("/api/doctor", self._check_health),
+            Route("/api/map", self._draw_map),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ]
+
+    async def _show_page(self, request: Request) -> Response:
+        return FileResponse(STATIC / "index.html")
+
+    async def _open(self, request: Request) -> Response:
+        token = self._opening.exchange((await request.body()).decode("utf-8", "replace").strip('"'))
+        return (
+            _encode_json({"token": token})
+            if token
+            else _encode_json({"message": "This address was used already."}, 403)
+        )
+
+    async def _call(self, request: Request) -> Response:
+        status, text = await calls.answer_call(self._client, await request.body())
+        return Response(text, status, media_type="application/json")
+
+    async def _follow(self, request: Request) -> Response:
+        if self._streams >= MAX_STREAMS:
+            return _encode_json({"message": "Too many tabs follow what happens."}, 429)
+        return StreamingResponse(self._send_events(), media_type="text/event-stream")
+
+    async def _send_events(self) -> AsyncIterator[bytes]:
+        self._streams += 1
+        try:
+            async for frame in follow_events(self._client):
+                yield frame
+        finally:
+            self._streams -= 1
+
+    async def _check_health(self, request: Request) -> Response:
+        return await _report(reports.read_findings(self._args))
+
+    async def _draw_map(self, request: Request) -> Response:
+        return await _report(reports.read_map(self._args))
+
+
+async def _report(work: Coroutine[Any, Any, bytes]) -> Response:
+    try:
+        return Response(await work, media_type="application/json")
+    except MemorydError as error:
+        return Response(calls.encode_error(error), calls.STATUS.get(error.code, 400), media_type="application/json")
+
+
+def _encode_json(value: dict[str, str], status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+def serve(args: Namespace, usual_port: int) -> int:
+    """Serve the page until Ctrl-C or SIGTERM; start the daemon first if none answers."""
+    with client_for(args) as client:
+        client.call(GetStatus())
+    listener = bind_port(args.port, usual_port)
+    port = listener.getsockname()[1]
+    opening = Opening()
+    app = Guard(Starlette(routes=Page(args, opening).list_routes()), port, opening.token)
+    _print_address(args, opening, f"http://{ADDRESS}:{port}")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)  # uvicorn ends by them, then raises them again
+    try:
+        uvicorn.Server(_make_config(app)).run(sockets=[listener])
+    finally:
+        opening.close()
+        listener.close()
+    return 0
+
+
+def bind_port(wanted: int | None, usual: int) -> socket.socket:
+    """Return a socket on 127.0.0.1: the port that is wanted, or the usual one, or where that is in use any free one."""
+    for port in (wanted,) if wanted else (usual, 0):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((ADDRESS, port))
+            listener.listen()  # whoever opens the page at once waits for the server
+            return listener
+        except OSError as error:
+            listener.close()
+            reason = error.strerror
+    raise MemorydError(f"Port {wanted or usual} of {ADDRESS} cannot be used: {reason}.")
+
+
+def _make_config(app: Guard) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=END_S,
+    )
+
+
+def _print_address(args: Namespace, opening: Opening, base: str) -> None:
+    """Print the address, and have a browser open it unless that is not wanted."""
+    address = opening.address(base)
+    if args.json:
+        say_json({"url": address, "address": base})
+    else:
+        say(f"memoryd's page is at {base}; Ctrl-C ends it.\nThis address opens it, once: {address}")
+    if not args.no_open:
+        opening.open_browser(base)

@@ -1,0 +1,286 @@
+"""The guard by raw HTTP: each line of defence refuses its attack, and no other line would have."""
+
+import asyncio
+import http.client
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from page import Served
+
+from memoryd.client import AsyncClient, Client
+from memoryd.client.memctl import run
+from memoryd.client.memctl.web import calls, guard
+from memoryd.client.memctl.web.opening import Opening
+from memoryd.client.protocol import METHODS, method_name
+from waiting import wait_until
+
+
+class Attack(NamedTuple):
+    """A request that is refused with a status by one guard alone; `headers` change those of the page itself."""
+
+    by: str
+    status: int
+    headers: dict[str, str | None]
+    method: str = "POST"
+    path: str = "/api/call"
+
+
+PORT, TOKEN = 1, "right"  # of the guard that runs in this process
+ATTACKS = {
+    "another name of this machine": Attack(
+        "check_host", 403, {"host": "rebound.example:{port}", "origin": None}, "GET", "/api/doctor"
+    ),
+    "the right host at another port": Attack(
+        "check_host", 403, {"host": "127.0.0.1:80", "origin": None}, "GET", "/api/doctor"
+    ),
+    "the host with a dot": Attack("check_host", 403, {"host": "localhost.:{port}", "origin": None}, "GET", "/"),
+    "another local page": Attack("check_origin", 403, {"origin": "http://127.0.0.1:9999"}),
+    "a page without an origin": Attack("check_origin", 403, {"origin": "null"}),
+    "no origin": Attack("check_origin", 403, {"origin": None}),
+    "https instead of http": Attack("check_origin", 403, {"origin": "https://127.0.0.1:{port}"}),
+    "another site": Attack("check_site", 403, {"sec-fetch-site": "cross-site"}),
+    "another port of this machine": Attack("check_site", 403, {"sec-fetch-site": "same-site"}),
+    "a script of another site": Attack(
+        "check_site", 403, {"sec-fetch-site": "cross-site", "sec-fetch-dest": "script"}, "GET", "/static/api.js"
+    ),
+    "a form": Attack("check_content", 415, {"content-type": "application/x-www-form-urlencoded"}),
+    "a form that looks like JSON": Attack("check_content", 415, {"content-type": "text/plain; application/json"}),
+    "a body without an end": Attack("check_content", 411, {"content-length": None}),
+    "a body that fills the RAM": Attack("check_content", 413, {"content-length": str(2**40)}),
+    "no token": Attack("check_token", 401, {"authorization": None}),
+    "a wrong token": Attack("check_token", 401, {"authorization": "Bearer guessed"}),
+    "a token of another kind": Attack("check_token", 401, {"authorization": "Basic {token}"}),
+    "events without a token": Attack("check_token", 401, {"authorization": None}, "GET", "/api/events"),
+    "a call by GET": Attack("check_method", 405, {}, "GET"),
+    "the code by GET": Attack("check_method", 405, {}, "GET", "/open"),
+    "a file by PUT": Attack("check_method", 405, {}, "PUT", "/static/api.js"),
+    "a preflight": Attack("check_method", 405, {}, "OPTIONS"),
+}
+
+
+def headers_of(attack: Attack, port: int, token: str, body: bytes) -> dict[str, str]:
+    """Return the headers of the page's own request, changed as the attack wants it."""
+    own: dict[str, str | None] = {
+        "host": f"127.0.0.1:{port}",
+        "origin": f"http://127.0.0.1:{port}",
+        "sec-fetch-site": "same-origin",
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "authorization": f"Bearer {token}",
+        **attack.headers,
+    }
+    return {name: value.format(port=port, token=token) for name, value in own.items() if value is not None}
+
+
+BODY = b'{"method":"status"}'
+PLAIN = Attack("", 200, {})
+
+
+def ask(port: int, attack: Attack, token: str, body: bytes = BODY) -> tuple[int, dict[str, str], bytes]:
+    """Send one request as it is; return status, headers and body of the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.putrequest(attack.method, attack.path, skip_host=True, skip_accept_encoding=True)
+    for name, value in headers_of(attack, port, token, body).items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    if attack.headers.get("content-length", "") == "":
+        connection.send(body)
+    answer = connection.getresponse()
+    found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    connection.close()
+    return found
+
+
+def test_every_attack_is_refused_and_what_the_page_sends_is_not(site: Served) -> None:
+    token = site.token
+    assert ask(site.port, PLAIN, token)[0] == 200
+    assert {name: ask(site.port, attack, token)[0] for name, attack in ATTACKS.items()} == {
+        name: attack.status for name, attack in ATTACKS.items()
+    }
+
+
+async def answered(attack: Attack) -> int:
+    """Return the status of a request to an application behind the guard; 299: the application has it."""
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 299, "headers": []})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(name.encode(), value.encode()) for name, value in headers_of(attack, PORT, TOKEN, BODY).items()]
+    scope = {"type": "http", "method": attack.method, "path": attack.path, "headers": headers}
+    await guard.Guard(app, PORT, TOKEN)(scope, lambda: asyncio.sleep(60), send)
+    return int(sent[0]["status"])
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+async def test_no_other_guard_refuses_it(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await answered(attack) == attack.status
+    left = tuple(check for check in guard.GUARDS if check.__name__ != attack.by)
+    assert len(left) == len(guard.GUARDS) - 1
+    monkeypatch.setattr(guard, "GUARDS", left)
+    assert await answered(attack) == 299
+
+
+def test_each_guard_has_an_attack() -> None:
+    assert {check.__name__ for check in guard.GUARDS} == {attack.by for attack in ATTACKS.values()}
+
+
+def test_the_empty_page_may_be_opened_from_a_file_and_says_nothing(site: Served) -> None:
+    from_file = {"origin": None, "authorization": None, "sec-fetch-site": "cross-site", "sec-fetch-dest": "document"}
+    status, _, body = ask(site.port, Attack("", 200, from_file, "GET", "/"), "", b"")
+    assert status == 200
+    assert site.opening.partition("#open=")[2].encode() not in body
+    framed = {**from_file, "sec-fetch-dest": "iframe"}
+    assert ask(site.port, Attack("", 403, framed, "GET", "/"), "", b"")[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/static/app.js", "/static/none.js", "/api/none", "/api/call"])
+def test_every_answer_is_sealed(site: Served, path: str) -> None:
+    for asked in (Attack("", 0, {}, "GET", path), Attack("", 0, {"host": "other"}, "GET", path)):
+        _, headers, _ = ask(site.port, asked, "wrong")
+        assert {name: headers.get(name) for name in guard.HEADERS} == guard.HEADERS
+        assert "set-cookie" not in headers
+    policy = guard.HEADERS["content-security-policy"]
+    for part in (
+        "default-src 'none'",
+        "script-src 'self';",
+        "style-src 'self';",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    ):
+        assert part in policy
+    assert "unsafe" not in policy
+
+
+def test_it_listens_on_the_loopback_address_alone_and_no_option_changes_that(
+    site: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", site.port), timeout=5)
+    assert run(["web", "--host", "0.0.0.0"]) == 2
+    assert "--host" in capsys.readouterr().err
+
+
+def test_a_file_outside_the_static_folder_is_not_served(site: Served) -> None:
+    token = site.token
+    for path in ("/static/../guard.py", "/static/%2e%2e/guard.py", "/static/..%2fguard.py", "/guard.py"):
+        status, _, body = ask(site.port, Attack("", 404, {}, "GET", path), token)
+        assert (status, b"Guard" in body) == (404, False)
+
+
+# The allowlist -------------------------------------------------------------------------------------------------------
+
+NEVER = (
+    "shutdown restart use_model import_memories export_memories graph_export add_token revoke_token seed authenticate"
+    " add add_many observe backup forget dream add_workspace remove_workspace subscribe"
+).split()
+
+
+def test_each_method_is_allowed_or_refused_on_purpose() -> None:
+    names = {method_name(method) for method in METHODS}
+    assert calls.ALLOWED | calls.REFUSED.keys() == names
+    assert calls.ALLOWED & calls.REFUSED.keys() == set()
+    assert set(NEVER) <= calls.REFUSED.keys()
+
+
+def test_what_is_not_allowed_does_not_reach_the_daemon(site: Served) -> None:
+    token = site.token
+    answers = {name: ask(site.port, PLAIN, token, b'{"method":"%s"}' % name.encode()) for name in calls.REFUSED}
+    assert {status for status, _, _ in answers.values()} == {403}
+    assert b"may not call" in answers["shutdown"][2]
+    with Client(socket=site.socket, autostart=False) as client:
+        used = client.stats().methods
+    assert used.keys() & (calls.REFUSED.keys() - {"hello", "authenticate", "subscribe"}) == set()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "text"),
+    [
+        (b"", 400, "cannot be read"),
+        (b"[]", 400, "cannot be read"),
+        (b'{"method":"nothing"}', 400, "There is no method nothing"),
+        (b'{"method":"get"}', 400, "missing required field `id`"),
+        (b'{"method":"get","id":"abcd","more":1}', 400, "unknown field `more`"),
+        (b'{"method":"get","id":"abcd"}', 404, "abcd"),
+        (b'{"method":"update","id":"abcd","content":"x","allow_secrets":true}', 403, "credentials"),
+        (b'{"method":"list","limit":' + b"[" * 5000, 400, "cannot be read"),
+        (b'{"method":"\xff"}', 400, "cannot be read"),
+    ],
+)
+def test_a_wrong_call_gets_one_sentence(site: Served, body: bytes, status: int, text: str) -> None:
+    found, _, answer = ask(site.port, PLAIN, site.token, body)
+    said = msgspec.json.decode(answer)
+    assert (found, said.keys()) == (status, {"code", "message", "data"})
+    assert text in said["message"]
+    assert "Traceback" not in said["message"]
+
+
+# Opening -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_code_is_exchanged_once(site: Served) -> None:
+    assert ask(site.port, PLAIN, site.token)[0] == 200
+    code = site.opening.partition("#open=")[2]
+    at_open = PLAIN._replace(path="/open", headers={"authorization": None})
+    for again in (code, "guessed", ""):
+        assert ask(site.port, at_open, "", msgspec.json.encode(again))[0] == 403
+    opening = Opening()
+    code = opening.address("").partition("#open=")[2]
+    assert [opening.exchange(given) for given in ("guessed", code, code, "")] == [None, opening.token, None, None]
+
+
+@pytest.fixture
+def recorder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A browser that notes its arguments."""
+    program, noted = folder / "browser", folder / "noted"
+    program.write_text(f'#!/bin/sh\necho "$@" >{noted}.part; mv {noted}.part {noted}\n')
+    program.chmod(0o700)
+    monkeypatch.setattr("webbrowser._tryorder", None)
+    monkeypatch.setenv("BROWSER", str(program))
+    yield noted
+    monkeypatch.undo()
+
+
+def test_the_browser_is_given_a_file_so_that_no_other_user_sees_the_code(recorder: Path) -> None:
+    opening = Opening()
+    opening.open_browser("http://127.0.0.1:1")
+    wait_until(recorder.exists)
+    words = recorder.read_text()
+    code = opening.address("").partition("#open=")[2]
+    assert code not in words
+    file = Path(words.strip().removeprefix("file://"))
+    assert code in file.read_text()
+    assert stat.S_IMODE(os.stat(file.parent).st_mode) == 0o700
+    assert opening.exchange(code) == opening.token
+    assert not file.parent.exists()
+
+
+async def test_only_so_many_streams_of_events_are_open(site: Served) -> None:
+    token = site.token
+    streams = []
+    for _ in range(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        asked = headers_of(Attack("", 200, {}, "GET", "/api/events"), site.port, token, b"")
+        lines = "".join(f"{name}: {value}\r\n" for name, value in asked.items())
+        writer.write(f"GET /api/events HTTP/1.1\r\n{lines}\r\n".encode())
+        streams.append((await reader.readline(), writer))
+    found = [line.split()[1] for line, _ in streams]
+    for _, writer in streams:
+        writer.close()
+    assert found == [b"200"] * 8 + [b"429"] * 12
+
+
+async def test_an_answer_of_the_daemon_comes_through_as_json(site: Served) -> None:
+    async with AsyncClient(socket=site.socket, autostart=False) as client:
+        status, text = await calls.answer_call(client, b'{"method":"list","reach":"all"}')
+    assert (status, msgspec.json.decode(text)) == (200, {"memories": [], "total": 0})
