@@ -21,6 +21,12 @@ class Change(Struct, kw_only=True):
     """when"""
     changed: dict[str, tuple[Any, Any]] = {}
     """field → [old value, new value]"""
+    token: str = ""
+    """name of the token of whoever did it; empty: there was none"""
+    session: str = ""
+    """the session that its call named"""
+    process: str = ""
+    """the process that called, as `name (pid)`; empty: the daemon itself"""
 
 
 class Changes(Struct, kw_only=True):
@@ -50,6 +56,12 @@ class Operation(Struct, kw_only=True):
     """how many it touched"""
     undone_by: int | None = None
     """number of the undo, null while it is in effect"""
+    token: str = ""
+    """name of the token of whoever did it; empty: there was none"""
+    session: str = ""
+    """the session that its call named"""
+    process: str = ""
+    """the process that called, as `name (pid)`; empty: the daemon itself"""
 
 
 class OperationLog(Struct, kw_only=True):

@@ -12,9 +12,13 @@ import numpy as np
 
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.index import VectorIndex
+from memoryd.daemon.store.index import VectorIndex, Wanted
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
+
+# Row, namespace, type, the vector that searches use, and that of its own text where it is another.
+Stored = tuple[int, int, str, bytes | None, bytes | None]
+Stamp = tuple[int, int]
 
 _CHUNK = 512  # rows taken into the index per lock while it is filled
 
@@ -27,13 +31,14 @@ class Generation:
         self.name = name
         self.embedder = embedder
         self.index = VectorIndex(embedder.dimensions)
+        self.own = VectorIndex(embedder.dimensions)  # of the own texts of those that are searched within a context
         self.pending: dict[int, None] = {}  # in the order they came
         self.trouble = ""  # why nothing can be embedded now
         self.failing: dict[int, None] = {}  # set aside, so that they hold up neither others nor a change of model
         self._touched: set[int] | None = set()  # rows written or removed while the index is being filled
         self._lock = threading.Lock()
 
-    def fill(self, stored: Iterable[tuple[int, int, str, bytes | None]]) -> None:
+    def fill(self, stored: Iterable[Stored]) -> None:
         """Take in what a snapshot of the database holds, unless a row was written or removed since."""
         rest = iter(stored)
         while chunk := list(islice(rest, _CHUNK)):
@@ -42,10 +47,14 @@ class Generation:
         with self._lock:
             self._touched = None
 
-    def index_row(self, row: int, namespace: int, kind: str, vector: Vector | None) -> None:
-        """Take in a row with its vector, or note that it waits for one."""
+    def index_row(self, row: int, namespace: int, kind: str, vector: Vector | None, own: Vector | None = None) -> None:
+        """Take in a row with the vector that searches use, and its own where it is another; None: it waits for one."""
         with self._lock:
             self._forget(row)
+            if own is None:
+                self.own.remove(row)
+            else:
+                self.own.add(row, namespace, kind, own)
             if vector is None:
                 self.index.remove(row)
                 self.pending[row] = None
@@ -57,16 +66,30 @@ class Generation:
         with self._lock:
             self._forget(row)
             self.index.remove(row)
+            self.own.remove(row)
 
-    def refresh(self, rows: Iterable[int], stored: Iterable[tuple[int, int, str, bytes | None]]) -> None:
+    def refresh(self, rows: Iterable[int], stored: Iterable[Stored]) -> None:
         """Take in what is on disk for some rows; those that are not are forgotten."""
         found = {item[0]: item for item in stored}
         for row in rows:
             if row in found:
-                _, namespace, kind, blob = found[row]
-                self.index_row(row, namespace, kind, np.frombuffer(blob, np.float32) if self._has_size(blob) else None)
+                _, namespace, kind, *blobs = found[row]
+                vector, own = (np.frombuffer(blob, np.float32) if self._has_size(blob) else None for blob in blobs)
+                self.index_row(row, namespace, kind, vector, own)
             else:
                 self.remove_row(row)
+
+    def stamp(self) -> Stamp:
+        """Return the stamps of the latest changes: `find_alike` finds what is taken in after them."""
+        return self.index.stamp, self.own.stamp
+
+    def find_alike(self, queries: Vector, wanted: Wanted, after: Stamp = (0, 0)) -> list[list[int]]:
+        """Return for each query the rows that are wanted, by own texts and, within a context, by both."""
+        by_search, by_own = (
+            index.find_alike(queries, wanted._replace(after=stamp))
+            for index, stamp in zip((self.index, self.own), after, strict=True)
+        )
+        return [list(dict.fromkeys([*one, *other])) for one, other in zip(by_search, by_own, strict=True)]
 
     def exact(self, connection: Connection, rows: Sequence[int]) -> tuple[list[int], Vector]:
         """Return those rows that have a vector, and their exact vectors from disk, shape (rows, dimensions)."""
@@ -78,6 +101,10 @@ class Generation:
             self._learn(looked_up)
             found.update((row, blob) for row, _, blob in looked_up)
         return list(found), vectors.matrix_of(list(found.values())).reshape(len(found), self.index.dimensions)
+
+    def size_bytes(self) -> int:
+        """Return the bytes of the index."""
+        return self.index.size_bytes() + self.own.size_bytes()
 
     def count_waiting(self) -> int:
         """Return how many memories have no vector yet."""
@@ -116,12 +143,13 @@ class Generation:
     def _has_size(self, blob: bytes | None) -> TypeGuard[bytes]:
         return blob is not None and len(blob) == 4 * self.index.dimensions
 
-    def _take(self, chunk: list[tuple[int, int, str, bytes | None]]) -> None:
+    def _take(self, chunk: list[Stored]) -> None:
         touched = self._touched or set()
         fresh = [item for item in chunk if item[0] not in touched]
-        ready = [(row, place, kind, blob) for row, place, kind, blob in fresh if self._has_size(blob)]
-        if ready:
-            matrix = np.frombuffer(b"".join(item[3] for item in ready), np.float32)
-            self.index.extend([item[:3] for item in ready], matrix.reshape(len(ready), -1))
-        have = {item[0] for item in ready}
+        ready = [(item[:3], item[3]) for item in fresh if self._has_size(item[3])]
+        own = [(item[:3], item[4]) for item in fresh if self._has_size(item[4])]
+        for index, chosen in ((self.index, ready), (self.own, own)):
+            if chosen:
+                index.extend([key for key, _ in chosen], vectors.matrix_of([blob for _, blob in chosen if blob]))
+        have = {row for (row, _, _), _ in ready}
         self.pending.update(dict.fromkeys(item[0] for item in fresh if item[0] not in have))

@@ -15,7 +15,7 @@ import numpy as np
 from memoryd.client.protocol import Add, AddMany, NewMemory
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.embedding.generation import Generation, Stamp
 from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.store import queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
@@ -80,7 +80,7 @@ class Batch(NamedTuple):
     near: list[list[int] | None]
     twins: list[list[tuple[int, float]]]
     known: Known
-    stamp: int
+    stamp: Stamp
 
 
 # Before the transaction ----------------------------------------------------------------------------------------------
@@ -88,11 +88,11 @@ class Batch(NamedTuple):
 
 def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embedded: Sequence[Embedded]) -> Batch:
     """Look for what is near each memory where a call adds it; what has an equal text there needs no looking."""
-    batch = Batch(memories, embedded, [None] * len(memories), [[] for _ in memories], {}, 0)
+    batch = Batch(memories, embedded, [None] * len(memories), [[] for _ in memories], {}, (0, 0))
     generation = next((one[0] for one in embedded if one), None)
     if generation is None or not call.dedup:
         return batch
-    batch = batch._replace(stamp=generation.index.stamp)  # before all else: by it is found what comes later
+    batch = batch._replace(stamp=generation.stamp())  # before all else: by it is found what comes later
     number = core.store.namespaces.number(call.namespace)
     # A namespace that does not exist yet has no rows: -1 is nobody's number.
     place = Place(call.namespace, -1 if number is None else number, "TRUE", True, call.dedup_threshold, USER)
@@ -106,13 +106,13 @@ def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embed
     return batch
 
 
-def _scan(place: Place, batch: Batch, wanted: Sequence[int], after: int = 0) -> Iterator[tuple[int, list[int]]]:
+def _scan(place: Place, batch: Batch, wanted: Sequence[int], after: Stamp = (0, 0)) -> Iterator[tuple[int, list[int]]]:
     """Yield for the wanted memories the rows that the index has near them, changed after a stamp."""
     for kind in {batch.memories[at].type for at in wanted}:
         chosen = [(at, one) for at in wanted if batch.memories[at].type == kind and (one := batch.embedded[at])]
         generation = chosen[0][1][0]
-        like = Wanted(place.number, kind, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS, after)
-        found = generation.index.find_alike(np.stack([vector for _, (_, vector) in chosen]), like)
+        like = Wanted(place.number, kind, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
+        found = generation.find_alike(np.stack([vector for _, (_, vector) in chosen]), like, after)
         yield from ((at, near) for (at, _), near in zip(chosen, found, strict=True))
 
 
@@ -195,7 +195,7 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
     near = new.near
     if near is None:
         like = Wanted(place.number, new.memory.type, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
-        [near] = generation.index.find_alike(vector[None, :], like)
+        [near] = generation.find_alike(vector[None, :], like)
     if not (candidates := sorted(set(near))):
         return []
     numbers, matrix = vectors.read_exact(connection, generation.model, candidates, ALIVE, alive_at(core.clock.passed()))

@@ -33,6 +33,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.store import feedback, history, namespaces, present, queries, rows, vectors
 from memoryd.daemon.store import operations as log
+from memoryd.daemon.store.actor import Actor
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import compile_filter
@@ -110,18 +111,17 @@ def changes(core: Core, call: History) -> Changes:
 
     with core.store.reading() as connection:
         memory = history.resolve_known(connection, call.id, namespaces.condition(reached))
-        states = history.states(connection, memory)
-        rows_after = [before for _, _, _, before in states[1:]] + [rows.read_ids(connection, [memory]).get(memory)]
+        states = history.states(connection, memory, namespaces.condition(reached))
+        rows_after = [state.row for state in states[1:]] + [rows.read_ids(connection, [memory]).get(memory)]
     differences = [
-        _difference(core, operation, kind, at, see(before), see(after))
-        for (operation, kind, at, before), after in zip(states, rows_after, strict=True)
+        _difference(core, state._replace(row=see(state.row)), see(after))
+        for state, after in zip(states, rows_after, strict=True)
     ]
     return Changes(id=memory, changes=[change for change in differences if change])
 
 
-def _difference(
-    core: Core, operation: int, kind: str, at: float, before: Row | None, after: Row | None
-) -> Change | None:
+def _difference(core: Core, state: history.State, after: Row | None) -> Change | None:
+    before, (token, session, process) = state.row, state.actor
     if before is after is None:
         return None
     old, new = _show(core, before), _show(core, after)
@@ -131,7 +131,16 @@ def _difference(
         if old.get(name) != new.get(name) and name not in _HIDDEN
     }
     action: Action = "created" if before is None else "deleted" if after is None else "updated"
-    return Change(operation=operation, kind=kind, action=action, at=at, changed=changed)
+    return Change(
+        operation=state.operation,
+        kind=state.kind,
+        action=action,
+        at=state.at,
+        changed=changed,
+        token=token,
+        session=session,
+        process=process,
+    )
 
 
 def _show(core: Core, row: Row | None) -> dict[str, Any]:
@@ -171,7 +180,9 @@ def read_operation(core: Core, call: GetOperation) -> OperationDetail:
 
 
 def _describe_step(core: Core, operation: Operation, step: Step) -> OperationChange | None:
-    change = _difference(core, operation.id, operation.kind, operation.at, step.before, step.after)
+    actor = Actor(operation.token, operation.session, operation.process)
+    state = history.State(operation.id, operation.kind, operation.at, step.before, actor)
+    change = _difference(core, state, step.after)
     if change is None:
         return None
     text = next((row.content for row in (step.after, step.before) if row), "")

@@ -37,7 +37,9 @@ KIND = "import"
 PORTION_BYTES = 4 * 1024 * 1024  # of text in one reply: a frame holds 16 MiB
 _LATEST = 253402300799.0  # the year 9999
 # What the daemon itself changes without changing the memory, and what follows from other fields.
-_OWN = frozenset({"row", "id", "tier", "access_count", "last_accessed_at", "content_hash", "text_hash", "feedback"})
+_OWN = frozenset(
+    {"row", "id", "tier", "access_count", "last_accessed_at", "content_hash", "text_hash", "feedback", "key"}
+)
 
 What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
 

@@ -9,7 +9,7 @@ from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import fulltext, namespaces, rows, successors, vectors
+from memoryd.daemon.store import fulltext, namespaces, rows, successors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_at, compile_filter
 from memoryd.daemon.store.rows import Row
@@ -88,7 +88,7 @@ def _explain_missed_words(sources: Sources, retrieval: Retrieval, row: Row, why:
 def _place_by_meaning(
     connection: Connection, generation: Generation, retrieval: Retrieval, row: Row, vector: Vector
 ) -> tuple[float | None, int | None]:
-    numbers, matrix = vectors.read_exact(connection, generation.model, [row.row])
+    numbers, matrix = generation.exact(connection, [row.row])
     if not numbers:
         return None, None
     similarity = float(matrix[0] @ vector)

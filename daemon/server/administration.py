@@ -38,7 +38,7 @@ def status(context: Context, call: GetStatus) -> Status:
         connections=server.connections(),
         queued=server.queued(),
         rss_bytes=rss_bytes(),
-        index_bytes=generation.index.size_bytes() if generation else 0,
+        index_bytes=generation.size_bytes() if generation else 0,
         database_bytes=core.store.size_bytes(),
         database_limit_bytes=core.store.limit_bytes,
         database_used_bytes=core.store.used_bytes,

@@ -73,6 +73,7 @@ class Connection(asyncio.Protocol):
         self._peer = Peer(0, -1)
         self._since = server.core.clock()
         self._calls = 0
+        self._name = ""
         self._subscriptions: set[Subscription] = set()
         self.in_flight = 0
 
@@ -220,8 +221,10 @@ class Connection(asyncio.Protocol):
         self._server.served_at = time.monotonic()
         server = self._server
         follow = partial(self._follow, request_id)
-        context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs, follow)
-        lane = DECLARED[type(call)].lane
+        declared = DECLARED[type(call)]
+        process = "" if declared.reads else self._process()
+        context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs, follow, process)
+        lane = declared.lane
         if lane == "inline":
             self._finish(call, began, request_id, envelope.answer(request_id, partial(carry_out, context, call)))
             return
@@ -231,6 +234,12 @@ class Connection(asyncio.Protocol):
         except MemorydError as error:
             self._finish(call, began, request_id, (envelope.refusal(request_id, error), True))
         self._regulate()
+
+    def _process(self) -> str:
+        """Return the client's process as `name (pid)`, looked up once."""
+        if not self._name:
+            self._name = f"{process_name(self._peer.pid)} ({self._peer.pid})"
+        return self._name
 
     def _follow(self, request_id: int, view: View, limit: int | None) -> "Future[Subscribed]":
         """Subscribe this client; the future is done when the subscription ends."""

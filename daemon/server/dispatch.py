@@ -28,9 +28,10 @@ from memoryd.daemon.core import privacy
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.registry import HANDLERS, Answer, Report, finish
+from memoryd.daemon.registry import HANDLERS, Answer, Parts, Report, finish
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.server.view import View
+from memoryd.daemon.store.actor import Actor, acting
 from memoryd.daemon.store.caller import Caller
 
 R = TypeVar("R")
@@ -40,7 +41,7 @@ class Context(NamedTuple):
     """What a handler gets beside its call.
 
     The core, how to report progress, what the server knows of itself, who calls, how the connection becomes somebody
-    else's, who runs jobs, and how the client follows events, at most so many.
+    else's, who runs jobs, how the client follows events, at most so many, and which process it is.
     """
 
     core: Core
@@ -50,6 +51,7 @@ class Context(NamedTuple):
     become: Callable[[Caller], None]
     jobs: Runner
     follow: "Callable[[View, int | None], Future[Subscribed]]"
+    process: str = ""
 
     @property
     def context(self) -> "Context":
@@ -84,8 +86,22 @@ def carry_out(context: Context, call: Call[R]) -> Answer[R]:
         check_metadata(clean.metadata)
     handler = HANDLERS[type(call)]
     needs = {name: getattr(context, name) for name in _read_needs(handler)}
-    result: Answer[R] = privacy.tell(handler(call=clean, **needs), redacted)
-    return result
+    actor = Actor(context.caller.name, getattr(clean, "session", None) or "", context.process)
+    with acting(actor):
+        result: Answer[R] = privacy.tell(handler(call=clean, **needs), redacted)
+    return _act(actor, result) if isinstance(result, Generator) else result
+
+
+def _act(actor: Actor, parts: Parts[R]) -> Parts[R]:
+    """Do the parts of a long call in the name of an actor, on whichever thread each is."""
+    try:
+        while True:
+            with acting(actor):
+                part = next(parts)
+            yield part
+    except StopIteration as end:
+        result: R = end.value
+        return result
 
 
 @functools.cache

@@ -33,7 +33,7 @@ def _runtime(context: Context, found: Stats) -> Runtime:
         uptime_s=round(time.monotonic() - server.started_at, 3),
         cpu_s=round(time.process_time(), 3),
         rss_bytes=rss_bytes(),
-        index_bytes=generation.index.size_bytes() if generation else 0,
+        index_bytes=generation.size_bytes() if generation else 0,
         wal_bytes=core.store.log_bytes(),
         model=core.embedding.state(),
         degraded=[] if generation else ["vector"],

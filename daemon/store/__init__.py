@@ -12,8 +12,11 @@ scans all of them with SIMD and is exact after rescoring. Postings of words that
 it may see, since FTS5's scores would reveal which words others' memories hold. `facts` holds columns of all rows in
 RAM, so that filters cost no SQL.
 
-`operations` and `history` keep the former rows of every change; undo puts them back. `flows` counts turns that
-came, were skipped, dropped or promoted, by triggers, so that `verify` can check the account.
+A short text may have a second vector, of it between its neighbours (`contexts`): searches use that, duplicates the
+text's own. `pages` writes a database of an old schema again, into pages that vectors fill, before it is opened.
+
+`operations` and `history` keep the former rows of every change, and who made it (`actor`); undo puts them back.
+`flows` counts turns that came, were skipped, dropped or promoted, by triggers, so that `verify` can check the account.
 
 **The writer** (`writer`) is the only connection that writes. It takes all waiting jobs into one transaction: one
 fsync for all. Each runs in a savepoint; what it changes in RAM it does after the commit.

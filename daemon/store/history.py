@@ -13,6 +13,7 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, NotFound
 from memoryd.daemon.store import links, rows, turns, vectors
+from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.links import Stored
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import Turn
@@ -44,9 +45,10 @@ decode_image = msgspec.json.Decoder(Image).decode
 
 
 def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) -> int:
-    """Start an operation and return its number."""
+    """Start an operation of the present actor and return its number."""
     number = connection.execute(
-        "INSERT INTO operations (kind, at, namespace) VALUES (?, ?, ?) RETURNING id", (kind, now, namespace)
+        "INSERT INTO operations (kind, at, namespace, token, session, process) VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
+        (kind, now, namespace, *PRESENT.get()),
     ).get
     assert isinstance(number, int)
     return number
@@ -82,6 +84,12 @@ def _keep(
     connection.execute("UPDATE operations SET memories = memories + changes() WHERE id = ?", (operation,))
 
 
+def name_actor(condition: str) -> str:
+    """Return the columns that say who made an operation `o`; nobody where it was called out of reach."""
+    reached = condition_on(condition, "o.namespace")
+    return ", ".join(f"iif({reached}, o.{column}, '')" for column in Actor._fields)
+
+
 def kind_of(connection: apsw.Connection, operation: int) -> str | None:
     """Return the kind of an operation, None when there is none of this number."""
     found: Any = connection.execute("SELECT kind FROM operations WHERE id = ?", (operation,)).get
@@ -97,14 +105,27 @@ def count(connection: apsw.Connection, condition: str | None = None) -> int:
     return int(found)
 
 
-def states(connection: apsw.Connection, memory: str) -> list[tuple[int, str, float, Row | None]]:
-    """Return (operation, kind, at, row before it) of every change of a memory, oldest first."""
-    found = connection.execute(
-        "SELECT o.id, o.kind, o.at, h.before FROM history h JOIN operations o ON o.id = h.operation"
-        " WHERE h.memory = ? ORDER BY h.id",
+class State(NamedTuple):
+    """A memory's row before an operation (None: it did not exist), and who made that operation."""
+
+    operation: int
+    kind: str
+    at: float
+    row: Row | None
+    actor: Actor
+
+
+def states(connection: apsw.Connection, memory: str, condition: str) -> list[State]:
+    """Return what a memory was before each of its changes, oldest first."""
+    found: Any = connection.execute(
+        f"SELECT o.id, o.kind, o.at, h.before, {name_actor(condition)} FROM history h"
+        " JOIN operations o ON o.id = h.operation WHERE h.memory = ? ORDER BY h.id",
         (memory,),
     )
-    return [(number, kind, at, decode_image(before).row if before else None) for number, kind, at, before in found]
+    return [
+        State(number, kind, at, decode_image(before).row if before else None, Actor(*who))
+        for number, kind, at, before, *who in found
+    ]
 
 
 def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> str:

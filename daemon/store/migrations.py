@@ -111,7 +111,46 @@ CREATE TABLE shared_stuck (
 CREATE TABLE shared_by_name (memory TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED)
+_CONTEXTS = """
+ALTER TABLE memories ADD COLUMN key TEXT;  -- unique in its namespace; NULL: it has none
+CREATE UNIQUE INDEX memories_key ON memories (namespace, key) WHERE key IS NOT NULL;
+-- What a memory is found by beside its own text; derived. A table of its own, since most memories have none.
+CREATE TABLE contexts (
+  memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
+  search_hash BLOB NOT NULL,   -- key of the vector that searches use once it is there
+  content TEXT NOT NULL        -- what is embedded: its text between its neighbours
+) STRICT;
+CREATE INDEX contexts_search ON contexts (search_hash);  -- which contexts use a cached vector
+CREATE TRIGGER contexts_outdated AFTER UPDATE OF text_hash ON memories WHEN old.text_hash <> new.text_hash BEGIN
+  DELETE FROM contexts WHERE memory = new.row;
+END;
+-- Texts beyond the model's window: the parts that have vectors of their own, the first one excepted. Derived.
+CREATE TABLE parts (
+  memory INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  start INTEGER NOT NULL,      -- of its content, in characters
+  size INTEGER NOT NULL,
+  text_hash BLOB NOT NULL,
+  PRIMARY KEY (memory, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX parts_text ON parts (text_hash);
+CREATE TRIGGER parts_outdated AFTER UPDATE OF text_hash ON memories WHEN old.text_hash <> new.text_hash BEGIN
+  DELETE FROM parts WHERE memory = new.row;
+END;
+-- Who did it: the name of a token, a session, a process; empty for the daemon's own work.
+ALTER TABLE operations ADD COLUMN token TEXT NOT NULL DEFAULT '';
+ALTER TABLE operations ADD COLUMN session TEXT NOT NULL DEFAULT '';
+ALTER TABLE operations ADD COLUMN process TEXT NOT NULL DEFAULT '';
+-- Where nothing is observed for now.
+CREATE TABLE pauses (
+  kind TEXT NOT NULL,          -- session, namespace, folder
+  name TEXT NOT NULL,
+  since REAL NOT NULL,
+  PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS)
 
 
 def migrate(connection: apsw.Connection) -> None:

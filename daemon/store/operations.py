@@ -6,7 +6,7 @@ import apsw
 
 from memoryd.client.protocol import Operation
 from memoryd.daemon.store import rows, turns
-from memoryd.daemon.store.history import Image, condition_on, decode_image
+from memoryd.daemon.store.history import Image, condition_on, decode_image, name_actor
 from memoryd.daemon.store.rows import Row
 
 
@@ -42,14 +42,12 @@ def find(connection: apsw.Connection, condition: str, wanted: Wanted) -> list[Op
         count = f"(SELECT count(*) {seen})"
     chosen, values = _choose(wanted)
     found = connection.execute(
-        f"SELECT o.id, o.kind, o.at, {place}, {count}, o.undone_by FROM operations o"
+        f"SELECT o.id, o.kind, o.at, {place}, {count}, o.undone_by, {name_actor(condition)} FROM operations o"
         f" WHERE EXISTS (SELECT 1 {seen}){chosen} ORDER BY o.id DESC LIMIT ? OFFSET ?",
         (*values, wanted.limit, wanted.offset),
     )
-    return [
-        Operation(id=number, kind=kind, at=at, namespace=namespace, memories=memories, undone_by=undone_by)
-        for number, kind, at, namespace, memories, undone_by in found
-    ]
+    names = Operation.__struct_fields__
+    return [Operation(**dict(zip(names, values, strict=True))) for values in found]
 
 
 def _choose(wanted: Wanted) -> tuple[str, list[Any]]:

@@ -51,6 +51,7 @@ class Row(msgspec.Struct, kw_only=True):
     metadata: str = "{}"
     neighbours: str = ""
     content: str
+    key: str | None = None
 
 
 COLUMNS: tuple[str, ...] = Row.__struct_fields__
@@ -107,6 +108,11 @@ def read_beginnings(connection: apsw.Connection, numbers: Sequence[int], chars: 
 def read_ids(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Row]:
     """Return the rows that exist among these full ids."""
     return {row.id: row for row in _select_among(connection, "id", ids)}
+
+
+def read_key(connection: apsw.Connection, namespace: int, key: str) -> Row | None:
+    """Return the memory of a namespace that has a key, an expired or superseded one too."""
+    return next(iter(select(connection, "m.namespace = ? AND m.key = ?", (namespace, key))), None)
 
 
 def _select_among(connection: apsw.Connection, column: str, values: Sequence[Any]) -> Iterator[Row]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import fulltext, graph_faults, hashes, limit, settings, turns, vectors
+from memoryd.daemon.store import fulltext, graph_faults, hashes, limit, pages, settings, turns, vectors
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer, page_size
 from memoryd.daemon.store.facts import Facts, Mask, restrict
 from memoryd.daemon.store.filters import Filter
@@ -48,6 +48,7 @@ class Store:
     def __init__(self, folder: Path, limit_bytes: int = 0) -> None:
         """Open the database of a folder; it takes no more than `limit_bytes` on disk, 0: what the disk holds."""
         self.path, self.limit_bytes = folder / FILE_NAME, limit_bytes
+        pages.renew(self.path)
         connection = open_writer(self.path)
         try:
             migrate(connection)
@@ -65,9 +66,9 @@ class Store:
             raise
         self._connection = connection
         self.supervisor = Supervisor()
-        pages = limit.max_pages(limit_bytes, self._page_bytes)
+        most = limit.max_pages(limit_bytes, self._page_bytes)
         self._writer = Writer(
-            connection, self._follow_commit, self.repair_soon, self._room_error, pages, self.supervisor
+            connection, self._follow_commit, self.repair_soon, self._room_error, most, self.supervisor
         )
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
@@ -113,10 +114,10 @@ class Store:
 
     def _used_size(self, connection: apsw.Connection) -> int:
         """Return how many bytes of the file are in use, those of a log that is not folded in included."""
-        pages, free = connection.pragma("page_count"), connection.pragma("freelist_count")
-        assert isinstance(pages, int)
+        number, free = connection.pragma("page_count"), connection.pragma("freelist_count")
+        assert isinstance(number, int)
         assert isinstance(free, int)
-        return (pages - free) * self._page_bytes
+        return (number - free) * self._page_bytes
 
     def write(self, job: Callable[[Transaction], T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job for the writer; raise `Busy` when too many wait.

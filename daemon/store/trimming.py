@@ -24,6 +24,8 @@ _OLD_OPERATIONS = (
 _UNUSED = (
     "NOT EXISTS (SELECT 1 FROM memories m WHERE m.text_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM history h WHERE h.text_hash = e.text_hash)"
+    " AND NOT EXISTS (SELECT 1 FROM contexts c WHERE c.search_hash = e.text_hash)"
+    " AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.text_hash = e.text_hash)"
 )
 _NEW_ORPHANS = (
     f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {_UNUSED}"

@@ -77,7 +77,7 @@ def count(connection: apsw.Connection) -> int:
 def read_exact(
     connection: apsw.Connection, model: int, numbers: Iterable[int], where: str = "TRUE", values: Sequence[Any] = ()
 ) -> tuple[list[int], Vector]:
-    """Return the exact vectors of those memories that have one and meet `where`, as (rows, matrix)."""
+    """Return the exact vectors of the own texts of those memories that have one and meet `where`: (rows, matrix)."""
     found: list[Any] = connection.execute(
         # NOT INDEXED and CROSS JOIN: by row number first, whatever other way the planner may think of.
         "SELECT m.row, e.vector FROM memories m NOT INDEXED CROSS JOIN vec_embeddings e"
@@ -92,10 +92,11 @@ def read_exact(
 
 
 def places_of(connection: apsw.Connection, model: int, rows: Iterable[int]) -> list[Any]:
-    """Return (row, number of its vector on disk, blob) of those memories that have a vector."""
+    """Return (row, number of its vector on disk, blob) of what searches use for those memories that have a vector."""
     return connection.execute(
-        "SELECT m.row, e.id, e.vector FROM memories m NOT INDEXED CROSS JOIN vec_embeddings e"
-        f" ON e.text_hash = m.text_hash AND e.model = ? WHERE m.row IN ({', '.join(map(str, rows))})",
+        "SELECT m.row, coalesce(s.id, e.id), coalesce(s.vector, e.vector) FROM memories m NOT INDEXED"
+        f" CROSS JOIN vec_embeddings e ON e.text_hash = m.text_hash AND e.model = ?1 {_SEARCHED}"
+        f" WHERE m.row IN ({', '.join(map(str, rows))})",
         (model,),
     ).fetchall()
 
@@ -113,9 +114,10 @@ def matrix_of(blobs: Sequence[bytes]) -> Vector:
 
 
 def read_all(connection: apsw.Connection, model: int) -> Iterator[Any]:
-    """Yield (row, namespace, type, vector blob or None) of every memory: what the RAM index is built from.
+    """Yield (row, namespace, type, vector blob or None, own) of every memory: what the RAM index is built from.
 
-    A part of a file has no type there: by type an add looks for duplicates, and it must not be merged into a file.
+    The vector is what searches use; `own` is that of its own text where it is another, else None. A part of a
+    file has no type there: by type an add looks for duplicates, and it must not be merged into a file.
     """
     return connection.execute(_PLACES, (model,))
 
@@ -125,9 +127,15 @@ def places(connection: apsw.Connection, model: int, numbers: Iterable[int]) -> I
     return connection.execute(f"{_PLACES} WHERE m.row IN ({', '.join(map(str, numbers))})", (model,))
 
 
+# Of a vector within a context, once it is there.
+_SEARCHED = (
+    "LEFT JOIN contexts c ON c.memory = m.row"
+    " LEFT JOIN vec_embeddings s ON s.model = ?1 AND s.text_hash = c.search_hash AND e.id IS NOT NULL"
+)
 _PLACES = (
-    f"SELECT m.row, m.namespace, CASE WHEN m.tier = {DOCUMENTS!r} THEN '' ELSE m.type END, e.vector FROM memories m"
-    " LEFT JOIN vec_embeddings e ON e.model = ? AND e.text_hash = m.text_hash"
+    f"SELECT m.row, m.namespace, CASE WHEN m.tier = {DOCUMENTS!r} THEN '' ELSE m.type END,"
+    " coalesce(s.vector, e.vector), iif(s.id IS NULL, NULL, e.vector) FROM memories m"
+    f" LEFT JOIN vec_embeddings e ON e.model = ?1 AND e.text_hash = m.text_hash {_SEARCHED}"
 )
 
 

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
-from memoryd.client.errors import Busy, MemorydError, StorageFailed
+from memoryd.client.errors import Busy, Conflict, MemorydError, StorageFailed
+from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.changes import Change, Written
 from memoryd.daemon.store.limit import let_grow
 from memoryd.daemon.system.supervisor import Supervisor
@@ -33,6 +34,7 @@ Follower = Callable[[list[Change]], None]
 MAX_BATCH = 256
 MAX_WAITING = 2048
 _BUSY_PAUSE_S = 0.05
+_KEYS = "memories.namespace, memories.key"  # in SQLite's sentence on two memories with one key
 _STEPS = 1_000_000  # of SQLite's machine between two signs of life: some 20 ms
 
 log = logging.getLogger(__name__)
@@ -77,6 +79,7 @@ class _Order(NamedTuple):
     future: Future[Any]
     alone: bool = False
     over_limit: bool = False
+    actor: Actor = Actor()  # in whose name it was queued
 
 
 _NOTHING_YET = _Order(lambda transaction: None, Future())
@@ -127,7 +130,7 @@ class Writer:
             if self._closing:
                 raise StorageFailed("The daemon is stopping; nothing more is written.")
             try:
-                self._jobs.put_nowait(_Order(job, future, alone, over_limit))
+                self._jobs.put_nowait(_Order(job, future, alone, over_limit, PRESENT.get()))
             except queue.Full:
                 raise Busy("The write queue is full.", {"retry_after_ms": 200}) from None
         return future
@@ -216,6 +219,7 @@ class Writer:
             for order in batch:
                 self._move()
                 self._let_grow(order.over_limit)
+                PRESENT.set(order.actor)
                 outcomes.append(order.job(transaction) if order.alone else self._attempt(order.job, transaction))
             self._let_grow(any(order.over_limit for order in batch))  # full text is written at the commit
             self._connection.execute("COMMIT")
@@ -284,6 +288,8 @@ class Writer:
         if isinstance(error, apsw.FullError):
             log.error("writing failed: %s", error)
             return self._full()
+        if isinstance(error, apsw.ConstraintError) and _KEYS in str(error):
+            return Conflict("Another memory of the namespace has the same key.")
         if isinstance(error, apsw.Error | OSError):
             log.error("writing failed: %s", error)
             return StorageFailed(f"The database cannot be written: {error}.")

@@ -16,6 +16,7 @@ from fake_daemon import Memctl
 from memoryd.client import Client
 from memoryd.client.memctl.upkeep import backup, repair
 from memoryd.client.protocol import NewMemory, Record
+from memoryd.daemon.store.connection import PAGE_BYTES
 from workbench import wait_until
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ def test_what_cannot_be_restored_changes_nothing(memctl: Memctl, started: Path, 
         connection.execute("PRAGMA user_version = 999")
     connection.close()
     data = bytearray(copy.read_bytes())
-    data[4096 * 5 : 4096 * 20] = b"\xa5" * 4096 * 15
+    data[PAGE_BYTES * 5 : PAGE_BYTES * 20] = b"\xa5" * PAGE_BYTES * 15
     broken.write_bytes(data)
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE something (id)")
@@ -288,8 +289,8 @@ def test_a_file_with_lost_pages_is_read_out_and_the_daemon_goes_on(memctl: Memct
     ).fetchall()
     connection.close()
     with file.open("r+b") as opened:
-        opened.seek((page - 1) * 4096)
-        opened.write(b"\xa5" * 4096)
+        opened.seek((page - 1) * PAGE_BYTES)
+        opened.write(b"\xa5" * PAGE_BYTES)
     assert memctl("verify").code == 1
     mended = memctl("repair")
     assert (mended.code, "memctl repair --recover" in mended.err) == (1, True)

@@ -366,6 +366,14 @@ def test_a_call_in_parts_ends_when_its_client_leaves(start_daemon: Start) -> Non
         assert client.list().total == 0
 
 
+def test_an_operation_says_which_process_called(start_daemon: Start) -> None:
+    daemon = start_daemon()
+    with daemon.client() as client:
+        client.add("Cranes fly south")
+        client.add_many([{"content": f"Crane {n} flies south"} for n in range(2 * PART)])
+        assert [operation.process.endswith(f" ({os.getpid()})") for operation in client.operations()] == [True, True]
+
+
 def test_a_stop_sends_a_long_reply_to_its_end(start_daemon: Start) -> None:
     daemon = start_daemon()
     with daemon.client() as client:

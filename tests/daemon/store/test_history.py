@@ -22,6 +22,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, reading
+from memoryd.daemon.store.actor import Actor, acting
 from workbench import add, add_many, delete, disk_and_memory, found, undo, update
 
 
@@ -187,6 +188,21 @@ def test_only_what_is_within_reach_as_a_whole_can_be_undone_and_is_listed(core: 
     assert set(everything(core)) == {hers.id, ours.id}
     with pytest.raises(NotFound):
         changing.undo(core, Undo(operation=hers.operation, namespace="team/her/inner", reach="exact")).result()
+
+
+def test_who_made_an_operation_is_shown_where_it_was_called(core: Core) -> None:
+    with acting(Actor("ci", "s1", "agent.py (7)")):
+        added = add(core, "Our plan", "team")
+        removed = delete(core, added.id)
+    undo(core, removed.operation)
+    log = reading.operations(core, Operations())
+    assert [(o.token, o.session, o.process) for o in log] == [("", "", ""), *[("ci", "s1", "agent.py (7)")] * 2]
+    changes = reading.changes(core, History(id=added.id))
+    assert [change.process for change in changes] == ["agent.py (7)", "agent.py (7)", ""]
+    seen = reading.changes(core, History(id=added.id, namespace="team", reach="exact"))
+    assert [change.process for change in seen] == ["agent.py (7)", "", ""]  # the deletion was called at the root
+    listed = reading.operations(core, Operations(namespace="team", reach="exact"))
+    assert [operation.token for operation in listed] == ["", "", "ci"]
 
 
 def test_history_tells_each_change_also_of_a_deleted_memory(core: Core) -> None:

@@ -16,6 +16,7 @@ from findings import Doctor
 
 from memoryd.client.memctl.doctor import database, models
 from memoryd.client.protocol import ClockState, GetStatus
+from memoryd.daemon.store.connection import PAGE_BYTES
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import Process
 
@@ -65,8 +66,8 @@ def test_a_file_that_is_no_database_is_told(doctor: Doctor, resting: Path) -> No
 
 def test_a_page_that_was_overwritten_is_told(doctor: Doctor, resting: Path) -> None:
     with resting.open("r+b") as file:
-        file.seek(8 * 4096)
-        file.write(os.urandom(8 * 4096))
+        file.seek(8 * PAGE_BYTES)
+        file.write(os.urandom(8 * PAGE_BYTES))
     found = doctor("database")["database"]
     assert (found["state"], "damaged" in found["message"]) == ("fail", True)
 
@@ -81,7 +82,7 @@ def test_full_text_that_is_damaged_is_repaired(doctor: Doctor, memctl: Memctl, o
 
 
 def test_a_database_near_its_limit_is_told(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
-    limited = Process(folder, f"{NO_MODEL}[storage]\nmax_size_mb = 1\n").start()
+    limited = Process(folder, f"{NO_MODEL}[storage]\nmax_size_mb = 2\n").start()
     try:
         assert doctor("size-limit")["size-limit"]["state"] == "ok"
         while memctl("add", "word " * 8000).code == 0:
@@ -214,5 +215,6 @@ def test_a_copy_that_does_not_open_is_told(doctor: Doctor, resting: Path) -> Non
     copy.write_bytes(b"nonsense" * 1000)
     assert "cannot be read" in doctor("backup-opens")["backup-opens"]["message"]
     with copy.open("wb") as file:
-        file.write(resting.read_bytes()[: 8 * 4096] + os.urandom(8 * 4096) + resting.read_bytes()[16 * 4096 :])
+        whole, page = resting.read_bytes(), PAGE_BYTES
+        file.write(whole[: 8 * page] + os.urandom(8 * page) + whole[16 * page :])
     assert "is damaged" in doctor("backup-opens")["backup-opens"]["message"]

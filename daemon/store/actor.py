@@ -1,0 +1,27 @@
+"""Who makes an operation: set for the thread that answers a call, and by the writer for each job queued there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+
+class Actor(NamedTuple):
+    """The name of a caller's token, its session and its process; all empty for the daemon's own work."""
+
+    token: str = ""
+    session: str = ""
+    process: str = ""
+
+
+PRESENT: ContextVar[Actor] = ContextVar("actor", default=Actor())  # noqa: B039 - it is immutable
+
+
+@contextmanager
+def acting(actor: Actor) -> Iterator[None]:
+    """Queue writes in the name of an actor."""
+    before = PRESENT.set(actor)
+    try:
+        yield
+    finally:
+        PRESENT.reset(before)

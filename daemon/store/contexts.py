@@ -1,0 +1,63 @@
+"""Context vectors: what a short text is found by, beside its own vector, where its neighbours say what it is about.
+
+A memory has at most one: the text that is embedded for it, and the key of the vector that searches use instead of that
+of its own text. Until that vector is there they use its own, and duplicates always compare its own. All of it is
+derived: a memory whose text changes loses its context, as does one that is deleted, and undo does not bring it back.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+
+class Context(NamedTuple):
+    """A memory's row number, the keys of its own vector and of the one for searches, and the text embedded for it."""
+
+    row: int
+    text_hash: bytes
+    search_hash: bytes
+    content: str
+
+
+def search_hash(text_hash: bytes, content: str) -> bytes:
+    """Return the key of the vector of a text (by its own key) within a context."""
+    return hashlib.sha256(text_hash + content.encode()).digest()
+
+
+def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> None:
+    """Give memories their context, as (row, text); one that is deleted meanwhile gets none."""
+    for row, content in contexts:
+        key: Any = connection.execute("SELECT text_hash FROM memories WHERE row = ?", (row,)).get
+        if key is not None:
+            values = (row, search_hash(key, content), content)
+            connection.execute(
+                "INSERT OR REPLACE INTO contexts (memory, search_hash, content) VALUES (?, ?, ?)", values
+            )
+
+
+def remove(connection: apsw.Connection, rows: Iterable[int]) -> None:
+    """Take the contexts of memories away: searches use the vectors of their own texts again."""
+    connection.executemany("DELETE FROM contexts WHERE memory = ?", ((row,) for row in rows))
+
+
+def read(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, Context]:
+    """Return the contexts of those of some memories that have one."""
+    return {found.row: found for found in _select(connection, f"m.row IN ({', '.join(map(str, rows))})", ())}
+
+
+def read_waiting(connection: apsw.Connection, model: int, after: int, limit: int) -> list[Context]:
+    """Return the contexts that have no vector of a model yet, of memories whose own text has one, by row number."""
+    vector = "EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ?1 AND e.text_hash = {})"
+    where = f"c.memory > ?2 AND NOT {vector.format('c.search_hash')} AND {vector.format('m.text_hash')}"
+    return _select(connection, f"{where} ORDER BY c.memory LIMIT ?3", (model, after, limit))
+
+
+def _select(connection: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[Context]:
+    found: Any = connection.execute(
+        "SELECT m.row, m.text_hash, c.search_hash, c.content FROM contexts c CROSS JOIN memories m ON m.row = c.memory"
+        f" WHERE {where}",
+        values,
+    )
+    return [Context(*one) for one in found]

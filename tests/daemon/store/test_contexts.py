@@ -1,0 +1,110 @@
+"""Context vectors: searches use them once they are there, duplicates never do."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memoryd.client.errors import Conflict
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.store import contexts, rows, trimming, vectors
+from memoryd.daemon.store.index import Wanted
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.vectors import Vector
+from workbench import CountingEmbedder, add, delete, insert, undo, update
+
+
+def write(store: Store, job: Any) -> Any:
+    return store.write(lambda transaction: job(transaction.connection)).result()
+
+
+def vector(text: str) -> Vector:
+    made: Vector = CountingEmbedder().embed_texts([text])[0]
+    return made
+
+
+def give_context(core: Core, id: str, text: str, made: Vector) -> int:
+    """Give a memory a context and its vector; return the memory's row number."""
+    generation = core.embedding.active
+    assert generation is not None
+    with core.store.reading() as connection:
+        row = rows.read_ids(connection, [id])[id]
+    write(core.store, lambda connection: contexts.put(connection, [(row.row, text)]))
+    with core.store.reading() as connection:
+        waiting = contexts.read_waiting(connection, generation.model, 0, 9)
+    assert [(one.row, one.text_hash, one.content) for one in waiting] == [(row.row, row.text_hash, text)]
+    write(core.store, lambda connection: vectors.put(connection, generation.model, waiting[0].search_hash, made))
+    core.embedding.refresh([row.row])
+    return row.row
+
+
+def alike(generation: Generation, query: Vector, after: tuple[int, int] = (0, 0)) -> list[int]:
+    return generation.find_alike(query[None, :], Wanted(1, "fact", 0.9, 8), after)[0]
+
+
+def test_searches_use_the_vector_of_the_context_and_duplicates_their_own(core: Core) -> None:
+    added, other = add(core, "yes, that one"), add(core, "storks nest on roofs")
+    generation = core.embedding.active
+    assert generation is not None
+    before, within = generation.stamp(), vector("which port does the daemon use")
+    row = give_context(core, added.id, "which port does the daemon use\nyes, that one", within)
+    assert generation.index.nearest(within, 1).rows.tolist() == [row]
+    assert row in alike(generation, vector("yes, that one"))
+    assert row in alike(generation, vector("yes, that one"), before)
+    assert alike(generation, vector("yes, that one"), generation.stamp()) == []
+    with core.store.reading() as connection:
+        numbers, exact = generation.exact(connection, [row])
+        assert (numbers, exact.tobytes()) == ([row], within.tobytes())
+        assert vectors.read_exact(connection, generation.model, [row])[1].tobytes() == vector("yes, that one").tobytes()
+        again = Generation(generation.model, "words", CountingEmbedder())
+        again.fill(vectors.read_all(connection, generation.model))
+        assert contexts.read_waiting(connection, generation.model, 0, 9) == []
+    assert again.index.nearest(within, 1).rows.tolist() == [row]
+    assert row in alike(again, vector("yes, that one"))
+    assert add(core, "Yes, THAT one", dedup_threshold=0.99).id == added.id
+    assert add(core, "storks nest on roofs").id == other.id
+
+
+def test_a_context_ends_with_the_text_that_it_is_of(core: Core) -> None:
+    added = add(core, "yes, that one")
+    row = give_context(core, added.id, "which port\nyes, that one", vector("which port"))
+    generation = core.embedding.active
+    assert generation is not None
+    update(core, added.id, importance=0.9)
+    with core.store.reading() as connection:
+        assert set(contexts.read(connection, [row])) == {row}
+    update(core, added.id, content="no, the other one")
+    with core.store.reading() as connection:
+        assert contexts.read(connection, [row]) == {}
+    assert generation.index.nearest(vector("no, the other one"), 1).similarities[0] > 0.99
+    give_context(core, added.id, "which port\nno, the other one", vector("which port"))
+    removed = delete(core, added.id)
+    with core.store.reading() as connection:
+        assert contexts.read(connection, [row]) == {}
+    undo(core, removed.operation)
+    assert generation.index.nearest(vector("no, the other one"), 1).similarities[0] > 0.99
+    assert len(generation.own) == 0
+
+
+def test_the_vector_of_a_context_is_in_use_until_that_is_taken_away(store: Store) -> None:
+    row = insert(store, "yes").row
+    number = write(store, lambda connection: vectors.model_number(connection, "m", "f", 4))
+    write(store, lambda connection: contexts.put(connection, [(row, "which\nyes"), (99, "nothing has this number")]))
+    [(_, context)] = write(store, lambda connection: contexts.read(connection, [row, 99])).items()
+    write(store, lambda connection: vectors.put(connection, number, context.search_hash, np.ones(4, np.float32)))
+    assert write(store, trimming.new_orphans) == []
+    write(store, lambda connection: contexts.remove(connection, [row]))
+    assert len(write(store, trimming.new_orphans)) == 1
+
+
+def test_a_key_is_unique_in_its_namespace(store: Store) -> None:
+    first = insert(store, "one", "acme", key="deploy")
+    insert(store, "one of another place", "other", key="deploy")
+    insert(store, "two", "acme")
+    insert(store, "three", "acme")
+    with pytest.raises(Conflict, match="same key"):
+        insert(store, "four", "acme", key="deploy")
+    with store.reading() as connection:
+        assert rows.read_key(connection, first.namespace, "deploy") == first
+        assert rows.read_key(connection, first.namespace, "depl") is None
