@@ -54,6 +54,9 @@ _PATTERN = re.compile(
     rf"|\b(?:in|since|during|last|this|im|seit) (?P<month4>{_month})\b"
 )
 
+_TOLD = re.compile(
+    rf"{_PATTERN.pattern}|\b(?:19|20)\d\d\b|\b(?:{_MONTHS.replace(' ', '|').replace('may|', '')}|{_weekday})s?\b", re.I
+)
 
 _WORD = re.compile(r"[^\W\d_]+")
 _TELLING = frozenset(_MONTH) | frozenset(_WEEKDAY) | {f"{day}s" for day in _WEEKDAY}
@@ -83,6 +86,11 @@ def find_spans(text: str, now: datetime) -> list[Span]:
     """Return the spans of the dates that a text names; `now` has a zone."""
     text = text.casefold()
     return [span for _, span in _find(text, now)] if may_name_a_date(text) else []
+
+
+def remove_dates(text: str) -> str:
+    """Return a text without what it says of days, months and years."""
+    return _TOLD.sub(" ", text)
 
 
 def may_name_a_date(text: str) -> bool:

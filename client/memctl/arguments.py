@@ -173,7 +173,7 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--min-score", type=float, metavar="X", help="drop results below this score")
     group.add_argument("--min-similarity", type=float, metavar="X", help="drop results below this cosine")
     group.add_argument(
-        "--floor", type=float, metavar="X", help="drop results of less confidence; 0.04 drops what is off"
+        "--floor", type=float, metavar="X", help="drop results of less confidence; 0.03 drops what is off"
     )
     group.add_argument("--fusion", choices=("weighted", "rrf"), help="how meaning and words are combined")
     group.add_argument("--vector-weight", type=float, metavar="X", help="share of meaning in `weighted`, 0 to 1")

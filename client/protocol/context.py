@@ -49,8 +49,8 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     given, as after a compaction. What was said in the session itself is left out of its contexts. `opening` is for the
     start of a session, when nobody has said yet what is to be done: the latest summary of a session and what is most
     important of late go with what is relevant. What comes up in an `opening`, or in a context that is `unasked`, is
-    held to more: no turn of low importance, and what a short prompt names must be in it. `compact` leaves out the frame
-    and the sources. Without `touch` it counts no access of what is in it.
+    held to more: no turn of low importance, and by the confidence of its hits a short prompt gets much, at most 50
+    tokens, or nothing. `compact` leaves out the frame and the sources. Without `touch` it counts no access of anything.
     """
 
     task: str

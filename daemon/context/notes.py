@@ -11,7 +11,7 @@ import msgspec
 
 from memoryd.client.protocol import GetContext, Hit, Search, Trace, method_name
 from memoryd.client.protocol.base import Filtered
-from memoryd.daemon.context.unasked import is_worth
+from memoryd.daemon.context.unasked import FEW, is_short, select_important, select_worth
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources
@@ -33,6 +33,7 @@ class Found(NamedTuple):
     hits: list[Hit]
     retrieval: Retrieval
     trace: Trace
+    sure: bool = True  # that one is about the task
 
 
 def find_standing(core: Core, call: GetContext) -> list[Row]:
@@ -73,6 +74,15 @@ def find(sources: Sources, call: GetContext, promote_from: float) -> Found:
     about.kind, about.session, about.given = method_name(type(call)), call.session, []
     about.touch = call.touch
     relevant = [hit for hit in retrieval.hits if retrieval.is_relevant(hit.similarity, hit.bm25)]
-    if call.unasked or call.opening:
-        relevant = [hit for hit in relevant if is_worth(hit, retrieval, call.task, promote_from)]
-    return Found(relevant, retrieval, about)
+    found = Found(relevant, retrieval, about)
+    return _select_unasked(found, call, promote_from) if call.unasked or call.opening else found
+
+
+def _select_unasked(found: Found, call: GetContext, promote_from: float) -> Found:
+    """Return what of the hits comes up though nobody asked; where none is sure, no more than `FEW`."""
+    if not is_short(call.task):
+        return found._replace(hits=select_important(found.hits, promote_from))
+    worth, sure = select_worth(select_important(found.retrieval.hits, promote_from))
+    if call.opening:
+        return found._replace(hits=worth if sure else [])
+    return found._replace(hits=worth if sure else worth[:FEW], sure=sure)

@@ -12,6 +12,7 @@ from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
 from memoryd.daemon.context.counting import Counter, build_counter
 from memoryd.daemon.context.fitting import Fitted, Layout, fit
+from memoryd.daemon.context.unasked import FEW_TOKENS
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
@@ -40,16 +41,18 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         raise Invalid("The task is empty; say what the context is for.")
     check_text("session", call.session)
     had = {} if call.fresh else _read_given(core, call)
-    writer = _Lines(build_counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
     found = chosen.find(sources, call, core.config.tiers.promote_from)
     always = chosen.find_standing(core, call)
+    is_new = any(had.get(row.id) != row.content_hash for row in always)
+    most = call.max_tokens if found.sure or is_new else min(call.max_tokens, FEW_TOKENS)
+    writer = _Lines(build_counter(core), max(_SHORTEST, most // _LONGEST_SHARE), call.compact)
     standing = [writer.note(row, ALWAYS) for row in always]
     own = "" if call.fresh else call.session
     relevant = _select_relevant(core, found, {row.id for row in always}, writer, own)
     if call.opening:
         relevant += _find_opening(core, call, {row.id for row in always} | {note.id for note in relevant}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
-    made = fit(new[0], new[1], call.max_tokens, _build_layout(core, found.retrieval, relevant, call.compact), writer.by)
+    made = fit(new[0], new[1], most, _build_layout(core, found.retrieval, relevant, call.compact), writer.by)
     if call.touch:
         core.effects.note(_mark(call, found, made))
     shown = {note.id for note in made.notes}

@@ -43,6 +43,7 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
         turn = found[place]
         candidate = retrieval.ensure_candidate(-turn.id, L0)
         candidate.similarity, candidate.bm25 = similarities[place], words[place]
+        candidate.stems = texts[place].stems
         retrieval.recent[-turn.id] = to_row(turn)
     retrieval.notes.update(turns=len(found), found=len(retrieval.recent))
 

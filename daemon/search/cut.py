@@ -12,10 +12,7 @@ def cut(retrieval: Retrieval, sources: Sources) -> None:
     if min_similarity is None and profile.floor and generation is not None and retrieval.vector is not None:
         min_similarity = generation.embedder.floors.relevant
     for candidate in retrieval.ranked:
-        confidence = retrieval.confidence(candidate.similarity, candidate.bm25) if call.floor else 1.0
-        if confidence < (call.floor or 0.0):
-            candidate.lost = f"confidence {confidence:.3f} is below the floor {call.floor:g}"
-        elif candidate.score < min_score:
+        if candidate.score < min_score:
             candidate.lost = f"score {candidate.score:.3f} is below min_score {min_score:g}"
         elif min_similarity is not None and (candidate.similarity is None or candidate.similarity < min_similarity):
             shown = "unknown" if candidate.similarity is None else f"{candidate.similarity:.3f}"

@@ -27,6 +27,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.active import active
 from memoryd.daemon.search.candidates import candidates
 from memoryd.daemon.search.clean import clean
+from memoryd.daemon.search.confidence import confidence
 from memoryd.daemon.search.cues import cues
 from memoryd.daemon.search.cut import cut
 from memoryd.daemon.search.diversify import diversify
@@ -58,6 +59,7 @@ PIPELINE: tuple[Stage, ...] = (
     rank,
     diversify,
     clean,
+    confidence,
     postprocess,
 )
 

@@ -59,7 +59,7 @@ def _hit(retrieval: Retrieval, candidate: Candidate, fields: dict[str, Any]) -> 
         score=candidate.score,
         similarity=candidate.similarity,
         bm25=candidate.bm25,
-        confidence=round(retrieval.confidence(candidate.similarity, candidate.bm25), 4),
+        confidence=round(candidate.confidence, 4),
         related=find_shown(candidate),
     )
 

@@ -1,6 +1,5 @@
 """The state of one retrieval, passed from stage to stage."""
 
-import math
 import secrets
 import time
 from concurrent.futures import Future
@@ -31,8 +30,6 @@ LEAST_DEPTH = 50
 # What a hit has of the query's rare words makes up for …
 _MOST_WORDS, _NEARLY = 0.5, 0.15  # … so much less cosine than the floor
 _WORDS_ALONE = 0.4  # … no cosine
-_BOTH = (-3.53, 0.87, 2.66)  # of a confidence: the constant, the factors of nearness and of the share of words
-_WORDS_ONLY = (-3.33, 2.95)
 
 
 class Sources(NamedTuple):
@@ -110,18 +107,6 @@ class Retrieval:
         floor = self.generation.embedder.floors.relevant
         return similarity >= floor or (similarity >= floor - _NEARLY and self.share(bm25) >= _MOST_WORDS)
 
-    def confidence(self, similarity: float | None, bm25: float | None) -> float:
-        """Return how likely a hit is to the point, 0 to 1, by its own cosine and words alone.
-
-        A logistic regression on the five best hits of each question of the development sets. The cosine enters on the
-        scale of its model: 0 at the floor of what is relevant, 1 at that of duplicates.
-        """
-        if similarity is None or self.generation is None:
-            return _logistic(_WORDS_ONLY[0] + _WORDS_ONLY[1] * self.share(bm25))
-        floors = self.generation.embedder.floors
-        nearness = (max(0.0, similarity) - floors.relevant) / (floors.duplicate - floors.relevant)
-        return _logistic(_BOTH[0] + _BOTH[1] * nearness + _BOTH[2] * self.share(bm25))
-
     def degrade(self, part: str) -> None:
         """Note that a part was left out."""
         if part not in self.degraded:
@@ -130,7 +115,3 @@ class Retrieval:
     def remaining_s(self) -> float | None:
         """Return the seconds until the deadline, never negative; None without one."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
-
-
-def _logistic(value: float) -> float:
-    return 1.0 / (1.0 + math.exp(-value))

@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -29,9 +29,11 @@ class Candidate:
     bm25: float | None = None
     bm25_rank: int | None = None
     score: float = 0.0
+    confidence: float = 0.0  # of a hit: how likely it is to the point
     usefulness: float = 1.0  # what feedback made of the score
     origins: list[Origin] = field(default_factory=list)
     cues: list[str] = field(default_factory=list)  # that hold
+    stems: Collection[str] = ()  # of a turn of L0: the words in it
     record: Row | None = None
     related: list[Row] = field(default_factory=list)  # what is shown with it
     lost: str = ""

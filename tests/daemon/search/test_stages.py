@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.protocol import Search
+from conversing import talk
+from memoryd.client.protocol import Explain, Search
 from memoryd.daemon import search as package
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.clean import clean
+from memoryd.daemon.search.confidence import confidence
 from memoryd.daemon.search.cut import cut
 from memoryd.daemon.search.embed import embed
 from memoryd.daemon.search.fuse import fuse, rrf, weigh
@@ -30,7 +32,7 @@ def test_every_module_of_a_stage_is_listed_in_the_pipeline() -> None:
     modules = {path.stem for path in Path(str(package.__file__)).parent.glob("*.py")} - NO_STAGE
     listed = {stage.__module__.rpartition(".")[2] for stage in pipeline.PIPELINE}
     assert listed == modules, "list a stage in PIPELINE, another module of the package in NO_STAGE"
-    names = "embed candidates hot active fuse cues expand cut rank diversify clean postprocess"
+    names = "embed candidates hot active fuse cues expand cut rank diversify clean confidence postprocess"
     assert [stage.__name__ for stage in pipeline.PIPELINE] == names.split()
 
 
@@ -149,34 +151,59 @@ def test_cut_drops_what_is_below_a_floor_and_says_which(core: Core) -> None:
     ]
 
 
-def test_cut_drops_what_has_less_confidence_than_the_floor_of_the_call(core: Core) -> None:
-    near, far = Candidate(1, similarity=0.9, score=0.1), Candidate(2, similarity=0.0, score=0.9)
-    state = retrieval(core, near, far, floor=0.04)
-    state.generation = core.embedding.active
-    cut(state, core.sources)
-    assert [candidate.row for candidate in state.ranked] == [1]
-    assert far.lost.startswith("confidence 0.0")
+def rated(core: Core, query: str, **options: Any) -> dict[str, float]:
+    return {hit.content: hit.confidence for hit in search(core, query, **options).hits}
+
+
+def test_hits_of_less_confidence_than_the_floor_of_the_call_are_left_out(core: Core) -> None:
+    add_many(core, ["herons fish at dawn", "storks nest"])
+    assert list(rated(core, "herons fish at dawn", floor=0.5)) == ["herons fish at dawn"]
+    call = Explain(query="herons fish at dawn", floor=0.5)
+    [lost] = [one.lost for one in pipeline.explain(core.sources, call).trace.candidates if one.lost]
+    assert lost.startswith("confidence: confidence 0.0")
 
 
 @pytest.mark.parametrize("with_model", [True, False])
 def test_confidence_grows_with_cosine_and_with_words_and_is_a_probability(core: Core, with_model: bool) -> None:
-    add_many(core, ["herons fish at dawn", "storks nest", "cranes dance"])
+    add_many(core, ["herons fish at dawn", "herons sleep at noon", "cranes dance", "storks nest"])
     state, _ = pipeline.retrieve(core.sources, Search(query="heron dawn"))
     state.generation = core.embedding.active if with_model else None
-    words = max(bm25 for _, bm25 in state.words.values())
-    by_words = [state.confidence(0.3, bm25) for bm25 in (None, words / 2, words)]
-    assert 0.0 < by_words[0] < by_words[1] < by_words[2] < 1.0
-    by_meaning = [state.confidence(similarity, None) for similarity in (-1.0, 0.0, 0.5, 1.0)]
+
+    def rate(similarity: float) -> list[float]:
+        for candidate in state.ranked:
+            candidate.similarity = similarity if with_model else None
+        confidence(state, core.sources)
+        return [candidate.confidence for candidate in sorted(state.ranked, key=lambda one: one.bm25 or 0.0)]
+
+    none, *_, one, both = rate(0.3)
+    assert 0.0 < none < one < both < 1.0
+    by_meaning = [rate(similarity)[0] for similarity in (-1.0, 0.0, 0.5, 1.0)]
     assert by_meaning == sorted(by_meaning)
     assert (by_meaning[-1] > by_meaning[0]) is with_model
 
 
+def test_a_hit_without_what_the_question_names_is_less_likely_to_be_to_the_point(core: Core) -> None:
+    add_many(core, ["PR #421 fixes the paging bug.", "Alder pays by invoice, as Birch does.", "Storks nest on roofs."])
+    assert rated(core, "What does PR #421 fix?")["PR #421 fixes the paging bug."] > 0.25
+    assert rated(core, "What does PR #414 fix?")["PR #421 fixes the paging bug."] < 0.1
+    pays = "Alder pays by invoice, as Birch does."
+    assert rated(core, "How does Fir pay?")[pays] < rated(core, "How does Alder pay?")[pays]
+
+
+def test_the_words_of_a_question_count_for_the_answer_that_is_shown_with_it(core: Core) -> None:
+    add_many(core, ["Storks nest on roofs."])
+    talk(core, "Does the importer keep blank lines?", "No, it drops them at once.", session="s")
+    [hit] = search(core, "importer blank lines", limit=1).hits
+    assert hit.related
+    assert hit.confidence > 0.25
+
+
 def test_nonsense_finds_nothing_above_the_floor_and_a_question_its_answer(core: Core) -> None:
     add_many(core, ["Never deploy on Fridays.", "The cache is Valkey.", "Storks nest on roofs."])
-    assert search(core, "zzz nothing", floor=0.04).hits == []
-    [hit] = search(core, "deploy on fridays", floor=0.04, limit=1).hits
+    assert search(core, "zzz nothing", floor=0.03).hits == []
+    [hit] = search(core, "deploy on fridays", floor=0.03, limit=1).hits
     assert hit.content == "Never deploy on Fridays."
-    assert 0.04 <= hit.confidence <= 1.0
+    assert 0.03 <= hit.confidence <= 1.0
 
 
 # Clean --------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ SOURCE = "mcp"
 FORGET_BUDGET, FORGET_LIMIT = 1500, 10
 _DAY_S = 86400.0
 _DATE_CHARS = 10
-_FLOOR = 0.04  # of confidence: costs 3 % of the right answers, and what has nothing to do with the question is no hit
+_FLOOR = 0.03  # of confidence: costs 3 % of the right answers, and what has nothing to do with the question is no hit
 _HEAD_TOKENS = 60  # what memory_get says of a memory beside its text
 _PARTS = (1, 2, 4, 8)  # of what a text may have are tried
 

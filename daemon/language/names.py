@@ -1,0 +1,66 @@
+"""What a question names: identifiers ("PR #414", "4.2.2", "labels.py") and proper names. Pure functions.
+
+A text that names something else does not answer the question, however near it is. Dates are no names, for a memory says
+its day in many ways. German writes every noun with a capital, so only words in capitals count there; Chinese, Japanese
+and Korean show no names but what is written in Latin letters and figures.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memoryd.client.dates import remove_dates
+
+_WORD = re.compile(r"[A-Za-zÀ-ɏ0-9](?:[A-Za-zÀ-ɏ0-9./_-]*[A-Za-zÀ-ɏ0-9])?")
+_CONTINUES_BEFORE = re.compile(r"[a-zà-ɏ0-9]\Z|[0-9]\.\Z")
+_CONTINUES = re.compile(r"[a-zà-ɏ0-9]|\.[0-9]")
+_READ_CHARS = 1_000  # of a question
+_SENTENCE_END = re.compile(r"[.!?:]\s+\Z")
+_GERMAN = frozenset(
+    "ist der die das wer wie und für mit von den dem ein eine einen einer nicht zu im auf wir bei was wann wo hat wurde"
+    " warum welche welcher welches welchen statt sind war wird ob".split()
+)
+_PRONOUN = re.compile(r"I(?:['’]\w+)?")
+
+
+class Names(NamedTuple):
+    """What a text names, in lower case."""
+
+    identifiers: tuple[str, ...]
+    proper: tuple[str, ...]
+
+
+def find_names(text: str) -> Names:
+    """Return what a text names: words with figures or signs within, and capitalised words that begin no sentence."""
+    text = remove_dates(text[:_READ_CHARS])
+    identifiers = [word.casefold() for word, _ in _split_words(text) if _is_identifier(word)]
+    is_german = not _GERMAN.isdisjoint(text.casefold().split())
+    proper = [word.casefold() for word, begins in _split_words(text) if _is_proper(word, begins, is_german)]
+    return Names(tuple(dict.fromkeys(identifiers)), tuple(dict.fromkeys(proper)))
+
+
+def is_named(name: str, text: str) -> bool:
+    """Return whether a text in lower case holds a name as a whole: "4.2" is not in "4.2.1"."""
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        if not _CONTINUES_BEFORE.search(text[max(0, start - 2) : start]) and not _CONTINUES.match(text, end):
+            return True
+        start = text.find(name, end)
+    return False
+
+
+def _split_words(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the words of a text, and whether each begins a sentence."""
+    for found in _WORD.finditer(text):
+        yield found[0], found.start() == 0 or _SENTENCE_END.search(text[: found.start()]) is not None
+
+
+def _is_identifier(word: str) -> bool:
+    return any(sign.isdigit() or sign in "./_" for sign in word)
+
+
+def _is_proper(word: str, begins: bool, is_german: bool) -> bool:
+    if _is_identifier(word) or not word[0].isupper() or _PRONOUN.fullmatch(word):
+        return False
+    return len(word) > 1 and word.isupper() if is_german else not begins

@@ -1,0 +1,88 @@
+"""Stage: how likely each hit is to the point, 0 to 1, by itself alone; and the floor that a call asks of that.
+
+A logistic regression on the five best hits of each question of the development sets, and of questions asked where
+nothing answers them: the cosine on the scale of its model (0 at the floor of what is relevant, 1 at that of
+duplicates), the share of the question's words that the hit holds, each by its rarity, and whether an identifier or a
+proper name of the question is missing from the hit. What comes with a hit (its question, its answers) counts as well.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.daemon.language.names import Names, find_names, is_named
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.traces import Candidate
+from memoryd.daemon.store.fulltext import Word
+from memoryd.daemon.store.rows import Row
+
+Numbers = NDArray[np.int64]
+
+_NEARNESS = (-0.6, 1.2)  # beyond this it says no more
+# The constant, then the factors of nearness, words held, a missing identifier, a missing proper name.
+_BOTH = (-3.64, 1.72, 3.08, -2.38, -1.27)
+_WORDS_ALONE = (-3.28, 0.0, 3.53, -2.04, -1.77)
+
+
+def confidence(retrieval: Retrieval, sources: Sources) -> None:
+    """Rate the hits, and drop those below the floor of the call."""
+    del sources
+    if not retrieval.ranked:
+        return
+    shares, names = _measure_shares(retrieval), find_names(retrieval.call.query)
+    floor = retrieval.call.floor or 0.0
+    for candidate, share in zip(retrieval.ranked, shares, strict=True):
+        candidate.confidence = _rate(retrieval, candidate.similarity, share, _find_missing(candidate, names))
+        if candidate.confidence < floor:
+            candidate.lost = f"confidence {candidate.confidence:.3f} is below the floor {floor:g}"
+    retrieval.ranked = [candidate for candidate in retrieval.ranked if not candidate.lost]
+
+
+def _rate(retrieval: Retrieval, similarity: float | None, share: float, missing: tuple[bool, bool]) -> float:
+    if similarity is None or retrieval.generation is None:
+        factors, nearness = _WORDS_ALONE, 0.0
+    else:
+        floors = retrieval.generation.embedder.floors
+        nearness = (max(0.0, similarity) - floors.relevant) / (floors.duplicate - floors.relevant)
+        factors, nearness = _BOTH, min(max(nearness, _NEARNESS[0]), _NEARNESS[1])
+    value = sum(factor * known for factor, known in zip(factors, (1.0, nearness, share, *missing), strict=True))
+    return 1.0 / (1.0 + math.exp(-value))
+
+
+def _measure_shares(retrieval: Retrieval) -> list[float]:
+    """Return for each hit the share of the words asked that it holds, each word by its rarity."""
+    words = retrieval.question.words if retrieval.question else []
+    parts = [[row.row for row in _list_rows(candidate)] for candidate in retrieval.ranked]
+    rows = np.array([row for part in parts for row in part], np.int64)
+    starts = np.cumsum([0, *map(len, parts[:-1])])
+    held = [np.add.reduceat(_find_holding(retrieval, word, rows), starts) > 0 for word in words]
+    rarities = np.array([word.rarity for word in words])
+    if not len(rarities):
+        return [0.0] * len(parts)
+    shares: list[float] = (rarities @ np.array(held) / rarities.sum()).tolist()
+    return shares
+
+
+def _find_holding(retrieval: Retrieval, word: Word, rows: Numbers) -> Numbers:
+    """Return 1 for each row that holds a word, else 0; negative ones are turns of L0, which are in no index."""
+    holding = np.isin(rows, word.rows)
+    for place in np.flatnonzero(rows < 0).tolist():
+        turn = retrieval.candidates.get(int(rows[place]))
+        holding[place] = turn is not None and word.stem in turn.stems
+    return holding.astype(np.int64)
+
+
+def _list_rows(candidate: Candidate) -> Iterator[Row]:
+    if candidate.record is not None:
+        yield candidate.record
+    yield from candidate.related
+
+
+def _find_missing(candidate: Candidate, names: Names) -> tuple[bool, bool]:
+    """Return whether an identifier, and whether a proper name, is in nothing that the hit shows."""
+    if not any(names):
+        return False, False
+    text = "\n".join(f"{row.content}\n{row.metadata}" for row in _list_rows(candidate)).casefold()
+    return tuple(any(not is_named(name, text) for name in part) for part in names)  # type: ignore[return-value]
