@@ -19,6 +19,8 @@ from memoryd.client.protocol import (
     GetAround,
     GetLog,
     GetOperation,
+    GetSharing,
+    GrantRoot,
     GraphAbstract,
     GraphDedupe,
     GraphEdges,
@@ -32,22 +34,28 @@ from memoryd.client.protocol import (
     JobHistory,
     Jobs,
     Links,
+    ListConflicts,
     ListTokens,
+    MigrateServer,
     Namespaces,
     Operations,
     PauseJob,
+    PurgeShared,
     Remember,
     ResetSession,
+    ResolveConflict,
     Restart,
     ResumeJob,
     RevokeToken,
     RunJob,
+    ShareRoot,
     Shutdown,
     Skipped,
     Tiers,
     Traces,
     Turns,
     Undo,
+    UnshareRoot,
     UseModel,
     Verify,
     Workspaces,
@@ -304,6 +312,58 @@ def diff_workspaces(workspace: str | None = None) -> DiffWorkspaces:
     return DiffWorkspaces(workspace=workspace)
 
 
+def share_root(
+    root: str,
+    server: str = "",
+    passfile: str = "",
+    namespaces: list[str] | None = None,
+    conversations: bool = False,
+    dry_run: bool = False,
+) -> ShareRoot:
+    """Share a root, or more of its namespaces, through a PostgreSQL server. With `dry_run` show what that would
+    do."""
+    return ShareRoot(
+        root=root, server=server, passfile=passfile, namespaces=namespaces, conversations=conversations, dry_run=dry_run
+    )
+
+
+def sharing() -> GetSharing:
+    """Return the shared roots, how their exchange is, and what waits."""
+    return GetSharing()
+
+
+def shared_conflicts(limit: int = 100) -> ListConflicts:
+    """List memories that were changed on two machines, with both versions."""
+    return ListConflicts(limit=limit)
+
+
+def resolve_conflict(id: str, content: str = "", both: bool = False, allow_secrets: bool = False) -> ResolveConflict:
+    """Keep one version of a memory that was changed on two machines, or a new text; the others are deleted."""
+    return ResolveConflict(id=id, content=content, both=both, allow_secrets=allow_secrets)
+
+
+def purge_shared(ids: list[str]) -> PurgeShared:
+    """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
+    return PurgeShared(ids=ids)
+
+
+def grant_root(
+    root: str, role: str, access: Literal["read", "write", "none"] = "write", server: str = "", passfile: str = ""
+) -> GrantRoot:
+    """Let a login role of the server read a root, write it, or do neither. Only the owner of the tables can."""
+    return GrantRoot(root=root, role=role, access=access, server=server, passfile=passfile)
+
+
+def migrate_server(root: str = "", server: str = "", passfile: str = "") -> MigrateServer:
+    """Make memoryd's tables on a server, or bring them to this version. Only their owner can."""
+    return MigrateServer(root=root, server=server, passfile=passfile)
+
+
+def unshare_root(root: str, drop: bool = False, force: bool = False) -> UnshareRoot:
+    """Stop sharing a root. The server and other machines keep what they have."""
+    return UnshareRoot(root=root, drop=drop, force=force)
+
+
 def traces(
     kind: list[str] = [], limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
 ) -> Traces:
@@ -447,6 +507,14 @@ class DeclaredMethods:
     dismiss_link = method(dismiss_link)
     remember = method(remember)
     diff_workspaces = method(diff_workspaces)
+    share_root = method(share_root)
+    sharing = method(sharing)
+    shared_conflicts = method(shared_conflicts)
+    resolve_conflict = method(resolve_conflict)
+    purge_shared = method(purge_shared)
+    grant_root = method(grant_root)
+    migrate_server = method(migrate_server)
+    unshare_root = method(unshare_root)
     traces = method(traces)
     use_model = method(use_model)
     verify = method(verify)

@@ -284,6 +284,19 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 5.0
 
 
+class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """A root that is shared with other machines: `[shared.acme]`. `memctl shared add acme` begins it."""
+
+    server: Annotated[
+        str, Meta(description="address of the PostgreSQL server, without a password; empty: as it was added")
+    ] = ""
+    passfile: Annotated[
+        str, Meta(description="file with its password, relative to this one; empty: as it was added, or ~/.pgpass")
+    ] = ""
+    poll_s: Annotated[Duration, Meta(description="the server is asked for changes so often")] = 2.0
+    listen: Annotated[bool, Meta(description="let the server report changes at once as well, where it can")] = True
+
+
 class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The log that a daemon writes which a client started; under systemd the journal keeps it."""
 
@@ -311,6 +324,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     privacy: PrivacyConfig = PrivacyConfig()
     network: NetworkConfig = NetworkConfig()
     log: LogConfig = LogConfig()
+    shared: dict[str, SharedConfig] = {}
 
 
 # Settings that are paths: a relative one is beside the file that it is in.
@@ -344,7 +358,12 @@ def _place(config: Config, folder: Path) -> Config:
         if value and not value.startswith(("/", "~")):
             part = msgspec.structs.replace(part, **{field_name: str(folder / value)})
             config = msgspec.structs.replace(config, **{section: part})
-    return config
+    return msgspec.structs.replace(config, shared={n: _place_passfile(s, folder) for n, s in config.shared.items()})
+
+
+def _place_passfile(shared: SharedConfig, folder: Path) -> SharedConfig:
+    given = shared.passfile
+    return msgspec.structs.replace(shared, passfile=str(folder / Path(given).expanduser()) if given else "")
 
 
 def _checked(config: Config) -> Config:

@@ -28,6 +28,7 @@ from memoryd.daemon.server.lanes import Work
 from memoryd.daemon.server.meters import Meters
 from memoryd.daemon.server.subscriptions import Subscription, Subscriptions
 from memoryd.daemon.server.view import View
+from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from memoryd.daemon.system.peer import Peer, peer_of, process_name
 
@@ -43,6 +44,7 @@ class Host(Protocol):
     core: Core
     config: ServerConfig
     jobs: Runner
+    lines: Lines
     loop: asyncio.AbstractEventLoop
     meters: Meters
     subscriptions: Subscriptions
@@ -223,7 +225,8 @@ class Connection(asyncio.Protocol):
         follow = partial(self._follow, request_id)
         declared = DECLARED[type(call)]
         process = "" if declared.reads else self._process()
-        context = Context(server.core, report, server.facts, self._caller, self._become, server.jobs, follow, process)
+        given = server.core, report, server.facts, self._caller, self._become, server.jobs, follow, server.lines
+        context = Context(*given, process)
         lane = declared.lane
         if lane == "inline":
             self._finish(call, began, request_id, envelope.answer(request_id, partial(carry_out, context, call)))

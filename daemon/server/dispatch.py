@@ -31,6 +31,7 @@ from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import HANDLERS, Answer, Parts, Report, finish
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.server.view import View
+from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.actor import Actor, acting
 from memoryd.daemon.store.caller import Caller
 
@@ -41,7 +42,8 @@ class Context(NamedTuple):
     """What a handler gets beside its call.
 
     The core, how to report progress, what the server knows of itself, who calls, how the connection becomes somebody
-    else's, who runs jobs, how the client follows events, at most so many, and which process it is.
+    else's, who runs jobs, how the client follows events, at most so many, what exchanges shared roots, and which
+    process the client is.
     """
 
     core: Core
@@ -51,6 +53,7 @@ class Context(NamedTuple):
     become: Callable[[Caller], None]
     jobs: Runner
     follow: "Callable[[View, int | None], Future[Subscribed]]"
+    lines: Lines
     process: str = ""
 
     @property

@@ -21,6 +21,8 @@ from memoryd.daemon.memories import (
 )
 from memoryd.daemon.search import pipeline, whynot
 from memoryd.daemon.server import administration, following, statistics, tokens
+from memoryd.daemon.shared import calls as shared_calls
+from memoryd.daemon.shared import conflicts
 from memoryd.daemon.workspaces import calls as workspaces_calls
 from memoryd.daemon.workspaces import notes, writing
 from memoryd.daemon.workspaces.dreams import calls as dreams_calls

@@ -22,6 +22,7 @@ from memoryd.daemon.server.meters import Meters
 from memoryd.daemon.server.subscriptions import Subscriptions
 from memoryd.daemon.server.succession import Succession
 from memoryd.daemon.server.view import View
+from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.caller import USER
 
 _POLL_S = 0.01
@@ -65,6 +66,7 @@ class Server:
             welcome=self._welcome,
         )
         self._asyncio_server: asyncio.Server | None = None
+        self.lines = Lines(core)
 
     async def start(self) -> None:
         """Begin to accept connections."""
@@ -72,6 +74,7 @@ class Server:
         # Its unix variant removes the socket's file at the end from Python 3.13 on, whoever it belongs to. A duplicate,
         # since asyncio closes what it is given: clients that come during the drain wait in the queue of the other one.
         self._asyncio_server = await self.loop.create_server(lambda: Connection(self), sock=self._listener.dup())
+        await asyncio.to_thread(self.lines.start)
 
     async def stop(self) -> None:
         """Take no more connections, let the calls under way finish within `drain_s`, close.
@@ -85,6 +88,7 @@ class Server:
             self._asyncio_server.close()
         self.subscriptions.close(stopping_error())
         await asyncio.to_thread(self.jobs.close)
+        await asyncio.to_thread(self.lines.close)
         give_up_at = time.monotonic() + self.config.drain_s
         await self._wait_until_quiet(give_up_at)
         self.core.ending.set()
@@ -122,8 +126,8 @@ class Server:
 
     def perform(self, call: Call[R]) -> R:
         """Run a call of the daemon's own, on the calling thread; wait for its result."""
-        own = Context(self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _refuse)
-        return perform(own, call)
+        given = self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _refuse, self.lines
+        return perform(Context(*given), call)
 
     def _is_crowded(self) -> bool:
         """Return whether clients are being served, so that background work had better hold back."""

@@ -4,7 +4,8 @@ What is shared is a root (a first-level namespace) with the namespaces in it tha
 acknowledged here and pushed later (`store/shared` keeps the outbox), searches are local, everything works offline.
 
 - `changes`: what a version is, which one descends from which, what may leave this machine. Pure functions.
-- `applying`: versions of the server applied here, conflicts found, one transaction of SQLite.
+- `session`, `applying`, `pushing`: one transaction of SQLite; versions of the server applied here, conflicts found;
+  what is changed here made ready to be pushed.
 - `exchange`: the statements of push, pull and comparison. `server`: the connection, its deadline, its errors.
 - `engine`: the exchange of one root, in a thread of its own. `sharing`: all roots of a daemon.
 - `schema`: the tables on the server, roles and policies; its owner runs it.

@@ -61,12 +61,17 @@ MERGED = ("metadata", "pinned", "votes")
 SAME = tuple(name for name in Body.__struct_fields__ if name not in ("pinned", "votes", "metadata"))
 
 
-def hash_body(namespace: str, body: Body | None) -> bytes:
-    """Return the hash of what a version says and where; when it was changed is no part of it."""
+def read_text(body: Body) -> str:
+    """Return all that a person or a program may have written into a memory."""
+    return "\n".join([body.content, body.summary, body.neighbours, msgspec.json.encode(body.metadata).decode()])
+
+
+def hash_body(namespace: str, body: Body | None, conflict_of: str | None) -> bytes:
+    """Return the hash of what a version says, where, and beside what; when it was changed is no part of it."""
     if body is None:
         return _DELETED
     said = {**msgspec.structs.asdict(body), "updated_at": 0.0}
-    return hashlib.sha256(namespace.encode() + b"\0" + _encode(said)).digest()
+    return hashlib.sha256(_encode([namespace, conflict_of, said])).digest()
 
 
 def content_hash(row: Row) -> str:

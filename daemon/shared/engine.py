@@ -19,16 +19,19 @@ from msgspec import Struct
 
 from memoryd.client.errors import Forbidden, MemorydError, Unavailable
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.shared import exchange, server
-from memoryd.daemon.shared.applying import Applied, Outgoing, Remote, Session
+from memoryd.daemon.shared import applying, exchange, pushing, server
+from memoryd.daemon.shared.applying import Remote
 from memoryd.daemon.shared.exchange import Head
+from memoryd.daemon.shared.pushing import Outgoing
 from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.session import Applied, Session
 from memoryd.daemon.store import shared
 from memoryd.daemon.store.shared import Root
 from memoryd.daemon.store.writer import Transaction, patiently
 
 PUSHED = 200  # rows of one push
 LIMIT_S = 30.0  # of one exchange
+NOTED_S = 60.0  # between two notes of how far this machine has read
 ATTEMPTS = 5  # of a transaction that another one was in the way of
 _FIRST_COPY = 2_000  # rows from which what is pulled is no news
 
@@ -50,13 +53,18 @@ class Figures(Struct):
     compared: int = 0  # how often the server had lost something
     ready_at: float | None = None
     head: int = 0
+    machines: list[str] = []
 
 
 class Engine:
-    """The exchange of one root. `connect` opens its server."""
+    """The exchange of one root. `connect` opens its server, `on_push` is called after it took something."""
 
-    def __init__(self, core: Core, root: Root, machine: str, connect: Connect) -> None:
+    def __init__(
+        self, core: Core, root: Root, machine: str, connect: Connect, on_push: Callable[[], None] = lambda: None
+    ) -> None:
         self.core, self.root, self.machine = core, root, machine
+        self._on_push = on_push
+        self._noted_at = 0.0
         self.figures = Figures()
         self._connect = connect
         self.server: Server | None = None
@@ -72,6 +80,7 @@ class Engine:
             self._pull()
             if self._may_push:
                 self._push()
+            self._note_machine()
         except (psycopg.Error, MemorydError) as error:
             self._note(server.failure(error) if isinstance(error, psycopg.Error) else error)
             return False
@@ -111,15 +120,25 @@ class Engine:
     def _write(self, job: Callable[[Transaction], T]) -> T:
         return patiently(lambda: self.core.store.write(job), self.core.check_going_on)
 
+    def _note_machine(self) -> None:
+        """Note on the server now and then how far this machine has read; learn of the others."""
+        if time.monotonic() < self._noted_at + NOTED_S:
+            return
+        self._noted_at = time.monotonic()
+        self.figures.machines = self._ask(lambda server: exchange.note_machine(server, self.root, self.machine))
+
     # Pull ------------------------------------------------------------------------------------------------------------
 
     def _pull(self) -> None:
         """Read the feed to its end."""
-        root = self.root
+        root, compared = self.root, False
         while True:
             found = self._ask(lambda server: exchange.pull(server, root))
             if is_lost(root, found.head):
+                if compared:
+                    raise Unavailable("The server's log is not that of its memories; it is compared again later.")
                 self._compare(found.head)
+                compared = True
                 continue
             is_end = len(found.rows) < exchange.PULLED
             cursor = found.head.seq if is_end else found.rows[-1].seq
@@ -135,7 +154,7 @@ class Engine:
 
         def write(transaction: Transaction) -> Applied:
             session = Session(self.core, transaction, self.root, first_copy)
-            session.apply(rows)
+            applying.apply(session, rows)
             if places:
                 shared.change_root(transaction.connection, self.root.id, **places)
             return session.done
@@ -180,7 +199,7 @@ class Engine:
 
         def write(transaction: Transaction) -> None:
             session = Session(self.core, transaction, self.root)
-            (session.follow_deletion if is_old else session.requeue)(ids)
+            (pushing.follow_deletion if is_old else pushing.requeue)(session, ids)
 
         self._write(write)
 
@@ -199,7 +218,7 @@ class Engine:
                 queued = shared.read_outbox(connection, self.root.id, after, PUSHED)
             if not queued:
                 return
-            going = self._write(lambda t, queued=queued: Session(self.core, t, self.root).prepare(queued))  # type: ignore[misc]
+            going = self._write(lambda t, queued=queued: pushing.prepare(Session(self.core, t, self.root), queued))  # type: ignore[misc]
             missed = self._offer(going)
             if missed:
                 self._fetch(missed)
@@ -222,7 +241,7 @@ class Engine:
         places = self._place_after_push(pushed.head, len(going))
 
         def write(transaction: Transaction) -> None:
-            Session(self.core, transaction, self.root).acknowledge(going, pushed.accepted)
+            pushing.acknowledge(Session(self.core, transaction, self.root), going, pushed.accepted)
             if places:
                 shared.change_root(transaction.connection, self.root.id, **places)
 
@@ -230,6 +249,7 @@ class Engine:
         self._move(**places)
         self.figures.pushed += len(pushed.accepted)
         self.figures.head = pushed.head.seq
+        self._on_push()
         return [one.queued.memory for one in going if pushed.accepted.get(one.queued.memory) != one.record["vtag"]]
 
     def _place_after_push(self, head: Head, count: int) -> Places:

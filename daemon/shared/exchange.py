@@ -12,11 +12,13 @@ import msgspec
 
 from memoryd.client.errors import Forbidden
 from memoryd.daemon.shared import schema
-from memoryd.daemon.shared.applying import Outgoing, Remote
+from memoryd.daemon.shared.applying import Remote
+from memoryd.daemon.shared.pushing import Outgoing
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.store.shared import Root
 
 PULLED = 500  # rows of one pull
+KEPT_DAYS = 90  # of the log, and of what was deleted: who was away longer takes what the server says
 _COLUMNS = (
     "m.id, m.seq, m.vtag, m.anc, m.ns, m.body::text, m.deleted, m.purged, m.conflict_of, m.merged_into, m.machine,"
     " m.author"
@@ -58,13 +60,27 @@ _LOG = (
 _REMEMBERED = "SELECT tag FROM memoryd.log WHERE root = %(root)s AND seq = %(mark)s"
 _SNAPSHOT = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _STATE = """
-SELECT h.seq, h.tag, (SELECT l.tag FROM memoryd.log l WHERE l.root = h.root AND l.seq = %(mark)s),
+SELECT h.seq, h.tag, CASE WHEN h.seq = %(mark)s THEN h.tag ELSE
+    (SELECT l.tag FROM memoryd.log l WHERE l.root = h.root AND l.seq = %(mark)s) END,
   (SELECT min(l.seq) FROM memoryd.log l WHERE l.root = h.root)
 FROM memoryd.heads h WHERE h.root = %(root)s
 """
 _FEED = f"SELECT {_COLUMNS} FROM memoryd.mem m WHERE m.root = %s AND m.seq > %s ORDER BY m.seq LIMIT %s"
 _BY_ID = f"SELECT {_COLUMNS} FROM memoryd.mem m WHERE m.root = %s AND m.id = ANY(%s::uuid[]) ORDER BY m.seq"
 _INVENTORY = "SELECT m.id, m.vtag FROM memoryd.mem m WHERE m.root = %s"
+_READ_BY = (
+    "INSERT INTO memoryd.machines (root, machine, seq) VALUES (%s, %s, %s)"
+    " ON CONFLICT (root, machine, role) DO UPDATE SET seq = excluded.seq, at = now()"
+)
+# The latest push stays in the log, however old: by it a machine sees that the server lost nothing.
+_PRUNE_LOG = (
+    f"DELETE FROM memoryd.log l WHERE l.root = %s AND l.at < now() - interval '{KEPT_DAYS} days'"
+    " AND l.seq < (SELECT h.seq FROM memoryd.heads h WHERE h.root = l.root)"
+)
+_PRUNE_DELETED = (
+    "DELETE FROM memoryd.mem m WHERE m.root = %s AND m.deleted AND NOT m.purged"
+    f" AND m.at < now() - interval '{KEPT_DAYS} days'"
+)
 
 
 class Head(NamedTuple):
@@ -140,6 +156,25 @@ def read_inventory(server: Server, root: Root) -> tuple[Head, dict[str, str]]:
 def fetch(server: Server, root: str, ids: Sequence[str]) -> list[Remote]:
     """Return memories by their ids."""
     return [_remote(row) for row in server.run(_BY_ID, (root, list(ids))).fetchall()]
+
+
+def note_machine(server: Server, root: Root, machine: str) -> list[str]:
+    """Note how far this machine has read, forget what is too old to be of use; return the other machines."""
+    server.run(_READ_BY, (root.name, machine, root.cursor))
+    server.run(_PRUNE_LOG, (root.name,))
+    server.run(_PRUNE_DELETED, (root.name,))
+    found = server.run("SELECT machine, role FROM memoryd.machines WHERE root = %s ORDER BY machine", (root.name,))
+    return [f"{name} ({role})" for name, role in found.fetchall() if name != machine]
+
+
+def has_root(server: Server, root: str) -> bool:
+    """Return whether the server has a root that this role may read."""
+    return bool(server.value("SELECT count(*) FROM memoryd.heads WHERE root = %s", (root,)))
+
+
+def count_rows(server: Server, root: str) -> int:
+    """Return how many memories of a root the server has."""
+    return int(server.value("SELECT count(*) FROM memoryd.mem WHERE root = %s AND NOT deleted", (root,)))
 
 
 def may_push(server: Server) -> bool:

@@ -43,7 +43,7 @@ CREATE INDEX mem_equal ON memoryd.mem (root, ns, content_hash) WHERE NOT deleted
 -- How far each machine has read, so that a purge can name those that still hold a text.
 CREATE TABLE memoryd.machines (
   root text NOT NULL, machine text NOT NULL, role text NOT NULL DEFAULT session_user,
-  seq bigint NOT NULL, at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (root, machine)
+  seq bigint NOT NULL, at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (root, machine, role)
 );
 -- Who does the work that one machine does for all.
 CREATE TABLE memoryd.leases (
@@ -143,7 +143,7 @@ def find_dialect(server: Server) -> Dialect:
 
 def read_version(server: Server) -> int:
     """Return the version of the tables, 0 where there are none."""
-    if server.value("SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'memoryd'") == 0:
+    if server.value("SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'memoryd'") == 0:
         return 0
     found = server.value("SELECT max(schema) FROM memoryd.meta")
     return int(found) if isinstance(found, int) else 0

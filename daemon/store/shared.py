@@ -110,6 +110,19 @@ def change_root(connection: apsw.Connection, root: int, **fields: Any) -> None:
     connection.execute(f"UPDATE shared_roots SET {listed} WHERE id = ?", (*fields.values(), root))
 
 
+def read_root_rows(connection: apsw.Connection, name: str) -> list[tuple[str, Row]]:
+    """Return (namespace, row) of what is in a root, for counting; texts are cut."""
+    found: Any = connection.execute(
+        "SELECT n.id, n.name FROM namespaces n WHERE n.name = ?1 OR substr(n.name, 1, length(?1) + 1) = ?1 || '/'",
+        (name,),
+    )
+    return [
+        (namespace, row)
+        for number, namespace in found.fetchall()
+        for row in rows.beginnings(connection, "m.namespace = ?", (number,), 1)
+    ]
+
+
 def share_namespaces(connection: apsw.Connection, root: int, namespaces: Iterable[int]) -> None:
     """Share the memories of namespaces from now on, those that are there included."""
     for namespace in namespaces:
@@ -176,18 +189,37 @@ def _decode(values: Any) -> Version:
     return Version(**{**named, "ancestors": msgspec.json.decode(named["ancestors"], type=list[str])})
 
 
+def count_memories(connection: apsw.Connection, root: int) -> int:
+    """Return how many memories here the server has too."""
+    found: Any = connection.execute(
+        "SELECT count(*) FROM shared_versions v JOIN memories m ON m.id = v.memory"
+        " WHERE v.root = ? AND v.pushed AND NOT v.purged",
+        (root,),
+    ).get
+    return int(found)
+
+
+def list_memories(connection: apsw.Connection, root: int) -> list[str]:
+    """Return the memories here that the server has too, or is to get."""
+    found: Any = connection.execute(
+        "SELECT v.memory FROM shared_versions v JOIN memories m ON m.id = v.memory WHERE v.root = ? ORDER BY m.row",
+        (root,),
+    )
+    return [memory for (memory,) in found]
+
+
 def read_siblings(connection: apsw.Connection, memory: str) -> list[str]:
     """Return the memories that are other versions of a memory."""
     found: Any = connection.execute("SELECT memory FROM shared_versions WHERE conflict_of = ?", (memory,))
     return [sibling for (sibling,) in found]
 
 
-def read_conflicts(connection: apsw.Connection, reached: str, limit: int) -> list[tuple[Row, Row, str, str]]:
+def read_conflicts(connection: apsw.Connection, limit: int) -> list[tuple[Row, Row, str, str]]:
     """Return (memory, its other version, machine and author of that one) of the conflicts that are not resolved."""
     found: Any = connection.execute(
         "SELECT v.conflict_of, v.memory, v.machine, v.author FROM shared_versions v"
-        f" JOIN memories m ON m.id = v.memory JOIN memories o ON o.id = v.conflict_of WHERE {reached}"
-        " ORDER BY v.conflict_of, v.memory LIMIT ?",
+        " JOIN memories m ON m.id = v.memory JOIN memories o ON o.id = v.conflict_of"
+        " WHERE v.conflict_of IS NOT NULL ORDER BY v.conflict_of, v.memory LIMIT ?",
         (limit,),
     ).fetchall()
     known = rows.read_ids(connection, list({id for values in found for id in values[:2]}))
@@ -219,8 +251,8 @@ def read_outbox(connection: apsw.Connection, root: int, after: int, limit: int) 
 
 
 def queue(connection: apsw.Connection, memory: str, root: int) -> None:
-    """Put a memory into the outbox unless it is there."""
-    connection.execute("INSERT OR IGNORE INTO shared_outbox (memory, root) VALUES (?, ?)", (memory, root))
+    """Put a memory into the outbox; a push that is under way does not take it out again."""
+    connection.execute("INSERT OR REPLACE INTO shared_outbox (memory, root) VALUES (?, ?)", (memory, root))
 
 
 def unqueue(connection: apsw.Connection, memory: str, change: int | None = None) -> None:

@@ -65,6 +65,7 @@ class Store:
             connection.close()
             raise
         self._connection = connection
+        self.on_change: Callable[[], None] | None = None  # called by the writer after memories were changed
         self.supervisor = Supervisor()
         most = limit.max_pages(limit_bytes, self._page_bytes)
         self._writer = Writer(
@@ -99,6 +100,8 @@ class Store:
         self.postings.note_changes(connection, texts)
         if self.limit_bytes:
             self.used_bytes = self._used_size(connection)
+        if rows and self.on_change is not None:
+            self.on_change()
 
     def is_full(self) -> bool:
         """Return whether the database has reached its limit: what is there is read and deleted, nothing is added."""

@@ -106,7 +106,8 @@ def test_every_error_code_is_in_the_clients_public_names() -> None:
     assert all(hasattr(public, name) for name in public.__all__)
 
 
-SECTIONS = [field.type.cls for field in msgspec.inspect.type_info(config.Config).fields]  # type: ignore[attr-defined]
+_FIELDS = msgspec.inspect.type_info(config.Config).fields  # type: ignore[attr-defined]
+SECTIONS = [getattr(field.type, "value_type", field.type).cls for field in _FIELDS]
 
 
 @pytest.mark.parametrize("section", SECTIONS)

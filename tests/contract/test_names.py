@@ -52,7 +52,7 @@ VERBS = set(
     select send serialise serve set settle share shorten show shutdown silence simplify skip spend split spool spread
     stack start stem stop store strengthen strip submit subscribe suggest sum summarise summarize supersede survey swap
     sweep switch sync tag take tally think to tokenize touch trim try undo uninstall unmention unpack update use
-    acknowledge branch erase grant name purge push queue requeue secure
+    acknowledge branch bring drain erase grant name purge push queue requeue secure shut unshare wake
     verify view wait warn watch weigh wipe work wrap write
     """.split()
 )
@@ -78,6 +78,7 @@ GIVEN = set(
     hello history hot installed jaccard job_history jobs logistic main matches may_name_a_date namespace namespaces
     on_weekday operation operations overlaps persistent_load reading remaining_s retry_after_s rpc rrf skipped stats
     status tiers topics trace traces turns update visit why_not workspace_status workspaces
+    shared_conflicts sharing
     """.split()
 )
 _RELATION = re.compile(r"_(?:of|in|at|for|ago|s|ms|bytes)(?:_|$)")

@@ -31,3 +31,21 @@ def test_two_edits_of_one_memory_both_live_and_are_named(postgres: Postgres, dat
         converge(one, two)
         assert sorted(one.texts().values()) == ["the port is 8080", "the port is 9090"]
         assert one.texts()[id] == "the port is 8080"  # the first that was pushed
+
+
+def test_a_server_cannot_reach_into_what_is_not_shared(postgres: Postgres, database: str, folder: Path) -> None:
+    with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
+        own = two.add("of this machine alone", "private")
+        id = one.add("a shared fact")
+        one.sync()
+        forged = f"(SELECT '{own}'::uuid AS id, 'acme/api' AS ns UNION SELECT gen_random_uuid(), 'private')"
+        columns = "root, seq, vtag, anc, body, deleted, purged, machine"
+        values = "root, seq + 1 + row_number() OVER (), gen_random_uuid(), anc, body, deleted, purged, machine"
+        postgres.sql(
+            f"INSERT INTO memoryd.mem (id, ns, {columns}) SELECT f.id, f.ns, {values} FROM memoryd.mem, {forged} f;"
+            "UPDATE memoryd.heads SET seq = seq + 3, tag = gen_random_uuid()",
+            database,
+        )
+        two.sync()
+        assert two.texts() == {id: "a shared fact"}
+        assert two.texts("private") == {own: "of this machine alone"}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conftest import Daemon
 
 # What goes on at the limit. A new call stands here, or it is declared with `grows=True`.
-REMOVES = {"delete", "forget", "remove_workspace", "reset_session", "revoke_token", "undo"}
+REMOVES = {"delete", "purge_shared", "forget", "remove_workspace", "reset_session", "revoke_token", "undo"}
 TAKES_NO_ROOM = {
     "add_token",
     "backup",
@@ -28,6 +28,8 @@ TAKES_NO_ROOM = {
     "dismiss_link",
     "end_session",
     "get_context",
+    "grant_root",
+    "migrate_server",
     "pause_job",
     "restart",
     "resume_job",

@@ -198,9 +198,11 @@ def _settings() -> Iterator[str]:
     """Return the settings by section, with defaults and meanings."""
     described: Any = types.type_info(Config)
     for part in described.fields:
-        yield f".SS [{part.name}]"
-        yield text(str(part.type.cls.__doc__).splitlines()[0])
-        for field in part.type.fields:
+        is_named = isinstance(part.type, types.DictType)  # one section for each name, such as [shared.acme]
+        section = part.type.value_type if is_named else part.type
+        yield f".SS [{part.name}{'.NAME' * is_named}]"
+        yield text(str(section.cls.__doc__).splitlines()[0])
+        for field in section.fields:
             value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
             yield from (".TP", f"\\fB{verbatim(field.name)}\\fR = {verbatim(msgspec.json.encode(value).decode())}")
             yield text(field.type.extra_json_schema["description"])

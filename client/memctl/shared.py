@@ -1,0 +1,257 @@
+"""shared: one memory for several machines, through a PostgreSQL server."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import Literal
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.arguments import Usage, declare_nothing
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.output import make_printable, paint, print_note, show
+from memoryd.client.memctl.table import count_text, format_table, to_one_line
+from memoryd.client.protocol import (
+    GetSharing,
+    GrantRoot,
+    ListConflicts,
+    MigrateServer,
+    PurgeShared,
+    ResolveConflict,
+    RootPlan,
+    SharedConflicts,
+    SharedRoot,
+    ShareRoot,
+    Sharing,
+    UnshareRoot,
+)
+from memoryd.client.times import iso
+
+
+def _declare_server(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--dsn", default="", metavar="ADDRESS", help="the server: 'host=db.example dbname=team user=ann', no password"
+    )
+    parser.add_argument("--passfile", default="", metavar="FILE", help="file with the password (~/.pgpass)")
+
+
+# add -----------------------------------------------------------------------------------------------------------------
+
+
+def _declare_add(parser: ArgumentParser) -> None:
+    parser.add_argument("root", metavar="ROOT", help="a first-level namespace, like acme")
+    _declare_server(parser)
+    parser.add_argument("--only", action="append", metavar="NS", help="share this namespace of it; repeat for more")
+    parser.add_argument("--with-conversations", action="store_true", help="share turns, and what came of them, as well")
+    parser.add_argument("--dry-run", action="store_true", help="show what would go and what would stay")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add(args: Namespace) -> None:
+    call = ShareRoot(
+        root=args.root.strip("/"),
+        server=args.dsn,
+        passfile=args.passfile,
+        namespaces=[name.strip("/") for name in args.only] if args.only else None,
+        conversations=args.with_conversations,
+        dry_run=True,
+    )
+    with client_for(args) as client:
+        plan = client.call(call)
+        if args.dry_run:
+            return show(args, plan, lambda: _format_plan(plan))
+        if not args.yes:
+            _ask(plan)
+        names = [one.namespace for one in plan.namespaces]
+        fields = {name: getattr(call, name) for name in ("root", "server", "passfile", "conversations")}
+        done = client.call(ShareRoot(**fields, namespaces=names))
+    return show(args, done, lambda: f"{_format_plan(done)}\n{_format_progress(done)}")
+
+
+def _format_plan(plan: RootPlan) -> str:
+    rows = [[make_printable(one.namespace), f"{one.going:,}", f"{one.staying:,}"] for one in plan.namespaces]
+    table = format_table(["NAMESPACE", "SHARED", "STAYS HERE"], rows, flexible=1)
+    there = f"it has {count_text(plan.there, 'memory')} of {plan.root}" if plan.exists else f"{plan.root} is new there"
+    return f"{table}\nServer: {make_printable(plan.server)}; {there}."
+
+
+def _format_progress(plan: RootPlan) -> str:
+    root = make_printable(plan.root)
+    return f"Sharing {paint(root, 'cyan')}; other namespaces stay here. See `memctl shared status`."
+
+
+def _ask(plan: RootPlan) -> None:
+    """Go on only when the root's name was typed; raise `Usage` where nobody can be asked."""
+    if not (sys.stdin and sys.stdin.isatty()):
+        raise Usage("this sends memories to another machine. Give --yes, as there is no terminal to ask on.")
+    print_note(f"{_format_plan(plan)}\nWhoever may read {plan.root} there gets these. Type {plan.root} to go on:")
+    if sys.stdin.readline().strip() != plan.root:
+        raise MemorydError("Nothing is shared.")
+
+
+# status --------------------------------------------------------------------------------------------------------------
+
+
+def _show_status(args: Namespace) -> None:
+    with client_for(args) as client:
+        found = client.call(GetSharing())
+    show(args, found, lambda: _format_sharing(found))
+
+
+def _format_sharing(found: Sharing) -> str:
+    if not found.roots:
+        return "Nothing is shared with other machines; `memctl shared add ROOT --dsn ADDRESS` begins it."
+    parts = [_format_root(root) for root in found.roots]
+    return "\n".join([f"This machine is {make_printable(found.machine)}.", *parts])
+
+
+def _format_root(root: SharedRoot) -> str:
+    colour = "green" if root.state == "ready" else "yellow"
+    head = f"{paint(make_printable(root.root), 'cyan')}  {paint(root.state, colour)}  {make_printable(root.server)}"
+    lines = [head, f"  {count_text(root.memories, 'memory')} shared, {count_text(root.waiting, 'change')} to be pushed"]
+    lines += [f"  {make_printable(root.error)}"] if root.error else []
+    last = iso(root.ready_at) or "never"
+    lines.append(f"  since the start: {root.pulled:,} pulled, {root.pushed:,} pushed; last {last}")
+    lines.append(f"  namespaces: {', '.join(map(make_printable, root.namespaces))}")
+    if root.machines:
+        lines.append(f"  others: {', '.join(map(make_printable, root.machines))}")
+    if root.conflicts:
+        lines.append(f"  {count_text(root.conflicts, 'conflict')}: see `memctl shared conflicts`")
+    lines += [f"  refused: {one.id[:8]}  {to_one_line(one.reason)}" for one in root.refused]
+    return "\n".join(lines)
+
+
+# conflicts -----------------------------------------------------------------------------------------------------------
+
+
+def _declare_conflicts(parser: ArgumentParser) -> None:
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="conflicts shown (20)")
+
+
+def _show_conflicts(args: Namespace) -> None:
+    with client_for(args) as client:
+        found = client.call(ListConflicts(limit=args.limit))
+    show(args, found.conflicts, lambda: _format_conflicts(found))
+
+
+def _format_conflicts(found: SharedConflicts) -> str:
+    if not found.conflicts:
+        return "No memory has two versions."
+    lines = []
+    for one in found:
+        where = make_printable(f"{one.machine} ({one.author})" if one.machine else "this machine")
+        lines.append(f"{paint(one.memory.id[:8], 'cyan')}  {to_one_line(one.memory.content)}")
+        lines.append(f"{paint(one.other.id[:8], 'cyan')}  {to_one_line(one.other.content)}  ({where})\n")
+    return "\n".join([*lines, "`memctl shared resolve ID` keeps the version of that id."])
+
+
+def _declare_resolve(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="the version to keep: its id or the first digits")
+    parser.add_argument("--merge", default="", metavar="TEXT", help="a new text in place of all versions")
+    parser.add_argument("--both", action="store_true", help="keep all versions, as memories of their own")
+
+
+def _resolve(args: Namespace) -> None:
+    with client_for(args) as client:
+        done = client.call(ResolveConflict(id=args.id, content=args.merge, both=args.both))
+    undo = paint(f"memctl undo {done.operation}", "cyan")
+    show(
+        args,
+        done,
+        lambda: f"{paint(done.memory.id[:8], 'cyan')}  {to_one_line(done.memory.content)}\n`{undo}` takes it back.",
+    )
+
+
+# purge ---------------------------------------------------------------------------------------------------------------
+
+
+def _declare_purge(parser: ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID", help="ids or their first digits")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _purge(args: Namespace) -> None:
+    if not args.yes:
+        warning = "This erases them on every machine, with their history, and cannot be undone."
+        if not (sys.stdin and sys.stdin.isatty()):
+            raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
+        print_note(f"memctl: {warning}\nType purge to go on:")
+        if sys.stdin.readline().strip() != "purge":
+            raise MemorydError("Nothing was erased.")
+    with client_for(args) as client:
+        done = client.call(PurgeShared(ids=args.ids))
+    later = " The server gets this once it answers." if done.waiting else ""
+    held = "\n".join(f"  {make_printable(copy)}" for copy in done.copies)
+    show(args, done, lambda: f"Erased {count_text(len(done.ids), 'memory')}.{later} The text may still be in:\n{held}")
+
+
+# the server ----------------------------------------------------------------------------------------------------------
+
+
+def _declare_grant(parser: ArgumentParser) -> None:
+    parser.add_argument("root", metavar="ROOT", help="the root, made on the server if it is new")
+    parser.add_argument("role", metavar="ROLE", help="a login role of the server")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--read", action="store_true", help="it may read alone")
+    chosen.add_argument("--revoke", action="store_true", help="it may neither read nor write from now on")
+    _declare_server(parser)
+
+
+def _grant(args: Namespace) -> None:
+    access: Literal["read", "write", "none"] = "none" if args.revoke else "read" if args.read else "write"
+    call = GrantRoot(root=args.root.strip("/"), role=args.role, access=access, server=args.dsn, passfile=args.passfile)
+    with client_for(args) as client:
+        done = client.call(call)
+    show(args, done, lambda: done.message)
+
+
+def _declare_migrate(parser: ArgumentParser) -> None:
+    parser.add_argument("root", nargs="?", default="", metavar="ROOT", help="the shared root whose server is meant")
+    _declare_server(parser)
+
+
+def _migrate(args: Namespace) -> None:
+    with client_for(args) as client:
+        done = client.call(MigrateServer(root=args.root.strip("/"), server=args.dsn, passfile=args.passfile))
+    kind = done.dialect if done.tested else f"{done.dialect}, on which memoryd is not tested"
+    state = "are there already" if done.before == done.after else "are made"
+    show(args, done, lambda: f"The tables of version {done.after} {state} ({kind}).")
+
+
+def _declare_remove(parser: ArgumentParser) -> None:
+    parser.add_argument("root", metavar="ROOT", help="the shared root")
+    parser.add_argument("--drop", action="store_true", help="delete its shared memories on this machine")
+    parser.add_argument("--force", action="store_true", help="also when changes are not pushed yet")
+
+
+def _remove(args: Namespace) -> None:
+    with client_for(args) as client:
+        done = client.call(UnshareRoot(root=args.root.strip("/"), drop=args.drop, force=args.force))
+    show(args, done, lambda: done.message)
+
+
+COMMANDS = {
+    "shared add": Command(
+        _declare_add,
+        _add,
+        "  memctl shared add acme --dsn 'host=db.example dbname=team user=ann'\n"
+        "  memctl shared add acme --only acme --only acme/api --yes",
+    ),
+    "shared status": Command(declare_nothing, _show_status, "  memctl shared status\n  memctl shared status --json"),
+    "shared conflicts": Command(_declare_conflicts, _show_conflicts, "  memctl shared conflicts"),
+    "shared resolve": Command(
+        _declare_resolve,
+        _resolve,
+        "  memctl shared resolve 3f9a\n  memctl shared resolve 3f9a --merge 'The port is 8080'",
+    ),
+    "shared purge": Command(_declare_purge, _purge, "  memctl shared purge 3f9a --yes"),
+    "shared grant": Command(
+        _declare_grant,
+        _grant,
+        "  memctl shared grant acme ann --dsn 'host=db.example user=owner'\n"
+        "  memctl shared grant acme guest --read\n  memctl shared grant acme guest --revoke",
+    ),
+    "shared migrate": Command(_declare_migrate, _migrate, "  memctl shared migrate --dsn 'host=db.example user=owner'"),
+    "shared remove": Command(
+        _declare_remove, _remove, "  memctl shared remove acme\n  memctl shared remove acme --drop"
+    ),
+}

@@ -1,0 +1,208 @@
+"""Handlers of the calls about shared roots. What asks a server runs on the bulk lane: it may wait for seconds."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from memoryd.client.errors import Conflict, Invalid, NotFound
+from memoryd.client.protocol import (
+    Done,
+    GetSharing,
+    GrantRoot,
+    MigratedServer,
+    MigrateServer,
+    RootNamespace,
+    RootPlan,
+    ShareRoot,
+    Sharing,
+    UnshareRoot,
+)
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import removing
+from memoryd.daemon.registry import handles
+from memoryd.daemon.shared import changes, sharing
+from memoryd.daemon.shared.sharing import Lines
+from memoryd.daemon.store import history, namespaces, rows, shared
+from memoryd.daemon.store.shared import Root
+from memoryd.daemon.store.writer import Transaction
+
+_DROPPED = 100  # memories of one transaction
+_PASSING_S = 20.0  # for all that a call asks a server
+
+if TYPE_CHECKING:
+    from memoryd.daemon.shared.server import Server
+
+T = TypeVar("T")
+
+
+@handles(GetSharing)
+def report(lines: Lines, call: GetSharing) -> Sharing:
+    """Return how sharing is."""
+    return lines.report()
+
+
+@handles(ShareRoot)
+def share_root(core: Core, lines: Lines, call: ShareRoot) -> RootPlan:
+    """Share a root, or show what that would do."""
+    from memoryd.daemon.shared import exchange, schema
+
+    _check_root(call.root)
+    root = _place(core, call)
+
+    def look(server: "Server") -> tuple[bool, int]:
+        if schema.read_version(server) == 0:
+            raise Conflict("The server has no tables of memoryd; its owner runs `memctl shared migrate`.")
+        exists = exchange.has_root(server, call.root)
+        if not (exists or call.dry_run):
+            schema.make_root(server, call.root)
+        return exists, exchange.count_rows(server, call.root)
+
+    exists, there = _ask(core, root.server, root.passfile, look)
+    chosen = _choose_namespaces(core, call)
+    if not call.dry_run:
+        lines.open(sharing.add_root(core, root, [one.namespace for one in chosen]))
+    return RootPlan(
+        root=call.root, server=root.server, namespaces=chosen, there=there, exists=exists, dry_run=call.dry_run
+    )
+
+
+def _check_root(name: str) -> None:
+    namespaces.check(name)
+    if not name or "/" in name:
+        raise Invalid(f"{name or '/'!r} cannot be shared: what is shared is a first-level namespace, like acme.")
+
+
+def _place(core: Core, call: ShareRoot) -> Root:
+    """Return the root as the call and the settings describe it."""
+    given = sharing.settings_of(core, call.root)
+    with core.store.reading() as connection:
+        known = next((root for root in shared.read_roots(connection) if root.name == call.root), None)
+    address = call.server or given.server or (known.server if known else "")
+    passfile = call.passfile or given.passfile or (known.passfile if known else "")
+    if not address:
+        raise Invalid(f"Say which server: give its address, or set `server` in [shared.{call.root}].")
+    if known and call.server and call.server != known.server:
+        raise Conflict(f"{call.root} is shared through another server; `memctl shared remove {call.root}` first.")
+    conversations = int(call.conversations)
+    return Root(name=call.root, server=address, passfile=passfile, conversations=conversations, added_at=core.clock())
+
+
+def _choose_namespaces(core: Core, call: ShareRoot) -> list[RootNamespace]:
+    """Return the namespaces that are shared, with what is shared and what stays."""
+    going: Counter[str] = Counter()
+    staying: Counter[str] = Counter()
+    with core.store.reading() as connection:
+        for name, row in shared.read_root_rows(connection, call.root):
+            named = shared.is_named(connection, row.id)
+            (going if changes.may_leave(row, call.conversations, named) else staying)[name] += 1
+    found = call.namespaces if call.namespaces is not None else sorted({call.root, *going, *staying})
+    for name in found:
+        namespaces.check(name)
+        if call.root not in namespaces.list_enclosing(name):
+            raise Invalid(f"{name} is not in {call.root}.")
+    return [RootNamespace(namespace=name, going=going[name], staying=staying[name]) for name in found]
+
+
+@handles(GrantRoot)
+def grant(core: Core, call: GrantRoot) -> Done:
+    """Let a role into a root, or keep it out."""
+    from memoryd.daemon.shared import schema
+
+    _check_root(call.root)
+    root = _find_root(core, call.root, call.server, call.passfile)
+
+    def change(server: "Server") -> None:
+        if call.access == "none":
+            schema.revoke(server, call.root, call.role)
+        else:
+            schema.grant(server, call.root, call.role, call.access == "write")
+
+    _ask(core, root.server, root.passfile, change)
+    told = {"read": "reads", "write": "reads and writes", "none": "neither reads nor writes"}[call.access]
+    return Done(message=f"{call.role} {told} {call.root} from now on.")
+
+
+@handles(MigrateServer)
+def migrate(core: Core, call: MigrateServer) -> MigratedServer:
+    """Make the tables, or bring them to this version."""
+    from memoryd.daemon.shared import schema
+
+    root = _find_root(core, call.root, call.server, call.passfile)
+
+    def bring_up(server: "Server") -> MigratedServer:
+        before, after = schema.migrate(server)
+        dialect = schema.find_dialect(server)
+        return MigratedServer(before=before, after=after, dialect=dialect.name, tested=dialect.tested)
+
+    return _ask(core, root.server, root.passfile, bring_up)
+
+
+def _find_root(core: Core, name: str, address: str, passfile: str) -> Root:
+    """Return the server that a call means: the one that it names, else that of the shared root."""
+    given = sharing.settings_of(core, name)
+    if address or given.server:
+        place = address or given.server, passfile or given.passfile
+        return Root(name=name, server=place[0], passfile=place[1], conversations=0, added_at=0.0)
+    with core.store.reading() as connection:
+        found = next((root for root in shared.read_roots(connection) if root.name == name), None)
+    if found is None:
+        raise NotFound(f"{name or 'No root'} is not shared here; give the address of the server.")
+    return msgspec.structs.replace(found, passfile=passfile or found.passfile)
+
+
+def _ask(core: Core, address: str, passfile: str, question: "Callable[[Server], T]") -> T:
+    """Ask a server something on a connection of its own, with a limit."""
+    sharing.check_installed()
+    import psycopg
+
+    from memoryd.daemon.shared import line, server
+
+    opened = line.open_server(core, address, passfile)
+    try:
+        with opened.time_limit(_PASSING_S):
+            return question(opened)
+    except psycopg.Error as error:
+        raise server.failure(error) from None
+    finally:
+        opened.close()
+
+
+@handles(UnshareRoot)
+def unshare(core: Core, lines: Lines, call: UnshareRoot) -> Done:
+    """Stop sharing a root; keep or delete what is here of it."""
+    with core.store.reading() as connection:
+        root = next((root for root in shared.read_roots(connection) if root.name == call.root), None)
+        if root is None:
+            raise NotFound(f"{call.root} is not shared.")
+        waiting, held = shared.count_outbox(connection, root.id), shared.list_memories(connection, root.id)
+    if waiting and not call.force:
+        raise Conflict(
+            f"{waiting} changes of this machine are not pushed yet, so no other machine would get them; wait until"
+            " `memctl shared status` shows none, or give --force.",
+            {"waiting": waiting},
+        )
+    lines.shut(call.root)
+    number = root.id
+    core.store.write(lambda transaction: shared.remove_root(transaction.connection, number), over_limit=True).result()
+    if not call.drop:
+        return Done(message=f"{call.root} is not shared any more; {len(held)} memories stay here.")
+    operation: int | None = None
+    for start in range(0, len(held), _DROPPED):
+        operation = _drop(core, held[start : start + _DROPPED], call.root, operation).result()
+    undo = f"; `memctl undo {operation}` brings them back" if operation else ""
+    return Done(message=f"{call.root} is not shared any more; {len(held)} memories are deleted here{undo}.")
+
+
+def _drop(core: Core, ids: list[str], root: str, operation: int | None) -> "Future[int]":
+    """Delete memories here, within an operation."""
+
+    def write(transaction: Transaction) -> int:
+        connection = transaction.connection
+        number = operation or history.begin(connection, "unshare", root, core.clock())
+        removing.remove(core, transaction, list(rows.read_ids(connection, ids).values()), number)
+        return number
+
+    return core.store.write(write, over_limit=True)

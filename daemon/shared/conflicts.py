@@ -1,0 +1,136 @@
+"""Handlers for what people decide about shared memories: which of two versions stays, what is erased everywhere."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+
+from memoryd.client.errors import Conflict, Invalid, NotFound
+from memoryd.client.protocol import (
+    ListConflicts,
+    Memory,
+    PurgedMemories,
+    PurgeShared,
+    ResolveConflict,
+    ResolvedConflict,
+    SharedConflict,
+    SharedConflicts,
+)
+from memoryd.daemon.core import checks
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import removing
+from memoryd.daemon.registry import handles
+from memoryd.daemon.shared.session import Session
+from memoryd.daemon.shared.sharing import Lines
+from memoryd.daemon.store import copies, history, links, present, rows, shared, vectors
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.writer import Transaction
+
+_TAKEN = ("type", "summary", "metadata", "importance", "expires_at", "pinned", "content", "content_hash", "text_hash")
+
+
+@handles(ListConflicts)
+def list_conflicts(core: Core, call: ListConflicts) -> SharedConflicts:
+    """Return both versions of each memory that was changed on two machines."""
+    with core.store.reading() as connection:
+        found = shared.read_conflicts(connection, call.limit)
+        shown = _show(core, connection, [row for one in found for row in one[:2]])
+    return SharedConflicts(
+        conflicts=[
+            SharedConflict(memory=shown[memory.id], other=shown[other.id], machine=machine, author=author)
+            for memory, other, machine, author in found
+        ]
+    )
+
+
+def _show(core: Core, connection: Connection, found: Sequence[Row]) -> dict[str, Memory]:
+    unique = {row.id: row for row in found}
+    made = present.memories(connection, core.store.namespaces, unique.values(), "TRUE", core.clock.passed())
+    return {memory.id: memory for memory in made}
+
+
+@handles(ResolveConflict)
+def resolve(core: Core, call: ResolveConflict) -> "Future[ResolvedConflict]":
+    """Keep one version, a new text, or all versions as memories of their own: one operation."""
+    if call.content:
+        checks.check_content(call.content)
+    if call.content and call.both:
+        raise Invalid("Keep both, or one new text: not both of these.")
+
+    def write(transaction: Transaction) -> ResolvedConflict:
+        connection = transaction.connection
+        kept = rows.resolve(connection, call.id, "TRUE")
+        version = shared.read_versions(connection, [kept.id]).get(kept.id)
+        first = version.conflict_of if version and version.conflict_of else kept.id
+        siblings = shared.read_siblings(connection, first)
+        found = rows.read_ids(connection, [first, *siblings])
+        if first not in found or len(found) < 2:
+            raise NotFound(f"Memory {kept.id[:8]} has no other version.", {"id": kept.id})
+        operation = history.begin(connection, "resolve", "", core.clock())
+        others = [row for row in found.values() if row.id != first]
+        for row in others:
+            links.dismiss(connection, row.id, first)
+        if call.both:
+            _split_versions(core, connection, found, operation)
+            others = []
+        else:
+            _set_text(core, transaction, found[first], found[kept.id], call.content, operation)
+            removing.remove(core, transaction, others, operation)
+        [memory] = _show(core, connection, [rows.read_ids(connection, [first])[first]]).values()
+        return ResolvedConflict(memory=memory, removed=[row.id for row in others], operation=operation)
+
+    return core.store.write(write)
+
+
+def _split_versions(core: Core, connection: Connection, found: dict[str, Row], operation: int) -> None:
+    """Let all versions be memories of their own."""
+    for id, version in shared.read_versions(connection, list(found)).items():
+        if version.conflict_of:
+            history.record(connection, operation, id, core.store.namespaces.name(found[id].namespace), found[id])
+            shared.put_version(connection, msgspec.structs.replace(version, conflict_of=None, pushed=0))
+            shared.queue(connection, id, version.root)
+
+
+def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, content: str, operation: int) -> None:
+    """Give the memory that stays the text of the version that is kept, or a new one."""
+    fields: dict[str, Any] = {name: getattr(kept, name) for name in _TAKEN}
+    if content:
+        text = vectors.text_hash(rows.text_to_embed(content, turns=first.turns))
+        fields.update(content=content, content_hash=checks.content_hash(content), text_hash=text, summary="")
+    place = core.store.namespaces.name(first.namespace)
+    history.record(transaction.connection, operation, first.id, place, first)
+    rows.change(transaction.connection, first.row, {**fields, "updated_at": core.clock()})
+    transaction.after_commit(lambda: core.embedding.refresh([first.row]))
+
+
+@handles(PurgeShared)
+def purge(core: Core, lines: Lines, call: PurgeShared) -> PurgedMemories:
+    """Erase memories here; the push that follows erases them everywhere."""
+    if not call.ids:
+        raise Invalid("No ids are given to purge.")
+
+    def write(transaction: Transaction) -> list[str]:
+        connection = transaction.connection
+        ids = [history.resolve_known(connection, prefix, "TRUE") for prefix in call.ids]
+        known = shared.read_versions(connection, ids)
+        if missing := [id for id in ids if id not in known]:
+            raise Conflict(
+                f"Memory {missing[0][:8]} is not shared, so no other machine has it.",
+                {"id": missing[0]},
+            )
+        done: list[str] = []
+        for root in shared.read_roots(connection):
+            mine = [id for id in ids if known[id].root == root.id]
+            done += Session(core, transaction, root).purge(mine)
+        return done
+
+    erased = core.store.write(write, over_limit=True).result()
+    lines.wake()
+    here = copies.list_copies(core.folder / copies.FOLDER)
+    there = sorted({machine for root in lines.report() for machine in root.machines})
+    told = [f"the copy {path} on this machine" for path in here]
+    told += [f"machine {machine}, until it has read this" for machine in there]
+    told += ["backups and replicas of the server", "exports, and backups on the other machines"]
+    return PurgedMemories(ids=erased, waiting=any(root.waiting for root in lines.report()), copies=told)

@@ -1,0 +1,149 @@
+"""The thread of one shared root: it exchanges after a change here, when the server reports one, and every few seconds.
+
+Threads: its own. `wake` and `close` are called by any, `wake` by the writer.
+"""
+
+import hashlib
+import os
+import random
+import select
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import psycopg
+from psycopg import sql
+
+from memoryd.client.errors import Unavailable
+from memoryd.daemon.config import SharedConfig
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.shared import server
+from memoryd.daemon.shared.engine import Engine
+from memoryd.daemon.shared.server import Server
+from memoryd.daemon.store import shared
+from memoryd.daemon.store.shared import Root
+
+_LONGEST_PAUSE_S = 60.0  # while the server does not answer
+_TOGETHER_S = 0.03  # changes within that are pushed together
+_REPORT_S = 1.0  # between two reports of changes: each costs every commit of the server
+_LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
+
+
+class Line:
+    """A root's engine and the thread that drives it."""
+
+    def __init__(self, core: Core, root: Root, machine: str, settings: SharedConfig) -> None:
+        self._core, self._settings = core, settings
+        self.engine = Engine(core, root, machine, self._connect, self._note_push)
+        self._stopping = threading.Event()
+        self._waiting, self._waker = socket.socketpair()
+        self._waiting.setblocking(False)
+        self._waker.setblocking(False)
+        self._failures, self._next_at = 0, 0.0
+        self._reported_at, self._is_listening = 0.0, False
+        self._to_report = False
+        self._name = f"shared {root.name}"
+        self._thread = core.supervisor.start(self._name, self._work, self._stopping)
+
+    def wake(self) -> None:
+        """Exchange soon: something changed here."""
+        with suppress(BlockingIOError, OSError):  # it is awake already, or closed
+            self._waker.send(b"!")
+
+    def close(self) -> None:
+        """End the thread, whatever it waits for."""
+        self._stopping.set()
+        self.wake()
+        connected = self.engine.server
+        if connected is not None:
+            connected.give_up()
+        self._thread.join()
+        self.engine.close()
+        self._waiting.close()
+        self._waker.close()
+        self._core.supervisor.forget(self._name)
+
+    def _connect(self, root: Root) -> Server:
+        opened = open_server(self._core, root.server, root.passfile)
+        self._is_listening = False
+        if self._settings.listen:
+            with suppress(psycopg.errors.FeatureNotSupported, psycopg.errors.SyntaxError):  # it is polled then
+                opened.run(sql.SQL("LISTEN {}").format(_name_channel(root.name)))
+                self._is_listening = True
+        return opened
+
+    def _work(self) -> float:
+        """Wait until there is something to exchange, exchange it."""
+        self._wait()
+        if self._stopping.is_set():
+            return 0.0
+        answered = self.engine.exchange_all()
+        self._failures = 0 if answered else self._failures + 1
+        pause_s = self._settings.poll_s * min(2.0 ** max(0, self._failures - 1), 2.0**10)
+        self._next_at = time.monotonic() + min(pause_s, max(_LONGEST_PAUSE_S, self._settings.poll_s)) * _spread()
+        if answered and self._to_report:
+            self._report()
+        return 0.0
+
+    def _wait(self) -> None:
+        """Wait until the next exchange is due, the server reports a change, or one here is to be pushed."""
+        while not self._stopping.is_set():
+            left_s = self._next_at - time.monotonic()
+            if left_s <= 0:
+                return
+            connected = self.engine.server
+            listening = [connected.connection] if connected and connected.is_open and self._is_listening else []
+            waited: list[socket.socket | psycopg.Connection[object]] = [self._waiting, *listening]
+            ready, _, _ = select.select(waited, [], [], left_s)
+            if len(ready) > (self._waiting in ready):
+                return
+            if ready and not self._failures:
+                self._stopping.wait(_TOGETHER_S)
+                self._drain()
+                if self._has_waiting():
+                    return
+            elif ready:  # the server does not answer: what was changed waits with the rest
+                self._drain()
+
+    def _drain(self) -> None:
+        with suppress(BlockingIOError):
+            while self._waiting.recv(4096):
+                pass
+
+    def _has_waiting(self) -> bool:
+        with self._core.store.reading() as connection:
+            return shared.count_outbox(connection, self.engine.root.id) > 0
+
+    def _note_push(self) -> None:
+        self._to_report = self._is_listening
+
+    def _report(self) -> None:
+        """Report to those who listen that there is something new: at most one report a second."""
+        connected = self.engine.server
+        if connected is None:
+            return
+        now = time.monotonic()
+        if now - self._reported_at < _REPORT_S:
+            self._next_at = min(self._next_at, self._reported_at + _REPORT_S)
+            return
+        self._reported_at, self._to_report = now, False
+        with suppress(psycopg.Error):  # the next exchange meets what is wrong
+            connected.run(sql.SQL("NOTIFY {}").format(_name_channel(self.engine.root.name)))
+
+
+def open_server(core: Core, address: str, passfile: str) -> Server:
+    """Connect to a server, unless this machine is to stay offline."""
+    host = str(server.parse(address).get("host") or "")
+    if core.config.network.offline and not (host in _LOCAL or host.startswith("/")):
+        raise Unavailable("This machine is to stay offline ([network] offline).")
+    return server.connect(address, os.path.expanduser(passfile))
+
+
+def _name_channel(root: str) -> sql.Identifier:
+    """Return the channel of a root: who does not know its name does not learn it there."""
+    return sql.Identifier(f"memoryd_{hashlib.sha256(root.encode()).hexdigest()[:24]}")
+
+
+def _spread() -> float:
+    return random.uniform(0.8, 1.2)  # machines that started together do not ask together

@@ -1,0 +1,263 @@
+"""Sharing a root through the daemon: what goes, what stays, who may, what people decide, how it ends."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryd.client import Client
+from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from memoryd.client.protocol import (
+    Add,
+    GetSharing,
+    GrantRoot,
+    ListConflicts,
+    MigrateServer,
+    NewMemory,
+    PurgeShared,
+    ResolveConflict,
+    SharedRoot,
+    ShareRoot,
+    UnshareRoot,
+)
+from postgres import Postgres
+from waiting import wait_until
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture
+def address(postgres: Postgres, database: str) -> str:
+    return postgres.address(database=database)
+
+
+@pytest.fixture
+def two(start_daemon: Start, address: str) -> Iterator[tuple[Client, Client]]:
+    """Clients of two machines that share `acme`."""
+    settings = {"acme": {"poll_s": 0.2}}
+    with start_daemon(shared=settings).client("acme") as one, start_daemon(shared=settings).client("acme") as other:
+        for client in (one, other):
+            client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+        yield one, other
+
+
+@contextmanager
+def hanging(postgres: Postgres) -> Iterator[None]:
+    """Let the server answer nobody meanwhile."""
+    postgres.hang()
+    try:
+        yield
+    finally:
+        postgres.resume()
+
+
+def root_of(client: Client) -> SharedRoot:
+    [root] = client.call(GetSharing()).roots
+    return root
+
+
+def texts(client: Client) -> set[str]:
+    return {memory.content for memory in client.list(reach="exact")}
+
+
+def test_nothing_is_shared_at_first(start_daemon: Start) -> None:
+    with start_daemon().client("acme") as client:
+        assert client.call(GetSharing()).roots == []
+        with pytest.raises(Invalid, match="Say which server"):
+            client.call(ShareRoot(root="acme"))
+        for wrong in ("", "acme/api"):
+            with pytest.raises(Invalid, match="cannot be shared"):
+                client.call(ShareRoot(root=wrong, server="dbname=x"))
+        with pytest.raises(Invalid, match="holds a password"):
+            client.call(ShareRoot(root="acme", server="dbname=x password=y"))
+        with pytest.raises(Unavailable, match="cannot be used"):
+            client.call(ShareRoot(root="acme", server="host=127.0.0.1 port=1"))
+        with pytest.raises(NotFound, match="is not shared"):
+            client.call(UnshareRoot(root="acme"))
+
+
+def test_what_one_machine_adds_the_other_finds_soon(two: tuple[Client, Client]) -> None:
+    one, other = two
+    one.add("deploys are on Tuesday")
+    wait_until(lambda: "deploys are on Tuesday" in texts(other))
+    [hit] = other.search("when do we deploy")
+    assert hit.content == "deploys are on Tuesday"
+    wait_until(lambda: root_of(one).waiting == 0)
+    assert (root_of(one).state, root_of(one).memories) == ("ready", 1)
+    history = other.call(GetSharing())
+    assert history.machine != one.call(GetSharing()).machine
+
+
+def test_a_plan_says_what_goes_and_what_stays(start_daemon: Start, address: str) -> None:
+    with start_daemon().client("acme") as client:
+        client.add("shared by a person")
+        client.call(Add(memory=NewMemory(content="an agent's own"), namespace="acme/alpha"))
+        client.observe([{"role": "user", "content": "my dentist is on Friday at nine, tell nobody"}])
+        client.call(ShareRoot(root="acme", server=address, dry_run=True))
+        assert client.call(GetSharing()).roots == []
+        plan = client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+        assert [(one.namespace, one.going) for one in plan.namespaces] == [("acme", 1)]
+        wait_until(lambda: root_of(client).memories == 1)
+        assert root_of(client).namespaces == ["acme"]
+
+
+def test_two_edits_are_a_conflict_that_a_person_resolves(two: tuple[Client, Client], postgres: Postgres) -> None:
+    one, other = two
+    id = one.add("the port is 80").id
+    wait_until(lambda: "the port is 80" in texts(other))
+    with hanging(postgres):
+        one.update(id, content="the port is 8080")
+        other.update(id, content="the port is 9090")
+    wait_until(lambda: texts(one) == texts(other) == {"the port is 8080", "the port is 9090"})
+    wait_until(lambda: bool(other.call(ListConflicts()).conflicts))
+    [conflict] = other.call(ListConflicts())
+    assert conflict.memory.id == id
+    [found] = other.search("the port is 8080", limit=1)
+    assert found.contradicts, "both are shown as a contradiction"
+    kept = other.call(ResolveConflict(id=conflict.other.id))
+    assert (kept.memory.id, kept.removed) == (id, [conflict.other.id])
+    wait_until(lambda: texts(one) == texts(other) == {conflict.other.content})
+    assert one.call(ListConflicts()).conflicts == []
+    with pytest.raises(NotFound, match="no other version"):
+        other.call(ResolveConflict(id=id))
+
+
+def test_both_versions_may_stay(two: tuple[Client, Client], postgres: Postgres) -> None:
+    one, other = two
+    id = one.add("the port is 80").id
+    wait_until(lambda: "the port is 80" in texts(other))
+    with hanging(postgres):
+        one.update(id, content="the port is 8080")
+        other.update(id, content="the port is 9090")
+    wait_until(lambda: bool(one.call(ListConflicts()).conflicts))
+    one.call(ResolveConflict(id=id, both=True))
+    both = {"the port is 8080", "the port is 9090"}
+    wait_until(lambda: texts(one) == texts(other) == both and not other.call(ListConflicts()).conflicts)
+    assert [root_of(client).conflicts for client in two] == [0, 0]
+
+
+def test_a_purge_reaches_every_machine_and_its_history(two: tuple[Client, Client], postgres: Postgres) -> None:
+    one, other = two
+    id = one.add("the password is hunter2").id
+    one.update(id, content="the pass phrase is hunter2 again")
+    wait_until(lambda: "the pass phrase is hunter2 again" in texts(other))
+    other.update(id, content="the pass phrase was hunter2")
+    wait_until(lambda: texts(one) == {"the pass phrase was hunter2"})
+    done = one.call(PurgeShared(ids=[id[:8]]))
+    assert done.ids == [id]
+    assert any("server" in copy for copy in done.copies)
+    wait_until(lambda: not texts(other) and root_of(one).waiting == 0)
+    for client in two:
+        with pytest.raises(NotFound):
+            client.history(id)
+
+
+def test_a_purge_takes_only_what_is_shared(two: tuple[Client, Client]) -> None:
+    one, _ = two
+    own = one.call(Add(memory=NewMemory(content="of this machine alone"), namespace="mine")).id
+    with pytest.raises(Conflict, match="is not shared"):
+        one.call(PurgeShared(ids=[own]))
+
+
+def test_roles_are_let_in_and_kept_out(start_daemon: Start, postgres: Postgres, database: str, address: str) -> None:
+    role = f"ann_{database}"
+    postgres.sql(f"CREATE ROLE {role} LOGIN")
+    hers = postgres.address(role, database)
+    settings = {"acme": {"poll_s": 0.2}}
+    try:
+        with start_daemon(shared=settings).client("acme") as owner, start_daemon(shared=settings).client("acme") as ann:
+            owner.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+            with pytest.raises(Forbidden):
+                ann.call(ShareRoot(root="acme", server=hers))
+            with pytest.raises(Forbidden):
+                ann.call(GrantRoot(root="acme", role=role, server=hers))
+            owner.call(GrantRoot(root="acme", role=role))
+            ann.call(ShareRoot(root="acme", server=hers, namespaces=["acme"]))
+            ann.add("from ann")
+            wait_until(lambda: "from ann" in texts(owner))
+            owner.call(GrantRoot(root="acme", role=role, access="none"))
+            ann.add("too late")
+            wait_until(lambda: root_of(ann).state == "refused")
+            assert root_of(ann).waiting == 1
+            assert "may not" in root_of(ann).error
+            with pytest.raises(Conflict, match="not pushed yet"):
+                ann.call(UnshareRoot(root="acme"))
+            assert "stay here" in ann.call(UnshareRoot(root="acme", force=True)).message
+            assert texts(ann) == {"from ann", "too late"}
+    finally:
+        postgres.sql(f"DROP OWNED BY {role}", database)
+        postgres.sql(f"DROP ROLE {role}")
+
+
+def test_unsharing_keeps_or_deletes_what_is_here(two: tuple[Client, Client]) -> None:
+    one, other = two
+    one.add("a shared fact")
+    wait_until(lambda: "a shared fact" in texts(other))
+    wait_until(lambda: root_of(one).waiting == 0)
+    assert "1 memories stay" in one.call(UnshareRoot(root="acme")).message
+    one.add("of this machine alone")
+    assert one.call(GetSharing()).roots == []
+    said = other.call(UnshareRoot(root="acme", drop=True)).message
+    assert "undo" in said
+    assert texts(other) == set()
+    assert texts(one) == {"a shared fact", "of this machine alone"}
+
+
+def test_the_tables_are_made_once(start_daemon: Start, postgres: Postgres, folder: Path) -> None:
+    name = "empty_one"
+    postgres.sql(f"CREATE DATABASE {name}")
+    address = postgres.address(database=name)
+    try:
+        with start_daemon().client("acme") as client:
+            with pytest.raises(Conflict, match="shared migrate"):
+                client.call(ShareRoot(root="acme", server=address))
+            done = client.call(MigrateServer(server=address))
+            assert (done.before, done.dialect, done.tested) == (0, "PostgreSQL", True)
+            assert client.call(MigrateServer(server=address)).before == done.after
+    finally:
+        postgres.sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_daemon_that_starts_again_goes_on_sharing(
+    start_daemon: Start, address: str, postgres: Postgres, folder: Path
+) -> None:
+    daemon = start_daemon(shared={"acme": {"poll_s": 0.2}})
+    with daemon.client("acme") as client:
+        client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+    daemon.server.lines.close()
+    daemon.server.lines.start()
+    with daemon.client("acme") as client:
+        client.add("after the start")
+        wait_until(lambda: root_of(client).memories == 1)
+
+
+def test_who_shares_nothing_pays_nothing(process: Any) -> None:
+    with process.client("acme") as client:
+        client.add("of this machine alone")
+        threads = {state.name for state in client.status().threads}
+        loaded = Path(f"/proc/{client.status().pid}/maps").read_text()
+    assert not [name for name in threads if name.startswith("shared")]
+    assert "psycopg" not in loaded
+    opened = sqlite3.connect(process.data / "memoryd.sqlite")
+    assert opened.execute(
+        "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'shared*'"
+    ).fetchone() == (0,)
+    opened.close()
+
+
+def test_a_credential_that_was_let_in_stays_here(
+    start_daemon: Start, address: str, postgres: Postgres, database: str
+) -> None:
+    secret = "The deploy key is ghp_q7RtZ0mXc3vB9nL2kJ8hG5fD4sA1pQ6wE0yU"
+    with start_daemon().client("acme") as client:
+        client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+        id = client.add(secret, allow_secrets=True).id
+        client.add("nothing secret")
+        wait_until(lambda: root_of(client).memories == 1 and len(root_of(client).refused) == 1)
+        assert "looks like" in root_of(client).refused[0].reason
+        assert postgres.sql("SELECT count(*) FROM memoryd.mem", database) == [(1,)]
+        client.update(id, content="The deploy key is in the safe")
+        wait_until(lambda: root_of(client).memories == 2 and not root_of(client).refused)
