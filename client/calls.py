@@ -33,6 +33,7 @@ from memoryd.client.protocol import (
     ImportMemories,
     IndexWorkspace,
     List,
+    ListFiles,
     Message,
     NewMemory,
     NewTurn,
@@ -309,9 +310,16 @@ def workspace_status(workspace: str) -> GetWorkspace:
     return GetWorkspace(workspace=resolve_workspace(workspace))
 
 
-def index_workspace(workspace: str | None = None, *, force: bool = False) -> IndexWorkspace:
-    """Bring the index of a workspace, or of all, up to date with the files; `force` reads them all."""
-    return IndexWorkspace(workspace=None if workspace is None else resolve_workspace(workspace), force=force)
+def index_workspace(workspace: str | None = None, *, force: bool = False, wait: bool = False) -> IndexWorkspace:
+    """Bring the index of a workspace, of one file or of all up to date with the files; `force` reads them all, `wait`
+    returns when each part has its vector."""
+    place = None if workspace is None else resolve_workspace(workspace)
+    return IndexWorkspace(workspace=place, force=force, wait=wait)
+
+
+def list_files(workspace: str, *, limit: int = 1000, offset: int = 0) -> ListFiles:
+    """List the files of a workspace that the index knows."""
+    return ListFiles(workspace=resolve_workspace(workspace), limit=limit, offset=offset)
 
 
 def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool = False, **fields: Any) -> GetContext:
@@ -385,6 +393,7 @@ class Methods(DeclaredMethods):
     remove_workspace = method(remove_workspace)
     workspace_status = method(workspace_status)
     index_workspace = method(index_workspace)
+    list_files = method(list_files)
     context = method(context)
     stats = method(stats)
     backup = method(backup)

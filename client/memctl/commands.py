@@ -55,6 +55,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "workspace add": Row("workspace", "index and watch a folder of Markdown files"),
         "workspace remove": Row("workspace", "forget a workspace; its files stay"),
         "workspace status": Row("workspace", "what is indexed, what is not and why, how it is watched"),
+        "workspace files": Row("workspace", "the files of a workspace that the index knows"),
         "workspace index": Row("workspace", "bring the index up to date with the files now"),
         "remember": Row("notes", "write a note into a file of a workspace, by default today's"),
         "dream": Row("dream", "put MEMORY.md in order with the daily files, or a namespace's memories"),

@@ -3,7 +3,7 @@
 import os
 from argparse import ArgumentParser, Namespace
 
-from memoryd.client.calls import add_workspace, index_workspace, remove_workspace, workspace_status
+from memoryd.client.calls import add_workspace, index_workspace, list_files, remove_workspace, workspace_status
 from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
@@ -12,7 +12,15 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_fields, format_table
 from memoryd.client.methods import workspaces as workspaces_call
 from memoryd.client.project import project_namespace, project_root
-from memoryd.client.protocol import Call, Indexed, IndexedWorkspace, Progress, WorkspaceList, WorkspaceStatus
+from memoryd.client.protocol import (
+    Call,
+    FileProblem,
+    Indexed,
+    IndexedWorkspace,
+    Progress,
+    WorkspaceList,
+    WorkspaceStatus,
+)
 from memoryd.client.times import iso
 
 SHOWN = 50  # problems of one workspace
@@ -35,7 +43,7 @@ def _declare_add(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="files to index, relative to the folder; may be repeated (MEMORY.md and memory/**/*.md)",
+        help="files to index, relative to the folder; may be repeated (MEMORY.md and memory/, else all *.md)",
     )
 
 
@@ -158,13 +166,37 @@ def _watching_text(status: WorkspaceStatus) -> str:
 
 
 def _problem_lines(status: WorkspaceStatus) -> list[str]:
-    if not status.problems:
+    return [*_lines(status.problems, "problem"), *_lines(status.left_out, "left out", "left out")]
+
+
+def _lines(problems: list[FileProblem], one: str, many: str = "problems") -> list[str]:
+    if not problems:
         return []
-    lines = [f"  {paint(count_text(len(status.problems), 'problem'), 'yellow')}:"]
-    lines += [f"    {make_printable(p.path)}: {make_printable(p.problem)}" for p in status.problems[:SHOWN]]
-    if len(status.problems) > SHOWN:
-        lines.append(f"    … and {len(status.problems) - SHOWN:,} more (--json shows all)")
+    head = f"{len(problems):,} {one if len(problems) == 1 else many}"
+    lines = [f"  {paint(head, 'yellow')}:"]
+    lines += [f"    {make_printable(p.path)}: {make_printable(p.problem)}" for p in problems[:SHOWN]]
+    if len(problems) > SHOWN:
+        lines.append(f"    … and {len(problems) - SHOWN:,} more (--json shows all)")
     return lines
+
+
+# files ---------------------------------------------------------------------------------------------------------------
+
+
+def _declare_files(parser: ArgumentParser) -> None:
+    _declare_workspace(parser)
+    parser.add_argument("--limit", type=int, default=1000, metavar="N", help="how many (1000)")
+    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+
+
+def _list_files(args: Namespace) -> None:
+    found = send(args, list_files(args.workspace, limit=args.limit, offset=args.offset))
+    rows = [
+        [make_printable(one.path), f"{one.chunks:,}", iso(one.changed_at) or "", make_printable(one.problem)]
+        for one in found.files
+    ]
+    table = format_table(["FILE", "CHUNKS", "CHANGED", "PROBLEM"], rows, right=(1,))
+    show(args, found.files, lambda: f"{table}\n{len(rows):,} of {count_text(found.total, 'file')}")
 
 
 # index ---------------------------------------------------------------------------------------------------------------
@@ -173,10 +205,11 @@ def _problem_lines(status: WorkspaceStatus) -> list[str]:
 def _declare_index(parser: ArgumentParser) -> None:
     _declare_optional_workspace(parser)
     parser.add_argument("--force", action="store_true", help="read all files, also those that look unchanged")
+    parser.add_argument("--wait", action="store_true", help="return when each part has its vector")
 
 
 def _index(args: Namespace) -> int:
-    done = _run_index(args, index_workspace(args.workspace, force=args.force))
+    done = _run_index(args, index_workspace(args.workspace, force=args.force, wait=args.wait))
     show(args, done.workspaces, lambda: _index_text(done))
     return _exit_code(done)
 
@@ -221,5 +254,12 @@ COMMANDS = {
     "workspace status": Command(
         _declare_optional_workspace, _show_status, "  memctl workspace status\n  memctl workspace status notes"
     ),
-    "workspace index": Command(_declare_index, _index, "  memctl workspace index\n  memctl workspace index . --force"),
+    "workspace files": Command(
+        _declare_files, _list_files, "  memctl workspace files notes\n  memctl workspace files . --json"
+    ),
+    "workspace index": Command(
+        _declare_index,
+        _index,
+        "  memctl workspace index\n  memctl workspace index . --force --wait\n  memctl workspace index ./today.md",
+    ),
 }

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Call, Done, rpc
+from memoryd.client.protocol.base import MAX_INTEGER, Call, Done, Limit, rpc
 
 MAX_GLOBS = 64
 Watching = Literal["inotify", "scanning", "gone", "off"]
@@ -67,6 +67,8 @@ class WorkspaceStatus(Struct, kw_only=True):
     """chunks that wait for a vector; words find them already"""
     problems: list[FileProblem] = []
     """files and folders of which nothing, or not all, is indexed"""
+    left_out: list[FileProblem] = []
+    """the first 200 files and folders that are not meant to be indexed, and why: patterns, .gitignore, hidden"""
     reason: str = ""
     """why it is watched as it is; empty: as usual"""
     since: float | None = None
@@ -120,7 +122,9 @@ class Indexed(Struct, kw_only=True):
 class AddWorkspace(Call[Workspace], kw_only=True, frozen=True):
     """Make a folder a workspace: it is watched from now on, and indexed in the background.
 
-    `path` is absolute. `namespace` left out is the folder's name, `globs` left out `MEMORY.md` and `memory/**/*.md`.
+    `path` is absolute. `namespace` left out is the folder's name, `globs` left out `**/*.md` in an Obsidian vault and
+    in a folder of Markdown files, `MEMORY.md` and `memory/**/*.md` where there is one of these. For a folder that is a
+    workspace already, `globs` are changed in place.
     """
 
     path: str
@@ -128,7 +132,7 @@ class AddWorkspace(Call[Workspace], kw_only=True, frozen=True):
     namespace: str | None = None
     """where its chunks lie; left out: the folder's name"""
     globs: Annotated[list[Glob], Meta(max_length=MAX_GLOBS)] = []
-    """patterns of its files, relative to it; left out: `MEMORY.md` and `memory/**/*.md`"""
+    """patterns of its files, relative to it; left out: see above"""
 
 
 @rpc("owner", lane="bulk")
@@ -152,14 +156,55 @@ class GetWorkspace(Call[WorkspaceStatus], kw_only=True, frozen=True):
     """its namespace, or an absolute path inside it"""
 
 
+class IndexedFile(Struct, kw_only=True):
+    """A file of a workspace as the index has it."""
+
+    path: str
+    """relative to the root"""
+    chunks: int
+    """how many chunks it has"""
+    size: int
+    """its bytes"""
+    changed_at: float
+    """when it was changed"""
+    indexed_at: float
+    """when it was read"""
+    problem: str = ""
+    """why nothing, or not all, of it is indexed"""
+
+
+class FileList(Struct, kw_only=True):
+    """Files of a workspace by path, and how many there are."""
+
+    files: list[IndexedFile]
+    """by path"""
+    total: int
+    """how many there are"""
+
+
+@rpc("owner", reads=True)
+class ListFiles(Call[FileList], kw_only=True, frozen=True):
+    """List the files of a workspace that the index knows."""
+
+    workspace: str
+    """its namespace, or an absolute path inside it"""
+    limit: Limit = 1000
+    """how many at most"""
+    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
+    """how many to skip"""
+
+
 @rpc("owner", grows=True, lane="control")
 class IndexWorkspace(Call[Indexed], kw_only=True, frozen=True):
     """Bring the index of a workspace, or of all, up to date with the files. Sends progress.
 
-    Files whose size and time are as they were are not read, unless `force` is given.
+    Files whose size and time are as they were are not read, unless `force` is given. The path of a file indexes this
+    file alone.
     """
 
     workspace: str | None = None
-    """its namespace, or an absolute path inside it; left out: all"""
+    """its namespace, or an absolute path inside it, also of one file; left out: all"""
+    wait: bool = False
+    """return when each chunk has its vector"""
     force: bool = False
     """read all files, also those whose size and time are as they were"""

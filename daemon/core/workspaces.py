@@ -34,6 +34,7 @@ class Live:
         self.slice = FIRST_SLICE  # rows that are written together; follows the time that it takes
         self.progress: tuple[int, int] | None = None  # files done and to do, while a pass continues
         self.problems: dict[str, str] = {}  # what the latest pass could not look at, by relative path
+        self.left_out: dict[str, str] = {}  # what the latest pass was not meant to read, and why
         self.folders: frozenset[str] = frozenset()  # what the latest pass looked into
         self.scanned_at: float | None = None
         self.watching: Watching = "off"

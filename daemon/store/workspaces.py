@@ -88,6 +88,11 @@ def insert(
     return number
 
 
+def set_globs(connection: apsw.Connection, number: int, globs: Iterable[str]) -> None:
+    """Give a workspace other patterns."""
+    connection.execute("UPDATE workspaces SET globs = ? WHERE id = ?", (json.dumps(list(globs)), number))
+
+
 def delete(connection: apsw.Connection, number: int) -> None:
     """Delete a workspace with its files; the chunks are deleted by `indexing.sweep`."""
     connection.execute("DELETE FROM workspaces WHERE id = ?", (number,))
@@ -144,12 +149,22 @@ def rows_of(connection: apsw.Connection, path: str) -> list[int]:
     return [row for (row,) in connection.execute(sql, (path,))]
 
 
-def set_times(connection: apsw.Connection, path: str, at: float, created: bool) -> None:
-    """Set when the chunks of a file were changed and, where that is what dates them, `created`."""
-    also = ", created_at = ?2" if created else ""
+def set_times(connection: apsw.Connection, path: str, at: float) -> None:
+    """Set when the chunks of a file were changed and, where that is what dates them, when they were made."""
+    made = "created_at = CASE WHEN created_at = updated_at THEN ?2 ELSE created_at END"
     connection.execute(
-        f"UPDATE memories SET updated_at = ?2{also} WHERE path = ?1 AND tier = {DOCUMENTS!r}", (path, at)
+        f"UPDATE memories SET {made}, updated_at = ?2 WHERE path = ?1 AND tier = {DOCUMENTS!r}", (path, at)
     )
+
+
+def count_chunks(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, int]:
+    """Return how many chunks files have, by path; those without any are left out."""
+    found: Any = connection.execute(
+        f"SELECT path, count(*) FROM memories WHERE path IN (SELECT value FROM json_each(?)) AND tier = {DOCUMENTS!r}"
+        " GROUP BY path",
+        (json.dumps(list(paths)),),
+    )
+    return dict(found)
 
 
 def path_bounds(root: Path) -> tuple[str, str]:

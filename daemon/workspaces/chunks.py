@@ -5,12 +5,13 @@ changed. Everything about a row comes from its file, so an index rebuilt is the 
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from memoryd.daemon.core.checks import check_word, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.search.profiles import date_in
 from memoryd.daemon.store import namespaces, rows, vectors, workspaces
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -22,6 +23,7 @@ SOURCE = "file"
 _HEADING, _TAGS = "heading", "tags"
 _MEMORY = "memory"  # the folder whose sub-folders are namespaces
 _FOLLOWS = ("start_line", "end_line", "expires_at", "pinned", "created_at", "updated_at")  # a row that stays gets these
+_DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
 _Key = tuple[Any, ...]
 
 
@@ -55,6 +57,15 @@ def namespace_of(workspace: Workspace, relative: str) -> str:
     return f"{workspace.namespace}/{parts[1]}" if inner else workspace.namespace
 
 
+def find_date(relative: str) -> float | None:
+    """Return the day that a file's name begins with, in UTC seconds; None where it begins with none."""
+    begins = _DATED.match(relative.rpartition("/")[2])
+    try:
+        return datetime.fromisoformat(begins[1]).replace(tzinfo=UTC).timestamp() if begins else None
+    except ValueError:  # the 31st of February
+        return None
+
+
 def absolute(workspace: Workspace, relative: str) -> str:
     """Return the path of a file as the rows of its chunks have it."""
     return f"{str(workspace.root).rstrip('/')}/{relative}"
@@ -67,7 +78,7 @@ def file_of(workspace: Workspace, relative: str, document: Document) -> File:
     front = document.front
     check_word("type", front.type)
     changed_at = document.mtime_ns / 1e9
-    date = date_in(path)
+    date = document.front.created_at or find_date(relative)
     taken: dict[bytes, int] = {}
     wanted = []
     for chunk in document.chunks:
@@ -103,9 +114,10 @@ def _id(path: str, text_hash: bytes, number: int) -> str:
 
 def _metadata(document: Document, chunk: Chunk) -> str:
     front = document.front
+    tags = list(dict.fromkeys([*front.tags, *chunk.tags]))
     found = {key: value for key, value in front.metadata.items() if key not in (_HEADING, _TAGS)}
-    if front.tags:
-        found[_TAGS] = front.tags
+    if tags:
+        found[_TAGS] = tags
     if chunk.heading:
         found[_HEADING] = chunk.heading
     return metadata_text(found)
@@ -177,4 +189,4 @@ def _add(connection: Connection, new: Iterable[Wanted], taken: set[str]) -> list
 
 def touch(connection: Connection, path: str, mtime_ns: int) -> None:
     """Bring the times of the chunks of a file up to date that was written again with what it held before."""
-    workspaces.set_times(connection, path, mtime_ns / 1e9, created=date_in(path) is None)
+    workspaces.set_times(connection, path, mtime_ns / 1e9)

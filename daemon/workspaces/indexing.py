@@ -119,6 +119,7 @@ def scan(core: Core, workspace: Workspace) -> Scan:
         core.store.write(lambda t: workspaces.set_device(t.connection, workspace.id, device)).result()
     live.problems = dict(found.problems)
     live.folders = frozenset(found.folders)
+    live.left_out = {**found.left_out, **({"*": found.others} if found.others else {})}
     return found
 
 

@@ -1,8 +1,11 @@
 """Which file of a workspace a note is written to: a name or `today` to a path that its patterns name."""
 
 import os
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+
+import msgspec
 
 from memoryd.client.errors import Invalid
 from memoryd.daemon.core.checks import MAX_PATH_BYTES
@@ -11,16 +14,41 @@ from memoryd.daemon.workspaces.documents.globs import check_globs, level
 from memoryd.daemon.workspaces.registry import Workspace
 
 TODAY = "today"
+_DAILY = ".obsidian/daily-notes.json"
+# Of the format of a daily note's name (that of moment.js): what is literal, and what a date fills in.
+_TOKENS = {
+    "YYYY": "%Y",
+    "YY": "%y",
+    "MMMM": "%B",
+    "MMM": "%b",
+    "MM": "%m",
+    "DD": "%d",
+    "dddd": "%A",
+    "ddd": "%a",
+    "ww": "%V",
+    "WW": "%V",
+    "GGGG": "%G",
+    "gggg": "%G",
+}
+_TOKEN = re.compile(r"\[([^\[\]]{0,60})\]|" + "|".join(_TOKENS))
 _FOLDER = "memory/"
+
+
+class _DailyNotes(msgspec.Struct):
+    """What Obsidian keeps about daily notes."""
+
+    folder: str = ""
+    format: str = ""
 
 
 def relative_of(workspace: Workspace, file: str, now: float, is_local: bool) -> str:
     """Return the path of a file, relative to the root; raise `Invalid` for one that the workspace would not index."""
-    given = _check_within(workspace, file.strip())
+    moment = datetime.fromtimestamp(now) if is_local else datetime.fromtimestamp(now, UTC)
+    daily = _find_daily_note(workspace, moment) if file.strip() == TODAY else ""
+    given = _check_within(workspace, daily or file.strip())
     folder, slash, name = given.rpartition("/")
     is_short = not name.endswith(".md")
     if name == TODAY:
-        moment = datetime.fromtimestamp(now) if is_local else datetime.fromtimestamp(now, UTC)
         name = f"{moment:%Y-%m-%d}"
     if is_short and name:
         given = f"{folder}{slash}{name}.md"
@@ -34,6 +62,17 @@ def relative_of(workspace: Workspace, file: str, now: float, is_local: bool) -> 
     if _is_left_out(workspace, chosen):
         raise Invalid(f"{workspace.root}/{chosen} is left out by a .gitignore, so it would not be found.")
     return chosen
+
+
+def _find_daily_note(workspace: Workspace, moment: datetime) -> str:
+    """Return the path of the day's note where a vault of Obsidian has its daily notes, empty where it says nothing."""
+    try:
+        found = msgspec.json.decode((workspace.root / _DAILY).read_bytes(), type=_DailyNotes)
+    except (OSError, msgspec.DecodeError):
+        return ""
+    name = _TOKEN.sub(lambda match: match[1] or f"{moment:{_TOKENS[match[0]]}}", found.format or "YYYY-MM-DD")
+    folder = found.folder.strip("/")
+    return f"{folder}/{name}.md" if folder else f"{name}.md"
 
 
 def _check_within(workspace: Workspace, file: str) -> str:

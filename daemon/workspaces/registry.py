@@ -13,7 +13,7 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import committing
 from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.globs import check_globs
-from memoryd.daemon.workspaces.documents.scan import GLOBS
+from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
 
 __all__ = ["Workspace", "add", "find", "list_all", "remove"]
 
@@ -53,15 +53,21 @@ def _find_by_path(known: Sequence[Workspace], path: str) -> Workspace | None:
 
 
 def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> Workspace:
-    """Make a folder a workspace; raise `Invalid` for a path that cannot be one, `Conflict` for one that is taken."""
+    """Make a folder a workspace, or give one that exists other globs.
+
+    Raise `Invalid` for a path that cannot be one, `Conflict` for one that is taken.
+    """
     root, device = _folder(path)
     name = _namespace(root, namespace)
-    patterns = tuple(globs) or GLOBS
+    patterns = tuple(globs) or choose_globs(root)
     check_globs(patterns)
 
     def write(transaction: Transaction) -> Workspace:
         connection = transaction.connection
         for other in workspaces.list_all(connection):
+            if globs and root == other.root and namespace in (None, other.namespace):
+                workspaces.set_globs(connection, other.id, patterns)
+                return other._replace(globs=patterns)
             _check_apart(root, name, other)
         number = workspaces.insert(connection, name, root, patterns, device, core.clock())
         core.store.namespaces.ensure(transaction, name)
@@ -70,6 +76,15 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> W
     added = core.store.write(write).result()
     core.workspaces.changed()
     return added
+
+
+def choose_globs(root: Path) -> tuple[str, ...]:
+    """Return the patterns of a folder that nobody chose: all of a vault or of a folder of notes, else memory files."""
+    if (root / ".obsidian").is_dir():
+        return WHOLE
+    if (root / "MEMORY.md").exists() or (root / "memory").is_dir():
+        return GLOBS
+    return WHOLE if next(root.glob("*.md"), None) else GLOBS
 
 
 def _can_be_path(path: str) -> bool:

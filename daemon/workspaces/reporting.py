@@ -1,20 +1,20 @@
 """How workspaces are, and bringing them up to date when somebody asks for it."""
 
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any
 
 import msgspec
 
-from memoryd.client.errors import MemorydError, Unavailable
-from memoryd.client.protocol import FileProblem, Indexed, IndexedWorkspace, WorkspaceStatus
+from memoryd.client.errors import MemorydError, ModelUnavailable, Unavailable
+from memoryd.client.protocol import FileProblem, IndexedWorkspace, WorkspaceStatus
 from memoryd.client.protocol import Workspace as Shown
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import indexing
 from memoryd.daemon.workspaces.committing import Tell
+
+_POLL_S = 0.05
 
 
 def describe(core: Core, workspace: Workspace) -> Shown:
@@ -45,6 +45,7 @@ def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
         workspace=describe(core, workspace),
         pending_embeddings=pending,
         problems=[FileProblem(path=path, problem=problem) for path, problem in sorted(found.items())],
+        left_out=[FileProblem(path=path, problem=reason) for path, reason in live.left_out.items()],
         reason=live.reason,
         since=live.since,
         watches=live.watches,
@@ -54,21 +55,16 @@ def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
     )
 
 
-def index(core: Core, chosen: Sequence[Workspace], force: bool, tell: Any) -> "Future[Indexed]":
-    """Bring workspaces up to date, on a thread of its own; one that cannot be does not keep the others from it."""
-
-    def work() -> Indexed:
-        return Indexed(workspaces=[_index(core, workspace, force, tell) for workspace in chosen])
-
-    return core.workspaces.run_apart("index", work)
-
-
-def _index(core: Core, workspace: Workspace, force: bool, tell: Any) -> IndexedWorkspace:
+def index(core: Core, workspace: Workspace, file: str | None, force: bool, tell: Any) -> IndexedWorkspace:
+    """Bring a workspace, or one file of it, up to date; where that cannot be done the result says why."""
     began = time.perf_counter()
     told: Tell = lambda done, total: tell(workspace.namespace, done, total)  # noqa: E731
     result = IndexedWorkspace(namespace=workspace.namespace)
     try:
-        counts = indexing.index(core, workspace, force, told)
+        if file is None:
+            counts = indexing.index(core, workspace, force, told)
+        else:
+            counts = indexing.reindex(core, workspace, [file], force)
         result = IndexedWorkspace(namespace=workspace.namespace, **msgspec.structs.asdict(counts))
     except Unavailable:
         raise
@@ -76,3 +72,22 @@ def _index(core: Core, workspace: Workspace, force: bool, tell: Any) -> IndexedW
         result.problem = error.message
     result.seconds = round(time.perf_counter() - began, 3)
     return result
+
+
+def wait_for_vectors(core: Core, workspace: Workspace, tell: Any) -> None:
+    """Return when each chunk of a workspace has a vector; raise `ModelUnavailable` where none can be made."""
+    most = 0
+    while left := _count_pending(core, workspace):
+        most = max(most, left)
+        tell(f"embed {workspace.namespace}", most - left, most)
+        core.workspaces.check_open()
+        core.workspaces.stopping.wait(_POLL_S)
+
+
+def _count_pending(core: Core, workspace: Workspace) -> int:
+    generation = core.embedding.active
+    if generation is None:
+        raise ModelUnavailable("No embedding model is ready, so no vectors are made; words find what is indexed.")
+    with core.store.reading() as connection:
+        waiting = workspaces.count_chunks_without_vector(connection, workspace, generation.model)
+    return waiting - len(generation.failing) if waiting > len(generation.failing) else 0

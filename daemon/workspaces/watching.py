@@ -113,8 +113,9 @@ class Watchers:
             if self._core.workspaces.stopping.is_set():
                 return
             known = {workspace.id: workspace for workspace in registry.list_all(self._core)}
-            for number in self._watchers.keys() - known.keys():
-                self._watchers.pop(number).close()
+            for number, watcher in list(self._watchers.items()):
+                if known.get(number) != watcher.workspace:  # removed, or its patterns are others
+                    self._watchers.pop(number).close()
             for number in known.keys() - self._watchers.keys():
                 watcher = _Watcher(self._core, known[number], self._notify)
                 watcher.start()

@@ -13,7 +13,7 @@ from itertools import accumulate
 from memoryd.daemon.workspaces.documents.cuts import SENTENCE, Cuts, cuts_of_lines, cuts_of_text, pieces
 from memoryd.daemon.workspaces.documents.document import LIMIT_CHARS, OVERLAP_CHARS, Chunk
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT, split
-from memoryd.daemon.workspaces.documents.links import Link, links_in
+from memoryd.daemon.workspaces.documents.links import Link, links_in, tags_in
 from memoryd.daemon.workspaces.documents.outline import Section, outline
 
 _WORD = re.compile(r"\s(?=\S)")
@@ -36,12 +36,15 @@ class _Chunker:
         self.text = "\n".join(lines)
         self.starts = list(accumulate((len(line) + 1 for line in lines), initial=0))  # of each line, and of the end
         self.links: list[Link] = []
+        self.tags: list[Link] = []
         self.cut: tuple[Section | None, Sequence[Cuts]] = None, ()  # the cuts of the section that is at hand
 
     def chunks(self, skip: int) -> Iterator[Chunk]:
         """Yield the chunks of all sections."""
         whole = outline(self.lines, skip)
-        self.links = links_in(self.text, [(self.starts[a], min(self.starts[b], len(self.text))) for a, b in whole.code])
+        code = [(self.starts[a], min(self.starts[b], len(self.text))) for a, b in whole.code]
+        self.links = links_in(self.text, code)
+        self.tags = tags_in(self.text, code)
         for section in whole.sections:
             for start, end in self._ranges(section):
                 yield self._chunk(start, end, section.heading)
@@ -116,11 +119,16 @@ class _Chunker:
         return begin, end
 
     def _chunk(self, start: int, end: int, heading: str) -> Chunk:
-        names = self.links[bisect_left(self.links, (start,)) : bisect_left(self.links, (end,))]
         return Chunk(
             self.text[start:end],
             bisect_right(self.starts, start),
             bisect_right(self.starts, end - 1),
             heading,
-            list(dict.fromkeys(link.name for link in names)),
+            _names(self.links, start, end),
+            _names(self.tags, start, end),
         )
+
+
+def _names(found: list[Link], start: int, end: int) -> list[str]:
+    part = found[bisect_left(found, (start,)) : bisect_left(found, (end,))]
+    return list(dict.fromkeys(link.name for link in part))

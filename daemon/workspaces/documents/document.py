@@ -35,6 +35,7 @@ class Chunk(Struct):
     end_line: int  # inclusive
     heading: str = ""  # the headings above it, `A > B > C`
     links: list[str] = []  # what it refers to: names of files in lower case, without folder and .md
+    tags: list[str] = []  # `#word` in its text
 
 
 class Front(Struct):
@@ -46,6 +47,7 @@ class Front(Struct):
     expires_at: float | None = None
     metadata: dict[str, Any] = {}  # all other keys, as JSON can hold them
     end_line: int = 0  # lines that it takes, its `---` included
+    created_at: float | None = None
 
 
 class Document(Struct):
@@ -74,6 +76,8 @@ class Scan(NamedTuple):
     problems: dict[str, str]  # relative path -> why it is left out, a sentence
     ignored: int = 0  # files and folders that a .gitignore leaves out
     folders: Sequence[str] = ()  # those it looked into, relative to the root ("" is the root): to be watched
+    left_out: dict[str, str] = {}  # noqa: RUF012  relative path -> why it is not meant to be read; the first ones
+    others: str = ""  # a sentence on files that are no Markdown
 
 
 def check_relative(relative: str) -> None:

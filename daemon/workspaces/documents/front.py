@@ -46,6 +46,7 @@ def front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
         tags=_tags(values.pop("tags", None), problems),
         pinned=_read_pinned(values.pop("pinned", None), problems),
         expires_at=_read_expires(values.pop("expires", None), problems),
+        created_at=_find_created(values),
         metadata=values,
         end_line=end,
     )
@@ -147,6 +148,17 @@ def _tags(value: Any, problems: list[str]) -> list[str]:
     if len(words) < len(given):
         problems.append("Front matter: not all `tags` are words; the others are left out.")
     return list(dict.fromkeys(words))
+
+
+def _find_created(values: dict[str, Any]) -> float | None:
+    """Return the time that `created` or `date` says; other tools write what they like there, so nothing is wrong."""
+    for name in ("created", "date"):
+        try:
+            if isinstance(text := values.get(name), str):
+                return seconds(text.strip().strip("[]"))
+        except Invalid:
+            continue
+    return None
 
 
 def _read_pinned(value: Any, problems: list[str]) -> bool:

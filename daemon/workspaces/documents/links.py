@@ -1,4 +1,4 @@
-"""What a file refers to: `[[name]]`, `[[name|shown]]`, `[[name#heading]]` and `[text](other.md)`, outside code.
+"""What a file refers to, outside code: `[[name]]`, `[[name|shown]]`, `[[name#heading]]`, `[text](other.md)`; `#tags`.
 
 A name is that of a file without folder and `.md`, in lower case: notes move between folders, links to them stay.
 """
@@ -14,12 +14,13 @@ _LINK = re.compile(
     # The limits keep a line of many brackets from taking quadratic time.
     r"|\]\(\s{0,9}(?:<(?P<angled>[^<>\n]{1,500})>|(?P<bare>[^()<>\s]{1,500}))(?:\s[^()\n]{0,200})?\)"
 )
+_TAG = re.compile(r"(?<![\w/#&(\[])#(?P<tag>[^\W\d_][\w/-]{0,99})")
 _TICKS = re.compile(r"`+")
 _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 
 
 class Link(NamedTuple):
-    """A reference to a file, and where it is in the text."""
+    """A reference to a file, or a tag, and where it is in the text."""
 
     at: int
     name: str
@@ -33,22 +34,29 @@ def name_of(path: str) -> str:
 
 def links_in(text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
     """Return the links of a text by place; `code` are the ranges of its code blocks, by place."""
-    if "[[" not in text and "](" not in text:
-        return []
+    return _find(_LINK, text, code) if "[[" in text or "](" in text else []
+
+
+def tags_in(text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
+    """Return the tags of a text by place, without their `#`."""
+    return _find(_TAG, text, code) if "#" in text else []
+
+
+def _find(pattern: re.Pattern[str], text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
     found, at = list[Link](), 0
     for begin, end in [*code, (len(text), len(text))]:
-        found.extend(_is_outside(text, at, begin))
+        found.extend(_find_outside(pattern, text, at, begin))
         at = end
     return found
 
 
-def _is_outside(text: str, begin: int, end: int) -> Iterator[Link]:
+def _find_outside(pattern: re.Pattern[str], text: str, begin: int, end: int) -> Iterator[Link]:
     spans = iter([*_code_spans(text, begin, end), (end, end)])
     start, stop = next(spans)
-    for match in _LINK.finditer(text, begin, end):
+    for match in pattern.finditer(text, begin, end):
         while stop <= match.start():
             start, stop = next(spans)
-        name = _name(match)
+        name = match["tag"] if pattern is _TAG else _name(match)
         if name and match.start() < start:
             yield Link(match.start(), name)
 

@@ -6,6 +6,7 @@ is a problem of that file or folder, never of the walk.
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,9 @@ from memoryd.daemon.workspaces.documents.globs import Level, check_globs, level
 from memoryd.daemon.workspaces.documents.ignore import Rules
 
 GLOBS = ("MEMORY.md", "memory/**/*.md")
+WHOLE = ("**/*.md",)
 DREAMS = "memory/dreams"  # diaries say what holds no longer, so they are not for searches
+_MOST_LEFT_OUT = 200
 
 
 class _Folder(NamedTuple):
@@ -35,7 +38,8 @@ def scan(root: Path, globs: Sequence[str] = GLOBS) -> Scan:
     while waiting:
         waiting += walk.look_into(waiting.pop())
     walk.files.sort()
-    return Scan(walk.files, dict(sorted(walk.problems.items())), walk.ignored, sorted(walk.folders))
+    problems, left_out = (dict(sorted(found.items())) for found in (walk.problems, walk.left_out))
+    return Scan(walk.files, problems, walk.ignored, sorted(walk.folders), left_out, walk.count_others())
 
 
 class _Walk:
@@ -47,6 +51,13 @@ class _Walk:
         self.problems: dict[str, str] = {}
         self.ignored = 0
         self.folders: list[str] = []
+        self.left_out: dict[str, str] = {}
+        self._others: Counter[str] = Counter()  # files that are no Markdown, by how their names end
+
+    def count_others(self) -> str:
+        """Return how many files are no Markdown, empty if there are none."""
+        shown = ", ".join(f"{count} {ending or 'without an ending'}" for ending, count in self._others.most_common(5))
+        return f"{self._others.total()} files are no Markdown: {shown}." if shown else ""
 
     def look_into(self, folder: _Folder) -> Iterator[_Folder]:
         """Take note of the files of one folder; yield the folders in it."""
@@ -82,6 +93,8 @@ class _Walk:
             is_meant = inner and name != ".git" and path != DREAMS
             if inner and is_meant and self._is_wanted(f"{path}/", folder.chain) and self._is_named(path):
                 yield _Folder(f"{path}/", inner, folder.chain)
+            elif not (inner and is_meant):
+                self._leave_out(f"{path}/", _unmeant(name, path))
         elif entry.is_symlink():
             if (folder.level.names(name) or (_is_folder(entry) and folder.level.descend(name))) and self._is_wanted(
                 path, folder.chain
@@ -93,10 +106,19 @@ class _Walk:
                 self.files.append(Found(path, state.st_size, state.st_mtime_ns))
             else:
                 self.problems[path] = "It is not a regular file, so it is not read."
+        elif name.endswith(".md") and not folder.level.names(name):
+            self._leave_out(path, _unmeant(name, path))
+        elif not name.endswith(".md") and not name.startswith("."):
+            self._others[os.path.splitext(name)[1]] += 1
+
+    def _leave_out(self, path: str, reason: str) -> None:
+        if len(self.left_out) < _MOST_LEFT_OUT:
+            self.left_out[_show(path)] = reason
 
     def _is_wanted(self, path: str, chain: Sequence[Rules]) -> bool:
         if chain and ignore.is_ignored(path, chain):
             self.ignored += 1
+            self._leave_out(path, "A .gitignore leaves it out.")
             return False
         return True
 
@@ -105,6 +127,12 @@ class _Walk:
             return True
         self.problems[_show(path)] = "Its name is not UTF-8, so it is not read."
         return False
+
+
+def _unmeant(name: str, path: str) -> str:
+    if path == DREAMS:
+        return "Diaries of dreams are not indexed."
+    return "It is hidden." if name.startswith(".") else "No pattern of the workspace names it."
 
 
 def _show(path: str) -> str:
