@@ -71,7 +71,7 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     candidate_multiplier: Annotated[Count, Meta(description="candidates per arm = this x limit, at least 50")] = 4
     max_postings: Annotated[
         Count, Meta(description="postings that full text scores at most; the commonest words go first")
-    ] = 50_000
+    ] = 5_000_000
     embed_limit_s: Annotated[Duration, Meta(description="longest wait for the query's vector without a deadline")] = 5.0
     traces: Annotated[Count, Meta(description="retrievals kept for explain")] = 256
 

@@ -170,5 +170,4 @@ def disk_and_memory(core: Core) -> tuple[dict[int, bytes], dict[int, bytes]]:
             for row, _, _, blob, _ in vectors.read_all(connection, generation.model)
             if blob is not None
         }
-    held = {row: index._codes[position].tobytes() for row, position in index._position.items()}
-    return stored, held
+    return stored, index.read_codes()

@@ -257,7 +257,7 @@ class Embedding:
         def number(transaction: Transaction) -> int:
             return vectors.model_number(transaction.connection, name, embedder.fingerprint, embedder.dimensions)
 
-        generation = Generation(self._store.write(number).result(), name, embedder)
+        generation = Generation(self._store.write(number).result(), name, embedder, self._store.positions)
         self._loading = generation
         try:
             with self._store.reading() as connection:

@@ -3,6 +3,7 @@
 Every memory is in the index, in `pending`, or, once the model could not embed its text, in `failing`.
 """
 
+import math
 import threading
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -13,6 +14,7 @@ import numpy as np
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.index import VectorIndex, Wanted
+from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 
@@ -26,13 +28,14 @@ _CHUNK = 512  # rows taken into the index per lock while it is filled
 class Generation:
     """`model` is its number in the database, `name` the one it was loaded by."""
 
-    def __init__(self, model: int, name: str, embedder: Embedder) -> None:
+    def __init__(self, model: int, name: str, embedder: Embedder, positions: Positions | None = None) -> None:
         self.model = model
         self.name = name
         self.embedder = embedder
-        self.index = VectorIndex(embedder.dimensions)
+        self.index = VectorIndex(embedder.dimensions, positions)
         self.own = VectorIndex(embedder.dimensions)  # of the own texts of those that are searched within a context
         self.pending: dict[int, None] = {}  # in the order they came
+        self.compared_at = -math.inf  # when the index was last compared with the disk, in UTC seconds
         self.trouble = ""  # why nothing can be embedded now
         self.failing: dict[int, None] = {}  # set aside, so that they hold up neither others nor a change of model
         self._touched: set[int] | None = set()  # rows written or removed while the index is being filled

@@ -7,9 +7,6 @@ returns may lie in any namespace: whoever shows memories of a node applies the f
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from memoryd.daemon.graph.clusters import unit
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store.connection import Connection
@@ -54,13 +51,12 @@ class Centroids:
         self._lock = threading.Lock()
         self._model = 0
         self._index: VectorIndex | None = None
-        self._places = np.zeros(0, np.int32)  # the namespace of each node number
         self._late: dict[int, tuple[int, Vector] | None] = {}  # changes before it is built: its snapshot may be older
 
     def size_bytes(self) -> int:
         """Return the bytes held."""
         index = self._index
-        return 0 if index is None else index.size_bytes() + self._places.nbytes
+        return 0 if index is None else index.size_bytes()
 
     def nearest(
         self,
@@ -72,8 +68,7 @@ class Centroids:
     ) -> list[tuple[int, float]]:
         """Return (cluster, exact cosine) of the `k` nearest to a unit vector among namespaces (None: all)."""
         index = self._ready(connection, model, len(vector))
-        allowed = None if namespaces is None else _select(self._places, namespaces)
-        found = index.nearest(vector, k + _RESCORED, allowed).rows.tolist()
+        found = index.nearest(vector, k + _RESCORED, namespaces=namespaces).rows.tolist()
         exact = similarities(connection, found, vector) if found else {}
         return sorted(exact.items(), key=lambda item: (-item[1], item[0]))[:k]
 
@@ -87,7 +82,7 @@ class Centroids:
             if self._index is None:
                 self._late[node] = namespace, mean
             elif self._model == model:
-                self._add(self._index, node, namespace, mean)
+                _add(self._index, node, namespace, mean)
 
     def remove(self, node: int) -> None:
         """Forget a node that was deleted; call it after the commit."""
@@ -106,39 +101,24 @@ class Centroids:
         with self._lock:
             if self._index is None or self._model != model:
                 self._index, self._model = VectorIndex(dimensions), model
-                self._places = np.zeros(0, np.int32)
                 found = stored.read_kind(connection, model, stored.CLUSTER)
-                self._fill(connection, self._index, found)
+                _fill(connection, self._index, found)
                 for node, late in self._late.items():
                     if late is None:
                         self._index.remove(node)
                     elif len(late[1]) == dimensions:
-                        self._add(self._index, node, *late)
+                        _add(self._index, node, *late)
                 self._late.clear()
             return self._index
 
-    def _add(self, index: VectorIndex, node: int, namespace: int, mean: Vector) -> None:
-        self._note([node], [namespace])
-        index.add(node, namespace, "", unit(mean[None, :])[0])
 
-    def _fill(self, connection: Connection, index: VectorIndex, found: Sequence[stored.Node]) -> None:
-        self._note([node.id for node in found], [node.namespace for node in found])
-        for start in range(0, len(found), 1024):
-            part = {node.id: node.namespace for node in found[start : start + 1024]}
-            numbers, means = stored.centroids(connection, part)
-            if numbers:
-                index.extend([(number, part[number], "") for number in numbers], unit(means))
-
-    def _note(self, nodes: Sequence[int], namespaces: Sequence[int]) -> None:
-        needed = max(nodes, default=-1) + 1
-        if needed > len(self._places):
-            grown = np.full(max(needed, 2 * len(self._places)), -1, np.int32)
-            grown[: len(self._places)] = self._places
-            self._places = grown
-        self._places[np.asarray(nodes, np.int64)] = namespaces
+def _add(index: VectorIndex, node: int, namespace: int, mean: Vector) -> None:
+    index.add(node, namespace, "", unit(mean[None, :])[0])
 
 
-def _select(places: NDArray[np.int32], namespaces: frozenset[int]) -> NDArray[np.bool_]:
-    if len(namespaces) == 1:  # upkeep asks so, and comparing is much faster
-        return np.equal(places, next(iter(namespaces)))
-    return np.isin(places, np.fromiter(namespaces, np.int32))
+def _fill(connection: Connection, index: VectorIndex, found: Sequence[stored.Node]) -> None:
+    for start in range(0, len(found), 1024):
+        part = {node.id: node.namespace for node in found[start : start + 1024]}
+        numbers, means = stored.centroids(connection, part)
+        if numbers:
+            index.extend([(number, part[number], "") for number in numbers], unit(means))

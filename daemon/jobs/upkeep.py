@@ -11,18 +11,26 @@ from memoryd.daemon.store.writer import Transaction
 _SEGMENTS = 4  # FTS5 merges segments of one size from four on
 _LOG_BYTES = 1024 * 1024  # a smaller log is not worth the write
 _REST_S = 0.002
+_DAY_S = 86_400.0
 
 
 # embed ---------------------------------------------------------------------------------------------------------------
 
 
 def plan_embed(core: Core, now: float) -> Iterator[Step]:
-    """Find memories without a vector that are not in the queue: their embedding failed, or the queue lost them."""
+    """Find memories without a vector that are not in the queue: their embedding failed, or the queue lost them.
+
+    Looked up in RAM; once a day all memories are compared with the vectors on disk.
+    """
     generation = core.embedding.active
     if generation is None:
         return  # the embedder tries by itself to get its model
+    known = None
+    if abs(now - generation.compared_at) < _DAY_S:
+        known = generation.index.find_missing(core.store.facts.places())
     with core.store.reading() as connection:
-        found = rows.read_without_vector(connection, generation.model)
+        found = rows.read_without_vector(connection, generation.model, known)
+    generation.compared_at = now if known is None else generation.compared_at
     for row, id in found:
         if row not in generation.pending:
             yield Step("embed", id, f"it has no vector of {generation.name}", row)

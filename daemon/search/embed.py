@@ -68,6 +68,5 @@ def _find_like(retrieval: Retrieval, sources: Sources, generation: Generation) -
         raise Conflict(f"Memory {row.id[:8]} has no vector yet; it waits in the queue.", {"id": row.id})
     retrieval.excluded = row.id
     if row.row > 0:
-        retrieval.allowed = retrieval.allowed.copy()
-        retrieval.allowed[row.row] = False
+        retrieval.allowed = retrieval.allowed.exclude(row.row)
     return vector

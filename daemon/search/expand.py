@@ -12,7 +12,6 @@ from memoryd.daemon.search.fuse import order, score_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.facts import select_passing
 from memoryd.daemon.store.vectors import Vector
 
 ANCHORS = 5  # hits whose nodes are looked at
@@ -52,7 +51,7 @@ def _find_best(retrieval: Retrieval, vector: Vector, rows: list[int]) -> list[in
     """Return the members most similar to the query among those that the filters leave."""
     assert retrieval.generation is not None
     numbers = np.array(rows, np.int64)
-    near = retrieval.generation.index.similarities(vector, numbers[select_passing(retrieval.allowed, numbers)])
+    near = retrieval.generation.index.similarities(vector, numbers[retrieval.allowed.select(numbers)])
     return [row for row, _ in sorted(near, key=lambda pair: (-pair[1], pair[0]))[:MEMBERS]]
 
 

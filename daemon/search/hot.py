@@ -3,13 +3,12 @@
 import numpy as np
 
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store.facts import select_passing
 
 
 def hot(retrieval: Retrieval, sources: Sources) -> None:
     """Add the rows of the caller's hot buffer whose cosine to the query reaches the model's floor of relevance."""
     rows = np.array(sources.hot.of(retrieval.call.namespace), np.int64)
-    rows = rows[select_passing(retrieval.allowed, rows)]
+    rows = rows[retrieval.allowed.select(rows)]
     generation, vector = retrieval.generation, retrieval.vector
     if not len(rows) or generation is None or not isinstance(vector, np.ndarray):
         return

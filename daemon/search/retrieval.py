@@ -63,10 +63,10 @@ class Retrieval:
     passed: float  # what expires by then is left out
     depth: int
     deadline: float | None  # on the monotonic clock
-    allowed: Mask  # by row number: what the filters leave
+    allowed: Mask  # what the filters leave
     profile: Profile
     wanted: int  # of the ranking: the hits, and those that its offset skips
-    within: Mask | None = None  # by row number: all that is within reach, None where that is everything
+    within: Mask | None = None  # all that is within reach, None where that is everything
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
     vector: "Vector | Future[Vector] | None" = None

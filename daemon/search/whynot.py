@@ -76,8 +76,7 @@ def _explain_missed_words(sources: Sources, retrieval: Retrieval, row: Row, why:
     if "fulltext" in retrieval.degraded:
         return "full text could not be searched in time"
     if retrieval.question is not None:
-        alone = np.zeros_like(retrieval.allowed)
-        alone[row.row] = True
+        alone = retrieval.allowed.restrict(np.array([row.row]))
         found = fulltext.rank(sources.store.postings, retrieval.question, alone, limit=1)
         why.bm25 = found[0][1] if found else None
     return (

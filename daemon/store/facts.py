@@ -1,9 +1,8 @@
-"""What filters ask of every memory, in RAM: columns by row number, kept in step with each commit.
+"""What filters ask of every memory, in RAM: columns by position (`positions`), kept in step with each commit.
 
 A search needs to know which rows it may return before it ranks them: namespace, type, source, tier, age, and whether
-the memory is alive. Asking SQLite row by row costs more than the ranking; here the answer is one boolean per row
-number, about 0.1 ms for 100,000 rows. 32 bytes a row number; a deleted row keeps its place, as its number is never
-used again.
+the memory is alive. Asking SQLite row by row costs more than the ranking; here the answer is a `Mask`, one boolean per
+position, about 0.1 ms for 100,000 rows. 32 bytes a memory.
 
 What is superseded depends on other rows (`successors`): the few memories that have a successor are kept with the time
 at which the last one expires. A commit that changes a successor changes that of all that this one supersedes.
@@ -16,6 +15,7 @@ row `namespace`, which makes it one, and `until`, which makes it alive, are writ
 
 import math
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import apsw
@@ -25,14 +25,13 @@ from numpy.typing import NDArray
 from memoryd.daemon.store import successors
 from memoryd.daemon.store.feedback import factor
 from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.positions import Epoch, Places, Positions, grown
 
-Mask = NDArray[np.bool_]
-
-_FIRST_CAPACITY = 1024
-_NOWHERE = -1  # the namespace of a row that does not exist
+_NOWHERE = 0  # the namespace of a position without a memory
 _GONE = -math.inf
 _NEVER = -math.inf
-_IN_LIMIT = 10_000
+_PART = 10_000  # rows read at once
+_FEW = 6  # numbers that are compared one by one
 
 # 9e999 is infinity. What is pinned never expires.
 _SELECT = (
@@ -54,10 +53,46 @@ class _Columns(NamedTuple):
 
 
 class _Superseded(NamedTuple):
-    """Rows and the time before which each is superseded."""
+    """Positions and the time before which each is superseded."""
 
-    rows: NDArray[np.int64]
+    places: Places
     until: NDArray[np.float64]
+
+
+class Mask(NamedTuple):
+    """Which memories may be returned, by position; the last place is nobody's. It holds the epoch that it is of."""
+
+    allowed: NDArray[np.bool_]
+    positions: Positions
+    epoch: Epoch
+
+    def select(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        """Return which of some rows it allows; those that it does not know are not."""
+        return self.at(self.positions.find(rows))
+
+    def at(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
+        """Return which of some positions it allows; -1, and those later than it, are not."""
+        found: NDArray[np.bool_] = self.allowed[np.minimum(places, len(self.allowed) - 1)]
+        return found
+
+    def restrict(self, rows: NDArray[np.integer[Any]]) -> "Mask":
+        """Return the part of it that is in `rows`."""
+        places = self.positions.find(rows)
+        inside = np.zeros_like(self.allowed)
+        inside[places[(places >= 0) & (places < len(inside))]] = True
+        return self._replace(allowed=self.allowed & inside)
+
+    def exclude(self, row: int) -> "Mask":
+        """Return it without a row."""
+        inside, place = self.allowed.copy(), self.positions.find_one(row)
+        if place < len(inside):
+            inside[place] = False  # of no row: the last place, which is nobody's
+        return self._replace(allowed=inside)
+
+    def rows(self) -> list[int]:
+        """Return the rows that it allows."""
+        found: list[int] = self.positions.rows(np.flatnonzero(self.allowed)).tolist()
+        return found
 
 
 class Standing(NamedTuple):
@@ -73,38 +108,45 @@ class Standing(NamedTuple):
 class Facts:
     """The columns of one database."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, positions: Positions) -> None:
+        self._positions = positions
         self._words: dict[str, int] = {}
-        self._used = 0  # row numbers up to here are taken
-        self._columns = _empty(_FIRST_CAPACITY)
+        self._used = 0  # positions up to here have been taken
+        none, no_time = np.zeros(0, np.int32), np.zeros(0)
+        self._columns = _Columns(none, none, none, none, no_time, no_time)
         self._until: dict[int, float] = {}  # superseded before this time, of the rows that are or were to be
-        self._superseded = _mark_superseded(self._until)
-        self._put(connection.execute(_ALL).fetchall())
+        self._superseded = self._mark_superseded()
+        self.usefulness: dict[int, float] = {}
+        stored = connection.execute(_ALL)
+        while found := list(islice(stored, _PART)):
+            self._put(found)
         self._follow(connection, None)
         rated: Any = connection.execute(_RATED)
-        self.usefulness: dict[int, float] = {row: factor(feedback) for row, feedback in rated}
+        self.usefulness.update((row, factor(feedback)) for row, feedback in rated)
 
     def refresh(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
         """Take in what a commit left of these rows."""
         numbers = sorted(rows)
-        for start in range(0, len(numbers), _IN_LIMIT):
-            part = numbers[start : start + _IN_LIMIT]
+        for start in range(0, len(numbers), _PART):
+            part = numbers[start : start + _PART]
             found = connection.execute(f"{_FRESH} WHERE m.row IN ({', '.join(map(str, part))})").fetchall()
-            gone = set(part).difference(row for row, *_ in found)
-            self._forget([row for row in gone if row < len(self._columns.until)])
             self._put(found)
+            self._forget(set(part).difference(row for row, *_ in found))
         self._follow(connection, numbers)
 
     def mask_of(self, chosen: Filter, now: float) -> Mask:
-        """Return for each row number whether namespaces, words, dates and state allow it; the last one is no row's.
+        """Return which memories namespaces, words, dates and state allow.
 
         What `chosen.further` asks is not answered here.
         """
-        superseded = self._superseded  # before `used`, which is above its rows
-        used = self._used + 2
+        epoch = self._positions.epoch  # before everything else
+        superseded = self._superseded  # before `used`, which is above its positions
+        used = self._used
         columns = _Columns._make(column[:used] for column in self._columns)
-        mask = columns.until > now
-        mask[superseded.rows[superseded.until > now]] = False
+        allowed = np.zeros(used + 1, np.bool_)
+        mask = allowed[:used]
+        np.greater(columns.until, now, out=mask)
+        mask[superseded.places[superseded.until > now]] = False
         if chosen.reached is not None:
             mask &= _is_among(chosen.reached, columns.namespace)
         for name, wanted in chosen.words.items():
@@ -114,13 +156,17 @@ class Facts:
             mask &= columns.created > chosen.after
         if chosen.before is not None:
             mask &= columns.created < chosen.before
-        return mask
+        return Mask(allowed, self._positions, epoch)
 
     def count_by_namespace(self, chosen: Filter, now: float) -> list[tuple[int, int]]:
         """Return (namespace, memories) for what a filter leaves that `mask_of` answers whole."""
-        mask = self.mask_of(chosen, now)
-        numbers, counts = np.unique(self._columns.namespace[: len(mask)][mask], return_counts=True)
+        places = np.flatnonzero(self.mask_of(chosen, now).allowed)
+        numbers, counts = np.unique(self._columns.namespace[places], return_counts=True)
         return [pair for pair in zip(numbers.tolist(), counts.tolist(), strict=True) if pair[0] != _NOWHERE]
+
+    def places(self) -> Places:
+        """Return the positions of all memories."""
+        return np.flatnonzero(self._columns.namespace[: self._used] != _NOWHERE)
 
     def count_standing(self, reached: frozenset[int] | None) -> list[Standing]:
         """Return how many memories each of these namespaces has in each tier, the dead ones included."""
@@ -145,18 +191,14 @@ class Facts:
         found = [(word, count) for word, count in zip(words, counts, strict=False) if count]
         return dict(sorted(found, key=lambda item: -item[1]))
 
-    def _select_reached(self, reached: frozenset[int] | None) -> tuple[_Columns, Mask]:
-        """Return the columns, and which of their rows are memories in these namespaces."""
-        used = self._used + 2
+    def _select_reached(self, reached: frozenset[int] | None) -> tuple[_Columns, NDArray[np.bool_]]:
+        """Return the columns, and which of their positions have memories in these namespaces."""
+        used = self._used
         columns = _Columns._make(column[:used] for column in self._columns)
         columns = columns._replace(namespace=columns.namespace.copy())  # a row may go meanwhile
         if reached is None:
             return columns, columns.namespace != _NOWHERE
         return columns, _is_among(reached, columns.namespace)
-
-    def count(self) -> int:
-        """Return the largest row number, which is about the number of memories."""
-        return self._used
 
     def size_bytes(self) -> int:
         """Return the bytes of the columns."""
@@ -168,33 +210,36 @@ class Facts:
         rows, namespaces, types, sources, tiers, created, until, last, *feedback = map(list, zip(*found, strict=True))
         if feedback:
             self._rate(rows, feedback[0])
-        self._make_room(max(rows))
-        columns = self._columns
-        columns.type[rows] = self._numbers(types)
-        columns.source[rows] = self._numbers(sources)
-        columns.tier[rows] = self._numbers(tiers)
-        columns.created[rows] = created
-        columns.namespace[rows] = namespaces
-        columns.until[rows] = until
-        self._used = max(self._used, max(rows))
+        places, _ = self._positions.ensure(rows)
+        columns = self._make_room(int(places.max()) + 1)
+        columns.type[places] = self._numbers(types)
+        columns.source[places] = self._numbers(sources)
+        columns.tier[places] = self._numbers(tiers)
+        columns.created[places] = created
+        columns.namespace[places] = namespaces
+        columns.until[places] = until
         for row, is_last in zip(rows, last, strict=True) if self._until else ():
             if is_last:
                 self._until.pop(row, None)
 
     def _follow(self, connection: apsw.Connection, changed: list[int] | None) -> None:
         """Note until when those memories are superseded that `changed` rows (None: all) supersede, and so on."""
-        differs = len(self._until) != len(self._superseded.rows)
+        differs = len(self._until) != len(self._superseded.places)
         while changed is None or changed:
             pairs = successors.find_nearest(connection, changed)
             changed = []
             for row, by in pairs:
-                until = _NEVER if by is None else max(float(self._columns.until[by]), self._until.get(by, _NEVER))
+                until = _NEVER if by is None else max(self._alive_until(by), self._until.get(by, _NEVER))
                 if until != self._until.get(row, _NEVER):
                     self._until[row] = until
                     changed.append(row)
             differs |= bool(changed)
         if differs:
-            self._superseded = _mark_superseded(self._until)
+            self._superseded = self._mark_superseded()
+
+    def _alive_until(self, row: int) -> float:
+        place = self._positions.find_one(row)
+        return float(self._columns.until[place]) if 0 <= place < self._used else _GONE
 
     def _rate(self, rows: list[int], feedback: list[str]) -> None:
         if self.usefulness or any(feedback):
@@ -203,56 +248,42 @@ class Facts:
                 if text:
                     self.usefulness[row] = factor(text)
 
-    def _forget(self, rows: list[int]) -> None:
-        self._columns.until[rows] = _GONE
-        self._columns.namespace[rows] = _NOWHERE
+    def _forget(self, rows: set[int]) -> None:
+        places = self._positions.find(rows)
+        places = places[(places >= 0) & (places < self._used)]
+        self._columns.until[places] = _GONE
+        self._columns.namespace[places] = _NOWHERE
         for row in rows:
             self.usefulness.pop(row, None)
             self._until.pop(row, None)
+        self._positions.give_up(rows)  # after the above: no mask of a later epoch allows them
 
     def _numbers(self, words: list[str]) -> list[int]:
         return [self._words.setdefault(word, len(self._words)) for word in words]
 
-    def _make_room(self, row: int) -> None:
-        """Have a place for `row` and one more, which stays empty: masks are looked up there for unknown rows."""
-        have = len(self._columns.until)
-        if row + 1 < have:
-            return
-        larger = _empty(max(2 * have, row + 2))
-        for name, old in self._columns._asdict().items():
-            getattr(larger, name)[:have] = old
-        self._columns = larger
+    def _make_room(self, used: int) -> _Columns:
+        """Have a place for every position below `used`; those without a memory are dead and in no namespace."""
+        columns = _Columns._make(grown(column, used) for column in self._columns)
+        columns.until[self._used : used] = _GONE
+        self._columns, self._used = columns, max(self._used, used)
+        return columns
+
+    def _mark_superseded(self) -> _Superseded:
+        places = self._positions.find(self._until)
+        until = np.fromiter(self._until.values(), np.float64, len(self._until))
+        return _Superseded(places[places >= 0], until[places >= 0])
 
 
-def restrict(mask: Mask, rows: NDArray[np.int64]) -> Mask:
-    """Return the part of a mask that is in `rows`."""
-    inside = np.zeros_like(mask)
-    inside[rows[rows < len(mask)]] = True
-    return mask & inside
-
-
-def select_passing(mask: Mask, rows: NDArray[np.integer[Any]]) -> Mask:
-    """Return which of some rows a mask allows; rows that it does not know are not."""
-    inside: Mask = mask[np.minimum(rows, len(mask) - 1)]
-    return inside
-
-
-def _empty(capacity: int) -> _Columns:
-    def numbers() -> NDArray[np.int32]:
-        return np.full(capacity, _NOWHERE, np.int32)
-
-    return _Columns(numbers(), numbers(), numbers(), numbers(), np.zeros(capacity), np.full(capacity, _GONE))
-
-
-def _mark_superseded(until: dict[int, float]) -> _Superseded:
-    count = len(until)
-    return _Superseded(np.fromiter(until, np.int64, count), np.fromiter(until.values(), np.float64, count))
-
-
-def _is_among(wanted: Iterable[int], column: NDArray[np.int32]) -> Mask:
+def _is_among(wanted: Iterable[int], column: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
     """Return for each place of a column whether one of the wanted numbers is there."""
-    numbers = column.copy()  # the writer continues
-    largest = int(numbers.max(initial=0))
-    table = np.zeros(largest + 2, np.bool_)  # the last place is that of -1
-    table[[number for number in wanted if number <= largest]] = True
-    return table[numbers]
+    numbers = list(wanted)
+    if len(numbers) <= _FEW:
+        found = np.zeros(len(column), np.bool_)
+        for number in numbers:
+            found |= column == number
+        return found
+    present = column.copy()  # the writer continues
+    table = np.zeros(int(present.max(initial=0)) + 1, np.bool_)
+    table[[number for number in numbers if number < len(table)]] = True
+    among: NDArray[np.bool_] = table[present]
+    return among

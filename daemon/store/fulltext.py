@@ -1,8 +1,11 @@
 """Full text: a person's words ranked by BM25, and the upkeep of FTS5's index, which holds where they stand.
 
 Terms are OR-ed: with AND one absent word would empty the result. Stop words are dropped, first-person pronouns kept.
-Cost grows with the commonest term; `MAX_POSTINGS` bounds it: terms enter from the rarest to the commonest until that
-many postings would be scored.
+
+The best are found without scoring every memory that holds a common word (MaxScore: Turtle, Flood 1995): the words are
+added from the rarest to the commonest. Once those to come cannot lift a memory without any of the former words among
+the best, they are added only to memories that may still get there. `MAX_POSTINGS` bounds what the words asked may have
+in all: commoner ones are left out.
 
 BM25 (Robertson, Walker 1994) with the constants of FTS5's own bm25(), k1 = 1.2 and b = 0.75, gives the same scores. It
 is computed here because FTS5 weighs a word by how many rows of the whole table hold it, which reveals to a caller who
@@ -17,27 +20,33 @@ from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.postings import Counts, Postings, Rows, restrict
+from memoryd.daemon.store.postings import UNITS, Counts, Posting, Postings
 from memoryd.daemon.store.tokenizer import stems_of, words_of
 from memoryd.daemon.store.top import top
 
 MAX_TERMS = 64
-MAX_POSTINGS = 50_000
+MAX_POSTINGS = 5_000_000
 MIN_TERMS = 2  # these are asked whatever they cost
 _K1, _B = 1.2, 0.75
 _LEAST_RARITY = 1e-6  # of a word that more than half of all memories hold
+_COMMON = 2_048  # postings of a word before which it is looked whether all memories with it need scoring
+_SEARCHED = 32  # places that it costs as much to walk past as to search for one
+_ROUNDING = 1.0001  # of scores in float32
+
+Numbers = NDArray[np.float32]
 
 
 class Word(NamedTuple):
-    """A word of a question: which memories hold it, and how often."""
+    """A word of a question, and which memories hold it; `documents` of them are within reach."""
 
     text: str
     stem: str
     rarity: float  # inverse document frequency
-    rows: Rows
-    counts: Counts
+    documents: int
+    posting: Posting
 
 
 class Question(NamedTuple):
@@ -54,7 +63,7 @@ class Question(NamedTuple):
     @property
     def asked(self) -> list[str]:
         """The words that some memory holds."""
-        return [word.text for word in self.words if len(word.rows)]
+        return [word.text for word in self.words if word.documents]
 
 
 def ask(
@@ -64,7 +73,7 @@ def ask(
     max_postings: int = MAX_POSTINGS,
     reached: Mask | None = None,
 ) -> Question:
-    """Return what a person's text asks, of all memories or of those of a mask by row number, as if it were all."""
+    """Return what a person's text asks, of all memories or of those of a mask, as if it were all."""
     documents, average = postings.corpus(reached)
     counted = []
     for word in words_of(connection, text)[:MAX_TERMS]:
@@ -76,30 +85,81 @@ def ask(
         cost, found = cost + number, found + bool(number)
         if found > MIN_TERMS and cost > max_postings:
             break
-        rows, counts = restrict(postings.find(connection, stem), reached)
-        asked.append(Word(word, stem, _rarity(documents, len(rows)), rows, counts))
+        posting = postings.find(connection, stem)
+        holding = len(posting.places) if reached is None else number
+        asked.append(Word(word, stem, _rarity(documents, holding), holding, posting))
     chosen = {word.text for word in asked}
     return Question(asked, [word for _, word, _ in counted if word not in chosen], average, _weight(asked))
 
 
 def _weight(words: Sequence[Word]) -> float:
     """Sum the rarities; where most memories hold every word that any holds, as in a small store, all count alike."""
-    if max((word.rarity for word in words if len(word.rows)), default=1.0) <= _LEAST_RARITY:
+    if max((word.rarity for word in words if word.documents), default=1.0) <= _LEAST_RARITY:
         return _LEAST_RARITY * len(words)
     return sum(word.rarity for word in words)
 
 
 def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> list[tuple[int, float]]:
-    """Return (row, BM25) of the best `limit` memories that a mask by row number allows, best first."""
-    total = np.zeros(len(allowed))
-    for word in question.words:
-        rows = np.minimum(word.rows, len(allowed) - 1)  # rows that the mask does not know fall into its last place
-        lengths = postings.lengths(word.rows)
-        total[rows] += word.rarity * _saturate(word.counts, lengths, question.average)
-    total[~allowed] = 0.0
-    best = top(total, limit)
-    best = best[total[best] > 0.0]
-    return list(zip(best.tolist(), total[best].tolist(), strict=True))
+    """Return (row, BM25) of the best `limit` memories that a mask allows, best first."""
+    words = sorted(question.words, key=lambda word: -word.rarity)
+    bounds = [_bound(word, question.average) for word in words]
+    rest = [sum(bounds[at:]) * _ROUNDING for at in range(len(words) + 1)]
+    total = np.zeros(len(allowed.allowed), np.float32)
+    found: list[NDArray[np.int32]] = []
+    least = 0.0  # the score of the last of the best
+    at = 0
+    while at < len(words) and rest[at] >= least:
+        found.append(_add(postings, words[at], question.average, total, allowed))
+        at += 1
+        if at < len(words) and len(words[at].posting.places) > _COMMON:
+            least = _least_of_best(total, found, limit)
+    places = np.concatenate(found) if found else np.zeros(0, np.int32)
+    for number, word in enumerate(words[at:], start=at):
+        places = np.sort(places[total[places] + rest[number] >= least])
+        _add_to(postings, word, question.average, total, places)
+    best = places[top(total[places], limit)]
+    best = best[np.lexsort((best, -total[best]))]
+    return list(zip(allowed.positions.rows(best).tolist(), total[best].tolist(), strict=True))
+
+
+def _add(postings: Postings, word: Word, average: float, total: Numbers, allowed: Mask) -> NDArray[np.int32]:
+    """Add a word's scores to the totals of the allowed memories; return the positions of those that had none."""
+    inside = allowed.at(word.posting.places)
+    places, counts = word.posting.places[inside], word.posting.counts[inside]
+    new: NDArray[np.int32] = places[total[places] == 0]
+    total[places] += _scores(postings, word, average, places, counts)
+    return new
+
+
+def _add_to(postings: Postings, word: Word, average: float, total: Numbers, places: NDArray[np.int32]) -> None:
+    """Add a word's scores to the totals of some positions, which are in rising order."""
+    held = word.posting.places
+    if len(places) * _SEARCHED > len(held):
+        inside = np.zeros(len(total), np.bool_)
+        inside[places] = True
+        at = np.flatnonzero(inside[np.minimum(held, len(inside) - 1)])
+    else:
+        at = np.minimum(np.searchsorted(held, places), len(held) - 1)
+        at = at[held[at] == places]
+    places = held[at]
+    total[places] += _scores(postings, word, average, places, word.posting.counts[at])
+
+
+def _scores(postings: Postings, word: Word, average: float, places: NDArray[np.int32], counts: Counts) -> Numbers:
+    lengths = postings.lengths(places)
+    scores: Numbers = np.float32(word.rarity) * _saturate(counts * np.float32(1 / UNITS), lengths, average)
+    return scores
+
+
+def _bound(word: Word, average: float) -> float:
+    """Return what no memory's score for a word exceeds."""
+    shortest = word.posting.shortest
+    return word.rarity * max((_saturate(count / UNITS, size, average) for count, size in shortest.items()), default=0.0)
+
+
+def _least_of_best(total: Numbers, found: list[NDArray[np.int32]], limit: int) -> float:
+    scores = total[np.concatenate(found)]
+    return float(np.partition(scores, len(scores) - limit)[len(scores) - limit]) if len(scores) >= limit else 0.0
 
 
 def score(question: Question, texts: Sequence[Counter[str]], lengths: Sequence[int]) -> list[float]:
@@ -115,8 +175,7 @@ def score(question: Question, texts: Sequence[Counter[str]], lengths: Sequence[i
 def _documents(connection: apsw.Connection, postings: Postings, stem: str, reached: Mask | None) -> int:
     if reached is None:
         return postings.documents(connection, stem)
-    rows, _ = restrict(postings.find(connection, stem), reached)
-    return len(rows)
+    return int(np.count_nonzero(reached.at(postings.find(connection, stem).places)))
 
 
 def _rarity(documents: int, holding: int) -> float:

@@ -1,31 +1,40 @@
-"""The vector index in RAM: int8 codes scanned whole, the best of them rescored exactly from disk.
+"""The vector index in RAM: int8 codes, of which a search scans the halves that matter (`basis`) and then the rest of
+those rows that may be among the best. These the caller rescores with the float32 vectors of the durable copy.
 
-Each vector is kept as int8 with one scale (its largest component / 127): 388 bytes at 384 dimensions, plus 36 for row,
-filters, the place of the exact vector on disk and the stamp of its latest change. A search is one int8 matrix-vector
-product (SIMD, GIL released, about 1.4 ms for 100,000), exact to about 0.001; the caller rescores the best `RESCORE`
-with the float32 vectors of the durable copy, which gives the exact order (recall@10 of 1.0 where codes alone give
-0.98). Rows are appended and removed by moving the last one into the gap: O(1).
+By position (`positions`): the codes in blocks, so that nothing is copied when it grows, and a few columns; 407 bytes a
+vector at 384 dimensions. A search returns what a scan of all codes would, exact to about 0.001, unless more than
+`_DEEP` rows may be among the best, as happens beyond some 100,000; then the best of so many. Until `_LEARN_AT` vectors
+are there the basis is that of the model, and all of it is scanned.
 
-Threads: changes hold a lock. A search takes a view of the arrays and scans without it; what a change moves meanwhile
-can at worst be scored wrongly, which the exact rescoring fixes. Every change, a move too, gives its row a new stamp:
-who reads `stamp` before a search finds what that may have missed among the rows with a later one.
+Threads: changes hold a lock. A search takes a view of the arrays and scans without it; what a change writes meanwhile
+can at worst be scored wrongly, which the exact rescoring fixes. Every change has a stamp: who reads `stamp` before a
+search finds what that may have missed among the rows with a later one.
 """
 
 import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import simsimd
 from numpy.typing import NDArray
 
-from memoryd.daemon.store.facts import Mask, select_passing
+from memoryd.daemon.store import basis
+from memoryd.daemon.store.basis import Asked, Coded
+from memoryd.daemon.store.blocks import Blocks
+from memoryd.daemon.store.facts import Mask
+from memoryd.daemon.store.positions import Places, Positions, grown
 from memoryd.daemon.store.top import top
 from memoryd.daemon.store.vectors import Vector
 
 RESCORE = 64
-_FIRST_CAPACITY = 1024
+_DEEP = 16_384
+_LEARN_AT = 16_384  # vectors
+_LEARN_FROM = 8_192
 _GATHER_BELOW = 8  # scan only the allowed rows when they are fewer than 1 in this many
+_SAME = 1e-3  # the square of a distance that rounding explains
+_ROUNDING = 1e-4  # of a bound in float32
+_LATEST = 8_192  # changes whose stamps are kept
 _FEW = 8  # queries that are faster one by one
 _BLOCK = 2048  # rows of one matrix product: they stay in the processor's cache
 
@@ -50,36 +59,44 @@ class Wanted(NamedTuple):
 class _View(NamedTuple):
     """The arrays as they were when a search began."""
 
-    codes: NDArray[np.int8]
+    basis: basis.Basis
+    heads: Blocks
+    rest: Blocks
+    present: NDArray[np.bool_]
     scales: NDArray[np.float32]
-    rows: NDArray[np.int64]
+    tails: NDArray[np.float32]
     namespaces: NDArray[np.int32]
-    kinds: NDArray[np.int32]
-    places: NDArray[np.int64]
-    stamps: NDArray[np.int64]
+    kinds: NDArray[np.int16]
 
 
 class VectorIndex:
     """Codes of all vectors of one model, with namespace and type of each row for filtering."""
 
-    def __init__(self, dimensions: int) -> None:
+    def __init__(self, dimensions: int, positions: Positions | None = None) -> None:
         self.dimensions = dimensions
+        self._positions, self._is_owner = positions or Positions(), positions is None
         self._lock = threading.Lock()
-        self._count = 0
-        self._position: dict[int, int] = {}
+        self._count = self._used = 0
         self._types: dict[str, int] = {}
         self.stamp = 0  # of the latest change
-        self._allocate(_FIRST_CAPACITY)
+        self._changed: deque[tuple[int, int]] = deque(maxlen=_LATEST)  # stamp and position
+        self._basis = basis.plain(dimensions)
+        self._heads, self._rest = Blocks(self._basis.head), Blocks(dimensions - self._basis.head)
+        self._present = np.zeros(0, np.bool_)
+        self._scales, self._tails = np.zeros(0, np.float32), np.zeros(0, np.float32)
+        self._namespaces, self._kinds = np.zeros(0, np.int32), np.zeros(0, np.int16)
+        self._numbers = np.zeros(0, np.int64)  # of the vectors on disk
 
     def __len__(self) -> int:
         return self._count
 
     def __contains__(self, row: int) -> bool:
-        return row in self._position
+        return self._place(row) >= 0
 
     def size_bytes(self) -> int:
-        """Return the bytes of the arrays."""
-        return sum(array.nbytes for array in self._arrays())
+        """Return the bytes of what is in use."""
+        columns = (self._present, self._scales, self._tails, self._namespaces, self._kinds, self._numbers)
+        return self._used * (self.dimensions + sum(column.itemsize for column in columns))
 
     def add(self, row: int, namespace: int, kind: str, vector: Vector) -> None:
         """Add a row or replace its vector."""
@@ -87,47 +104,48 @@ class VectorIndex:
 
     def extend(self, keys: Sequence[tuple[int, int, str]], vectors: Vector) -> None:
         """Add many (row, namespace, type) with their vectors, shape (n, dimensions)."""
-        codes, scales = _codes(vectors)
+        # The epoch is held until the end: what is deleted meanwhile keeps its position until this is written.
+        places, _epoch = self._positions.ensure(row for row, _, _ in keys)
         with self._lock:
-            positions = [self._place(row) for row, _, _ in keys]
-            self._codes[positions] = codes
-            self._scales[positions] = scales
-            self._rows[positions] = [row for row, _, _ in keys]
-            self._namespaces[positions] = [namespace for _, namespace, _ in keys]
-            self._kinds[positions] = [self._types.setdefault(kind, len(self._types)) for _, _, kind in keys]
-            self._places[positions] = 0
-            self._stamps[positions] = self._next_stamp()
-
-    def _next_stamp(self) -> int:
-        self.stamp += 1
-        return self.stamp
-
-    def _place(self, row: int) -> int:
-        position = self._position.setdefault(row, self._count)
-        if position == self._count:
-            if self._count == len(self._rows):
-                self._allocate(2 * self._count)
-            self._count += 1
-        return position
+            self._make_room(int(places.max(initial=-1)) + 1)
+            self._write(places, self._basis.code(vectors))
+            self._namespaces[places] = [namespace for _, namespace, _ in keys]
+            self._kinds[places] = [self._types.setdefault(kind, len(self._types)) for _, _, kind in keys]
+            self._numbers[places] = 0
+            distinct = np.unique(places)
+            self._count += len(distinct) - int(np.count_nonzero(self._present[distinct]))
+            self._present[places] = True
+            self.stamp += 1
+            self._changed.extend((self.stamp, place) for place in places.tolist())
+            if self._basis.rotation is None and self._count >= _LEARN_AT:
+                self._learn_basis()
 
     def remove(self, row: int) -> None:
         """Remove a row; one that is not there is no error."""
         with self._lock:
-            position = self._position.pop(row, None)
-            if position is None:
-                return
-            last = self._count - 1
-            if position != last:
-                for array in self._arrays():
-                    array[position] = array[last]
-                self._position[int(self._rows[position])] = position
-                self._stamps[position] = self._next_stamp()
-            self._count = last
+            place = self._place(row)
+            if place >= 0:
+                self._present[place] = False
+                self._count -= 1
+            if self._is_owner:
+                self._positions.give_up([row])
 
-    def nearest(self, query: Vector, k: int, allowed: Mask | None = None) -> Found:
-        """Return the `k` rows most similar to `query` among those that a mask by row number allows (None: all)."""
+    def nearest(
+        self, query: Vector, k: int, allowed: Mask | None = None, namespaces: frozenset[int] | None = None
+    ) -> Found:
+        """Return the `k` rows most similar to `query` among those that a mask and namespaces allow (None: all)."""
+        _epoch = self._positions.epoch  # what is found keeps its position until the end
         view = self._view()
-        return _find_nearest(view, query, k, None if allowed is None else select_passing(allowed, view.rows))
+        chosen = view.present.copy()
+        if allowed is not None:
+            known = allowed.allowed[: len(chosen)]
+            chosen[: len(known)] &= known
+            chosen[len(known) :] = False
+        if namespaces is not None:
+            chosen &= np.isin(view.namespaces, np.fromiter(namespaces, np.int32))
+        [asked] = view.basis.code_queries(query[None, :])
+        places, scores = _find_nearest(view, asked, k, chosen)
+        return Found(self._positions.rows(places), scores)
 
     def find_alike(self, queries: Vector, wanted: Wanted) -> list[list[int]]:
         """Return for each query the rows that are wanted, most similar first, those not yet committed as well.
@@ -136,110 +154,218 @@ class VectorIndex:
         """
         if wanted.after >= self.stamp:
             return [[] for _ in queries]
+        _epoch = self._positions.epoch
+        newer = self._changed_since(wanted.after) if wanted.after else None
         view, kind = self._view(), self._types.get(wanted.kind, -1)
-        if wanted.after:  # few: the rest is not even looked at
-            newer = np.flatnonzero(view.stamps > wanted.after)
-            newer = newer[(view.namespaces[newer] == wanted.namespace) & (view.kinds[newer] == kind)]
-            return _search_above(view, queries, newer, wanted)
-        mask = (view.namespaces == wanted.namespace) & (view.kinds == kind)
-        if len(queries) >= _FEW:
-            return _search_above(view, queries, np.flatnonzero(mask), wanted)
-        found = (_find_nearest(view, query, wanted.k, mask) for query in queries)
-        return [one.rows[one.similarities > wanted.floor].tolist() for one in found]
+        among = slice(None) if newer is None else newer
+        mask = view.present[among] & (view.namespaces[among] == wanted.namespace) & (view.kinds[among] == kind)
+        places = np.flatnonzero(mask) if newer is None else newer[mask]
+        return [self._positions.rows(one).tolist() for one in _search_above(view, queries, places, wanted)]
+
+    def _changed_since(self, stamp: int) -> Places | None:
+        """Return the positions that were changed after a stamp, None if that is not known any more."""
+        with self._lock:
+            if len(self._changed) == _LATEST and self._changed[0][0] > stamp:
+                return None
+            found = set()
+            for changed, place in reversed(self._changed):
+                if changed <= stamp:
+                    break
+                found.add(place)
+        return np.array(sorted(found), np.int64)
+
+    def find_missing(self, places: Places) -> list[int]:
+        """Return the rows of those positions that have no vector."""
+        with self._lock:
+            found: list[int] = self._positions.rows(places[self._known(places) < 0]).tolist()
+        return found
 
     def count(self, namespace: int) -> int:
         """Return how many rows of a namespace there are."""
-        return int(np.count_nonzero(self._view().namespaces == namespace))
+        view = self._view()
+        return int(np.count_nonzero(view.present & (view.namespaces == namespace)))
 
     def places(self, rows: Sequence[int]) -> list[int]:
         """Return for each row the number of its vector on disk, 0 if it is not known."""
         with self._lock:
-            return [
-                int(self._places[position]) if (position := self._position.get(row)) is not None else 0 for row in rows
-            ]
+            places = self._known(self._positions.find(rows))
+            numbers = np.zeros(len(places), np.int64)
+            numbers[places >= 0] = self._numbers[places[places >= 0]]
+        found: list[int] = numbers.tolist()
+        return found
 
-    def learn(self, rows: Sequence[int], places: Sequence[int], vectors: Vector) -> None:
+    def learn(self, rows: Sequence[int], numbers: Sequence[int], vectors: Vector) -> None:
         """Note the numbers of vectors on disk, for rows that still have these vectors."""
-        codes, _ = _codes(vectors)
         with self._lock:
-            for row, place, code in zip(rows, places, codes, strict=True):
-                position = self._position.get(row)
-                if position is not None and np.array_equal(self._codes[position], code):
-                    self._places[position] = place
+            places = self._known(self._positions.find(rows))
+            known = places >= 0
+            order = np.argsort(places[known])
+            at = places[known][order]
+            held = np.hstack([self._heads.gather(at), self._rest.gather(at)]) * self._scales[at, None]
+            coded = self._basis.code(vectors[known][order])
+            given = np.hstack([coded.head, coded.tail]) * coded.scales[:, None]
+            same = np.square(held - given).sum(axis=1) < _SAME
+            self._numbers[at[same]] = np.array(numbers, np.int64)[known][order][same]
 
     def similarities(self, query: Vector, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
         """Return (row, cosine to about 0.001) of those of some rows that have a vector."""
+        view, places = self._view(), self._known(self._positions.find(rows))
+        known = places >= 0
+        [asked] = view.basis.code_queries(query[None, :])
+        scores = _score(view, asked, places[known])
+        return list(zip(rows[known].tolist(), scores.tolist(), strict=True))
+
+    def read_codes(self) -> dict[int, bytes]:
+        """Return the codes of each row."""
         with self._lock:
-            known = [row for row in rows.tolist() if row in self._position]
-            places = [self._position[row] for row in known]
-            codes, scales = self._codes[places], self._scales[places]
-        code, scale = _quantise(query)
-        return list(zip(known, (_dot(code, codes) * scales * scale).tolist(), strict=True))
+            places = np.flatnonzero(self._present[: self._used])
+            rows = self._positions.rows(places).tolist()
+            codes = np.hstack([self._heads.gather(places), self._rest.gather(places)])
+        return {row: code.tobytes() for row, code in zip(rows, codes, strict=True)}
+
+    def _place(self, row: int) -> int:
+        """Return the position of a row that has a vector, -1 if it has none."""
+        place = self._positions.find_one(row)
+        return place if 0 <= place < self._used and self._present[place] else -1
+
+    def _known(self, places: Places) -> Places:
+        """Return positions with -1 for those that have no vector."""
+        inside = (places >= 0) & (places < self._used)
+        inside[inside] = self._present[places[inside]]
+        return np.where(inside, places, -1)
 
     def _view(self) -> _View:
         with self._lock:
-            return _View(*(array[: self._count] for array in self._arrays()))
+            columns = (self._present, self._scales, self._tails, self._namespaces, self._kinds)
+            used = (column[: self._used] for column in columns)
+            return _View(self._basis, self._heads.view(), self._rest.view(), *used)  # type: ignore[arg-type]
 
-    def _allocate(self, capacity: int) -> None:
-        """Make room for `capacity` rows, keeping what is there."""
-        kept = [array[: self._count] for array in self._arrays()] if self._count else []
-        self._codes = np.zeros((capacity, self.dimensions), np.int8)
-        self._scales = np.zeros(capacity, np.float32)
-        self._rows = np.zeros(capacity, np.int64)
-        self._namespaces = np.zeros(capacity, np.int32)
-        self._kinds = np.zeros(capacity, np.int32)
-        self._places = np.zeros(capacity, np.int64)
-        self._stamps = np.zeros(capacity, np.int64)
-        for array, old in zip(self._arrays(), kept, strict=False):
-            array[: self._count] = old
+    def _make_room(self, used: int) -> None:
+        self._present, self._scales = grown(self._present, used), grown(self._scales, used)
+        self._tails, self._namespaces = grown(self._tails, used), grown(self._namespaces, used)
+        self._kinds, self._numbers = grown(self._kinds, used), grown(self._numbers, used)
+        self._heads.make_room(used)
+        self._rest.make_room(used)
+        self._used = max(self._used, used)
 
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        return self._codes, self._scales, self._rows, self._namespaces, self._kinds, self._places, self._stamps
+    def _write(self, places: Places, coded: Coded) -> None:
+        self._heads.write(places, coded.head)
+        self._rest.write(places, coded.tail)
+        self._scales[places], self._tails[places] = coded.scales, coded.tails
+
+    def _learn_basis(self) -> None:
+        """Learn the basis from the vectors that are there, and code them again in it, in arrays of their own."""
+        places = np.flatnonzero(self._present[: self._used])
+        coded = Coded(self._heads.gather(places), self._rest.gather(places), self._scales[places], self._tails[places])
+        known = self._basis.decode(coded)
+        self._basis = basis.learn(known[:: max(1, len(known) // _LEARN_FROM)])
+        self._heads, self._rest = Blocks(self._basis.head), Blocks(self.dimensions - self._basis.head)
+        self._scales, self._tails = self._scales.copy(), self._tails.copy()
+        self._heads.make_room(self._used)
+        self._rest.make_room(self._used)
+        self._write(places, self._basis.code(known))
 
 
-def _find_nearest(view: _View, query: Vector, k: int, allowed: Mask | None) -> Found:
-    code, scale = _quantise(query)
-    few = allowed is not None and np.count_nonzero(allowed) * _GATHER_BELOW < len(allowed)
-    if allowed is not None and few:
-        places = np.flatnonzero(allowed)
-        scores = _dot(code, view.codes[places]) * view.scales[places]
-        best = top(scores, k)
-        return Found(view.rows[places[best]], (scores[best] * scale).astype(np.float32))
-    scores = _dot(code, view.codes) * view.scales
-    if allowed is not None:
-        scores[~allowed] = -np.inf
+class _Scan(NamedTuple):
+    """What the heads say: of the chosen positions, or of all of them (None) with -inf for those not chosen."""
+
+    places: Places | None
+    cosines: NDArray[np.float32]  # without the tails
+    tails: NDArray[np.float32]
+    chosen: int
+
+    def positions_of(self, at: Places) -> Places:
+        """Return the positions at some places of the scan."""
+        return at if self.places is None else self.places[at]
+
+
+def _find_nearest(view: _View, asked: Asked, k: int, chosen: NDArray[np.bool_]) -> tuple[Places, NDArray[np.float32]]:
+    """Return the best chosen positions and their scores, best first."""
+    scan = _scan(view, asked, chosen)
+    open_ = scan.positions_of(_select_open(view, asked, k, scan))
+    scores = _score(view, asked, open_)
     best = top(scores, k)
-    best = best[scores[best] > -np.inf]
-    return Found(view.rows[best], (scores[best] * scale).astype(np.float32))
+    return open_[best], scores[best]
 
 
-def _search_above(view: _View, queries: Vector, places: NDArray[np.int64], wanted: Wanted) -> list[list[int]]:
-    """Return for each query the best rows of some places above the floor, by one matrix product for a block of them."""
-    columns = np.ascontiguousarray(queries.T)
-    found: list[list[tuple[float, int]]] = [[] for _ in queries]
+def _scan(view: _View, asked: Asked, chosen: NDArray[np.bool_]) -> _Scan:
+    count = int(np.count_nonzero(chosen))
+    places = np.flatnonzero(chosen) if count * _GATHER_BELOW < len(chosen) else None
+    among = slice(None) if places is None else places
+    cosines = view.heads.dot(asked.head, len(chosen)) if places is None else view.heads.dot_of(asked.head, places)
+    cosines *= view.scales[among]
+    cosines *= np.float32(asked.scale)
+    cosines += np.float32(asked.offset)
+    if places is None:
+        cosines[~chosen] = -np.inf
+    return _Scan(places, cosines, view.tails[among], count)
+
+
+def _select_open(view: _View, asked: Asked, k: int, scan: _Scan) -> Places:
+    """Return the places of the scan that may be among the best."""
+    if view.basis.rotation is None or scan.chosen <= 4 * k:
+        return np.flatnonzero(scan.cosines > -np.inf)
+    first = top(scan.cosines, 4 * k)
+    scores = _score(view, asked, scan.positions_of(first))
+    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    # No tail is expected to be closer to the query's than chance allows, or than those of the best are.
+    closest = float(((scores - scan.cosines[first]) / np.maximum(scan.tails[first] * asked.tail_length, 1e-6)).max())
+    open_ = np.flatnonzero(_bounds(asked, scan, max(closest, view.basis.chance())) >= least - _ROUNDING)
+    return open_ if len(open_) <= _DEEP + k else np.sort(open_[top(scan.cosines[open_], _DEEP + k)])
+
+
+def _bounds(asked: Asked, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
+    """Return the cosines with the most that tails add whose own cosine with that of the query is `closest`."""
+    bounds: NDArray[np.float32] = scan.cosines + scan.tails * np.float32(closest * asked.tail_length)
+    return bounds
+
+
+def _score(view: _View, asked: Asked, places: Places) -> NDArray[np.float32]:
+    """Return the cosine of positions with a query, as their whole codes have it."""
+    dots = view.heads.dot_of(asked.head, places) + view.rest.dot_of(asked.tail, places)
+    scores: NDArray[np.float32] = dots * view.scales[places] * np.float32(asked.scale) + np.float32(asked.offset)
+    return scores
+
+
+def _search_above(view: _View, queries: Vector, places: Places, wanted: Wanted) -> list[Places]:
+    """Return for each query the best of some positions above the floor."""
+    asked = view.basis.code_queries(queries)
+    if len(asked) < _FEW:
+        chosen = np.zeros(len(view.present), np.bool_)
+        chosen[places] = True
+        return [_above(view, one, chosen, wanted) for one in asked]
+    return _above_by_blocks(view, asked, places, wanted)
+
+
+def _above(view: _View, asked: Asked, chosen: NDArray[np.bool_], wanted: Wanted) -> Places:
+    scan = _scan(view, asked, chosen)
+    places = scan.positions_of(np.flatnonzero(_bounds(asked, scan) > wanted.floor - _ROUNDING))
+    scores = _score(view, asked, places)
+    best = top(scores, wanted.k)
+    return places[best[scores[best] > wanted.floor]]
+
+
+def _above_by_blocks(view: _View, asked: Sequence[Asked], places: Places, wanted: Wanted) -> list[Places]:
+    found: list[list[tuple[float, int]]] = [[] for _ in asked]
+    tails = np.array([one.tail_length for one in asked], np.float32)
+    heads = _columns([one.head for one in asked], asked)
+    rest = _columns([one.tail for one in asked], asked)
+    offsets = np.array([one.offset for one in asked], np.float32)
     for start in range(0, len(places), _BLOCK):
         part = places[start : start + _BLOCK]
-        scores = view.codes[part].astype(np.float32) @ columns * view.scales[part, None]
-        for query in np.flatnonzero(scores.max(axis=0) > wanted.floor):
-            column = scores[:, query]
-            best = top(column, wanted.k)
-            best = best[column[best] > wanted.floor]
-            found[query] += zip(column[best].tolist(), view.rows[part[best]].tolist(), strict=True)
-    return [[row for _, row in sorted(one, reverse=True)[: wanted.k]] for one in found]
+        scores = view.heads.gather(part).astype(np.float32) @ heads * view.scales[part, None] + offsets
+        bounds = scores + view.tails[part, None] * tails
+        at = np.flatnonzero((bounds > wanted.floor - _ROUNDING).any(axis=1))
+        scores, part = scores[at], part[at]
+        scores += view.rest.gather(part).astype(np.float32) @ rest * view.scales[part, None]
+        for query in np.flatnonzero(scores.max(axis=0, initial=-np.inf) > wanted.floor):
+            best = top(scores[:, query], wanted.k)
+            best = best[scores[best, query] > wanted.floor]
+            found[query] += zip(scores[best, query].tolist(), part[best].tolist(), strict=True)
+    return [np.array([place for _, place in sorted(one, reverse=True)[: wanted.k]], np.int64) for one in found]
 
 
-def _codes(vectors: Vector) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    scales = np.maximum(np.abs(vectors).max(axis=1) / 127, 1e-12).astype(np.float32)
-    return np.rint(vectors / scales[:, None]).astype(np.int8), scales
-
-
-def _quantise(vector: Vector) -> tuple[NDArray[np.int8], float]:
-    scale = float(np.abs(vector).max()) / 127 or 1.0
-    return np.rint(vector / scale).astype(np.int8), scale
-
-
-def _dot(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float64]:
-    if len(codes) == 0:
-        return np.zeros(0)
-    products: NDArray[np.float64] = np.asarray(simsimd.cdist(code[None, :], codes, metric="dot"))[0]
-    return products
+def _columns(codes: Sequence[NDArray[Any]], asked: Sequence[Asked]) -> NDArray[np.float32]:
+    """Return the codes of queries as the columns of a matrix, each times its scale."""
+    scaled = np.stack(codes).astype(np.float32) * np.array([one.scale for one in asked], np.float32)[:, None]
+    return np.ascontiguousarray(scaled.T)

@@ -1,34 +1,40 @@
 """Where each stem occurs, in RAM: what full text is ranked from.
 
 FTS5 keeps the index and knows which memories hold a stem; its bm25() costs 0.7 µs for each of them, in every
-search. Here the postings of a stem are read once (0.25 µs a place) and kept as arrays, from which NumPy
-ranks at about 20 ns each. The commonest stems fit: `MAX_KEPT` postings of 8 bytes, the longest unasked go first.
+search. Here the postings of a stem are read once (0.2 µs a place) and kept as arrays by position (`positions`), from
+which NumPy ranks at a few ns each. `MAX_KEPT` postings of 6 bytes are kept, or `_PER_MEMORY` for each memory, if
+that is more: the commonest stems fit. The longest unasked are evicted first.
 
 Kept in step: a commit notes what stems the memories now hold whose text it changed; a posting takes in what was noted
 since it was read when it is next asked for. After more than `_NOTED` changes it is read again.
 
-Threads: the writer calls `changed` after each commit, before anybody gets a reply. A reader calls `opening` before its
-snapshot begins: what it then reads may hold changes noted later, and taking those in twice does no harm.
+Threads: the writer calls `note_changes` after each commit, before anybody gets a reply. A reader calls `note_snapshot`
+before its snapshot begins: what it then reads may hold changes noted later, and taking those in twice does no harm.
 """
 
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.store.facts import Mask, select_passing
+from memoryd.daemon.store.facts import Mask
+from memoryd.daemon.store.positions import Places, Positions, grown
+from memoryd.daemon.store.stopwords import STOP_WORDS
 from memoryd.daemon.store.tokenizer import is_part, stems_of
 
-MAX_KEPT = 3_000_000  # postings: 24 MB
+MAX_KEPT = 3_000_000  # postings: 18 MB
+_PER_MEMORY = 10
 WEIGHTS = {"content": 1.0, "metadata": 0.5, "neighbours": 0.35}
+UNITS = 20  # of a weight: counts are kept as whole numbers of them
 _NOTED = 1_000  # changes
 _MAX_COUNTED = 20_000  # stems whose number of memories is kept
-_IN_LIMIT = 10_000
+_PART = 10_000  # rows read at once
 _PLACES = (
     "SELECT group_concat(doc * 4 + (col = 'metadata') + 2 * (col = 'neighbours')) FROM memories_places WHERE term = ?"
 )
@@ -36,24 +42,38 @@ _PLACES_OF_PART = f"{_PLACES.removesuffix('= ?')}IN (SELECT term FROM memories_t
 _DOCUMENTS = "SELECT doc FROM memories_terms WHERE term = ?"
 _SIZES = "SELECT id, sz FROM memories_fts_docsize"
 _TEXTS = f"SELECT row, {', '.join(WEIGHTS)} FROM memories WHERE row IN ({{}})"
-_WEIGHT_OF = np.array(list(WEIGHTS.values()), np.float32)
+_UNITS_OF = np.array([round(weight * UNITS) for weight in WEIGHTS.values()], np.int64)
+_MOST = int(np.iinfo(np.uint16).max)
 
-Rows = NDArray[np.int32]
-Counts = NDArray[np.float32]
+Counts = NDArray[np.uint16]
 
 
 class Posting(NamedTuple):
-    """The memories that hold a stem, in no order."""
+    """The memories that hold a stem.
 
-    rows: Rows
-    counts: Counts  # in how many places, each with the weight of its column
+    `shortest` bounds its scores: for each number of units the least length of a memory that has so many; that of one
+    which has changed since may be in it too.
+    """
+
+    places: NDArray[np.int32]  # positions, rising
+    counts: Counts  # in how many places of the text, each with the weight of its column, in units
+    shortest: dict[int, float]
     seen: int  # changes that are in it
+
+    def holds(self, places: Places) -> NDArray[np.bool_]:
+        """Return which of some positions are in it."""
+        if not len(self.places):
+            return np.zeros(len(places), np.bool_)
+        at = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+        inside: NDArray[np.bool_] = self.places[at] == places
+        return inside
 
 
 class Postings:
     """The postings of one database."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, positions: Positions) -> None:
+        self._positions = positions
         self._lock = threading.Lock()
         self._local = threading.local()
         self._kept: OrderedDict[str, Posting] = OrderedDict()
@@ -61,11 +81,13 @@ class Postings:
         self._counted: dict[str, int] = {}
         self._changes = 0  # ever
         self._noted: deque[tuple[int, Counter[str]]] = deque(maxlen=_NOTED)
-        self._lengths = np.zeros(1024, np.float32)  # words by row number; 0: no memory, or one without a word
+        self._lengths = np.zeros(1, np.float32)  # words by position; 0: no memory, or one without a word
         self._documents, self._words = 0, 0.0
         # The check that follows every start finds the damage, and an index that was rebuilt is a changed one.
         with suppress(apsw.CorruptError, apsw.SQLError):
-            self._put_lengths(connection.execute(_SIZES).fetchall())
+            stored = connection.execute(_SIZES)
+            while found := list(islice(stored, _PART)):
+                self._put_lengths(found)
 
     # Readers ----------------------------------------------------------------------------------------------------------
 
@@ -82,9 +104,9 @@ class Postings:
             news = None if posting is None else self._changes_since(posting.seen)
             changes = self._changes
         if posting is None or news is None:
-            posting = _read(connection, stem, self._local.seen)
+            posting = self._read(connection, stem)
         elif news:
-            posting = _update(posting, stem, dict(news), changes)
+            posting = self._update(posting, stem, dict(news), changes)
         else:
             return posting
         if len(stem) > 1 or not is_part(stem):  # a single character is no word of a longer run, so it is not followed
@@ -94,10 +116,10 @@ class Postings:
     def documents(self, connection: apsw.Connection, stem: str) -> int:
         """Return in about how many memories a stem occurs, without reading where; 0 is exact."""
         posting = self._kept.get(stem)
-        if posting is not None and len(posting.rows):
-            return len(posting.rows)
+        if posting is not None and len(posting.places):
+            return len(posting.places)
         if is_part(stem):
-            return len(self.find(connection, stem).rows)
+            return len(self.find(connection, stem).places)
         known = self._counted.get(stem)
         if not known:
             found = connection.execute(_DOCUMENTS, (stem,)).get
@@ -107,26 +129,58 @@ class Postings:
             self._counted[stem] = known
         return known
 
-    def lengths(self, rows: Rows) -> Counts:
-        """Return how many words each of some rows has."""
-        return self._lengths.take(rows, mode="clip")
+    def lengths(self, places: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Return how many words the memories at some positions have."""
+        return self._lengths.take(places, mode="clip")
 
     def corpus(self, reached: Mask | None) -> tuple[int, float]:
         """Return how many memories (all, or those of a mask) have words, and how many words on average."""
         documents, words = self._documents, self._words
         if reached is not None:
-            lengths = self._lengths
-            found = lengths[: len(reached)][reached[: len(lengths)]]
-            documents, words = int(np.count_nonzero(found)), float(found.sum())
+            found = self.lengths(np.flatnonzero(reached.allowed))
+            documents, words = int(np.count_nonzero(found)), float(found.sum(dtype=np.float64))
         return documents, max(1.0, words / max(1, documents))
+
+    def _read(self, connection: apsw.Connection, stem: str) -> Posting:
+        text = connection.execute(_PLACES_OF_PART if is_part(stem) else _PLACES, (stem,)).get
+        found = np.fromstring(text, np.int64, sep=",") if isinstance(text, str) else np.zeros(0, np.int64)
+        places, units = self._positions.find(found >> 2), _UNITS_OF[found & 3]
+        if (places < 0).any() or (np.diff(places) < 0).any():
+            known = places >= 0
+            order = np.argsort(places[known], kind="stable")
+            places, units = places[known][order], units[known][order]
+        first = np.flatnonzero(np.diff(places, prepend=-1))
+        counts = np.minimum(np.add.reduceat(units, first), _MOST) if len(first) else units
+        places, kept = places[first], counts.astype(np.uint16)
+        return Posting(places.astype(np.int32), kept, self._shortest(places, kept), self._local.seen)
+
+    def _update(self, posting: Posting, stem: str, latest: dict[int, Counter[str]], seen: int) -> Posting:
+        """Return a posting with the changed memories, by position, as they are now."""
+        changed = np.array(sorted(latest), np.int32)
+        holding = np.array(sorted(place for place, stems in latest.items() if stem in stems), np.int32)
+        at = np.searchsorted(posting.places, changed)
+        at = at[posting.places[np.minimum(at, len(posting.places) - 1)] == changed] if len(posting.places) else at[:0]
+        if not len(at) and not len(holding):
+            return posting._replace(seen=seen)
+        places, counts = np.delete(posting.places, at), np.delete(posting.counts, at)
+        fresh = np.array([min(latest[place][stem], _MOST) for place in holding.tolist()], np.uint16)
+        at = np.searchsorted(places, holding)
+        shortest = dict(posting.shortest)
+        for count, length in self._shortest(holding, fresh).items():
+            shortest[count] = min(length, shortest.get(count, length))
+        return Posting(np.insert(places, at, holding), np.insert(counts, at, fresh), shortest, seen)
+
+    def _shortest(self, places: NDArray[np.integer[Any]], counts: Counts) -> dict[int, float]:
+        lengths = self.lengths(places)
+        return {count: float(lengths[counts == count].min()) for count in np.unique(counts).tolist()}
 
     # The writer -------------------------------------------------------------------------------------------------------
 
     def note_changes(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
         """Take in that a commit changed, added or removed the texts of these rows."""
         numbers = sorted(rows)
-        for start in range(0, len(numbers), _IN_LIMIT):
-            part = numbers[start : start + _IN_LIMIT]
+        for start in range(0, len(numbers), _PART):
+            part = numbers[start : start + _PART]
             found: Any = connection.execute(f"{_SIZES} WHERE id IN ({', '.join(map(str, part))})").fetchall()
             sizes: dict[int, bytes] = dict(found)
             self._put_lengths([(row, sizes.get(row, b"")) for row in part])
@@ -135,7 +189,9 @@ class Postings:
         elif numbers:
             self._note(_stems_of(connection, numbers))
 
-    def _note(self, held: dict[int, Counter[str]]) -> None:
+    def _note(self, stems: dict[int, Counter[str]]) -> None:
+        places = self._positions.find(stems).tolist()
+        held = {place: stems[row] for place, row in zip(places, stems, strict=True) if place >= 0}
         with self._lock:
             if (self._changes + len(held)) // _NOTED > self._changes // _NOTED:
                 self._counted = {}
@@ -152,15 +208,14 @@ class Postings:
     def _put_lengths(self, sizes: list[Any]) -> None:
         if not sizes:
             return
-        rows = np.array([row for row, _ in sizes], np.int64)
-        if rows.max() >= len(self._lengths):
-            larger = np.zeros(max(2 * len(self._lengths), int(rows.max()) + 1), np.float32)
-            larger[: len(self._lengths)] = self._lengths
-            self._lengths = larger
-        before, after = self._lengths[rows], np.array([_sum_of_varints(data) for _, data in sizes], np.float32)
-        self._lengths[rows] = after
-        self._documents += int(np.count_nonzero(after)) - int(np.count_nonzero(before))
-        self._words += float(after.sum(dtype=np.float64) - before.sum(dtype=np.float64))
+        places = self._positions.find([row for row, _ in sizes])
+        words = np.array([_sum_of_varints(data) for _, data in sizes], np.float32)[places >= 0]
+        places = places[places >= 0]
+        self._lengths = grown(self._lengths, int(places.max(initial=0)) + 1)
+        before = self._lengths[places]
+        self._lengths[places] = words
+        self._documents += int(np.count_nonzero(words)) - int(np.count_nonzero(before))
+        self._words += float(words.sum(dtype=np.float64) - before.sum(dtype=np.float64))
 
     # Both -------------------------------------------------------------------------------------------------------------
 
@@ -169,59 +224,42 @@ class Postings:
         missed = self._changes - seen
         return [self._noted[-place] for place in range(missed, 0, -1)] if missed <= len(self._noted) else None
 
+    def _most(self) -> int:
+        return max(MAX_KEPT, _PER_MEMORY * self._documents)
+
+    def is_full(self) -> bool:
+        """Return whether there is hardly room for more postings without evicting some."""
+        return self._size > 0.9 * self._most()
+
     def _keep(self, stem: str, posting: Posting) -> None:
         with self._lock:
             former = self._kept.pop(stem, None)
             self._kept[stem] = posting
             self._size += _cost(posting) - (_cost(former) if former else 0)
-            while self._size > MAX_KEPT:
+            while self._size > self._most():
                 _, oldest = self._kept.popitem(last=False)
                 self._size -= _cost(oldest)
 
 
 def _cost(posting: Posting) -> int:
-    return len(posting.rows) + 40  # the objects around the arrays take as much as so many postings
+    return len(posting.places) + 40  # the objects around the arrays take as much as so many postings
 
 
 def common_stems(connection: apsw.Connection, limit: int) -> list[str]:
-    """Return the stems that most memories hold, the commonest first."""
+    """Return the stems that most memories hold, the commonest first, without those of words that are left out."""
     found: Any = connection.execute("SELECT term FROM memories_terms ORDER BY doc DESC LIMIT ?", (limit,))
-    return [stem for (stem,) in found]
-
-
-def restrict(posting: Posting, reached: Mask | None) -> tuple[Rows, Counts]:
-    """Return the part of a posting that is in a mask by row number."""
-    if reached is None:
-        return posting.rows, posting.counts
-    inside = select_passing(reached, posting.rows)
-    return posting.rows[inside], posting.counts[inside]
-
-
-def _read(connection: apsw.Connection, stem: str, seen: int) -> Posting:
-    text = connection.execute(_PLACES_OF_PART if is_part(stem) else _PLACES, (stem,)).get
-    places = np.fromstring(text, np.int64, sep=",") if isinstance(text, str) else np.zeros(0, np.int64)
-    rows, at = np.unique(places >> 2, return_inverse=True)
-    counts = np.bincount(at, _WEIGHT_OF[places & 3], len(rows)).astype(np.float32)
-    return Posting(rows.astype(np.int32), counts, seen)
-
-
-def _update(posting: Posting, stem: str, latest: dict[int, Counter[str]], seen: int) -> Posting:
-    """Return a posting with the changed memories as they are now."""
-    kept = ~np.isin(posting.rows, np.fromiter(latest, np.int32))
-    holding = {row: stems[stem] for row, stems in latest.items() if stem in stems}
-    rows = np.concatenate([posting.rows[kept], np.fromiter(holding, np.int32)])
-    counts = np.concatenate([posting.counts[kept], np.fromiter(holding.values(), np.float32)])
-    return Posting(rows, counts, seen)
+    left_out = set(stems_of(connection, " ".join(STOP_WORDS)))
+    return [stem for (stem,) in found if stem not in left_out]
 
 
 def _stems_of(connection: apsw.Connection, numbers: list[int]) -> dict[int, Counter[str]]:
-    """Return for each row its stems with their weighted counts; none for a row that no longer exists."""
+    """Return for each row its stems with their counts in units; none for a row that no longer exists."""
     held: dict[int, Counter[str]] = {row: Counter() for row in numbers}
     found: Any = connection.execute(_TEXTS.format(", ".join(map(str, numbers))))
     for row, *texts in found:
-        for text, weight in zip(texts, WEIGHTS.values(), strict=True):
+        for text, units in zip(texts, _UNITS_OF.tolist(), strict=True):
             for stem in stems_of(connection, text):
-                held[row][stem] += weight  # type: ignore[assignment]
+                held[row][stem] += units
     return held
 
 

@@ -208,12 +208,19 @@ def texts_to_embed(connection: apsw.Connection, numbers: Sequence[int]) -> list[
     return list(found)
 
 
-def read_without_vector(connection: apsw.Connection, model: int) -> list[tuple[int, str]]:
-    """Return row and id of the memories whose text has no vector of a model."""
+def read_without_vector(connection: apsw.Connection, model: int, among: list[int] | None) -> list[tuple[int, str]]:
+    """Return row and id of the memories whose text has no vector of a model, of some or of all (None)."""
+    # The index by text holds all that is asked of those that have one.
+    table, values = "memories m INDEXED BY memories_text", list[Any]([model])
+    if among is not None:
+        table, values = (
+            "json_each(?) v CROSS JOIN memories m ON m.row = v.value",
+            [msgspec.json.encode(among).decode(), model],
+        )
     found: Any = connection.execute(
-        "SELECT m.row, m.id FROM memories m"
+        f"SELECT m.row, m.id FROM {table}"
         " WHERE NOT EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)",
-        (model,),
+        values,
     )
     return list(found)
 

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.daemon.store import fulltext, graph_faults, hashes, limit, pages, settings, turns, vectors
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer, page_size
-from memoryd.daemon.store.facts import Facts, Mask, restrict
+from memoryd.daemon.store.facts import Facts, Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
+from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.postings import Postings, common_stems
 from memoryd.daemon.store.writer import Follower, Transaction, Writer
 from memoryd.daemon.system.supervisor import Supervisor
@@ -56,8 +57,9 @@ class Store:
             self._page_bytes = page_size(connection)
             self.used_bytes = self._used_size(connection)
             self.namespaces = Namespaces(connection)
-            self.facts = Facts(connection)
-            self.postings = Postings(connection)
+            self.positions = Positions()
+            self.facts = Facts(connection, self.positions)
+            self.postings = Postings(connection, self.positions)
         except apsw.Error as error:
             connection.close()
             raise StorageFailed(f"The database {self.path} cannot be used: {error}.") from None
@@ -151,9 +153,9 @@ class Store:
         return self.write(lambda transaction: settings.put(transaction.connection, name, value))
 
     def mask_of(self, chosen: Filter, now: float) -> Mask:
-        """Return for each row number whether a filter leaves it, among what is alive."""
+        """Return which memories a filter leaves, among what is alive."""
         mask = self.facts.mask_of(chosen, now)
-        return restrict(mask, self._select_rows(chosen, now)) if chosen.further else mask
+        return mask.restrict(self._select_rows(chosen, now)) if chosen.further else mask
 
     def _select_rows(self, chosen: Filter, now: float) -> NDArray[np.int64]:
         """Return the row numbers that a filter leaves. One text of all numbers is faster than a Python row each."""
@@ -240,7 +242,7 @@ class Store:
         with self.reading() as connection:
             stems = common_stems(connection, _WARMED)
         for stem in stems:
-            if self._closing.wait(_BREATH_S):
+            if self._closing.wait(_BREATH_S) or self.postings.is_full():
                 break
             with self.reading() as connection:
                 self.postings.find(connection, stem)

@@ -17,9 +17,12 @@ def top(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
 
 
 def _best_blocks(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
-    """Return the positions in the `k` blocks with the largest maxima (the top `k` lie in them) and the rest."""
-    whole = len(scores) // _BLOCK * _BLOCK
-    maxima = scores[:whole].reshape(-1, _BLOCK).max(axis=1)
+    """Return the positions in the `k` blocks with the largest maxima (the top `k` lie in them) and the rest, rising.
+
+    A block is every so manieth score: the maxima of all blocks are then found side by side.
+    """
+    count = len(scores) // _BLOCK
+    maxima = scores[: count * _BLOCK].reshape(_BLOCK, count).max(axis=0)
     blocks = np.argpartition(-maxima, k - 1)[:k]
-    inside = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
-    return np.concatenate([inside, np.arange(whole, len(scores))])
+    inside = (blocks[:, None] + np.arange(_BLOCK) * count).ravel()
+    return np.concatenate([np.sort(inside), np.arange(count * _BLOCK, len(scores))])

@@ -7,14 +7,15 @@ more important. Bounded in RAM, lost at a restart: then a repetition is at worst
 import re
 import threading
 import unicodedata
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from memoryd.client.inert import FRAME
 
 SESSIONS = 256
 MEMORIES = 200  # of each session
+SENTENCES = 100_000  # of all sessions, about 200 bytes each
 _MAX_CHARS = 16_000
 _LEAST_CHARS = 20  # of a memory's text, so that saying it is no chance
 _ID = re.compile(r"\b[0-9a-f]{8,32}\b")
@@ -34,42 +35,69 @@ class Recalled(Protocol):
     def content(self) -> str: ...
 
 
+class Said(NamedTuple):
+    """The sentences of a memory, as hashes, and their length in characters."""
+
+    sentences: frozenset[int]
+    chars: int
+
+
 class Recalls:
     """Sentences returned, by (namespace, session); the sessions that were quiet longest are evicted first."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[tuple[str, str], OrderedDict[str, frozenset[str]]] = OrderedDict()
+        self._told: OrderedDict[tuple[str, str], OrderedDict[str, Said]] = OrderedDict()
+        self._held: dict[str, Counter[int]] = {}  # by namespace: in how many memories of its sessions a sentence is
+        self._size = 0  # sentences in `_told`
         self._lock = threading.Lock()
 
     def note(self, namespace: str, session: str, memories: Iterable[Recalled]) -> None:
         """Keep what a search from `namespace` returned to a session."""
-        said = {memory.id: frozenset(sentences(memory.content)) for memory in memories}
+        said = {memory.id: _read(memory.content) for memory in memories}
         if not session or not said:
             return
         with self._lock:
             told = self._told.setdefault((namespace, session), OrderedDict())
             self._told.move_to_end((namespace, session))
-            for id, parts in said.items():
-                told[id] = parts
-                told.move_to_end(id)
+            for id, one in said.items():
+                self._drop(namespace, told.pop(id, None))
+                told[id] = one
+                self._held.setdefault(namespace, Counter()).update(one.sentences)
+                self._size += len(one.sentences)
             while len(told) > MEMORIES:
-                told.popitem(last=False)
-            while len(self._told) > SESSIONS:
-                self._told.popitem(last=False)
+                self._drop(namespace, told.popitem(last=False)[1])
+            while len(self._told) > SESSIONS or (self._size > SENTENCES and len(self._told) > 1):
+                (other, _), evicted = self._told.popitem(last=False)
+                for one in evicted.values():
+                    self._drop(other, one)
+            while self._size > SENTENCES and told:
+                self._drop(namespace, told.popitem(last=False)[1])
+
+    def _drop(self, namespace: str, said: Said | None) -> None:
+        if said is None:
+            return
+        held = self._held[namespace]
+        for sentence in said.sentences:
+            held[sentence] -= 1
+            if not held[sentence]:
+                del held[sentence]
+        if not held:
+            del self._held[namespace]
+        self._size -= len(said.sentences)
 
     def find_repeated(self, namespace: str, session: str, text: str) -> list[str]:
         """Return the ids of the memories that a text merely repeats: each of its sentences was returned.
 
         Without a session, every session of the namespace counts.
         """
-        if not self._told or len(text) > _MAX_CHARS:
+        if namespace not in self._held or len(text) > _MAX_CHARS:
             return []
-        parts = set(sentences(text))
-        if not parts:
-            return []
+        parts = _read(text).sentences
         with self._lock:
+            if not parts or not self._held.get(namespace, Counter()).keys() >= parts:
+                return []
             places = [place for place in self._told if place[0] == namespace and session in ("", place[1])]
-            told = {id: said for place in places for id, said in self._told[place].items()}
+            told = {id: said.sentences for place in places for id, said in self._told[place].items()}
         origins = [id for id, said in told.items() if not parts.isdisjoint(said)]
         known = frozenset().union(*(told[id] for id in origins))
         return origins if parts <= known else []
@@ -85,13 +113,18 @@ class Recalls:
         if not told:
             return []
         text = text[:_MAX_CHARS]
-        named, parts = set(_ID.findall(text.casefold())), set(sentences(text))
+        named, parts = set(_ID.findall(text.casefold())), _read(text).sentences
         return [
             id
             for id, said in told.items()
             if any(id.startswith(prefix) for prefix in named)
-            or (said and said <= parts and sum(map(len, said)) >= _LEAST_CHARS)
+            or (said.sentences and said.sentences <= parts and said.chars >= _LEAST_CHARS)
         ]
+
+
+def _read(text: str) -> Said:
+    parts = set(sentences(text))
+    return Said(frozenset(map(hash, parts)), sum(map(len, parts)))
 
 
 def sentences(text: str) -> list[str]:

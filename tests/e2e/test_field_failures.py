@@ -203,7 +203,7 @@ def test_a_restart_answers_before_the_model_is_there_and_embeds_nothing_again(fo
         wait_until(lambda: core.embedding.active is not None and core.embedding.pending() == 0)
         assert embedder.texts == ["Written before the model was there"]
         assert core.embedding.active is not None
-        assert len(core.embedding.active.index._position) == 61
+        assert len(core.embedding.active.index) == 61
 
 
 # Many at once --------------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
         (6, 0, "fact", b"short", None),
     ]
     generation.fill(snapshot)
-    assert sorted(generation.index._position) == [1, 4]
+    assert sorted(generation.index.read_codes()) == [1, 4]
     assert generation.index.nearest(other, 1).rows.tolist() == [1]
     assert sorted(generation.pending) == [3, 5, 6]
     assert generation.count_waiting() == 3

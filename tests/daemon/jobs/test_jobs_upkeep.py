@@ -16,7 +16,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import releasing, table
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.store import copies as store_copies
-from memoryd.daemon.store import upkeep
+from memoryd.daemon.store import rows, upkeep
 from memoryd.daemon.store.copies import copy, list_copies
 from memoryd.daemon.system import process
 from moving import everything, run
@@ -107,6 +107,19 @@ def test_a_memory_that_the_queue_lost_gets_its_vector(core: Core, jobs: Runner) 
     wait_until(lambda: core.embedding.pending() == 0)
     stored, held = disk_and_memory(core)
     assert stored == held != {}
+
+
+def test_between_two_comparisons_with_the_disk_the_job_looks_in_ram(core: Core, jobs: Runner) -> None:
+    row = add(core, "Herons fish at dawn")
+    assert run(jobs, "embed").counts == {}
+    generation = core.embedding.active
+    assert generation is not None
+    with core.store.reading() as connection:
+        number = rows.read_ids(connection, [row.id])[row.id].row
+    core.store.write(lambda t: t.connection.execute("DELETE FROM vec_embeddings")).result()
+    assert run(jobs, "embed").counts == {}
+    generation.remove_row(number)
+    assert run(jobs, "embed").counts == {"queued": 1}
 
 
 # optimize ------------------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ import pytest
 
 from memoryd.client.protocol import List
 from memoryd.daemon.store import namespaces, rows
-from memoryd.daemon.store.facts import Facts, restrict, select_passing
+from memoryd.daemon.store.facts import Facts
 from memoryd.daemon.store.filters import Filter, compile_filter
+from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.store import Store
 from workbench import insert
 
@@ -20,7 +21,7 @@ NOW = 1000.0
 
 
 def by_ram(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
-    return set(np.flatnonzero(store.mask_of(chosen, now)).tolist())
+    return set(store.mask_of(chosen, now).rows())
 
 
 def by_sql(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
@@ -80,8 +81,8 @@ def test_after_any_changes_ram_and_sqlite_leave_the_same_memories(store: Store, 
             chosen = compile_filter(List(**question), store.namespaces)
             assert by_ram(store, chosen) == by_sql(store, chosen), question
     with store.reading() as connection:
-        anew = Facts(connection)
-    assert set(np.flatnonzero(anew.mask_of(Filter(), NOW)).tolist()) == by_sql(store, Filter())
+        again = Facts(connection, Positions())
+    assert set(again.mask_of(Filter(), NOW).rows()) == by_sql(store, Filter())
 
 
 def test_what_is_taken_back_is_not_there(store: Store) -> None:
@@ -99,9 +100,9 @@ def test_what_is_taken_back_is_not_there(store: Store) -> None:
 def test_rows_that_a_mask_does_not_know_are_not_allowed(store: Store) -> None:
     row = insert(store, "one").row
     mask = store.mask_of(Filter(), NOW)
-    assert select_passing(mask, np.array([row, 10**9])).tolist() == [True, False]
-    assert np.flatnonzero(restrict(mask, np.array([row, 10**9]))).tolist() == [row]
-    assert not restrict(mask, np.zeros(0, np.int64)).any()
+    assert mask.select(np.array([row, 10**9, -5])).tolist() == [True, False, False]
+    assert mask.restrict(np.array([row, 10**9])).rows() == [row]
+    assert not mask.restrict(np.zeros(0, np.int64)).rows()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3000])
@@ -175,7 +176,7 @@ def test_a_row_that_goes_while_it_is_counted_is_of_no_other_namespace(
 
     def forget_meanwhile(facts: Facts, wanted: frozenset[int] | None) -> Any:
         found = reached(facts, wanted)
-        facts._forget([gone.row])
+        facts._forget({gone.row})
         return found
 
     monkeypatch.setattr(Facts, "_select_reached", forget_meanwhile)

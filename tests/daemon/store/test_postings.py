@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import apsw
+import numpy as np
 import pytest
 
 from memoryd.daemon.store import fulltext, postings, rows
@@ -89,6 +90,45 @@ def many(store: Store, first: int, count: int, text: str = "'heron egret ' || i"
     store.write(job).result()
 
 
+VARIED = (
+    "CASE WHEN i % 97 = 0 THEN 'stork stork ' ELSE '' END || CASE WHEN i % 11 = 0 THEN 'ibis ' ELSE '' END"
+    " || CASE WHEN i % 2 = 0 THEN 'crane ' ELSE '' END || CASE WHEN i % 5 > 0 THEN 'heron ' ELSE 'egret ' END"
+    " || replace(hex(zeroblob(i * 7919 % 31)), '00', 'filler ') || i"
+)
+
+
+@pytest.mark.parametrize("limit", [1, 10, 60])
+@pytest.mark.parametrize("query", ["stork crane heron", "heron crane", "ibis egret heron 4001", "stork ibis", "heron"])
+def test_the_best_are_those_of_scoring_every_memory(store: Store, query: str, limit: int) -> None:
+    insert(store, "the namespace")
+    many(store, 10, 6000, VARIED)
+    best = sorted(by_fts5(store, query).values(), reverse=True)[:limit]
+    with store.reading() as connection:
+        question = fulltext.ask(connection, store.postings, query)
+        everything = store.mask_of(Filter(), 0.0)
+        found = fulltext.rank(store.postings, question, everything, limit)
+        half = everything.restrict(np.arange(0, 6000, 2))
+        of_half = fulltext.rank(store.postings, question, half, limit)
+    assert [score for _, score in found] == pytest.approx(best, rel=1e-5)
+    scores = by_fts5(store, query)
+    assert [score for _, score in of_half] == pytest.approx(
+        sorted((score for row, score in scores.items() if row % 2 == 0 and row < 6000), reverse=True)[:limit], rel=1e-5
+    )
+    assert all(score == pytest.approx(scores[row], rel=1e-5) for row, score in (*found, *of_half))
+
+
+def test_common_words_are_scored_only_where_they_matter(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    scored: list[int] = []
+    scores = fulltext._scores
+    monkeypatch.setattr(fulltext, "_scores", lambda *given: scored.append(len(given[3])) or scores(*given))
+    insert(store, "the namespace")
+    many(store, 10, 6000, VARIED)
+    with store.reading() as connection:
+        question = fulltext.ask(connection, store.postings, "stork ibis crane heron")
+        fulltext.rank(store.postings, question, store.mask_of(Filter(), 0.0), 10)
+    assert sum(scored) < 0.2 * sum(word.documents for word in question.words)
+
+
 @pytest.mark.parametrize("count", [999, 1000, 1001, 2500])
 def test_a_posting_that_missed_many_changes_is_read_anew(store: Store, count: int) -> None:
     insert(store, "heron and nothing else")
@@ -112,6 +152,7 @@ def test_what_is_kept_is_bounded_and_the_longest_unasked_go_first(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postings, "MAX_KEPT", 1000)
+    monkeypatch.setattr(postings, "_PER_MEMORY", 0)
     insert(store, "the namespace")
     many(store, 10, 300, "'heron egret stork crane ' || i")
     for word in ("heron", "egret", "heron", "stork", "heron", "crane", "absent"):
@@ -129,7 +170,8 @@ def test_a_commit_between_a_snapshot_and_its_reading_is_taken_in_later(store: St
         writing = threading.Thread(target=insert, args=(store, "another heron"))
         writing.start()
         writing.join()
-        assert store.postings.find(connection, "heron").rows.tolist() == [first.row]
+        posting = store.postings.find(connection, "heron")
+        assert store.positions.rows(posting.places).tolist() == [first.row]
     assert len(ranked(store, "heron")) == 2
 
 
@@ -180,7 +222,7 @@ def test_a_damaged_index_does_not_keep_the_database_from_opening(tmp_path: Any) 
     other.close()
     store = Store(tmp_path)
     try:
-        assert store.mask_of(Filter(), 0.0).any()
+        assert store.mask_of(Filter(), 0.0).rows()
     finally:
         store.close()
 

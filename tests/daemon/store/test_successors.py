@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from memoryd.client.errors import Conflict
@@ -22,6 +21,7 @@ from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store import history, rows, successors
 from memoryd.daemon.store.facts import Facts
 from memoryd.daemon.store.filters import Filter, select_living
+from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.store import Store
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, add_many, delete, insert, running, undo, update
 
@@ -50,11 +50,11 @@ def shown(core: Core, namespace: str = "") -> str:
     call = GetContext(task="When does the office close: office closes", namespace=namespace, max_tokens=2000)
     assert set(preparing.context(core, core.sources, call).result(LIMIT_S).ids) == ids
     with core.store.reading() as connection:
-        fresh = Facts(connection)  # as after a restart
+        fresh = Facts(connection, Positions())  # as after a restart
         stored = rows.select(connection, "TRUE", ())
         alive = {row.row for row in select_living(connection, stored, core.clock())}
     for facts in (core.store.facts, fresh):
-        assert set(np.flatnonzero(facts.mask_of(Filter(), core.clock())).tolist()) == alive
+        assert set(facts.mask_of(Filter(), core.clock()).rows()) == alive
     return "".join(sorted(id[0] for id in ids))
 
 
@@ -298,7 +298,7 @@ def test_a_long_chain_is_followed_to_its_end_and_costs_little(core: Core, clock:
     for id in ids[100:]:
         update(core, id, expires_at=clock.now)
     assert [memory.id for memory in reading.list_(core, List(limit=500))] == [ids[99]]
-    allowed = np.flatnonzero(core.store.facts.mask_of(Filter(), clock.now))
+    allowed = core.store.facts.mask_of(Filter(), clock.now).rows()
     assert len(allowed) == 1
 
 
@@ -367,7 +367,7 @@ def test_whatever_is_added_changed_deleted_and_restored_ram_and_sql_follow_the_d
         store.write(lambda transaction, count=count: [step(transaction) for _ in range(count)]).result()
         for now in (4.0, 5.0, 9.0, 12.0, 20.0):
             wanted = expected(stored, links, now)
-            assert set(np.flatnonzero(store.mask_of(Filter(), now)).tolist()) == wanted
+            assert set(store.mask_of(Filter(), now).rows()) == wanted
             where, values = Filter().full_condition(now)
             with store.reading() as connection:
                 assert {row.row for row in rows.select(connection, where, values)} == wanted

@@ -1,5 +1,7 @@
 """The recall-loop guard: what a session was told and merely says again is evidence, not news."""
 
+import pytest
+
 from conversing import contents, flows, memories, observe, problems, skips
 from memoryd.client.inert import FRAME
 from memoryd.client.protocol import Memory
@@ -67,6 +69,21 @@ def test_memories_and_sessions_are_bounded_and_the_oldest_are_forgotten() -> Non
     for number in range(recalls.SESSIONS):
         guard.note("", f"later {number}", [told("x", LEDGER)])
     assert guard.find_repeated("", "s", f"Rule number {recalls.MEMORIES} holds.") == []
+
+
+def test_sentences_are_bounded_and_the_oldest_sessions_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recalls, "SENTENCES", 50)
+    guard = Recalls()
+    for session in range(20):
+        rules = [f"Rule {number} of {session} holds." for number in range(10)]
+        guard.note("acme", str(session), [told(f"{session}-{number}", rule) for number, rule in enumerate(rules)])
+        guard.note("acme", str(session), [told(f"{session}-0", rules[0])])
+    assert guard._size == sum(guard._held["acme"].values()) == 50
+    assert guard.find_repeated("acme", "", "Rule 3 of 15 holds.") == ["15-3"]
+    assert guard.find_repeated("acme", "", "Rule 3 of 14 holds.") == []
+    guard.note("acme", "long", [told("a", "\n".join(f"Line {number} of it." for number in range(60)))])
+    assert guard._size == 0
+    assert guard._held == {}
 
 
 def test_an_observed_repetition_is_evidence_on_the_original(core: Core) -> None:

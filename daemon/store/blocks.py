@@ -1,0 +1,75 @@
+"""Rows of int8 codes in blocks: growing adds a block and copies nothing."""
+
+import numpy as np
+import simsimd
+from numpy.typing import NDArray
+
+from memoryd.daemon.store.positions import Places
+
+Codes = NDArray[np.int8]
+
+_SIZE = 32_768  # rows of a block; its pages take no memory before they are written
+
+
+class Blocks:
+    """Codes by position, each of `width` numbers."""
+
+    def __init__(self, width: int, blocks: list[Codes] | None = None) -> None:
+        self._width = width
+        self._blocks: list[Codes] = [] if blocks is None else blocks
+
+    def view(self) -> "Blocks":
+        """Return the present blocks; what is written into them later is seen."""
+        return Blocks(self._width, list(self._blocks))
+
+    def make_room(self, count: int) -> None:
+        """Have a place for so many rows."""
+        while len(self._blocks) * _SIZE < count:
+            self._blocks.append(np.zeros((_SIZE, self._width), np.int8))
+
+    def write(self, places: Places, codes: Codes) -> None:
+        """Write the codes of some positions."""
+        blocks = places // _SIZE
+        for number in np.unique(blocks).tolist():
+            inside = blocks == number
+            self._blocks[number][places[inside] % _SIZE] = codes[inside]
+
+    def row(self, place: int) -> Codes:
+        """Return the codes of one position."""
+        codes: Codes = self._blocks[place // _SIZE][place % _SIZE]
+        return codes
+
+    def gather(self, places: Places) -> Codes:
+        """Return the codes of positions in rising order, shape (places, width)."""
+        ends = np.searchsorted(places, np.arange(1, len(self._blocks) + 1) * _SIZE).tolist()
+        parts = [
+            self._blocks[number][places[start:end] - number * _SIZE]
+            for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
+            if end > start
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, self._width), np.int8)
+
+    def dot(self, code: Codes, count: int) -> NDArray[np.float32]:
+        """Return the dot products of a code with those of the first `count` positions."""
+        found = np.empty(count, np.float32)
+        for start, block in zip(range(0, count, _SIZE), self._blocks, strict=False):
+            part = found[start : start + _SIZE]
+            part[:] = _dot(code, block[: len(part)])
+        return found
+
+    def dot_of(self, code: Codes, places: Places) -> NDArray[np.float32]:
+        """Return the dot products of a code with those of some positions."""
+        order = np.argsort(places, kind="stable") if len(places) and (np.diff(places) < 0).any() else None
+        found = _dot(code, self.gather(places if order is None else places[order])).astype(np.float32)
+        if order is None:
+            return found
+        back = np.empty_like(found)
+        back[order] = found
+        return back
+
+
+def _dot(code: Codes, codes: Codes) -> NDArray[np.float64]:
+    if len(codes) == 0 or len(code) == 0:
+        return np.zeros(len(codes))
+    products: NDArray[np.float64] = np.asarray(simsimd.cdist(code[None, :], codes, metric="dot"))[0]
+    return products

@@ -1,0 +1,166 @@
+"""Positions: small dense numbers for the memories that exist, by which all arrays in RAM are laid out.
+
+A row number is never used again, so arrays by row number would grow with every memory that was ever written. A position
+is: it belongs to one row, and to another one once that row is deleted and no reader can still mean it.
+
+Who reads takes the present `Epoch` first and holds it as long as it uses positions. A position that is given up waits
+until every epoch up to then has been let go of; until it is used again its row still leads to it.
+
+Row to position is a table of pages that exist only where there are rows. Threads: a lock, a leaf.
+"""
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Places = NDArray[np.int64]  # positions, -1: none
+Array = TypeVar("Array", bound=NDArray[Any])
+
+_BITS = 8  # rows of a page: 256
+_INSIDE = (1 << _BITS) - 1
+_FIRST = 64  # pages
+
+
+class Epoch:
+    """Held by those who use positions; an object without content that can be watched."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Positions:
+    """The positions of one kind of rows."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._page_of = np.zeros(_FIRST, np.int32)  # by row >> _BITS; the last stays 0, which is the page of no rows
+        self._pages = np.zeros((_FIRST, 1 << _BITS), np.int32)  # of positions + 1
+        self._held = np.zeros(_FIRST, np.int32)  # rows of each page
+        self._unused = list(range(_FIRST - 1, 0, -1))  # pages
+        self._row_of = np.zeros(1024, np.int64)  # by position; 0: none
+        self._alive = np.zeros(1024, np.bool_)
+        self.count = 0  # positions ever used at once: arrays need no more places
+        self.epoch = Epoch()
+        self._given_up: list[int] = []  # in the present epoch
+        self._waiting: deque[tuple[weakref.ref[Epoch], list[int]]] = deque()
+        self._free: list[int] = []
+
+    def size_bytes(self) -> int:
+        """Return the bytes of the tables."""
+        tables = (self._page_of, self._pages, self._held, self._row_of, self._alive)
+        return sum(table.nbytes for table in tables)
+
+    def find(self, rows: Iterable[int] | NDArray[Any]) -> Places:
+        """Return the position of each row, -1 for those that have none."""
+        numbers = _as_array(rows)
+        with self._lock:
+            found: Places = self._look_up(numbers)
+        return found
+
+    def find_one(self, row: int) -> int:
+        """Return the position of a row, -1 if it has none."""
+        high = row >> _BITS
+        with self._lock:
+            return int(self._pages[self._page_of[high], row & _INSIDE]) - 1 if 0 <= high < len(self._page_of) else -1
+
+    def rows(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
+        """Return the rows of positions, for who holds the epoch in which it found them."""
+        found: NDArray[np.int64] = self._row_of[places]
+        return found
+
+    def ensure(self, rows: Iterable[int] | NDArray[Any]) -> tuple[Places, Epoch]:
+        """Return the position of each row, and the epoch; rows that have none, or gave theirs up, get one."""
+        numbers = _as_array(rows)
+        with self._lock:
+            found = self._look_up(numbers)
+            back = found[(found >= 0) & ~self._alive[found]]  # deleted and restored: readers may still mean the former
+            if len(back):
+                self._unmap(np.unique(back))
+                found = self._look_up(numbers)
+            new = np.unique(numbers[found < 0])
+            if len(new):
+                self._map(new, self._allocate(len(new)))
+                found = self._look_up(numbers)
+            return found, self.epoch
+
+    def give_up(self, rows: Iterable[int]) -> None:
+        """Let others have the positions of rows that do not exist any more, once nobody can mean these rows."""
+        numbers = _as_array(rows)
+        with self._lock:
+            places = self._look_up(numbers)
+            places = places[(places >= 0) & self._alive[places]]
+            self._alive[places] = False
+            self._given_up += places.tolist()
+
+    def _look_up(self, rows: NDArray[np.int64]) -> Places:
+        high = np.minimum(rows.view(np.uint64) >> np.uint64(_BITS), len(self._page_of) - 1).astype(np.int64)
+        found: Places = self._pages[self._page_of[high], rows & _INSIDE].astype(np.int64) - 1
+        return found
+
+    def _map(self, rows: NDArray[np.int64], places: Places) -> None:
+        high = rows >> _BITS
+        self._page_of = grown(self._page_of, int(high.max()) + 2)
+        for at in np.unique(high[self._page_of[high] == 0]).tolist():
+            self._page_of[at] = self._new_page()
+        pages = self._page_of[high]
+        self._pages[pages, rows & _INSIDE] = places + 1
+        np.add.at(self._held, pages, 1)
+        self._row_of[places] = rows
+        self._alive[places] = True
+
+    def _new_page(self) -> int:
+        if not self._unused:
+            have = len(self._pages)
+            self._pages, self._held = grown(self._pages, have + 1), grown(self._held, have + 1)
+            self._unused = list(range(min(len(self._pages), len(self._held)) - 1, have - 1, -1))
+        return self._unused.pop()
+
+    def _unmap(self, places: Places) -> None:
+        """Have the rows of these positions lead nowhere."""
+        rows = self._row_of[places]
+        places, rows = places[rows != 0], rows[rows != 0]
+        high = rows >> _BITS
+        pages = self._page_of[high]
+        self._pages[pages, rows & _INSIDE] = 0
+        np.subtract.at(self._held, pages, 1)
+        self._row_of[places] = 0
+        for at in np.unique(high[self._held[pages] == 0]).tolist():
+            self._unused.append(int(self._page_of[at]))
+            self._page_of[at] = 0
+
+    def _allocate(self, count: int) -> Places:
+        self._collect()
+        again = np.array(self._free[len(self._free) - min(count, len(self._free)) :], np.int64)
+        del self._free[len(self._free) - len(again) :]
+        if len(again):
+            self._unmap(again)
+        first, missing = self.count, count - len(again)
+        self._row_of, self._alive = grown(self._row_of, first + missing), grown(self._alive, first + missing)
+        self.count += missing
+        return np.concatenate([again, np.arange(first, first + missing)])
+
+    def _collect(self) -> None:
+        """Take back the positions that nobody can mean any more."""
+        if self._given_up:
+            self._waiting.append((weakref.ref(self.epoch), self._given_up))
+            self._given_up, self.epoch = [], Epoch()
+        while self._waiting and self._waiting[0][0]() is None:
+            self._free += self._waiting.popleft()[1]
+
+
+def grown(array: Array, needed: int) -> Array:
+    """Return an array with room for `needed` entries along its first axis, half as many again if it had not."""
+    have = len(array)
+    if needed <= have:
+        return array
+    larger = np.zeros((max(needed, have + have // 2), *array.shape[1:]), array.dtype)
+    larger[:have] = array
+    return larger  # type: ignore[return-value]
+
+
+def _as_array(rows: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
+    return np.ascontiguousarray(rows if isinstance(rows, np.ndarray) else list(rows), np.int64)
