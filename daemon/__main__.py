@@ -41,7 +41,7 @@ logger = logging.getLogger("memoryd.daemon")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the daemon until it has to stop; return the exit code."""
-    given = _parser().parse_args(arguments)
+    given = _build_parser().parse_args(arguments)
     log.set_up(given.log_level)
     faulthandler.enable()  # the watchdog's SIGABRT leaves in the log where each thread was
     # Read when numpy is loaded, below. Its own threads would do a job's matrix products at the priority of searches.
@@ -63,11 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _serve(given, settings)
     except MemorydError as error:
         logger.error("%s", error.message)
-        notify.starter(given.ready_fd, error.message)
+        notify.notify_starter(given.ready_fd, error.message)
         return 1
     except Exception as error:
         logger.critical("the daemon failed", exc_info=True)
-        notify.starter(given.ready_fd, f"It failed: {type(error).__name__}: {error}")
+        notify.notify_starter(given.ready_fd, f"It failed: {type(error).__name__}: {error}")
         return 1
 
 
@@ -79,7 +79,7 @@ def _check_jobs(settings: config.Config) -> None:
         table.check(settings.jobs)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="memoryd", description="One memory for every agent on this machine.")
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the database (MEMORYD_DATA_DIR)")
     parser.add_argument("--socket", metavar="PATH", help="the socket to listen on (MEMORYD_SOCKET)")
@@ -140,7 +140,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     with ExitStack() as stack:
         make_private(folder)
         trust.make_private(socket_path.parent)
-        for lock in _locks(given, folder, socket_path):
+        for lock in _hold_locks(given, folder, socket_path):
             stack.callback(os.close, lock)
         if given.log_file:
             log.keep_in_file(given.log_file, settings.log)
@@ -154,7 +154,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         stack.callback(core.close)
         _note_former(core)
         stack.callback(choice.close)
-        listener = listen.listener_at(socket_path, given.listener_fd)
+        listener = listen.open_listener(socket_path, given.listener_fd)
         stack.callback(listener.socket.close)
         core.start()
         for worker in (Judge(core), Thinker(core)):
@@ -170,12 +170,12 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
 
 def _note_former(core: "Core") -> None:
     try:
-        projects.note_former(str(core.folder), core.store.namespaces.outermost())
+        projects.note_former(str(core.folder), core.store.namespaces.list_outermost())
     except OSError as error:
         logger.warning("the names in use cannot be noted beside the database: %s", error)
 
 
-def _locks(given: argparse.Namespace, folder: Path, socket_path: Path) -> Iterator[int]:
+def _hold_locks(given: argparse.Namespace, folder: Path, socket_path: Path) -> Iterator[int]:
     """Yield the locks that are held for life: one daemon serves a socket, one writes to a data directory."""
     # A client starts a daemon when none answers: one that is just ending may still hold the locks.
     wait_s = _PREDECESSOR_LIMIT_S if given.ready_fd is not None else 0.0
@@ -210,14 +210,14 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     server = Server(core, settings.server, listener.socket, stopping.set, runner)
     await server.start()
     logger.info("ready: socket %s, data %s, pid %d", listener.path, core.folder, os.getpid())
-    notify.systemd("READY=1")
+    notify.notify_systemd("READY=1")
     log.keep_bounded(asyncio.get_running_loop())
-    every_s = watchdog.interval_s()
-    beating = asyncio.create_task(watchdog.pulse(every_s, core.store.silent_s)) if every_s else None
+    every_s = watchdog.read_interval_s()
+    beating = asyncio.create_task(watchdog.pulse(every_s, core.store.silence_s)) if every_s else None
     # The socket answers from now on. Whoever started the daemon gets word once the model is loaded too, so that its
     # first search is not by words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
-    notify.starter(ready_fd, "READY")
+    notify.notify_starter(ready_fd, "READY")
     watchers = Watchers(core)
     watchers.start()
     textfile = Textfile(settings.metrics, lambda: exposition.format_stats(server.perform(GetStats())), core.supervisor)
@@ -230,7 +230,7 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
             timer.start()
     await stopping.wait()
     logger.info("stopping")
-    notify.systemd("STOPPING=1")
+    notify.notify_systemd("STOPPING=1")
     await asyncio.to_thread(timer.stop)
     await asyncio.to_thread(textfile.close)
     core.workspaces.stopping.set()  # a long pass is interrupted; calls that read single files are still answered

@@ -345,7 +345,7 @@ def _read(path: Path) -> Config:
     except OSError as error:
         raise Invalid(f"The configuration {path} cannot be read: {error.strerror}.") from None
     try:
-        return _checked(msgspec.toml.decode(text, type=Config))
+        return _check(msgspec.toml.decode(text, type=Config))
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
         raise Invalid(f"The configuration {path} is wrong: {error}.") from None
 
@@ -366,7 +366,7 @@ def _place_passfile(shared: SharedConfig, folder: Path) -> SharedConfig:
     return msgspec.structs.replace(shared, passfile=str(folder / Path(given).expanduser()) if given else "")
 
 
-def _checked(config: Config) -> Config:
+def _check(config: Config) -> Config:
     """Return the configuration; raise `ValueError` for what types cannot check."""
     for pattern in config.privacy.allow:
         try:

@@ -55,10 +55,10 @@ def run(
 
 def ring(core: Core, namespace: str = "") -> list[str]:
     """Return the contents of L0, oldest first; what RAM holds must be what is on disk."""
-    number = core.store.namespaces.number(namespace)
+    number = core.store.namespaces.find_number(namespace)
     with core.store.reading() as connection:
-        stored = turns.ring(connection, number if number is not None else -1)
-    held = [turn for turn in reversed(core.active.of(None)) if turn.namespace == number]
+        stored = turns.read_ring(connection, number if number is not None else -1)
+    held = [turn for turn in reversed(core.active.list_turns(None)) if turn.namespace == number]
     assert held == stored
     return [turn.content for turn in stored]
 
@@ -73,10 +73,10 @@ def contents(core: Core, tier: str | None = None) -> list[str]:
 
 
 def flows(core: Core, namespace: str = "") -> dict[str, int]:
-    number = core.store.namespaces.number(namespace)
+    number = core.store.namespaces.find_number(namespace)
     assert number is not None
     with core.store.reading() as connection:
-        return turns.flows(connection, f"m.namespace = {number}").get(number, {})
+        return turns.read_flows(connection, f"m.namespace = {number}").get(number, {})
 
 
 def skips(core: Core) -> list[tuple[str, str]]:
@@ -86,7 +86,7 @@ def skips(core: Core) -> list[tuple[str, str]]:
 
 def problems(core: Core) -> list[str]:
     with core.store.reading() as connection:
-        return turns.conservation(connection)
+        return turns.check_conservation(connection)
 
 
 def everything(core: Core) -> tuple[list[Any], list[Any], list[Any]]:

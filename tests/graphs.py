@@ -62,7 +62,7 @@ def groups(core: Core, namespace: str | None = None) -> list[list[int]]:
     """Return the members of each cluster, by row number."""
     sql = "SELECT node, memory FROM members JOIN nodes ON id = node"
     if namespace is not None:
-        sql += f" WHERE namespace = {core.store.namespaces.number(namespace)}"
+        sql += f" WHERE namespace = {core.store.namespaces.find_number(namespace)}"
     found: dict[int, list[int]] = {}
     with core.store.reading() as connection:
         for node, memory in connection.execute(f"{sql} ORDER BY memory"):

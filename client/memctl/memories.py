@@ -47,7 +47,7 @@ from memoryd.client.times import iso
 _SHOWN = 20  # of what a dry run would delete
 
 
-def content_of(argument: str) -> str:
+def read_content(argument: str) -> str:
     """Return the argument, or for `-` the text of standard input, without its last line end."""
     if argument != "-":
         return argument
@@ -82,7 +82,7 @@ def _add(args: Namespace) -> None:
     given = {**merge(args.metadata), **({"tags": args.tag} if args.tag else {})}
     names = "type summary importance source created_at expires_at pinned supersedes path".split()
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
-    memory = new_memory({"content": content_of(args.content), "metadata": given, **values})
+    memory = new_memory({"content": read_content(args.content), "metadata": given, **values})
     call = Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
     added = send(args, call)
     show(args, added, lambda: added_text(added))
@@ -106,11 +106,11 @@ def _add_fields(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--importance", type=float, metavar="X", help="0 to 1")
     parser.add_argument("--summary", metavar="TEXT", help="a short form")
-    parser.add_argument("--expires-at", type=_when_or_never, metavar="DATE", help="ISO 8601 date, or never")
+    parser.add_argument("--expires-at", type=_parse_when, metavar="DATE", help="ISO 8601 date, or never")
     parser.add_argument("--pinned", action=argparse.BooleanOptionalAction, help="a pinned memory never expires")
 
 
-def _when_or_never(text: str) -> float | str:
+def _parse_when(text: str) -> float | str:
     return text if text == "never" else parse_date(text)
 
 
@@ -155,17 +155,17 @@ def memory_text(memory: Memory) -> str:
         ("expires", "never (pinned)" if memory.pinned else iso(memory.expires_at)),
         ("replaced by", memory.superseded_by),
         ("disagrees with", ", ".join(id[:8] for id in memory.contradicts)),
-        ("metadata", _tags(memory)),
+        ("metadata", _format_tags(memory)),
         ("feedback", summary(memory.usefulness) if memory.usefulness else None),
         ("notes", " / ".join(memory.usefulness.notes) if memory.usefulness else None),
         ("summary", memory.summary),
     ]
     named = [(name, make_printable(value)) for name, value in rows if value]
-    head = format_fields([*named, *_file_rows(memory)], indent="")
+    head = format_fields([*named, *_format_file_rows(memory)], indent="")
     return f"{head}\n\n{make_printable(memory.content)}"
 
 
-def _file_rows(memory: Memory) -> list[tuple[str, str]]:
+def _format_file_rows(memory: Memory) -> list[tuple[str, str]]:
     """Return the file and lines of a memory and the files that it is linked with; they open with a click."""
     rows = [("from", place_link(memory))] if memory.path else []
     if memory.tier == "documents" and isinstance(heading := memory.metadata.get("heading"), str):
@@ -213,7 +213,7 @@ def _list_text(memories: list[Memory], total: int) -> str:
 # update, tag, delete -------------------------------------------------------------------------------------------------
 
 
-def _update_arguments(parser: ArgumentParser) -> None:
+def _declare_update(parser: ArgumentParser) -> None:
     add_id(parser)
     parser.add_argument("--content", metavar="TEXT", help="new content; `-` reads standard input")
     _add_fields(parser)
@@ -229,7 +229,7 @@ def _update(args: Namespace) -> None:
     if changes.get("expires_at") == "never":
         changes["expires_at"] = None
     if args.content is not None:
-        changes["content"] = content_of(args.content)
+        changes["content"] = read_content(args.content)
     if args.metadata or args.remove or args.replace_metadata:
         changes["metadata"] = {**merge(args.metadata), **dict.fromkeys(args.remove or [])}
         changes["replace_metadata"] = args.replace_metadata
@@ -253,10 +253,10 @@ def _tag(args: Namespace) -> None:
     except argparse.ArgumentTypeError as error:
         raise Usage(f"{error}.") from None
     changed = send(args, Tag(id=args.id, tags=tags, values=values))
-    show(args, changed, lambda: f"Tagged: {changed.memory.id} {_tags(changed.memory)}".rstrip())
+    show(args, changed, lambda: f"Tagged: {changed.memory.id} {_format_tags(changed.memory)}".rstrip())
 
 
-def _tags(memory: Memory) -> str:
+def _format_tags(memory: Memory) -> str:
     shown = {key: value for key, value in memory.metadata.items() if key != "heading" or memory.tier != "documents"}
     return "  ".join(make_printable(f"{key}={_value(value)}") for key, value in shown.items())
 
@@ -323,7 +323,7 @@ COMMANDS = {
         "  memctl list --namespace acme --reach subtree --json",
     ),
     "update": Command(
-        _update_arguments,
+        _declare_update,
         _update,
         '  memctl update 3f9a --content "We use Valkey 8"\n'
         "  memctl update 3f9a --importance 0.9 --pinned --remove draft",

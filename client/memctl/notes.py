@@ -7,7 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from memoryd.client.memctl.arguments import Usage, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import apply_options, client_for, send
-from memoryd.client.memctl.memories import content_of
+from memoryd.client.memctl.memories import read_content
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.place import make_link, short_path
 from memoryd.client.memctl.progress import ProgressBar
@@ -43,7 +43,7 @@ def _declare_remember(parser: ArgumentParser) -> None:
 
 def _remember(args: Namespace) -> None:
     file = resolve_place(args.file)
-    call = Remember(text=content_of(args.text), workspace=resolve_place(args.workspace), file=file)
+    call = Remember(text=read_content(args.text), workspace=resolve_place(args.workspace), file=file)
     written = send(args, call)
     show(args, written, lambda: _remembered_text(written))
 

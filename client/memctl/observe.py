@@ -37,7 +37,7 @@ def _observe_arguments(parser: ArgumentParser) -> None:
 
 def _observe(args: Namespace) -> None:
     given = [NewTurn(role=args.role, content=turn, created_at=args.created_at) for turn in args.turns]
-    turns = given or [new_turn(item) for item in _json_lines("standard input", _stdin())]
+    turns = given or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
     if not turns:
         raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
     parts = [send(args, Observe(turns=part, session=args.session)) for part in split_batches(turns, MAX_TURNS)]
@@ -45,7 +45,7 @@ def _observe(args: Namespace) -> None:
     show(args, observed, lambda: _observed_text(observed, turns))
 
 
-def _stdin() -> Iterable[bytes]:
+def _read_stdin() -> Iterable[bytes]:
     return sys.stdin.buffer if sys.stdin else ()
 
 
@@ -91,14 +91,14 @@ def _seed_arguments(parser: ArgumentParser) -> None:
 
 
 def _seed(args: Namespace) -> None:
-    name, data = ("standard input", _stdin()) if args.file == "-" else (args.file, _file(args.file))
+    name, data = ("standard input", _read_stdin()) if args.file == "-" else (args.file, _read_file(args.file))
     lines = [_line(args, name, number, item) for number, item in enumerate(_json_lines(name, data), start=1)]
     if not lines:
         raise Invalid(f"There is nothing in {name}.")
     done = Seeded(turns=0, created=0, merged=0)
     with client_for(args) as client, ProgressBar("seed", len(lines)) as progress:
         sent = 0
-        for call, size in _calls(lines):
+        for call, size in _build_calls(lines):
 
             def on_progress(event: Progress, before: int = sent) -> None:
                 progress.update(before + event.done)
@@ -111,7 +111,7 @@ def _seed(args: Namespace) -> None:
     show(args, done, lambda: _seeded_text(done))
 
 
-def _file(path: str) -> list[bytes]:
+def _read_file(path: str) -> list[bytes]:
     try:
         return Path(path).read_bytes().splitlines()
     except OSError as error:
@@ -141,7 +141,7 @@ def _line(args: Namespace, name: str, number: int, item: dict[str, Any]) -> Line
         raise Invalid(f"Line {number} of {name}: {error.message}") from None
 
 
-def _calls(lines: list[Line]) -> Iterator[tuple[Seed, int]]:
+def _build_calls(lines: list[Line]) -> Iterator[tuple[Seed, int]]:
     """Yield the calls that send the lines in their order, and how many lines each has."""
     for (namespace, session, is_turn), group in groupby(lines, key=lambda line: line.place):
         for part in split_batches([line.item for line in group], PER_CALL):

@@ -6,7 +6,7 @@ from typing import Literal
 from memoryd.client.memctl.arguments import add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.memories import added_text, content_of
+from memoryd.client.memctl.memories import added_text, read_content
 from memoryd.client.memctl.output import show
 from memoryd.client.methods import complete_task, end_session
 from memoryd.client.protocol import SessionEnded
@@ -31,7 +31,7 @@ def _fail(args: Namespace) -> None:
 
 
 def _send_outcome(args: Namespace, outcome: Literal["completed", "failed"]) -> None:
-    call = complete_task(outcome, content_of(args.output), task=args.task, session=args.session)
+    call = complete_task(outcome, read_content(args.output), task=args.task, session=args.session)
     added = send(args, call)
     show(args, added, lambda: added_text(added))
 

@@ -31,7 +31,7 @@ LISTED = 10  # namespaces
 # tiers ---------------------------------------------------------------------------------------------------------------
 
 
-def _tiers_arguments(parser: ArgumentParser) -> None:
+def _declare_tiers(parser: ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--turns", action="store_true", help="list the turns in L0")
     choice.add_argument("--skipped", action="store_true", help="list turns that were not kept, with the reasons")
@@ -53,30 +53,30 @@ def _tiers(args: Namespace) -> None:
 
 def report_text(report: TierReport) -> str:
     """Return the frame of the tiers."""
-    parts = [_levels(report), _flows(report)]
+    parts = [_format_levels(report), _format_flows(report)]
     if report.namespaces:
-        parts.append(_namespaces(report))
+        parts.append(_format_namespaces(report))
     return "\n\n".join(part for part in parts if part)
 
 
-def _levels(report: TierReport) -> str:
+def _format_levels(report: TierReport) -> str:
     most = max((tier.count for tier in report.tiers), default=0)
     rows = [
         [
             tier.title or tier.name,
-            pad(draw_bar(_logarithmic(tier.count, most), BAR), BAR),
+            pad(draw_bar(_scale_logarithmic(tier.count, most), BAR), BAR),
             count_text(tier.count, tier.unit),
             size_text(tier.ram_bytes) if tier.ram_bytes else "–",
             _day(tier.oldest_at),
             _day(tier.newest_at),
-            _remark(tier, report),
+            _format_remark(tier, report),
         ]
         for tier in report.tiers
     ]
     return format_table(["TIER", "", "HOLDS", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
 
 
-def _logarithmic(number: int, most: int) -> float:
+def _scale_logarithmic(number: int, most: int) -> float:
     """Return the share of a bar: 20 turns beside 100,000 memories shall still be seen."""
     return math.log1p(number) / math.log1p(most) if most else 0.0
 
@@ -85,7 +85,7 @@ def _day(at: float | None) -> str:
     return (iso(at) or "")[:10] or "–"
 
 
-def _remark(tier: TierState, report: TierReport) -> str:
+def _format_remark(tier: TierState, report: TierReport) -> str:
     if tier.name == "L2":
         held = f"in {count_text(report.nodes, 'node')}" if report.nodes else ""
         limit = f"at most {tier.limit:,} each" if tier.limit else ""
@@ -93,7 +93,7 @@ def _remark(tier: TierState, report: TierReport) -> str:
     return f"at most {tier.limit:,} each" if tier.limit else ""
 
 
-def _flows(report: TierReport) -> str:
+def _format_flows(report: TierReport) -> str:
     came = report.flows.get("observed", 0)
     if not came:
         return paint("No turns were observed so far: `memctl observe`, or client.observe(…).", "dim")
@@ -104,9 +104,9 @@ def _flows(report: TierReport) -> str:
     rows = [
         ("in L0", here, ""),
         ("memories", kept, "each with the id of its turn"),
-        ("skipped", gone["skipped"], _reasons(groups["skipped"])),
-        ("dropped", gone["dropped"], _reasons(groups["dropped"])),
-        ("gone", gone["gone"], _reasons(groups["gone"])),
+        ("skipped", gone["skipped"], _format_reasons(groups["skipped"])),
+        ("dropped", gone["dropped"], _format_reasons(groups["dropped"])),
+        ("gone", gone["gone"], _format_reasons(groups["gone"])),
     ]
     shown = [
         (name, f"{number:>9,}  {pad(draw_bar(number / came, BAR), BAR)}  {paint(reasons, 'dim')}".rstrip())
@@ -128,7 +128,7 @@ def _group(flows: dict[str, int], name: str) -> dict[str, int]:
     }
 
 
-def _reasons(kinds: dict[str, int]) -> str:
+def _format_reasons(kinds: dict[str, int]) -> str:
     ordered = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{name} {number:,}" for name, number in ordered if number)
 
@@ -143,12 +143,12 @@ def _queued_text(heard: dict[str, int]) -> str:
     return f"; {count_text(most, 'turn')} of conversations that go on" if most else ""
 
 
-def _namespaces(report: TierReport) -> str:
+def _format_namespaces(report: TierReport) -> str:
     ring = next((tier.limit for tier in report.tiers if tier.name == "L0"), 0)
     shown = report.namespaces[:LISTED]
     tiers = [name for name in ("L1", "L2", "documents") if any(one.tiers.get(name) for one in shown)]
     rows = [
-        [_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "(root)"]
+        [_draw_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "(root)"]
         for one in shown
     ]
     text = format_table([f"L0 of {ring}", *tiers, "NAMESPACE"], rows, right=range(1, len(tiers) + 1))
@@ -156,7 +156,7 @@ def _namespaces(report: TierReport) -> str:
     return f"{text}\n{paint(f'and {more} more', 'dim')}" if more > 0 else text
 
 
-def _ring(one: NamespaceTiers, ring: int) -> str:
+def _draw_ring(one: NamespaceTiers, ring: int) -> str:
     held = one.tiers.get("L0", 0)
     return f"{pad(draw_bar(held / ring if ring else 0.0, RING), RING)} {held:>2}"
 
@@ -223,7 +223,7 @@ def _consolidated_text(done: Consolidated) -> str:
 
 COMMANDS = {
     "tiers": Command(
-        _tiers_arguments,
+        _declare_tiers,
         _tiers,
         "  memctl tiers\n  memctl tiers --turns --namespace acme/api\n  memctl tiers --skipped",
     ),

@@ -40,7 +40,7 @@ def find_standing(core: Core, call: GetContext) -> list[Row]:
     """Return what every context within reach holds, the latest first."""
     chosen = compile_filter(call, core.store.namespaces)
     with core.store.reading() as connection:
-        return queries.find_standing(connection, chosen, core.clock.passed(), CORRECTION, _STANDING)
+        return queries.find_standing(connection, chosen, core.clock.read_elapsed(), CORRECTION, _STANDING)
 
 
 def read_latest(core: Core, call: GetContext) -> list[Row]:
@@ -49,7 +49,7 @@ def read_latest(core: Core, call: GetContext) -> list[Row]:
     now, least = core.clock(), core.config.tiers.promote_from
     chosen = compile_filter(call, core.store.namespaces)
     with core.store.reading() as connection:
-        recent = queries.find_latest(connection, chosen, core.clock.passed(), least, _LATEST)
+        recent = queries.find_latest(connection, chosen, core.clock.read_elapsed(), least, _LATEST)
     summary = next((row for row in recent if row.source == SUMMARY), None)
     own = call.session or None
     others = [row for row in recent if row.source != SUMMARY and (own is None or session_of(row) != own)]

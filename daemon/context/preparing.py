@@ -160,7 +160,7 @@ def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compa
     if generation is None:
         return Layout({}, _NEVER, compact)
     with core.store.reading() as connection:
-        known, matrix = generation.exact(connection, [note.row for note in notes if note.row])
+        known, matrix = generation.read_exact(connection, [note.row for note in notes if note.row])
     vectors: dict[int, Vector] = dict(zip(known, matrix, strict=True))
     return Layout(vectors, generation.embedder.floors.join, compact)
 

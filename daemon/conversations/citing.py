@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from memoryd.client.protocol import Observe
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.feedback import voter
+from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.store import feedback, rows
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.workspaces import TIER
@@ -24,7 +24,7 @@ def note(core: Core, call: Observe, caller: Caller) -> None:
     """Queue the turns of an agent for a check, if its session was given anything."""
     if not call.session or not core.recalls.is_known(call.namespace, call.session):
         return
-    by = voter(caller, call.namespace)
+    by = find_voter(caller, call.namespace)
     for turn in call.turns:
         if turn.role == _SPEAKER:
             core.citations.note(Said(call.namespace, call.session, by, turn.content))

@@ -127,18 +127,18 @@ NOISE: tuple[Noise, ...] = (
 _COMPANION = re.compile(rf"{_LOG}{_EXCEPTION}(?:: .*)?|[~^ ]+")
 
 
-def verdict(text: str) -> str | None:
+def check(text: str) -> str | None:
     """Return why a turn is not worth keeping, None when it may be."""
     if len(text) > READ_CHARS:
         return None
     if not any(character.isalnum() for character in text):
-        return _noise(text) or TOO_SHORT
-    if len(text) < 200 and (_FILLERS if is_question(text) else _SILENT).issuperset(_words(text)):
+        return _classify_noise(text) or TOO_SHORT
+    if len(text) < 200 and (_FILLERS if is_question(text) else _SILENT).issuperset(_split_words(text)):
         return TOO_SHORT if sum(map(str.isalnum, text)) < MIN_CHARACTERS else STOP_WORDS_ONLY
-    return _noise(text)
+    return _classify_noise(text)
 
 
-def _noise(text: str) -> str | None:
+def _classify_noise(text: str) -> str | None:
     """Return which kind of machine output all lines are; of several kinds the one with most lines."""
     lines = [stripped for line in text.replace("\r", "\n").split("\n") if (stripped := line.strip())]
     counts: dict[str, int] = {}
@@ -155,7 +155,7 @@ def _noise(text: str) -> str | None:
     return max(counts, key=counts.__getitem__) if counts else None
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
 
 

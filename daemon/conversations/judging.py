@@ -104,7 +104,7 @@ def count_waiting(core: Core) -> dict[str, int]:
 
 def _rate(core: Core, provider: Provider) -> bool:
     keys, things = _read_asked(core, "rate", _RATED)
-    rated = dict(zip((thing.key for thing in things), _importances(provider, things), strict=True))
+    rated = dict(zip((thing.key for thing in things), _rate_importance(provider, things), strict=True))
 
     def write(transaction: Transaction) -> None:
         connection = transaction.connection
@@ -123,7 +123,7 @@ def _rate(core: Core, provider: Provider) -> bool:
     return bool(keys)
 
 
-def _importances(provider: Provider, things: Sequence[Thing]) -> list[float]:
+def _rate_importance(provider: Provider, things: Sequence[Thing]) -> list[float]:
     spoken = [(thing.role, thing.content) for thing in things]
     try:
         found = provider.rate(spoken) if spoken else []
@@ -149,7 +149,7 @@ def _store_vectors(core: Core, generation: Generation) -> bool:
     keys, things = _read_asked(core, "embed", _EMBEDDED)
     if not keys:
         return False
-    made = core.embedding.text_vectors([thing.content for thing in things])
+    made = core.embedding.embed_texts([thing.content for thing in things])
     known = [(thing, given[1]) for thing, given in zip(things, made, strict=True) if given and given[0] is generation]
 
     def write(transaction: Transaction) -> None:
@@ -166,7 +166,7 @@ def _store_vectors(core: Core, generation: Generation) -> bool:
 
 
 def _condense(core: Core) -> bool:
-    if core.embedding.active is None and core.embedding.state().state in ("loading", "fetching"):
+    if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
         return False  # it will be there soon, and the summary better
     keys, things = _read_asked(core, "condense", _CONDENSED)
     made = [(thing.row, _summarise(core, thing.content)) for thing in things if thing.row and not thing.row.summary]
@@ -182,7 +182,7 @@ def _condense(core: Core) -> bool:
 
 
 def _summarise(core: Core, content: str) -> str:
-    provider, embed = core.cognition.provider, embedder(core)
+    provider, embed = core.cognition.provider, build_embedder(core)
     try:
         return provider.condense(content, embed)
     except Exception as error:
@@ -190,11 +190,11 @@ def _summarise(core: Core, content: str) -> str:
         return RULES.condense(content, embed)
 
 
-def embedder(core: Core) -> Callable[[Sequence[str]], NDArray[np.float32] | None]:
+def build_embedder(core: Core) -> Callable[[Sequence[str]], NDArray[np.float32] | None]:
     """Return what gives the vectors of sentences, as the active model makes them."""
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32] | None:
-        found = core.embedding.text_vectors(texts)
+        found = core.embedding.embed_texts(texts)
         made = [given[1] for given in found if given is not None]
         return np.stack(made) if made and len(made) == len(texts) else None
 

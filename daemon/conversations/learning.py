@@ -13,7 +13,7 @@ import numpy as np
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Metadata, NewMemory
-from memoryd.daemon.conversations.judging import embedder
+from memoryd.daemon.conversations.judging import build_embedder
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.extracting import Fact
@@ -56,11 +56,11 @@ class _Kept(NamedTuple):
 
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Draw the facts out of turns; return what writes them."""
-    by, found = facts(provider, heard, embedder(core))
+    by, found = find_facts(provider, heard, build_embedder(core))
     place = core.store.namespaces.name(key.namespace)
-    worth = [fact for fact in found if _worth(core, fact)]
+    worth = [fact for fact in found if _is_worth_keeping(core, fact)]
     told = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
-    made = core.embedding.text_vectors([fact.text for fact in worth])
+    made = core.embedding.embed_texts([fact.text for fact in worth])
     news = [_compare(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
 
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
@@ -69,7 +69,7 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
     return finish
 
 
-def facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tuple[str, list[Fact]]:
+def find_facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tuple[str, list[Fact]]:
     """Return who found the facts of turns, and the facts; the rules where the provider fails."""
     spoken = [(one.role, one.content) for one in heard]
     try:
@@ -79,7 +79,7 @@ def facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tuple[str
         return RULES.name, RULES.extract(spoken, embed)
 
 
-def _worth(core: Core, fact: Fact) -> bool:
+def _is_worth_keeping(core: Core, fact: Fact) -> bool:
     try:
         check_content(fact.text)
     except (Invalid, UnicodeError):
@@ -93,15 +93,15 @@ def _compare(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequenc
         return News(fact, embedded, list(told), [])
     generation, vector = embedded
     floors = generation.embedder.floors
-    mask = core.store.facts.mask_of(
-        Filter(reached=frozenset([key.namespace]), words={"tier": [L1, L2]}), core.clock.passed()
+    mask = core.store.facts.build_mask(
+        Filter(reached=frozenset([key.namespace]), words={"tier": [L1, L2]}), core.clock.read_elapsed()
     )
-    nearest = generation.index.nearest(vector, _NEIGHBOURS, mask)
+    nearest = generation.index.find_nearest(vector, _NEIGHBOURS, mask)
     near = nearest.rows[nearest.similarities > floors.join - 0.01].tolist()
     if not near:
         return News(fact, embedded, [], [])
     with core.store.reading() as connection:
-        numbers, matrix = generation.exact(connection, near)
+        numbers, matrix = generation.read_exact(connection, near)
         cosines = dict(zip(numbers, (matrix @ vector).tolist(), strict=True))
         others = [row for row in rows.read_rows(connection, numbers).values() if row.type != turns.TYPE]
     others = [row for row in others if cosines[row.row] >= floors.join]
@@ -136,7 +136,7 @@ class _Run:
         turns.count(*count, "facts: known", known)
 
     def _is_known(self, news: News) -> bool:
-        connection, passed = self._transaction.connection, self._core.clock.passed()
+        connection, passed = self._transaction.connection, self._core.clock.read_elapsed()
         equal = queries.find_equal(connection, self._key.namespace, content_hash(news.fact.text), passed)
         same = [row for row in equal if row.type != turns.TYPE] or select_living(
             connection, rows.read_ids(connection, news.same).values(), passed
@@ -156,7 +156,7 @@ class _Run:
             metadata={**about, **({"session": self._key.session} if self._key.session else {})},
         )
         row = adding.new_row(self._core, self._place, memory, content_hash(fact.text))
-        row.expires_at = adding.lifetime(self._core, SOURCE, row.created_at)
+        row.expires_at = adding.compute_expiry(self._core, SOURCE, row.created_at)
         against = list(rows.read_ids(connection, news.against).values())
         against += [one.row for one in self._kept if _is_contradiction(one, news)]
         verdict = Verdict(None, None, against)

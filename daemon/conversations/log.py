@@ -15,7 +15,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.conversations import summarising, tasks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, present, sessions, turns
 from memoryd.daemon.store.rows import Row
@@ -33,8 +33,10 @@ def read_log(core: Core, call: GetLog) -> SessionLog:
     span = Span(call.since or 0.0, _FOR_EVER if call.until is None else call.until, call.session)
     sources = summarising.SOURCE, tasks.SOURCE
     with core.store.reading() as connection:
-        entries = sessions.find_entries(connection, span, sources, visible(core, call), core.clock.passed())
-    recent = [_entry(turn) for turn in core.active.of(reached) if turn.session and _is_in(span, turn)]
+        entries = sessions.find_entries(
+            connection, span, sources, visible_condition(core, call), core.clock.read_elapsed()
+        )
+    recent = [_build_entry(turn) for turn in core.active.list_turns(reached) if turn.session and _is_in(span, turn)]
     held = [*entries[::-1], *recent[::-1]]  # of one time in the order in which it came
     found = _group(core, sorted(held, key=lambda entry: entry.created_at))
     shown = (one for one in found if not call.path or any(_is_file(path, call.path) for path in one.files))
@@ -45,7 +47,7 @@ def _is_in(span: Span, turn: turns.Turn) -> bool:
     return span.since <= turn.created_at < span.until and span.session in (None, turn.session)
 
 
-def _entry(turn: turns.Turn) -> Entry:
+def _build_entry(turn: turns.Turn) -> Entry:
     row = turns.to_row(turn)
     return Entry(row.namespace, turn.session, row.created_at, 1, row.id, row.source, row.metadata, row.content)
 
@@ -60,10 +62,10 @@ def _group(core: Core, entries: Iterable[Entry]) -> Iterator[LoggedSession]:
     for entry in entries:
         groups.setdefault((entry.namespace, entry.session), []).append(entry)
     for (namespace, session), held in groups.items():
-        yield _session(core.store.namespaces.name(namespace), session, held)
+        yield _build_session(core.store.namespaces.name(namespace), session, held)
 
 
-def _session(namespace: str, session: str, held: list[Entry]) -> LoggedSession:
+def _build_session(namespace: str, session: str, held: list[Entry]) -> LoggedSession:
     said = [entry for entry in held if entry.turns]
     summaries = [entry.content for entry in held if entry.source == summarising.SOURCE]
     about = {entry.id: _decode(entry.metadata) for entry in held}
@@ -91,7 +93,7 @@ def _session(namespace: str, session: str, held: list[Entry]) -> LoggedSession:
 @handles(GetAround)
 def read_around(core: Core, call: GetAround) -> Conversation:
     """Return a turn, or that which a fact was drawn from, with the turns before and after it."""
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
     with core.store.reading() as connection:
         row = resolve_row(connection, call.id, condition)
         said = _decode(row.metadata).get("turns")
@@ -99,17 +101,17 @@ def read_around(core: Core, call: GetAround) -> Conversation:
             row = resolve_row(connection, said[0], condition)
         session = _decode(row.metadata).get("session")
         before, after = sessions.find_around(connection, row, session, call.around)
-        both = [*before, *([row] if row.turns else []), *after, *_recent(core, row, session)]
+        both = [*before, *([row] if row.turns else []), *after, *_list_recent(core, row, session)]
         ordered = sorted({one.id: one for one in both}.values(), key=_place)
         place = next((n for n, one in enumerate(ordered) if _place(one) >= _place(row)), len(ordered))
         shown = ordered[max(0, place - call.around) : place + call.around + (1 if row.turns else 0)]
-        found = present.memories(connection, core.store.namespaces, shown, condition, core.clock.passed())
+        found = present.build_memories(connection, core.store.namespaces, shown, condition, core.clock.read_elapsed())
     return Conversation(turns=found)
 
 
-def _recent(core: Core, row: Row, session: str | None) -> list[Row]:
+def _list_recent(core: Core, row: Row, session: str | None) -> list[Row]:
     """Return the turns of a conversation that are in L0."""
-    there = core.active.of(frozenset([row.namespace]))
+    there = core.active.list_turns(frozenset([row.namespace]))
     return [turns.to_row(turn) for turn in there if turn.session == (session or "")]
 
 

@@ -59,7 +59,7 @@ def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observe
     """Take in turns; the future is done when they are on disk."""
     check(call.namespace, call.session, call.turns, caller)
     citing.note(core, call, caller)
-    taken = [Taken(turn, gate.verdict(turn.content)) for turn in call.turns]
+    taken = [Taken(turn, gate.check(turn.content)) for turn in call.turns]
     return take(core, call.namespace, call.session, taken)
 
 
@@ -94,12 +94,12 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
         place = Place(core, transaction, number, namespace, session, core.clock(), set())
         results: list[ObservedTurn] = []
         for one in taken:
-            results.append(_one(place, one))
+            results.append(_take_turn(place, one))
             if one.turn.role == "user":
                 place = place._replace(heard=results[-1].outcome == "accepted")
         turns.count(place.connection, number, "observed", len(results))
         accepted = sum(result.outcome == "accepted" for result in results)
-        _pass_on(place, taken, results)
+        _queue_accepted(place, taken, results)
         _make_room(place)
         core.active.follow(transaction, [number])
         transaction.after_commit(core.cognition.wake.set)
@@ -108,7 +108,7 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
     return core.store.write(write)
 
 
-def _pass_on(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
+def _queue_accepted(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
     """Queue what was accepted to be thought about; what was seeded has no conversation that continues."""
     said = [
         Heard(0, result.id, one.turn.role, _time_of(place, one.turn), one.turn.content)
@@ -116,13 +116,13 @@ def _pass_on(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTur
         if result.outcome == "accepted" and result.id and result.id not in place.repeated and one.importance is None
     ]
     cognition = place.core.config.cognition
-    thoughts.hear(
-        place.connection, (place.number, place.session), said, thinking.rest_of(cognition, place.session), place.now
+    thoughts.queue_turns(
+        place.connection, (place.number, place.session), said, thinking.list_rests(cognition, place.session), place.now
     )
-    place.transaction.after_commit(place.core.cognition.heard)
+    place.transaction.after_commit(place.core.cognition.note_due)
 
 
-def _one(place: Place, taken: Taken) -> ObservedTurn:
+def _take_turn(place: Place, taken: Taken) -> ObservedTurn:
     turn = taken.turn
     asked = _find_asked(place, turn)
     if taken.refused and not (asked and taken.refused in gate.QUIET):
@@ -140,7 +140,7 @@ def _one(place: Place, taken: Taken) -> ObservedTurn:
     if same and not gate.is_question(turn.content):
         return _skip(place, turn, DUPLICATE, same)
     # A question that is asked again may have another answer, which belongs to it.
-    return _note_repeat(place, _accept(place, taken, key, _answers(place, turn)), bool(same))
+    return _note_repeat(place, _accept(place, taken, key, _find_answered(place, turn)), bool(same))
 
 
 def _note_repeat(place: Place, accepted: ObservedTurn, is_repeat: bool) -> ObservedTurn:
@@ -169,7 +169,7 @@ def _is_known(place: Place, id: str, key: bytes) -> bool:
 
 def _find_equal(place: Place, key: bytes) -> list[str]:
     """Return the id of what says the same in this namespace; a memory is bumped."""
-    memory = intake.find_equal_memory(place.connection, place.number, key, place.core.clock.passed())
+    memory = intake.find_equal_memory(place.connection, place.number, key, place.core.clock.read_elapsed())
     if memory is not None:
         return _select_alive(place, [memory])
     turn = intake.find_equal_turn(place.connection, place.number, key)
@@ -178,7 +178,7 @@ def _find_equal(place: Place, key: bytes) -> list[str]:
 
 def _select_alive(place: Place, ids: list[str]) -> list[str]:
     """Return those of some memories that still are and can be seen from here, and count an access of each."""
-    passed = place.core.clock.passed()
+    passed = place.core.clock.read_elapsed()
     known = select_living(place.connection, rows.read_ids(place.connection, ids).values(), passed)
     seen = place.core.store.namespaces.reach(place.name, None)
     there = [row for row in known if seen is None or row.namespace in seen or row.namespace == place.number]
@@ -215,7 +215,7 @@ def _accept(place: Place, taken: Taken, key: bytes, answers: str | None) -> Obse
     return ObservedTurn(outcome="accepted", id=made.key)
 
 
-def _answers(place: Place, turn: NewTurn) -> str | None:
+def _find_answered(place: Place, turn: NewTurn) -> str | None:
     if turn.role != "assistant" or place.heard is False:
         return None
     at = _time_of(place, turn)
@@ -234,5 +234,5 @@ def _time_of(place: Place, turn: NewTurn) -> float:
 
 
 def _make_room(place: Place) -> None:
-    ring = turns.ring(place.connection, place.number)
+    ring = turns.read_ring(place.connection, place.number)
     promoting.leave(place.core, place.transaction, ring[: max(0, len(ring) - place.core.config.tiers.ring)])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from memoryd.daemon.core.checks import metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.memories.adding import SHORT_CHARS, lifetime
+from memoryd.daemon.memories.adding import SHORT_CHARS, compute_expiry
 from memoryd.daemon.store import history, rows, turns, vectors
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L1, L2
@@ -81,7 +81,7 @@ def _row(core: Core, leaving: Leaving, following: str) -> Row:
         importance=turn.importance,
         created_at=turn.created_at,
         updated_at=turn.created_at,
-        expires_at=lifetime(core, turn.source, turn.created_at),
+        expires_at=compute_expiry(core, turn.source, turn.created_at),
         turns=1,
         content_hash=turn.content_hash,
         text_hash=vectors.text_hash(turn.content),
@@ -128,7 +128,7 @@ def _read_following(transaction: Transaction, leaving: Sequence[Turn]) -> dict[s
     found: dict[str, str] = {}
     for namespace in {turn.namespace for turn in leaving}:
         last: dict[str, str] = {}
-        for turn in turns.ring(transaction.connection, namespace):
+        for turn in turns.read_ring(transaction.connection, namespace):
             if before := last.get(turn.session):
                 found[before] = turn.content
             last[turn.session] = turn.key
@@ -142,15 +142,15 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to empty L0 of the namespaces that were quiet for long."""
     quiet_h = core.config.tiers.quiet_h
     with core.store.reading() as connection:
-        quiet = turns.quiet_since(connection, now - quiet_h * 3600)
-    yield from steps(core, quiet, f"quiet for {quiet_h:g} h")
+        quiet = turns.find_quiet(connection, now - quiet_h * 3600)
+    yield from plan_steps(core, quiet, f"quiet for {quiet_h:g} h")
 
 
-def steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step]:
+def plan_steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step]:
     """Plan to empty L0 of some namespaces, the oldest turns first."""
     for namespace in sorted(namespaces):
         with core.store.reading() as connection:
-            ring = turns.ring(connection, namespace)
+            ring = turns.read_ring(connection, namespace)
         for turn in ring:
             dropped = judge(core, turn).dropped
             yield Step("drop" if dropped else "promote", turn.key, f"{why}; {_find_pair(turn)}" if dropped else why)

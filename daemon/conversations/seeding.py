@@ -29,7 +29,7 @@ def seed(core: Core, call: Seed, report: Report, caller: Caller = USER) -> "Part
     """Take in turns and memories, batch by batch; all are checked before the first is written."""
     _check(call, caller)
     done, total = Seeded(turns=0, created=0, merged=0), len(call.turns) + len(call.memories)
-    for take in (*_turns(core, call, done), *_memories(core, call, done, caller)):
+    for take in (*_turns(core, call, done), *_take_memories(core, call, done, caller)):
         taken = done.turns + done.skipped + done.created + done.merged
         if taken:
             yield
@@ -58,7 +58,7 @@ def _turns(core: Core, call: Seed, done: Seeded) -> Iterator[Take]:
     return (partial(take, call.turns[start : start + PORTION]) for start in starts)
 
 
-def _memories(core: Core, call: Seed, done: Seeded, caller: Caller) -> Iterator[Take]:
+def _take_memories(core: Core, call: Seed, done: Seeded, caller: Caller) -> Iterator[Take]:
     """Yield what takes in a batch of memories."""
 
     def take(batch: list[NewMemory]) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import NewMemory
-from memoryd.daemon.conversations.judging import embedder
+from memoryd.daemon.conversations.judging import build_embedder
 from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
@@ -48,12 +48,14 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
 
 def _read_latest(core: Core, connection: Connection, key: Key) -> Row | None:
     """Return the note on a session."""
-    return queries.find_latest_of_session(connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock.passed())
+    return queries.find_latest_of_session(
+        connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock.read_elapsed()
+    )
 
 
 def _digest(core: Core, provider: Provider, heard: Sequence[Heard], previous: str) -> tuple[str, str]:
     spoken = [(one.role, one.content) for one in heard]
-    tokens, embed = core.config.cognition.summary_tokens, embedder(core)
+    tokens, embed = core.config.cognition.summary_tokens, build_embedder(core)
     try:
         name, made = provider.name, provider.digest(spoken, previous, tokens, embed)
     except Exception as error:
@@ -76,7 +78,7 @@ def _note(core: Core, key: Key, text: str, by: str, heard: Sequence[Heard]) -> N
         source=SOURCE,
         importance=IMPORTANCE,
         created_at=now,
-        expires_at=adding.lifetime(core, SOURCE, now),
+        expires_at=adding.compute_expiry(core, SOURCE, now),
         metadata={"session": key.session, "by": by, "turns": len(heard)},
     )
 

@@ -52,7 +52,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def rest_of(config: CognitionConfig, session: str) -> list[Rest]:
+def list_rests(config: CognitionConfig, session: str) -> list[Rest]:
     """Return what a conversation is thought about, and when; one without a name is no session to sum up."""
     found = []
     if config.extract:
@@ -69,7 +69,7 @@ def end(core: Core, call: EndSession) -> "Future[SessionEnded]":
     place = namespaces.check(call.namespace)
 
     def write(transaction: Transaction) -> SessionEnded:
-        number = core.store.namespaces.number(place)
+        number = core.store.namespaces.find_number(place)
         if number is None:
             return SessionEnded(waiting=[])
         transaction.after_commit(core.cognition.thoughts.set)
@@ -93,20 +93,20 @@ def hurry(core: Core, reached: frozenset[int] | None) -> None:
 
 def step(core: Core) -> bool:
     """Think one thought that is due; say whether there was one."""
-    if core.embedding.active is None and core.embedding.state().state in ("loading", "fetching"):
+    if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
         return False  # it will be there soon, and repetitions are known by it
-    thought = _next(core)
+    thought = _find_next(core)
     if thought is None or thought.due_at > core.clock():
         return False
     think(core, thought, core.cognition.provider)
     return True
 
 
-def _next(core: Core) -> Thought | None:
+def _find_next(core: Core) -> Thought | None:
     config, now = core.config.cognition, core.clock()
-    longest_s = max((rest.longest_s for rest in rest_of(config, "any") if rest.longest_s < _NEVER_S), default=0.0)
+    longest_s = max((rest.longest_s for rest in list_rests(config, "any") if rest.longest_s < _NEVER_S), default=0.0)
     with core.store.reading() as connection:
-        return thoughts.next_due(connection, now, (now + longest_s + _LONGEST_BACK_OFF_S, now + _NEVER_S / 2))
+        return thoughts.find_next(connection, now, (now + longest_s + _LONGEST_BACK_OFF_S, now + _NEVER_S / 2))
 
 
 def think(core: Core, thought: Thought, provider: Provider) -> None:
@@ -204,7 +204,7 @@ class Thinker:
 
     def _wait_s(self) -> float | None:
         """Return how long to wait, None for until something comes."""
-        thought = _next(self._core)
+        thought = _find_next(self._core)
         if thought is None:
             return self._naming.wait_s()
         if self._core.store.is_full():

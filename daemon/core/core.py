@@ -62,7 +62,7 @@ class Core:
             self.active = Active(connection)
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
-        self.cognition = Cognition(choice.provider(config.llm, ledger.spend, self.clock))
+        self.cognition = Cognition(choice.choose_provider(config.llm, ledger.spend, self.clock))
         self.ending = threading.Event()  # calls under way have had their time: those in parts end after the present one
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
         self.events = Events(self.store, self.clock)

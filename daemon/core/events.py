@@ -1,6 +1,6 @@
 """Events, passed to one listener while there is one: changes of memories, runs of jobs, what the log warns of.
 
-Threads: `tell` is called by any, the writer among them; the listener must return at once.
+Threads: `publish` is called by any, the writer among them; the listener must return at once.
 """
 
 import logging
@@ -30,7 +30,7 @@ class Events:
         self._store.follow(listener)
         (_root.addHandler if listener else _root.removeHandler)(self._log)
 
-    def tell(self, event: Event) -> None:
+    def publish(self, event: Event) -> None:
         """Pass on an event of the daemon itself."""
         if self._listener is not None:
             self._listener([event])
@@ -40,7 +40,7 @@ class Events:
         if self._listener is None:
             return
         counts = ", ".join(f"{name} {number:,}" for name, number in run.counts.items() if number)
-        self.tell(
+        self.publish(
             Event(
                 kind="job",
                 at=self._clock(),
@@ -55,7 +55,7 @@ class Events:
         """Return what the log warns of."""
         part = record.name.removeprefix("memoryd.").removeprefix("daemon.")
         kind = "warning" if record.levelno >= logging.WARNING else "notice"
-        self.tell(
+        self.publish(
             Event(kind=kind, at=self._clock(), by=part, type=record.levelname.lower(), text=record.getMessage())  # type: ignore[arg-type]
         )
 

@@ -82,7 +82,7 @@ class Privacy:
                         changed[name] = new
             return msgspec.structs.replace(value, **changed) if changed else value
         if isinstance(value, list):
-            made = [self._entry(number, item, kinds) for number, item in enumerate(value)]
+            made = [self._redact_entry(number, item, kinds) for number, item in enumerate(value)]
             return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
         if isinstance(value, dict):
             check_depth(value)
@@ -91,25 +91,25 @@ class Privacy:
             return value if kinds.total() == before else tree
         return value
 
-    def _entry(self, number: int, entry: Any, kinds: Counter[str]) -> Any:
+    def _redact_entry(self, number: int, entry: Any, kinds: Counter[str]) -> Any:
         try:
             return self._clean(entry, kinds)
         except Invalid as error:
             raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
 
 
-def tell(result: Any, redacted: Redacted) -> Any:
+def note_redacted(result: Any, redacted: Redacted) -> Any:
     """Note in a result, or in the one that a future or the last part will give, what was taken out of the call."""
     if not redacted:
         return result
     if isinstance(result, Generator):
-        return _tell_at_end(result, redacted)
+        return _note_at_end(result, redacted)
     if isinstance(result, Future):
-        result.add_done_callback(lambda done: done.exception() or tell(done.result(), redacted))
+        result.add_done_callback(lambda done: done.exception() or note_redacted(done.result(), redacted))
     elif "redacted" in result.__struct_fields__:
         result.redacted = redacted
     return result
 
 
-def _tell_at_end(parts: Parts[Any], redacted: Redacted) -> Parts[Any]:
-    return tell((yield from parts), redacted)
+def _note_at_end(parts: Parts[Any], redacted: Redacted) -> Parts[Any]:
+    return note_redacted((yield from parts), redacted)

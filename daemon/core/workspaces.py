@@ -14,7 +14,7 @@ from typing import TypeVar
 from memoryd.client.errors import Unavailable
 from memoryd.client.protocol import Watching
 from memoryd.daemon.config import PrivacyConfig, WorkspacesConfig
-from memoryd.daemon.system.process import be_nice
+from memoryd.daemon.system.process import lower_priority
 from memoryd.daemon.workspaces.documents.document import Limits
 from memoryd.daemon.workspaces.documents.reader import Reader
 
@@ -60,7 +60,7 @@ class Workspaces:
         self.stopping = threading.Event()
         self.changed: Callable[[], None] = lambda: None
 
-    def live(self, number: int) -> Live:
+    def get_live(self, number: int) -> Live:
         """Return what RAM holds of a workspace."""
         with self._lock:
             found = self._lives.get(number)
@@ -88,7 +88,7 @@ class Workspaces:
         future: Future[T] = Future()
 
         def run() -> None:
-            be_nice()
+            lower_priority()
             try:
                 future.set_result(work())
             except BaseException as error:

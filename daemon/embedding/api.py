@@ -148,7 +148,7 @@ class ApiEmbedder:
         if self._breaker.open():
             raise Passing(f"{self._reason} It failed {self._breaker.failed} times and is left alone for a moment.")
         try:
-            reply = self._remote.post("/embeddings", self._body(texts), timeout_s, MAX_REPLY_BYTES)
+            reply = self._remote.post("/embeddings", self._encode_body(texts), timeout_s, MAX_REPLY_BYTES)
         except Refused:
             self._breaker.note(worked=True)  # it answers; this request is what it does not like
             raise
@@ -157,15 +157,15 @@ class ApiEmbedder:
             self._breaker.note(worked=False)
             raise
         self._breaker.note(worked=True)
-        return self._vectors(reply, len(texts))
+        return self._decode_vectors(reply, len(texts))
 
-    def _body(self, texts: Sequence[str]) -> bytes:
+    def _encode_body(self, texts: Sequence[str]) -> bytes:
         limit = BYTES_PER_TOKEN * self.max_tokens
         cut = [text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore") for text in texts]
         asked = {"dimensions": self._config.dimensions} if self._config.dimensions else {}
         return msgspec.json.encode({"model": self.model, "input": cut, "encoding_format": "float", **asked})
 
-    def _vectors(self, reply: bytes, count: int) -> Vector:
+    def _decode_vectors(self, reply: bytes, count: int) -> Vector:
         try:
             items = sorted(msgspec.json.decode(reply, type=_Reply).data, key=lambda item: item.index)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

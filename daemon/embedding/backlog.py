@@ -17,13 +17,13 @@ log = logging.getLogger(__name__)
 
 def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
     """Embed one batch of what is pending; say whether there was any. Texts that fail are set aside."""
-    rows = generation.next_pending(max(BATCH, getattr(generation.embedder, "batch", 1)))
+    rows = generation.list_pending(max(BATCH, getattr(generation.embedder, "batch", 1)))
     if not rows:
         if not generation.failing:
             generation.trouble = ""
         return False
     with store.reading() as connection:
-        texts = row_store.texts_to_embed(connection, rows)
+        texts = row_store.read_embedded_texts(connection, rows)
     made = bulk.embed(generation.embedder, [text for _, _, text in texts], patient=True)
     if made and all(map(is_trouble, made)):
         _wait(generation, str(made[0]))
@@ -37,7 +37,7 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
             if not isinstance(vector, Exception):
                 vectors.put(transaction.connection, generation.model, key, vector)
         # Read what is there now: a row may have been changed or deleted since.
-        now = list(vectors.places(transaction.connection, generation.model, rows))
+        now = list(vectors.iterate_places(transaction.connection, generation.model, rows))
         transaction.after_commit(lambda: generation.refresh(rows, now))
 
     store.write(write).result()
@@ -49,7 +49,7 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
 
 def _wait(generation: Generation, reason: str) -> None:
     """Set everything aside until the server answers again: it is not asked about each text."""
-    waiting = generation.next_pending(len(generation.pending))
+    waiting = generation.list_pending(len(generation.pending))
     generation.set_aside(waiting)
     generation.trouble = reason
     log.warning("%d memories wait for their vectors: %s", len(waiting), reason)

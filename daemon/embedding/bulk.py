@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from memoryd.daemon.embedding.api import ABOUT_TEXT, Batching
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.system.process import be_nice
+from memoryd.daemon.system.process import lower_priority
 from memoryd.daemon.system.remote import Refused
 from memoryd.models import Embedder
 
@@ -22,7 +22,7 @@ class BulkPool:
 
     def __init__(self) -> None:
         threads = len(os.sched_getaffinity(0))
-        self._pool = ThreadPoolExecutor(threads, "bulk-embed", initializer=be_nice, initargs=(_NICE,))
+        self._pool = ThreadPoolExecutor(threads, "bulk-embed", initializer=lower_priority, initargs=(_NICE,))
 
     def embed(self, embedder: Embedder, texts: Sequence[str], patient: bool = False) -> list[Vector | Exception]:
         """Return for each text its vector, or why it has none: one bad text does not spoil the others.
@@ -31,7 +31,7 @@ class BulkPool:
         """
         if isinstance(embedder, Batching):
             parts = [texts[start : start + embedder.batch] for start in range(0, len(texts), embedder.batch)]
-            return [outcome for part in parts for outcome in _batch(embedder, part, patient)]
+            return [outcome for part in parts for outcome in _embed_batch(embedder, part, patient)]
         return list(self._pool.map(lambda text: attempt(embedder, text), texts))
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ def attempt(embedder: Embedder, text: str) -> Vector | Exception:
     return vector
 
 
-def _batch(embedder: Embedder, texts: Sequence[str], patient: bool) -> list[Vector | Exception]:
+def _embed_batch(embedder: Embedder, texts: Sequence[str], patient: bool) -> list[Vector | Exception]:
     """Embed a batch; one that the server refuses is halved, until it is known which text is to blame."""
     assert isinstance(embedder, Batching)
     try:
@@ -57,6 +57,6 @@ def _batch(embedder: Embedder, texts: Sequence[str], patient: bool) -> list[Vect
         if len(texts) == 1 or error.status not in ABOUT_TEXT:
             return [error] * len(texts)
         half = len(texts) // 2
-        return _batch(embedder, texts[:half], patient) + _batch(embedder, texts[half:], patient)
+        return _embed_batch(embedder, texts[:half], patient) + _embed_batch(embedder, texts[half:], patient)
     except Exception as error:
         return [error] * len(texts)

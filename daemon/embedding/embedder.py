@@ -82,14 +82,14 @@ class Embedding:
 
     # Vectors ---------------------------------------------------------------------------------------------------------
 
-    def query_vector(self, text: str) -> "tuple[Generation, Vector | Future[Vector]] | None":
+    def embed_query(self, text: str) -> "tuple[Generation, Vector | Future[Vector]] | None":
         """Return the model and the vector of a query, or a future of it; None while there is no model."""
         generation = self.active
         if generation is None:
             return None
         return generation, self._queries.find(generation, text)
 
-    def text_vector(self, text: str) -> tuple[Generation, Vector] | None:
+    def embed_text(self, text: str) -> tuple[Generation, Vector] | None:
         """Return the model and the vector of a memory's text, from the cache if it was embedded before.
 
         None while there is no model or when it fails: the memory then waits in the queue.
@@ -101,10 +101,10 @@ class Embedding:
             known = vectors.read_cached(connection, generation.model, vectors.text_hash(text))
         if known is not None:
             return generation, known
-        return _vector_of(generation, attempt(generation.embedder, text))
+        return _find_vector(generation, attempt(generation.embedder, text))
 
-    def text_vectors(self, texts: Sequence[str]) -> list[tuple[Generation, Vector] | None]:
-        """Return what `text_vector` returns for each text; the unknown ones are embedded side by side."""
+    def embed_texts(self, texts: Sequence[str]) -> list[tuple[Generation, Vector] | None]:
+        """Return what `embed_text` returns for each text; the unknown ones are embedded side by side."""
         generation = self.active
         if generation is None:
             return [None] * len(texts)
@@ -112,36 +112,36 @@ class Embedding:
             known = [vectors.read_cached(connection, generation.model, vectors.text_hash(text)) for text in texts]
         unknown = [text for text, vector in zip(texts, known, strict=True) if vector is None]
         made = iter(self._bulk.embed(generation.embedder, unknown))
-        return [_vector_of(generation, next(made) if vector is None else vector) for vector in known]
+        return [_find_vector(generation, next(made) if vector is None else vector) for vector in known]
 
     # Rows ------------------------------------------------------------------------------------------------------------
 
     def index_row(self, row: int, namespace: int, kind: str, given: tuple[Generation, Vector] | None) -> None:
         """Take a committed row into the index, or into the queue of each generation that has no vector of it."""
-        for generation in self._generations():
+        for generation in self._list_generations():
             vector = given[1] if given and given[0].model == generation.model else None
             generation.index_row(row, namespace, kind, vector)
         self._wake.set()
 
     def remove_row(self, row: int) -> None:
         """Forget a row."""
-        for generation in self._generations():
+        for generation in self._list_generations():
             generation.remove_row(row)
 
     def refresh(self, rows: Iterable[int]) -> None:
         """Bring the index in line with what is on disk for some rows: after an undo, a change of text, a rollback."""
         numbers = list(rows)
-        for generation in self._generations():
+        for generation in self._list_generations():
             with self._store.reading() as connection:
-                generation.refresh(numbers, vectors.places(connection, generation.model, numbers))
+                generation.refresh(numbers, vectors.iterate_places(connection, generation.model, numbers))
         self._wake.set()
 
-    def _generations(self) -> list[Generation]:
+    def _list_generations(self) -> list[Generation]:
         return list({id(g): g for g in (self.active, self._next, self._loading) if g}.values())
 
     # State -----------------------------------------------------------------------------------------------------------
 
-    def state(self) -> ModelState:
+    def report_state(self) -> ModelState:
         """Return the state of the model, with progress while another one is being prepared."""
         state, generation = self._state, self._next
         trouble = next((one.trouble for one in (generation, self.active) if one and one.trouble), "")
@@ -153,7 +153,7 @@ class Embedding:
         progress = Progress(stage=generation.name, done=len(generation.index), total=total)
         return msgspec.structs.replace(state, reembedding=progress)
 
-    def pending(self) -> int | None:
+    def count_pending(self) -> int | None:
         """Return how many memories wait for a vector, None while that is not known (no model yet)."""
         generation = self.active
         return generation.count_waiting() if generation else None
@@ -207,7 +207,8 @@ class Embedding:
         if self.active is None or self._reread:
             self._activate_first()
         return (
-            any(work_off(self._store, self._bulk, generation) for generation in self._generations()) or self._switch()
+            any(work_off(self._store, self._bulk, generation) for generation in self._list_generations())
+            or self._switch()
         )
 
     def _rest_s(self) -> float | None:
@@ -221,7 +222,7 @@ class Embedding:
         return max(0.0, self._retry_at - time.monotonic())
 
     def _is_failing(self) -> list[Generation]:
-        return [generation for generation in self._generations() if generation.failing]
+        return [generation for generation in self._list_generations() if generation.failing]
 
     def _lengthen_pause(self) -> None:
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s or _FIRST_PAUSE_S)
@@ -229,7 +230,7 @@ class Embedding:
     def _activate_first(self) -> None:
         name, active = self._state.name, self.active
         self._note("loading", self._state.error)
-        generation = self._generation(name, active.embedder if active else self._load(name, self._folder))
+        generation = self._build_generation(name, active.embedder if active else self._load(name, self._folder))
         if self._wanted == name:
             self._store.write(partial(_adopt, generation=generation)).result()
         self.active, self._reread = generation, False
@@ -251,13 +252,13 @@ class Embedding:
             attempts=self._state.attempts if attempts is None else attempts,
         )
 
-    def _generation(self, name: str, embedder: Embedder) -> Generation:
+    def _build_generation(self, name: str, embedder: Embedder) -> Generation:
         """Return a model with its vectors. Rows written meanwhile go to it as to the others."""
 
-        def number(transaction: Transaction) -> int:
-            return vectors.model_number(transaction.connection, name, embedder.fingerprint, embedder.dimensions)
+        def ensure(transaction: Transaction) -> int:
+            return vectors.ensure_model(transaction.connection, name, embedder.fingerprint, embedder.dimensions)
 
-        generation = Generation(self._store.write(number).result(), name, embedder, self._store.positions)
+        generation = Generation(self._store.write(ensure).result(), name, embedder, self._store.positions)
         self._loading = generation
         try:
             with self._store.reading() as connection:
@@ -278,7 +279,7 @@ class Embedding:
             return False
         if coming is None or coming.name != self._wanted:
             name, self._next = self._wanted, None
-            self._next = self._generation(name, self._load(name, self._folder))
+            self._next = self._build_generation(name, self._load(name, self._folder))
             return True
         if len(coming.failing) > len(coming.index):
             return False  # it fails on most texts: keep the old one, try again later
@@ -316,7 +317,7 @@ class Embedding:
         self._lengthen_pause()
 
 
-def _vector_of(generation: Generation, made: Vector | Exception) -> tuple[Generation, Vector] | None:
+def _find_vector(generation: Generation, made: Vector | Exception) -> tuple[Generation, Vector] | None:
     if isinstance(made, Exception):
         log.warning("embedding failed, the memory waits in the queue: %s", made)
         return None

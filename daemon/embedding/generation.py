@@ -82,7 +82,7 @@ class Generation:
             else:
                 self.remove_row(row)
 
-    def stamp(self) -> Stamp:
+    def take_stamp(self) -> Stamp:
         """Return the stamps of the latest changes: `find_alike` finds what is taken in after them."""
         return self.index.stamp, self.own.stamp
 
@@ -94,16 +94,16 @@ class Generation:
         )
         return [list(dict.fromkeys([*one, *other])) for one, other in zip(by_search, by_own, strict=True)]
 
-    def exact(self, connection: Connection, rows: Sequence[int]) -> tuple[list[int], Vector]:
+    def read_exact(self, connection: Connection, rows: Sequence[int]) -> tuple[list[int], Vector]:
         """Return those rows that have a vector, and their exact vectors from disk, shape (rows, dimensions)."""
-        places = dict(zip(rows, self.index.places(rows), strict=True))
+        places = dict(zip(rows, self.index.find_places(rows), strict=True))
         known = vectors.read_places(connection, (place for place in places.values() if place))
         found = {row: known[place] for row, place in places.items() if place in known}
         if missing := [row for row in rows if row not in found]:
-            looked_up = vectors.places_of(connection, self.model, missing)
+            looked_up = vectors.look_up_places(connection, self.model, missing)
             self._learn(looked_up)
             found.update((row, blob) for row, _, blob in looked_up)
-        return list(found), vectors.matrix_of(list(found.values())).reshape(len(found), self.index.dimensions)
+        return list(found), vectors.build_matrix(list(found.values())).reshape(len(found), self.index.dimensions)
 
     def size_bytes(self) -> int:
         """Return the bytes of the index."""
@@ -113,7 +113,7 @@ class Generation:
         """Return how many memories have no vector yet."""
         return len(self.pending) + len(self.failing)
 
-    def next_pending(self, count: int) -> list[int]:
+    def list_pending(self, count: int) -> list[int]:
         """Return the oldest rows that wait."""
         with self._lock:
             return list(islice(self.pending, count))
@@ -135,7 +135,7 @@ class Generation:
     def _learn(self, looked_up: list[tuple[int, int, bytes]]) -> None:
         if looked_up:
             rows, places, blobs = zip(*looked_up, strict=True)
-            self.index.learn(rows, places, vectors.matrix_of(blobs))
+            self.index.learn(rows, places, vectors.build_matrix(blobs))
 
     def _forget(self, row: int) -> None:
         if self._touched is not None:
@@ -153,6 +153,6 @@ class Generation:
         own = [(item[:3], item[4]) for item in fresh if self._has_size(item[4])]
         for index, chosen in ((self.index, ready), (self.own, own)):
             if chosen:
-                index.extend([key for key, _ in chosen], vectors.matrix_of([blob for _, blob in chosen if blob]))
+                index.extend([key for key, _ in chosen], vectors.build_matrix([blob for _, blob in chosen if blob]))
         have = {row for (row, _, _), _ in ready}
         self.pending.update(dict.fromkeys(item[0] for item in fresh if item[0] not in have))

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.graph.draft import Draft, Numbers, Setting, numbers_after
-from memoryd.daemon.graph.groups import concepts, is_due, topics
+from memoryd.daemon.graph.draft import Draft, Numbers, Setting, generate_numbers
+from memoryd.daemon.graph.groups import is_due, plan_concepts, topics
 from memoryd.daemon.graph.writes import apply
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import graph_reading, vectors
@@ -46,24 +46,24 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     generation = core.embedding.active
     if generation is None:
         return
-    numbers = _numbers(core)
-    for state in states(core, generation):
+    numbers = _read_numbers(core)
+    for state in read_states(core, generation):
         if state.waiting or state.unsettled or is_due(state.new, state.nodes):
             yield from _maintain(core, generation, state, numbers)
 
 
 def _maintain(core: Core, generation: Generation, state: State, numbers: Numbers) -> Iterator[Step]:
-    draft = _draft(core, generation, state.namespace, numbers)
+    draft = _build_draft(core, generation, state.namespace, numbers)
     changes = len(state.waiting) + state.unsettled
     whole = changes > FEW or state.nodes <= _SMALL or is_due(state.new + changes, state.nodes)
-    yield from draft.load(_nodes(core, draft) if whole else _find_near(core, draft, state.waiting))
+    yield from draft.load(_read_nodes(core, draft) if whole else _find_near(core, draft, state.waiting))
     yield from draft.join(state.waiting)
     if not whole:
         yield from draft.load(_find_near_changed(core, draft))
     yield from draft.merge()
     yield from draft.name()
-    if whole and is_due(*_new_and_all(draft)):
-        yield from concepts(draft, abstraction_floor(generation.embedder.floors))
+    if whole and is_due(*_count_new_and_all(draft)):
+        yield from plan_concepts(draft, abstraction_floor(generation.embedder.floors))
         yield from topics(draft, generation.embedder.floors.relevant)
 
 
@@ -73,27 +73,27 @@ def _maintain(core: Core, generation: Generation, state: State, numbers: Numbers
 def dedupe(core: Core, reached: frozenset[int] | None, floor: float | None) -> Iterator[Step]:
     """Plan to merge all nodes that are alike in the reached namespaces, `floor` in place of the model's own."""
 
-    def steps(draft: Draft) -> Iterator[Step]:
+    def plan(draft: Draft) -> Iterator[Step]:
         draft.changed.update(dict.fromkeys(place for place, size in enumerate(draft.clusters.sizes) if size))
         yield from draft.merge()
         merged = dict.fromkeys(draft.place(node) for node in draft.heirs.values() if node not in draft.heirs)
         draft.changed = merged
         yield from draft.name()
 
-    return _steps_of(core, reached, steps, floor)
+    return _plan_steps(core, reached, plan, floor)
 
 
 def abstract(core: Core, reached: frozenset[int] | None, floor: float | None) -> Iterator[Step]:
     """Plan the concept nodes of the reached namespaces."""
-    return _steps_of(core, reached, lambda draft: concepts(draft, _or(floor, abstraction_floor, draft)))
+    return _plan_steps(core, reached, lambda draft: plan_concepts(draft, _choose(floor, abstraction_floor, draft)))
 
 
 def regroup(core: Core, reached: frozenset[int] | None) -> Iterator[Step]:
     """Plan the topics of the reached namespaces."""
-    return _steps_of(core, reached, lambda draft: topics(draft, draft.setting.generation.embedder.floors.relevant))
+    return _plan_steps(core, reached, lambda draft: topics(draft, draft.setting.generation.embedder.floors.relevant))
 
 
-def _steps_of(
+def _plan_steps(
     core: Core,
     reached: frozenset[int] | None,
     steps: Callable[[Draft], Iterable[Step]],
@@ -102,54 +102,56 @@ def _steps_of(
     generation = core.embedding.active
     if generation is None:
         return
-    numbers = _numbers(core)
+    numbers = _read_numbers(core)
     with core.store.reading() as connection:
         places = sorted(graph_reading.count_clusters(connection))
     for place in places:
         if reached is None or place in reached:
-            draft = _draft(core, generation, place, numbers, merge)
-            yield from draft.load(_nodes(core, draft))
+            draft = _build_draft(core, generation, place, numbers, merge)
+            yield from draft.load(_read_nodes(core, draft))
             yield from steps(draft)
 
 
-def _or(given: float | None, default: Callable[[Floors], float], draft: Draft) -> float:
+def _choose(given: float | None, default: Callable[[Floors], float], draft: Draft) -> float:
     return default(draft.setting.generation.embedder.floors) if given is None else given
 
 
 # What is there --------------------------------------------------------------------------------------------------------
 
 
-def states(core: Core, generation: Generation) -> list[State]:
+def read_states(core: Core, generation: Generation) -> list[State]:
     """Return what each namespace that has anything in L2 has, by rising number."""
     with core.store.reading() as connection:
-        waiting = stored.backlog(connection, generation.model)
+        waiting = stored.read_backlog(connection, generation.model)
         unsettled = graph_reading.count_clusters(connection, unsettled=True)
         new = graph_reading.count_clusters(connection, without_topic=True)
         places = sorted({*waiting, *unsettled, *new})
-        count = core.centroids.counter(connection, generation.model, generation.index.dimensions)
+        count = core.centroids.build_counter(connection, generation.model, generation.index.dimensions)
     return [
         State(place, waiting.get(place, []), unsettled.get(place, 0), new.get(place, 0), count(place))
         for place in places
     ]
 
 
-def _new_and_all(draft: Draft) -> tuple[int, int]:
+def _count_new_and_all(draft: Draft) -> tuple[int, int]:
     living = [draft.topics[place] for place in range(draft.clusters.count) if draft.clusters.sizes[place]]
     return sum(topic is None for topic in living), len(living)
 
 
-def _numbers(core: Core) -> Numbers:
+def _read_numbers(core: Core) -> Numbers:
     with core.store.reading() as connection:
-        return Numbers(*(numbers_after(stored.sequence(connection, table)) for table in ("nodes", "topics")))
+        return Numbers(*(generate_numbers(stored.read_sequence(connection, table)) for table in ("nodes", "topics")))
 
 
-def _draft(core: Core, generation: Generation, namespace: int, numbers: Numbers, merge: float | None = None) -> Draft:
+def _build_draft(
+    core: Core, generation: Generation, namespace: int, numbers: Numbers, merge: float | None = None
+) -> Draft:
     floors = generation.embedder.floors
     setting = Setting(core.store, core.names, generation, namespace, numbers, floors.join, merge or floors.merge)
     return Draft(setting)
 
 
-def _nodes(core: Core, draft: Draft) -> list[stored.Node]:
+def _read_nodes(core: Core, draft: Draft) -> list[stored.Node]:
     """Return all clusters of a draft's namespace."""
     with core.store.reading() as connection:
         return stored.read_kind(connection, draft.setting.generation.model, stored.CLUSTER, draft.setting.namespace)
@@ -175,7 +177,7 @@ def _find_nearest(core: Core, connection: Connection, draft: Draft, matrix: Any)
     found = {
         node
         for vector in matrix
-        for node, _ in core.centroids.nearest(
+        for node, _ in core.centroids.find_nearest(
             connection, setting.generation.model, vector, _NEAR, frozenset([setting.namespace])
         )
     }

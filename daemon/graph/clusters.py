@@ -109,7 +109,7 @@ class Clusters:
             new[: self.count] = old[: self.count]
             setattr(self, name, new)
 
-    def similar(self, changed: Sequence[int], floor: float) -> Iterator[tuple[float, int, int]]:
+    def find_similar(self, changed: Sequence[int], floor: float) -> Iterator[tuple[float, int, int]]:
         """Yield (cosine, place, other) for each pair of a changed cluster with any that is at or above a cosine.
 
         Only pairs that fit into one node, each once.
@@ -135,7 +135,7 @@ def find_mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> 
     """
     taken: set[int] = set()
     found: list[tuple[int, int]] = []
-    for _, a, b in sorted(clusters.similar(changed, floor), key=lambda pair: (-pair[0], pair[1], pair[2])):
+    for _, a, b in sorted(clusters.find_similar(changed, floor), key=lambda pair: (-pair[0], pair[1], pair[2])):
         if not {a, b} & taken:
             taken |= {a, b}
             first, second = sorted((a, b), key=lambda place: (-int(clusters.sizes[place]), place))
@@ -178,7 +178,7 @@ def group_to_size(cosines: Vector, threshold: float, most: int) -> list[list[int
         if len(part) <= most:
             done.append(part.tolist())
         elif strictness + STEP > _STRICTEST:
-            done += equal_parts(part.tolist(), MAX_MEMBERS)
+            done += cut_equal_parts(part.tolist(), MAX_MEMBERS)
         else:
             own = cosines[np.ix_(part, part)]
             waiting += [(part[group], strictness + STEP) for group in group_by_cosines(own, strictness + STEP)]
@@ -243,7 +243,7 @@ def _nearest_pairs(products: Vector, sizes: list[int], floor: float, most: int) 
     return [(place, int(nearest[place])) for place in pairs.tolist()]
 
 
-def equal_parts(positions: Sequence[int], most: int) -> list[list[int]]:
+def cut_equal_parts(positions: Sequence[int], most: int) -> list[list[int]]:
     """Return positions cut in order into as few parts as possible whose lengths differ by one at most."""
     count = -(-len(positions) // most)
     cuts = [len(positions) * part // count for part in range(count + 1)]

@@ -14,8 +14,8 @@ import numpy as np
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
-from memoryd.daemon.graph.names import LONGEST, Namer, Names, first_words
-from memoryd.daemon.graph.phrases import growth, memories, shorten, target
+from memoryd.daemon.graph.names import LONGEST, Namer, Names, take_first_words
+from memoryd.daemon.graph.phrases import format_growth, format_memories, format_target, shorten
 from memoryd.daemon.graph.writes import Coming, Drop, Merge, Name, Put
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.store import graph as stored
@@ -49,7 +49,7 @@ class Setting(NamedTuple):
     merge: float
 
 
-def numbers_after(last: int) -> Iterator[int]:
+def generate_numbers(last: int) -> Iterator[int]:
     """Return the numbers for new rows of a table, from the next one on."""
     return count(last + 1)
 
@@ -81,9 +81,9 @@ class Draft:
         for start in range(0, len(fresh), CHUNK):
             part = {node.id: node for node in fresh[start : start + CHUNK]}
             with self.setting.store.reading() as connection:
-                numbers, means = stored.centroids(connection, part)
+                numbers, means = stored.read_centroids(connection, part)
                 unsettled = [node.id for node in part.values() if not node.settled]
-                members = stored.members(connection, unsettled) if unsettled else {}
+                members = stored.read_members(connection, unsettled) if unsettled else {}
             for number, mean in zip(numbers, means, strict=True):
                 self._append(part[number], mean)
             for number in unsettled:
@@ -104,15 +104,15 @@ class Draft:
             return
         if not rows:
             self.clusters.replace(place, np.zeros_like(self.clusters.units[place]), 0)
-            yield Step("drop", target(node.id), "it has no members any more", Drop(node.id))
+            yield Step("drop", format_target(node.id), "it has no members any more", Drop(node.id))
             return
         self.changed[place] = None
         if len(rows) != node.size:
-            _, vectors = self._vectors(rows)
+            _, vectors = self._read_vectors(rows)
             total = vectors.mean(axis=0) * len(rows) if len(vectors) else self.clusters.mean(place) * len(rows)
             self.clusters.replace(place, total, len(rows))
             reason = f"its centroid was made of {node.size} memories, it has {len(rows)}"
-            yield Step("recentre", target(node.id), reason, self._put(place, node.size, ()))
+            yield Step("recentre", format_target(node.id), reason, self._put(place, node.size, ()))
         if len(rows) > MAX_MEMBERS:
             yield from self._divide([place], {place: len(rows)}, {})
 
@@ -122,7 +122,7 @@ class Draft:
         """Put memories of the backlog into nodes in order, splitting what grows too large."""
         for start in range(0, len(rows), CHUNK):
             with self.setting.store.reading() as connection:
-                waiting, vectors = stored.vectors_of(
+                waiting, vectors = stored.read_vectors(
                     connection, self.setting.generation.model, rows[start : start + CHUNK]
                 )
             if waiting:
@@ -134,13 +134,13 @@ class Draft:
         touched: dict[int, None] = {}
         for row, place in zip(hashes, self.clusters.join(vectors, self.setting.join), strict=True):
             if place == len(self.ids):
-                self._new(place)
+                self._add_place(place)
             self._added.setdefault(place, []).append(row)
             touched[place] = None
         was = {place: int(before[place]) if place < old else 0 for place in touched}
         yield from self._divide(touched, was, hashes)
 
-    def _new(self, place: int) -> None:
+    def _add_place(self, place: int) -> None:
         number = next(self.setting.numbers.nodes)
         self._places[number] = place
         self.ids.append(number)
@@ -158,38 +158,38 @@ class Draft:
             self._label(place)
             rows = [row for row in self._added.get(place, []) if row in hashes]
             if was[place] == 0:
-                yield self._found_node(place, rows, hashes)
+                yield self._create_node(place, rows, hashes)
             elif rows or self.clusters.sizes[place] != was[place]:
                 coming = tuple(Coming(row, hashes[row], 0) for row in rows)
                 now = int(self.clusters.sizes[place])
                 if place not in self._whole and _keeps_name(was[place], now):
                     self._steady.add(place)
-                kept.append(Step("join", target(self.ids[place]), growth(was[place], now, len(rows)),
+                kept.append(Step("join", format_target(self.ids[place]), format_growth(was[place], now, len(rows)),
                                  self._put(place, was[place], coming)))  # fmt: skip
         yield from kept
 
-    def _found_node(self, place: int, rows: list[int], hashes: dict[int, bytes]) -> Step:
+    def _create_node(self, place: int, rows: list[int], hashes: dict[int, bytes]) -> Step:
         coming = tuple(Coming(row, hashes[row], 0) for row in rows)
-        reason = f"{memories(len(rows))} found it: {shorten(self.labels[place])}"
-        return Step("found", target(self.ids[place]), reason, self._put(place, 0, coming))
+        reason = f"{format_memories(len(rows))} found it: {shorten(self.labels[place])}"
+        return Step("found", format_target(self.ids[place]), reason, self._put(place, 0, coming))
 
     def _split(self, place: int, was: int, hashes: dict[int, bytes]) -> Iterator[Step]:
         """Divide a place; the largest part keeps it, the others become nodes."""
-        rows = self.rows_of([place])[place]
-        rows, vectors = self._vectors(rows)
+        rows = self.list_rows([place])[place]
+        rows, vectors = self._read_vectors(rows)
         parts = sorted(split(vectors, self.setting.join), key=lambda part: (-len(part), part))
         node = self.ids[place]
         for part in parts[1:]:
             mine = [rows[i] for i in part]
             made = self.clusters.add(vectors[part].sum(axis=0), len(part))
-            self._new(made)
+            self._add_place(made)
             self._added[made] = mine
             self._label(made)
             self.changed[made] = None
             coming = tuple(Coming(row, hashes.get(row, b""), 0 if row in hashes else node) for row in mine)
-            reason = f"{memories(len(mine))} of the {len(rows)} of node {node}: {shorten(self.labels[made])}"
+            reason = f"{format_memories(len(mine))} of the {len(rows)} of node {node}: {shorten(self.labels[made])}"
             action = "split" if was else "found"
-            yield Step(action, target(self.ids[made]), reason, self._put(made, 0, coming))
+            yield Step(action, format_target(self.ids[made]), reason, self._put(made, 0, coming))
         self._added[place] = [rows[i] for i in parts[0]]
         self._whole.add(place)
         self._merged.pop(place, None)
@@ -212,8 +212,8 @@ class Draft:
         if not self.labels[place]:
             first = self._added[place][0]
             with self.setting.store.reading() as connection:
-                text = graph_reading.texts_of(connection, [first], _FIRST).get(first, "")
-            self.labels[place] = first_words(text) or target(self.ids[place])
+                text = graph_reading.read_texts(connection, [first], _FIRST).get(first, "")
+            self.labels[place] = take_first_words(text) or format_target(self.ids[place])
 
     # Merging ----------------------------------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class Draft:
             self.clusters.mean(into),
         )
         reason = f"node {self.ids[gone]} becomes part of it: cosine {cosine:.2f}"
-        return Step("merge", target(self.ids[into]), reason, data)
+        return Step("merge", format_target(self.ids[into]), reason, data)
 
     # Names ------------------------------------------------------------------------------------------------------------
 
@@ -254,14 +254,14 @@ class Draft:
         places = [place for place in self.changed if self.clusters.sizes[place]]
         for start in range(0, len(places), _NAMED):
             part = places[start : start + _NAMED]
-            for place, label in zip(part, self._labels(part), strict=True):
+            for place, label in zip(part, self._label_places(part), strict=True):
                 self.labels[place] = label or self.labels[place]
                 name = Name(self.ids[place], int(self.clusters.sizes[place]), self.labels[place])
-                yield Step("name", target(self.ids[place]), shorten(self.labels[place]), name)
+                yield Step("name", format_target(self.ids[place]), shorten(self.labels[place]), name)
 
-    def _labels(self, places: Sequence[int]) -> list[str]:
-        rows = self.rows_of([place for place in places if place not in self._steady])
-        texts = self.texts([row for members in rows.values() for row in members])
+    def _label_places(self, places: Sequence[int]) -> list[str]:
+        rows = self.list_rows([place for place in places if place not in self._steady])
+        texts = self.read_texts([row for members in rows.values() for row in members])
         groups = [[texts[row] for row in members if row in texts] for members in rows.values()]
         made = dict(zip(rows, self._name(groups), strict=True))
         return [made.get(place, self.labels[place]) for place in places]
@@ -269,18 +269,18 @@ class Draft:
     def _name(self, groups: Sequence[Sequence[str]]) -> list[str]:
         with self.setting.store.reading() as connection:
             if self._namer is None:
-                self._namer = self.setting.names.namer(connection, self.setting.namespace)
+                self._namer = self.setting.names.build_namer(connection, self.setting.namespace)
             namer = self._namer
             return RULES.label(groups, lambda texts: namer(connection, texts))
 
-    def texts(self, rows: Iterable[int]) -> dict[int, str]:
+    def read_texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Return the texts of memories."""
         with self.setting.store.reading() as connection:
-            return graph_reading.texts_of(connection, rows, LONGEST)
+            return graph_reading.read_texts(connection, rows, LONGEST)
 
     def label_of(self, rows: Sequence[int]) -> str:
         """Name some memories together."""
-        texts = self.texts(rows)
+        texts = self.read_texts(rows)
         return self._name([[texts[row] for row in rows if row in texts]])[0]
 
     # Members ----------------------------------------------------------------------------------------------------------
@@ -289,12 +289,12 @@ class Draft:
         """Return the place of a node."""
         return self._places[node]
 
-    def rows_of(self, places: Iterable[int]) -> dict[int, list[int]]:
+    def list_rows(self, places: Iterable[int]) -> dict[int, list[int]]:
         """Return the memories of places, as they will be, by rising row number."""
-        wanted = {place: self._sources(place) for place in places}
+        wanted = {place: self._list_sources(place) for place in places}
         nodes = [self.ids[p] for sources in wanted.values() for p in sources if p not in self._whole]
         with self.setting.store.reading() as connection:
-            members = stored.members(connection, nodes) if nodes else {}
+            members = stored.read_members(connection, nodes) if nodes else {}
         return {
             place: sorted(
                 {
@@ -306,13 +306,13 @@ class Draft:
             for place, sources in wanted.items()
         }
 
-    def _sources(self, place: int) -> list[int]:
+    def _list_sources(self, place: int) -> list[int]:
         """Return a place and all that went into it."""
-        return [place, *(p for gone in self._merged.get(place, ()) for p in self._sources(gone))]
+        return [place, *(p for gone in self._merged.get(place, ()) for p in self._list_sources(gone))]
 
-    def _vectors(self, rows: Sequence[int]) -> tuple[list[int], Vector]:
+    def _read_vectors(self, rows: Sequence[int]) -> tuple[list[int], Vector]:
         with self.setting.store.reading() as connection:
-            found, vectors = stored.vectors_of(connection, self.setting.generation.model, rows)
+            found, vectors = stored.read_vectors(connection, self.setting.generation.model, rows)
         return [item.row for item in found], vectors
 
 

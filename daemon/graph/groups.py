@@ -26,18 +26,18 @@ _PER_NODE, _TEXTS = 3, 48  # texts that a group is named by
 Places = NDArray[np.int64]
 
 
-def concepts(draft: Draft, floor: float) -> Iterator[Step]:
+def plan_concepts(draft: Draft, floor: float) -> Iterator[Step]:
     """Give each group of clusters that are alike a concept node."""
     living = list_alive(draft)
     units = draft.clusters.units[living]
     groups = [[int(living[i]) for i in group] for group in _group_alike(units, floor) if len(group) >= LEAST]
-    there = _concepts(draft)
+    there = _read_concepts(draft)
     former = [(cluster, node) for node, (_, clusters) in there.items() for cluster in clusters]
     numbered = [[draft.ids[place] for place in group] for group in groups]
     numbers = renumber(numbered, former, draft.setting.numbers.nodes)
     for number, group, nodes in zip(numbers, groups, numbered, strict=True):
         if number not in there or there[number][1] != sorted(nodes):
-            yield _concept(draft, number, group, number not in there)
+            yield _plan_concept(draft, number, group, number not in there)
     for number in sorted(set(there) - set(numbers)):
         yield Step("drop", f"node {number}", "its clusters are no longer alike", Drop(number))
 
@@ -52,7 +52,7 @@ def _group_alike(units: Vector, floor: float) -> list[list[int]]:
     return sorted(part for divided in parts for part in divided)
 
 
-def _concept(draft: Draft, number: int, group: list[int], new: bool) -> Step:
+def _plan_concept(draft: Draft, number: int, group: list[int], new: bool) -> Step:
     mean = draft.clusters.units[group].mean(axis=0)
     label = group_label(draft, group)
     nodes = tuple(sorted(draft.ids[place] for place in group))
@@ -61,12 +61,12 @@ def _concept(draft: Draft, number: int, group: list[int], new: bool) -> Step:
     return Step("abstract", f"node {number}", f"represents {len(nodes)} nodes: {label}", data)
 
 
-def _concepts(draft: Draft) -> dict[int, tuple[str, list[int]]]:
+def _read_concepts(draft: Draft) -> dict[int, tuple[str, list[int]]]:
     """Return label and clusters of the concepts that are there."""
     with draft.setting.store.reading() as connection:
         model, namespace = draft.setting.generation.model, draft.setting.namespace
         nodes = stored.read_kind(connection, model, stored.CONCEPT, namespace)
-        clusters = stored.targets(connection, [node.id for node in nodes], stored.ABSTRACTED_FROM)
+        clusters = stored.find_targets(connection, [node.id for node in nodes], stored.ABSTRACTED_FROM)
     return {node.id: (node.label, clusters.get(node.id, [])) for node in nodes}
 
 
@@ -74,9 +74,9 @@ def topics(draft: Draft, floor: float) -> Iterator[Step]:
     """Find the communities of clusters; yield a step for each topic that is new, changed or at its end."""
     living = list_alive(draft)
     edges = graph_topics.weights(
-        graph_topics.find_similar(draft.clusters.units[living], floor), _co_occurrences(draft, living)
+        graph_topics.find_similar(draft.clusters.units[living], floor), _sum_co_occurrences(draft, living)
     )
-    groups = [[int(living[i]) for i in group] for group in graph_topics.communities(edges)]
+    groups = [[int(living[i]) for i in group] for group in graph_topics.find_communities(edges)]
     former = [(draft.ids[p], draft.topics[p] or 0) for p in living.tolist() if draft.topics[p]]
     labels = _topics(draft)
     numbers = renumber([[draft.ids[p] for p in group] for group in groups], former, draft.setting.numbers.topics)
@@ -85,7 +85,7 @@ def topics(draft: Draft, floor: float) -> Iterator[Step]:
         moved = [place for place in group if draft.topics[place] != number]
         left = any(draft.topics[p] == number and belongs.get(p) != number for p in living.tolist())
         if moved or left or number not in labels:
-            yield _topic(draft, number, group, moved)
+            yield _plan_topic(draft, number, group, moved)
     alone = [place for place in living.tolist() if place not in belongs and draft.topics[place] != 0]
     if alone:
         nodes = tuple(draft.ids[place] for place in alone)
@@ -97,7 +97,7 @@ def topics(draft: Draft, floor: float) -> Iterator[Step]:
         )
 
 
-def _topic(draft: Draft, number: int, group: list[int], moved: list[int]) -> Step:
+def _plan_topic(draft: Draft, number: int, group: list[int], moved: list[int]) -> Step:
     label = group_label(draft, group)
     nodes = tuple(draft.ids[place] for place in moved) or (draft.ids[group[0]],)
     for place in moved:
@@ -116,25 +116,25 @@ def group_label(draft: Draft, group: Sequence[int]) -> str:
     """Name a group of clusters by the terms of some memories of the largest of them."""
     largest = sorted(group, key=lambda place: (-int(draft.clusters.sizes[place]), draft.ids[place]))
     chosen = largest[: _TEXTS // _PER_NODE]
-    rows = draft.rows_of(chosen)
+    rows = draft.list_rows(chosen)
     return draft.label_of([row for place in chosen for row in rows[place][:_PER_NODE]])
 
 
-def _co_occurrences(draft: Draft, living: Places) -> dict[tuple[int, int], float]:
+def _sum_co_occurrences(draft: Draft, living: Places) -> dict[tuple[int, int], float]:
     """Return the weights of `co_occurs` edges by positions in `living`; those of a merged node count for its heir."""
     position = {draft.ids[place]: i for i, place in enumerate(living.tolist())}
     with draft.setting.store.reading() as connection:
-        found = stored.co_occurrences(connection, draft.setting.namespace)
+        found = stored.read_co_occurrences(connection, draft.setting.namespace)
     weights: dict[tuple[int, int], float] = {}
     for origin, target, weight in found:
-        a, b = position.get(_heir(draft, origin)), position.get(_heir(draft, target))
+        a, b = position.get(_find_heir(draft, origin)), position.get(_find_heir(draft, target))
         if a is not None and b is not None and a != b:
             pair = (min(a, b), max(a, b))
             weights[pair] = weights.get(pair, 0.0) + weight
     return weights
 
 
-def _heir(draft: Draft, node: int) -> int:
+def _find_heir(draft: Draft, node: int) -> int:
     while node in draft.heirs:
         node = draft.heirs[node]
     return node
@@ -142,7 +142,7 @@ def _heir(draft: Draft, node: int) -> int:
 
 def _topics(draft: Draft) -> dict[int, str]:
     with draft.setting.store.reading() as connection:
-        return graph_reading.topics_in(connection, draft.setting.namespace)
+        return graph_reading.read_topics(connection, draft.setting.namespace)
 
 
 def is_due(new: int, total: int) -> bool:

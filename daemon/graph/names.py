@@ -33,7 +33,7 @@ _FILLERS = frozenset(
 _IGNORED = STOP_WORDS | _FILLERS
 
 
-def first_words(text: str) -> str:
+def take_first_words(text: str) -> str:
     """Return the beginning of a node's first member, its label until it is named."""
     return " ".join(text[: 4 * FIRST_CHARS].split())[:FIRST_CHARS].strip()
 
@@ -44,12 +44,12 @@ class Names:
     def __init__(self) -> None:
         self._known: dict[int, Terms] = {}
 
-    def namer(self, connection: Connection, namespace: int) -> Namer:
+    def build_namer(self, connection: Connection, namespace: int) -> Namer:
         """Return a function that names nodes of a namespace."""
         terms = self._known.get(namespace)
         if terms is None or terms.is_stale():
             terms = self._known[namespace] = Terms(connection, namespace)
-        return terms.labels
+        return terms.label_groups
 
 
 class Terms:
@@ -58,8 +58,8 @@ class Terms:
     def __init__(self, connection: Connection, namespace: int) -> None:
         self._stems: dict[str, str] = {}
         sample = graph_names.sample_texts(connection, namespace, _SAMPLE)
-        stemmer = tokenizer.stemmer(connection)
-        self._sampled = Counter(stem for text in sample for stem in self._words(stemmer, text))
+        stemmer = tokenizer.build_stemmer(connection)
+        self._sampled = Counter(stem for text in sample for stem in self._find_words(stemmer, text))
         self._sample_size = len(sample)
         self._named = 0
 
@@ -67,7 +67,7 @@ class Terms:
         """Return whether so many nodes were named that the namespace may be another one by now."""
         return 2 * self._named > self._sample_size
 
-    def labels(self, connection: Connection, groups: Sequence[Sequence[str]]) -> list[str]:
+    def label_groups(self, connection: Connection, groups: Sequence[Sequence[str]]) -> list[str]:
         """Return a label for each group of texts."""
         self._named += len(groups)
         return [self.label(connection, texts) for texts in groups]
@@ -75,15 +75,15 @@ class Terms:
     def label(self, connection: Connection, texts: Sequence[str]) -> str:
         """Return the most distinctive terms of some texts; the beginning of the text if there is one only."""
         if len(texts) < 2:
-            return first_words(texts[0]) if texts else ""
-        stemmer = tokenizer.stemmer(connection)
-        found = [self._words(stemmer, text) for text in texts]
+            return take_first_words(texts[0]) if texts else ""
+        stemmer = tokenizer.build_stemmer(connection)
+        found = [self._find_words(stemmer, text) for text in texts]
         counts = Counter(stem for words in found for stem in words)
         shared = [stem for stem, count in counts.items() if count > 1] or list(counts)
         best = sorted(shared, key=lambda stem: (-counts[stem] * self._rarity(stem), stem))[:_TERMS]
-        return ", ".join(_commonest(stem, found) for stem in best) or first_words(texts[0])
+        return ", ".join(_find_commonest(stem, found) for stem in best) or take_first_words(texts[0])
 
-    def _words(self, stemmer: Stemmer, text: str) -> dict[str, list[str]]:
+    def _find_words(self, stemmer: Stemmer, text: str) -> dict[str, list[str]]:
         """Return the whole words of a text under their stems."""
         words: defaultdict[str, list[str]] = defaultdict(list)
         for match in _WORD.finditer(text[:LONGEST]):
@@ -106,6 +106,6 @@ class Terms:
         return math.log((self._sample_size + 1.5) / (self._sampled[stem] + 0.5))
 
 
-def _commonest(stem: str, found: Sequence[dict[str, list[str]]]) -> str:
+def _find_commonest(stem: str, found: Sequence[dict[str, list[str]]]) -> str:
     forms = Counter(form for words in found for form in words.get(stem, []))
     return min(forms, key=lambda form: (-forms[form], len(form), form))

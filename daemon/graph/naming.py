@@ -77,7 +77,7 @@ class Naming:
         return dict.fromkeys((one.members for one in new), Label("", "")) if self._has_spent() > before else {}
 
     def _has_spent(self) -> int:
-        usage = self._core.cognition.usage()
+        usage = self._core.cognition.report_usage()
         return usage.tokens_in + usage.tokens_out if usage else 0
 
 
@@ -85,8 +85,8 @@ def _describe(connection: Connection, node: stored.Node) -> Unnamed:
     """Return a node with its members: those of its clusters for a concept."""
     clusters = [node.id]
     if node.kind == stored.CONCEPT:
-        clusters = stored.targets(connection, [node.id], stored.ABSTRACTED_FROM).get(node.id, [])
-    found = graph_names.hashes_and_texts(connection, clusters, _CHARS)
+        clusters = stored.find_targets(connection, [node.id], stored.ABSTRACTED_FROM).get(node.id, [])
+    found = graph_names.read_hashes_and_texts(connection, clusters, _CHARS)
     digest = hashlib.sha256(f"{node.namespace} {node.kind}".encode())
     for text_hash, _ in found:
         digest.update(text_hash)

@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from memoryd.daemon.graph.clusters import unit
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.graph import members as members
-from memoryd.daemon.store.graph import nodes_of as nodes_of
-from memoryd.daemon.store.graph import strengthen as strengthen
 from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.vectors import Vector
 
@@ -33,9 +30,9 @@ def neighbours(
     return stored.neighbours(connection, nodes, limit, namespaces)
 
 
-def similarities(connection: Connection, nodes: Iterable[int], vector: Vector) -> dict[int, float]:
+def compute_similarities(connection: Connection, nodes: Iterable[int], vector: Vector) -> dict[int, float]:
     """Return the exact cosine of the centroids with a unit vector, for those nodes that exist in its space."""
-    numbers, means = stored.centroids(connection, nodes)
+    numbers, means = stored.read_centroids(connection, nodes)
     if not numbers or means.shape[1] != len(vector):
         return {}
     return dict(zip(numbers, (unit(means) @ vector).tolist(), strict=True))
@@ -58,7 +55,7 @@ class Centroids:
         index = self._index
         return 0 if index is None else index.size_bytes()
 
-    def nearest(
+    def find_nearest(
         self,
         connection: Connection,
         model: int,
@@ -67,14 +64,14 @@ class Centroids:
         namespaces: frozenset[int] | None = None,
     ) -> list[tuple[int, float]]:
         """Return (cluster, exact cosine) of the `k` nearest to a unit vector among namespaces (None: all)."""
-        index = self._ready(connection, model, len(vector))
-        found = index.nearest(vector, k + _RESCORED, namespaces=namespaces).rows.tolist()
-        exact = similarities(connection, found, vector) if found else {}
+        index = self._get_ready_index(connection, model, len(vector))
+        found = index.find_nearest(vector, k + _RESCORED, namespaces=namespaces).rows.tolist()
+        exact = compute_similarities(connection, found, vector) if found else {}
         return sorted(exact.items(), key=lambda item: (-item[1], item[0]))[:k]
 
-    def counter(self, connection: Connection, model: int, dimensions: int) -> Callable[[int], int]:
+    def build_counter(self, connection: Connection, model: int, dimensions: int) -> Callable[[int], int]:
         """Return a function that counts the clusters of a namespace."""
-        return self._ready(connection, model, dimensions).count
+        return self._get_ready_index(connection, model, dimensions).count
 
     def put(self, model: int, node: int, namespace: int, mean: Vector) -> None:
         """Take in a node that was written; call it after the commit."""
@@ -97,7 +94,7 @@ class Centroids:
         with self._lock:
             self._index = None
 
-    def _ready(self, connection: Connection, model: int, dimensions: int) -> VectorIndex:
+    def _get_ready_index(self, connection: Connection, model: int, dimensions: int) -> VectorIndex:
         with self._lock:
             if self._index is None or self._model != model:
                 self._index, self._model = VectorIndex(dimensions), model
@@ -119,6 +116,6 @@ def _add(index: VectorIndex, node: int, namespace: int, mean: Vector) -> None:
 def _fill(connection: Connection, index: VectorIndex, found: Sequence[stored.Node]) -> None:
     for start in range(0, len(found), 1024):
         part = {node.id: node.namespace for node in found[start : start + 1024]}
-        numbers, means = stored.centroids(connection, part)
+        numbers, means = stored.read_centroids(connection, part)
         if numbers:
             index.extend([(number, part[number], "") for number in numbers], unit(means))

@@ -26,7 +26,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.graph.clusters import unit
-from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import graph_reading, vectors
@@ -40,13 +40,13 @@ _OTHER_END: dict[str, Any] = {"derived_from": "derived", "abstracted_from": "abs
 
 
 @handles(GraphNodes)
-def nodes(core: Core, call: GraphNodes) -> NodePage:
+def list_nodes(core: Core, call: GraphNodes) -> NodePage:
     """Return one page of nodes."""
     exact = [("kind", call.kind), ("topic", call.topic)]
     page = (call.sort, call.limit, call.offset)
     with core.store.reading() as connection:
         found, total = graph_reading.find_nodes(connection, _condition(core, call), call.query, exact, page)
-        waiting = graph_reading.count_backlog(connection, visible(core, call))
+        waiting = graph_reading.count_backlog(connection, visible_condition(core, call))
     return NodePage(nodes=[_show(core, node) for node in found], total=total, waiting=waiting)
 
 
@@ -57,7 +57,7 @@ def edges(core: Core, call: GraphEdges) -> EdgePage:
     with core.store.reading() as connection:
         found, total = graph_reading.find_edges(connection, _condition(core, call), call.kind, call.node, window)
         ends = {end for origin, target, _, _ in found for end in (origin, target)}
-        labels = graph_reading.labels_of(connection, ends)
+        labels = graph_reading.read_labels(connection, ends)
     return EdgePage(edges=_edges(found), total=total, labels=sorted(labels.items()))
 
 
@@ -71,8 +71,8 @@ def show(core: Core, call: GraphNode) -> NodeDetail:
             raise NotFound(f"There is no node {call.node}.", {"node": call.node})
         return NodeDetail(
             node=_show(core, node),
-            topic=graph_reading.label_of_topic(connection, node.topic),
-            members=_members(core, connection, node),
+            topic=graph_reading.read_topic_label(connection, node.topic),
+            members=_read_members(core, connection, node),
             neighbours=[*_neighbours(connection, node.id, within), *_find_similar(core, connection, node, SIMILAR)],
         )
 
@@ -97,7 +97,7 @@ def export(core: Core, call: GraphExport) -> GraphPart:
     within = _condition(core, call)
     with core.store.reading() as connection:
         found = stored.read_after(connection, call.after, within, call.limit)
-        previews = _previews(connection, [node.id for node in found], call.preview)
+        previews = _read_previews(connection, [node.id for node in found], call.preview)
         edges = _edges(graph_reading.edges_of(connection, within, [node.id for node in found]))
         exported = [
             ExportedNode(
@@ -116,7 +116,7 @@ def export(core: Core, call: GraphExport) -> GraphPart:
 
 def _condition(core: Core, call: Scoped[Any]) -> str:
     """Return the SQL condition on the nodes `n` that a call reaches."""
-    return visible(core, call).replace("m.namespace", "n.namespace")
+    return visible_condition(core, call).replace("m.namespace", "n.namespace")
 
 
 def _show(core: Core, node: stored.Node) -> Node:
@@ -137,20 +137,20 @@ def _edges(found: list[graph_reading.Edge]) -> list[Edge]:
     return [Edge(origin=origin, target=target, kind=kind, weight=weight) for origin, target, kind, weight in found]
 
 
-def _members(core: Core, connection: Connection, node: stored.Node) -> list[NodeMember]:
-    rows = stored.members(connection, [node.id]).get(node.id, [])
-    similarities = _similarities(core, connection, node, rows)
-    found = graph_reading.beginnings_of(connection, rows, 2 * _PREVIEW)
+def _read_members(core: Core, connection: Connection, node: stored.Node) -> list[NodeMember]:
+    rows = stored.read_members(connection, [node.id]).get(node.id, [])
+    similarities = _compute_similarities(core, connection, node, rows)
+    found = graph_reading.read_beginnings(connection, rows, 2 * _PREVIEW)
     members = [
-        NodeMember(id=id, preview=_preview(text, _PREVIEW), created_at=at, similarity=similarities.get(row))
+        NodeMember(id=id, preview=_shorten(text, _PREVIEW), created_at=at, similarity=similarities.get(row))
         for row, id, text, at in found
     ]
     return sorted(members, key=lambda member: (-(member.similarity or -2.0), member.created_at))
 
 
-def _similarities(core: Core, connection: Connection, node: stored.Node, rows: list[int]) -> dict[int, float]:
+def _compute_similarities(core: Core, connection: Connection, node: stored.Node, rows: list[int]) -> dict[int, float]:
     generation = core.embedding.active
-    centre = _centre(connection, node.id)
+    centre = _find_centre(connection, node.id)
     if generation is None or centre is None or not rows:
         return {}
     numbers, matrix = vectors.read_exact(connection, generation.model, rows)
@@ -159,8 +159,8 @@ def _similarities(core: Core, connection: Connection, node: stored.Node, rows: l
     return {row: round(value, 4) for row, value in zip(numbers, (matrix @ centre).tolist(), strict=True)}
 
 
-def _centre(connection: Connection, node: int) -> Vector | None:
-    _, means = stored.centroids(connection, [node])
+def _find_centre(connection: Connection, node: int) -> Vector | None:
+    _, means = stored.read_centroids(connection, [node])
     return unit(means)[0] if len(means) else None
 
 
@@ -175,15 +175,15 @@ def _neighbours(connection: Connection, node: int, within: str) -> list[Neighbou
 def _find_similar(core: Core, connection: Connection, node: stored.Node, count: int) -> list[Neighbour]:
     """Return the clusters of the same namespace nearest to a cluster, from what counts as related on."""
     generation = core.embedding.active
-    centre = _centre(connection, node.id)
+    centre = _find_centre(connection, node.id)
     if generation is None or centre is None or node.kind != stored.CLUSTER:
         return []
     if len(centre) != generation.index.dimensions:
         return []
     place = frozenset([node.namespace])
-    near = core.centroids.nearest(connection, generation.model, np.ascontiguousarray(centre), count + 1, place)
+    near = core.centroids.find_nearest(connection, generation.model, np.ascontiguousarray(centre), count + 1, place)
     near = [(other, cosine) for other, cosine in near if other != node.id][:count]
-    labels = graph_reading.labels_of(connection, {other for other, _ in near})
+    labels = graph_reading.read_labels(connection, {other for other, _ in near})
     return [
         Neighbour(node=other, label=labels[other], relation="similar", weight=round(cosine, 4))
         for other, cosine in near
@@ -191,14 +191,14 @@ def _find_similar(core: Core, connection: Connection, node: stored.Node, count: 
     ]
 
 
-def _previews(connection: Connection, numbers: list[int], length: int) -> dict[int, list[str]]:
+def _read_previews(connection: Connection, numbers: list[int], length: int) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     if length:
-        for node, text in graph_reading.texts_of_members(connection, numbers, 2 * length):
-            found.setdefault(node, []).append(_preview(text, length))
+        for node, text in graph_reading.read_member_texts(connection, numbers, 2 * length):
+            found.setdefault(node, []).append(_shorten(text, length))
     return found
 
 
-def _preview(text: str, length: int) -> str:
+def _shorten(text: str, length: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"

@@ -47,7 +47,7 @@ def weights(cosines: dict[Pair, float], co_occurs: dict[Pair, float]) -> dict[Pa
     return found
 
 
-def communities(edges: dict[Pair, float]) -> list[list[int]]:
+def find_communities(edges: dict[Pair, float]) -> list[list[int]]:
     """Return the places in each community of two or more, by rising first place."""
     if not edges:
         return []

@@ -134,7 +134,7 @@ def _inherit(connection: Connection, put: Put) -> None:
     for parent, count in Counter(coming.node for coming in put.coming if coming.node).items():
         store.copy_weights(connection, put.node, parent)
         store.put_edge(connection, put.node, parent, DERIVED_FROM, count)
-        store.unsettle(connection, parent)
+        store.mark_unsettled(connection, parent)
 
 
 def _merge(core: Core, transaction: Transaction, merge: Merge) -> bool:
@@ -162,7 +162,7 @@ def _name(core: Core, transaction: Transaction, name: Name) -> bool:
     return store.settle(transaction.connection, *name)
 
 
-def _concept(core: Core, transaction: Transaction, concept: Concept) -> bool:
+def _write_concept(core: Core, transaction: Transaction, concept: Concept) -> bool:
     connection = transaction.connection
     if (store.size_of(connection, concept.node) is not None) == concept.new:
         return False
@@ -175,7 +175,7 @@ def _concept(core: Core, transaction: Transaction, concept: Concept) -> bool:
     return True
 
 
-def _topic(core: Core, transaction: Transaction, topic: Topic) -> bool:
+def _write_topic(core: Core, transaction: Transaction, topic: Topic) -> bool:
     del core
     connection = transaction.connection
     if topic.topic and topic.nodes:
@@ -192,8 +192,8 @@ _WRITERS: dict[type, Callable[[Core, Transaction, Any], bool]] = {
     Merge: _merge,
     Drop: _drop,
     Name: _name,
-    Concept: _concept,
-    Topic: _topic,
+    Concept: _write_concept,
+    Topic: _write_topic,
 }
 
 

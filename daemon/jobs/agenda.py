@@ -37,7 +37,7 @@ class Agenda:
         settings = self._core.config.jobs
         return settings.every_s.get(name, self.table[name].every_s) if settings.enabled else 0.0
 
-    def next_run_at(self, name: str, state: JobState) -> float | None:
+    def find_next_run(self, name: str, state: JobState) -> float | None:
         """Return when a job is due, None while it does not run by itself. One that never ran is due now.
 
         So is one whose times are from a clock that was ahead: else it would wait until the clock is there again.
@@ -53,16 +53,16 @@ class Agenda:
 
     def check_due(self, name: str) -> None:
         """Raise `Conflict`, which says when to ask again, unless a job is due."""
-        due_at = self.next_run_at(name, self._state(name))
+        due_at = self.find_next_run(name, self._find_state(name))
         if due_at is None or due_at > self._core.clock():
             raise Conflict(f"The job {name} is not due.", {"job": name, "next_run_at": due_at})
 
     def jobs(self, queued: Queued) -> JobList:
         """Return all jobs."""
         with self._core.store.reading() as connection:
-            states = kept.states(connection)
+            states = kept.read_states(connection)
             latest = {name: kept.read_latest(connection, name, 1) for name in self.table}
-        found = [self._job(name, states.get(name, JobState()), latest[name], queued) for name in self.table]
+        found = [self._build_job(name, states.get(name, JobState()), latest[name], queued) for name in self.table]
         return JobList(jobs=found, at=self._core.clock())
 
     def change(self, name: str, paused: bool, queued: Queued) -> "Future[Job]":
@@ -70,10 +70,10 @@ class Agenda:
 
         def write(transaction: Transaction) -> Job:
             connection = transaction.connection
-            state = kept.state(connection, name)
+            state = kept.read_state(connection, name)
             state = state._replace(paused=True) if paused else JobState(last_run_at=state.last_run_at)
             kept.keep(connection, name, state)
-            return self._job(name, state, kept.read_latest(connection, name, 1), queued)
+            return self._build_job(name, state, kept.read_latest(connection, name, 1), queued)
 
         return self._core.store.write(write, over_limit=True)
 
@@ -96,7 +96,7 @@ class Agenda:
 
     def _note_end(self, transaction: Transaction, run: JobRun, began_at: float | None) -> JobRun:
         settings, connection = self._core.config.jobs, transaction.connection
-        state = kept.state(connection, run.job)
+        state = kept.read_state(connection, run.job)
         if began_at is not None:
             state = state._replace(last_run_at=began_at)
         if run.outcome == "failed" or run.error == kept.CUT_OFF:
@@ -105,17 +105,17 @@ class Agenda:
         elif run.outcome == "done":
             state = state._replace(failures=0, not_before=None)
         kept.keep(connection, run.job, state)
-        run.next_run_at = self.next_run_at(run.job, state) if run.job in self.table else None
+        run.next_run_at = self.find_next_run(run.job, state) if run.job in self.table else None
         return run
 
-    def _state(self, name: str) -> JobState:
+    def _find_state(self, name: str) -> JobState:
         with self._core.store.reading() as connection:
-            return kept.state(connection, name)
+            return kept.read_state(connection, name)
 
     def _is_quarantined(self, state: JobState) -> bool:
         return state.failures >= self._core.config.jobs.failures
 
-    def _job(self, name: str, state: JobState, latest: Sequence[JobRun], queued: Queued) -> Job:
+    def _build_job(self, name: str, state: JobState, latest: Sequence[JobRun], queued: Queued) -> Job:
         row, every_s = self.table[name], self.interval_s(name)
         resting: Literal["quarantined", "waiting", "off"] = "waiting" if every_s else "off"
         if self._is_quarantined(state):
@@ -128,6 +128,6 @@ class Agenda:
             deadline_s=row.deadline_s,
             failures=state.failures,
             last_run_at=state.last_run_at,
-            next_run_at=self.next_run_at(name, state),
+            next_run_at=self.find_next_run(name, state),
             last=next(iter(latest), None),
         )

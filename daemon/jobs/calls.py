@@ -53,7 +53,7 @@ def confirm_clock(core: Core, call: ConfirmClock) -> "Future[ClockState]":
 
     def write(transaction: Transaction) -> ClockState:
         settings.put(transaction.connection, SETTING, core.clock.confirm())
-        return core.clock.state()
+        return core.clock.read_state()
 
     return core.store.write(write, over_limit=True)
 

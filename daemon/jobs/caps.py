@@ -37,7 +37,7 @@ def _move_least_recent(core: Core, connection: Connection, limit: int) -> Iterat
     for namespace, count in aging.count_over(connection, _L1, limit):
         why = f"{L1} of {core.store.namespaces.name(namespace) or 'the root'} has {count}, its limit is {limit}"
         leaves = aging.find_least_recent(connection, namespace, count - limit)
-        yield from sweeping.steps(leaves, lambda leaf, why=why: why)  # type: ignore[misc]
+        yield from sweeping.plan_steps(leaves, lambda leaf, why=why: why)  # type: ignore[misc]
 
 
 def _delete_weakest(core: Core, connection: Connection, group: Group, limit: int, now: float) -> Iterator[Step]:

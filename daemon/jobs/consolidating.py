@@ -8,6 +8,7 @@ A dry run counts what would happen to what is there now; turns that are not judg
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress
@@ -15,7 +16,7 @@ from memoryd.daemon.conversations import judging, promoting, thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Apply, Step
 from memoryd.daemon.jobs import sweeping
-from memoryd.daemon.memories.adding import lifetime
+from memoryd.daemon.memories.adding import compute_expiry
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.tiers import L1
@@ -40,12 +41,14 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     began = time.perf_counter()
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
     if call.dry_run:
-        counts = foresee(core, reached)
+        counts = predict(core, reached)
         return _result(True, counts, began)
     judged = _judge_all(core, tools.report)
     run = _Moves(core, call.namespace, tools.report)
-    run.carry_out("promote", promoting.steps(core, _find_with_turns(core, reached), "asked for"), promoting.apply)
-    run.carry_out("move", sweeping.plan_all(core, core.clock.passed(), reached), sweeping.apply)
+    run.apply_stage(
+        "promote", promoting.plan_steps(core, _find_with_turns(core, reached), "asked for"), promoting.apply
+    )
+    run.apply_stage("move", sweeping.plan_all(core, core.clock.read_elapsed(), reached), sweeping.apply)
     _embed_all(core, tools.report)
     tools.report(Progress(stage="cluster", done=0, total=1))
     clustered = tools.cluster()
@@ -115,16 +118,17 @@ class _Moves:
         self.counts: Counter[str] = Counter()
         self.operation: int | None = None
 
-    def carry_out(self, stage: str, planned: Iterable[Step], apply: Apply) -> None:
+    def apply_stage(self, stage: str, planned: Iterable[Step], apply: Apply) -> None:
         """Apply all steps; between two slices the other writers have their turn."""
         steps = list(planned)
         for start in range(0, len(steps), SLICE):
             self._report(Progress(stage=stage, done=start, total=len(steps)))
             part = steps[start : start + SLICE]
-            self.operation, counts = self._core.store.write(lambda t, part=part: self._slice(t, part, apply)).result()  # type: ignore[misc]
+            write = partial(self._apply_slice, part=part, apply=apply)
+            self.operation, counts = self._core.store.write(write).result()
             self.counts.update(counts)
 
-    def _slice(self, transaction: Transaction, part: Sequence[Step], apply: Apply) -> tuple[int, dict[str, int]]:
+    def _apply_slice(self, transaction: Transaction, part: Sequence[Step], apply: Apply) -> tuple[int, dict[str, int]]:
         operation = self.operation
         if operation is None:
             connection = transaction.connection
@@ -135,15 +139,15 @@ class _Moves:
 # Dry run -------------------------------------------------------------------------------------------------------------
 
 
-def foresee(core: Core, reached: frozenset[int] | None) -> Counter[str]:
+def predict(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     """Return what a consolidation would count."""
     counts: Counter[str] = Counter(judged=_count_unjudged(core))
-    leaving = [promoting.judge(core, turn) for turn in core.active.of(reached)]
+    leaving = [promoting.judge(core, turn) for turn in core.active.list_turns(reached)]
     dropped = sum(one.dropped is not None for one in leaving)
     counts.update(promoted=len(leaving) - dropped, dropped=dropped)
     kept = [one.turn for one in leaving if one.tier == L1]
-    now = core.clock.passed()
-    ends = (lifetime(core, turn.source, turn.created_at) for turn in kept)  # as it is promoted
+    now = core.clock.read_elapsed()
+    ends = (compute_expiry(core, turn.source, turn.created_at) for turn in kept)  # as it is promoted
     moved = sum(end is None or end > now for end in ends)
     with core.store.reading() as connection:
         counts.update(moved=moved + rows.count_leaving(connection, condition(reached), now))

@@ -24,7 +24,7 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
         report(Progress(stage=stage, done=stages.index(stage), total=len(stages)))
 
     begin("checking")
-    problems = core.store.problems().result()
+    problems = core.store.find_problems().result()
     repaired: list[str] = []
     if call.repair:
         begin("rebuilding")
@@ -34,8 +34,8 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
         core.centroids.forget()
         repaired = ["full text rebuilt", "vectors read again"]
         begin("checking again")
-        problems = core.store.problems().result()
-    pending, memories = core.embedding.pending(), reading.count(core)
+        problems = core.store.find_problems().result()
+    pending, memories = core.embedding.count_pending(), reading.count(core)
     return Verification(
         memories=memories,
         pending_embeddings=memories if pending is None else pending,
@@ -48,7 +48,7 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
 def backup(core: Core, report: Report, call: Backup) -> BackedUp:
     """Copy the database to a file and check the copy; the oldest copies in the usual folder go."""
     usual = core.folder / copies.FOLDER
-    target = _target(core, call.path, usual)
+    target = _check_target(core, call.path, usual)
     began = time.monotonic()
     if target.parent == usual:
         copies.go_past(core.store, usual)
@@ -64,7 +64,7 @@ def backup(core: Core, report: Report, call: Backup) -> BackedUp:
     )
 
 
-def _target(core: Core, path: str, usual: Path) -> Path:
+def _check_target(core: Core, path: str, usual: Path) -> Path:
     """Return the file that is to be written, in a folder that exists and has room."""
     given = Path(path or usual)
     if not given.is_absolute() or "\0" in path:
@@ -72,7 +72,7 @@ def _target(core: Core, path: str, usual: Path) -> Path:
     try:
         if not path:
             usual.mkdir(mode=0o700, exist_ok=True)
-        target = given / copies.name_at(core.clock.passed()) if given.is_dir() else given
+        target = given / copies.name_at(core.clock.read_elapsed()) if given.is_dir() else given
         if not target.parent.is_dir():
             raise Invalid(f"There is no folder {target.parent} for the copy.")
         if target.exists():
@@ -84,7 +84,7 @@ def _target(core: Core, path: str, usual: Path) -> Path:
 
 
 def _copy(core: Core, target: Path, report: Report) -> Copy:
-    return copies.copy(core.store, target, _check_of(core), _teller(report))
+    return copies.copy(core.store, target, _check_of(core), _build_reporter(report))
 
 
 def _check_of(core: Core) -> Callable[[], None]:
@@ -95,22 +95,22 @@ def _check_of(core: Core) -> Callable[[], None]:
     return check
 
 
-def _teller(report: Report) -> Callable[[int, int], None]:
+def _build_reporter(report: Report) -> Callable[[int, int], None]:
     told_at = 0.0
 
-    def tell(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         nonlocal told_at
         if time.monotonic() - told_at >= _TELL_EVERY_S:
             told_at = time.monotonic()
             report(Progress(stage="copying", done=done, total=total))
 
-    return tell
+    return report_progress
 
 
 def _rotate(core: Core, folder: Path) -> list[str]:
     """Delete the copies beyond those to keep, as the job does; return their paths."""
     keep = core.config.jobs.backups
-    old = copies.list_copies(folder)[:-keep] if keep and not core.clock.jumped() else []
+    old = copies.list_copies(folder)[:-keep] if keep and not core.clock.has_jumped() else []
     for path in old:
         path.unlink(missing_ok=True)
     return [str(path) for path in old]

@@ -11,7 +11,7 @@ LEAST_BYTES = 8 * 1024 * 1024  # less is soon used again
 
 def plan(core: Core, now: float) -> Iterator[Step]:
     """See how much the allocator has free."""
-    kept = process.free_bytes()
+    kept = process.measure_free_bytes()
     if kept >= LEAST_BYTES:
         yield Step("release", "memory", f"the allocator has {kept / 1e6:.0f} MB free, some of which may still be held")
 

@@ -17,7 +17,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs.plans import Plan
 from memoryd.daemon.store import history, jobs, settings, targets
-from memoryd.daemon.store.writer import Transaction, patiently
+from memoryd.daemon.store.writer import Transaction, wait_patiently
 from memoryd.daemon.system.timekeeper import SETTING
 
 ROUND = 10_000  # steps that are planned before they are applied
@@ -65,7 +65,7 @@ class Run:
     def make_plan(self, limit: int) -> tuple[list[Step], bool]:
         """Return at most `limit` steps of what there is to do, and whether there is more."""
         steps: list[Step] = []
-        found = iter(self.work.plan(self.core, self.core.clock.settled()))
+        found = iter(self.work.plan(self.core, self.core.clock.read_settled()))
         try:
             for step in islice(found, limit):
                 steps.append(step)
@@ -143,7 +143,7 @@ class Run:
             if self.work.alone:
                 self._count(self.work.alone(self.core, part[0], self._check_of(done, len(steps))))
             else:
-                self._slices(part, plan)
+                self._apply_slices(part, plan)
             done += len(part)
             self.applied += len(part)
         self.terms.tell("apply", done, len(steps))
@@ -155,17 +155,17 @@ class Run:
 
         return check
 
-    def _slices(self, steps: Sequence[Step], plan: Plan | None) -> None:
+    def _apply_slices(self, steps: Sequence[Step], plan: Plan | None) -> None:
         """Apply steps as one slice; where that fails, find the step that does."""
         try:
-            took_s = self._slice(steps, plan)
+            took_s = self._apply_slice(steps, plan)
         except (StorageFailed, Stopped):
             raise
         except Exception as error:
             if len(steps) > 1:
                 middle = len(steps) // 2
-                self._slices(steps[:middle], plan)
-                self._slices(steps[middle:], plan)
+                self._apply_slices(steps[:middle], plan)
+                self._apply_slices(steps[middle:], plan)
                 return
             log.warning("job %s: %s %s failed: %s", self.name, steps[0].action, steps[0].target, error)
             self._failed.append((steps[0], error))
@@ -178,7 +178,7 @@ class Run:
             raise Stopped(f"A slice of {len(steps)} steps took {took_s:.1f} s.")
         self.core.rest(took_s)
 
-    def _slice(self, steps: Sequence[Step], plan: Plan | None) -> float:
+    def _apply_slice(self, steps: Sequence[Step], plan: Plan | None) -> float:
         """Apply one slice in the writer's transaction; return the seconds that it held the writer."""
 
         def write(transaction: Transaction) -> tuple[int, dict[str, int], list[SkippedStep], float]:
@@ -207,7 +207,7 @@ class Run:
         return took_s
 
     def _write(self, job: Callable[[Transaction], T], over_limit: bool) -> T:
-        return patiently(lambda: self.core.store.write(job, over_limit=over_limit), self.check)
+        return wait_patiently(lambda: self.core.store.write(job, over_limit=over_limit), self.check)
 
     def _count(self, counts: dict[str, int]) -> None:
         self.counts = _sum(self.counts, counts)
@@ -242,7 +242,7 @@ def resize(size: int, took_s: float, aim_s: float) -> int:
 
 def _find_changed(transaction: Transaction, steps: Sequence[Step], plan: Plan) -> dict[str, str]:
     """Return the targets whose state is not what it was when the plan was made, with the reason to leave them out."""
-    now = targets.states(transaction.connection, [step.target for step in steps])
+    now = targets.read_states(transaction.connection, [step.target for step in steps])
     reasons = {}
     for step in steps:
         before, after = plan.states.get(step.target), now.get(step.target)

@@ -96,7 +96,7 @@ class Runner:
         with self._lock:
             if self._closing.is_set():
                 raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
-            if self._state(call.name):
+            if self._find_state(call.name):
                 raise Conflict(f"The job {call.name} is under way already.", {"job": call.name})
             if self._thread is None:
                 self._thread = self._core.supervisor.start("jobs", self._serve, self._closing, self._wake, nice=True)
@@ -111,18 +111,18 @@ class Runner:
         with self._lock:
             if self._current and self._current.call.name == name and not self._current.call.dry_run:
                 self._stop = self._stop or _PAUSED
-        return self._agenda.change(name, True, self._state)
+        return self._agenda.change(name, True, self._find_state)
 
     def resume(self, name: str) -> "Future[Job]":
         """End a pause, a quarantine or a back-off."""
         self._agenda.check_known(name)
-        resumed = self._agenda.change(name, False, self._state)
+        resumed = self._agenda.change(name, False, self._find_state)
         resumed.add_done_callback(lambda _: self.changed(name))
         return resumed
 
     def list(self) -> JobList:
         """Return all jobs."""
-        return self._agenda.jobs(self._state)
+        return self._agenda.jobs(self._find_state)
 
     def history(self, call: JobHistory) -> JobRuns:
         """Return the latest runs."""
@@ -131,7 +131,7 @@ class Runner:
         with self._core.store.reading() as connection:
             return JobRuns(runs=jobs.read_latest(connection, call.name, call.limit))
 
-    def _state(self, name: str) -> Literal["running", "queued"] | None:
+    def _find_state(self, name: str) -> Literal["running", "queued"] | None:
         current = self._current
         if current and current.call.name == name:
             return "running"
@@ -144,9 +144,9 @@ class Runner:
         if self._reader is None:
             with self._core.store.reading() as connection:
                 self._reader = connection
-        while (order := self._next()) is not None:
+        while (order := self._take_next()) is not None:
             try:
-                result = self._carry_out(order)
+                result = self._run_order(order)
             except BaseException as error:
                 self._finish()
                 order.future.set_exception(Conflict(str(self._stop or error)) if self._is_stopped(error) else error)
@@ -154,7 +154,7 @@ class Runner:
                 self._finish()
                 order.future.set_result(result)
 
-    def _next(self) -> _Order | None:
+    def _take_next(self) -> _Order | None:
         with self._lock:
             if not self._orders or self._closing.is_set():
                 return None
@@ -170,9 +170,9 @@ class Runner:
         """Return whether a plan was given up; a statement that `close` interrupted fails with an error of its own."""
         return isinstance(error, Stopped) or bool(self._stop)
 
-    def _carry_out(self, order: _Order) -> JobRun:
+    def _run_order(self, order: _Order) -> JobRun:
         call = order.call
-        run = Run(self._core, call.name, self._agenda.table[call.name].work, self._terms(order))
+        run = Run(self._core, call.name, self._agenda.table[call.name].work, self._build_terms(order))
         if call.dry_run:
             return self._plan(run, call)
         plan = None if call.plan is None else self._plans.get(call.plan, call.name)
@@ -194,16 +194,16 @@ class Runner:
             self.changed(call.name)
         return kept
 
-    def _terms(self, order: _Order) -> Terms:
+    def _build_terms(self, order: _Order) -> Terms:
         return Terms(
             by=order.call.by,
             give_up_at=self._ticks() + self._agenda.table[order.call.name].deadline_s,
             ticks=self._ticks,
             stopping=lambda: self._stop,
-            tell=self._tell,
+            tell=self._report,
         )
 
-    def _tell(self, stage: str, done: int, total: int) -> None:
+    def _report(self, stage: str, done: int, total: int) -> None:
         """Report progress to who asked for the run, and that it continues to those who wait for it to end."""
         now = time.monotonic()
         current = self._current
@@ -222,14 +222,14 @@ class Runner:
         if call.plan is None:
             steps, more = run.make_plan(MAX_STEPS)
             with self._core.store.reading() as connection:
-                states = targets.states(connection, [step.target for step in steps])
+                states = targets.read_states(connection, [step.target for step in steps])
             plan = Plan(call.name, steps, states, more)
             id = self._plans.keep(plan)
         else:
             id, plan = call.plan, self._plans.get(call.plan, call.name)
         shown = plan.steps[call.offset : call.offset + call.limit]
         with self._core.store.reading() as connection:
-            previews = targets.previews(connection, [step.target for step in shown])
+            previews = targets.read_previews(connection, [step.target for step in shown])
         counts: dict[str, int] = {}
         for step in plan.steps:
             counts[step.action] = counts.get(step.action, 0) + 1

@@ -52,16 +52,16 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         return f"not used for {(now - leaf.used_at) / DAY_S:.1f} days, recency {value:.2f}"
 
     with core.store.reading() as connection:
-        yield from steps(aging.find_unused(connection, now, line, born), reason)
+        yield from plan_steps(aging.find_unused(connection, now, line, born), reason)
 
 
 def plan_all(core: Core, now: float, reached: frozenset[int] | None) -> Iterator[Step]:
     """Plan to move everything of L1 in some namespaces, whatever its age."""
     with core.store.reading() as connection:
-        yield from steps(aging.find_recent(connection, now, reached), lambda leaf: "asked for")
+        yield from plan_steps(aging.find_recent(connection, now, reached), lambda leaf: "asked for")
 
 
-def steps(leaving: Iterator[Leaf], reason: Callable[[Leaf], str]) -> Iterator[Step]:
+def plan_steps(leaving: Iterator[Leaf], reason: Callable[[Leaf], str]) -> Iterator[Step]:
     """Plan the moves of memories."""
     return (Step("move", leaf.id, reason(leaf), Move(leaf.row, leaf.used_at)) for leaf in leaving)
 

@@ -16,7 +16,7 @@ from memoryd.client.protocol import (
     Turns,
 )
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import graph_reading, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
@@ -31,7 +31,7 @@ _ROW_BYTES = 37  # of the columns that filters read, per memory
 @handles(Turns)
 def list_turns(core: Core, call: Turns) -> ActiveTurns:
     """Return the turns in L0, newest first."""
-    found = core.active.of(core.store.namespaces.reach(check(call.namespace), call.reach))
+    found = core.active.list_turns(core.store.namespaces.reach(check(call.namespace), call.reach))
     if call.session is not None:
         found = [turn for turn in found if turn.session == call.session]
     shown = found[: call.limit]
@@ -63,7 +63,7 @@ def _turn(core: Core, turn: turns.Turn, judged: bool) -> Turn:
 @handles(Skipped)
 def list_skipped(core: Core, call: Skipped) -> SkippedTurns:
     """Return turns that were not kept, newest first."""
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
     with core.store.reading() as connection:
         found = turns.read_skipped(connection, condition, call.limit, call.offset)
     name = core.store.namespaces.name
@@ -86,22 +86,22 @@ def list_skipped(core: Core, call: Skipped) -> SkippedTurns:
 def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
     """Return the state of all tiers within reach. A bound caller does not see what searches returned."""
     reached = core.store.namespaces.reach(check(call.namespace), call.reach)
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
     stored = core.store.facts.count_standing(reached)
     with core.store.reading() as connection:
-        account = turns.flows(connection, condition)
+        account = turns.read_flows(connection, condition)
         waiting = turns.count_waiting(connection, condition)
         heard = thoughts.count_waiting(connection, condition)
         nodes = graph_reading.count_nodes(connection, condition)
-    active = core.active.of(reached)
+    active = core.active.list_turns(reached)
     hot = {
         name: fill
         for name, fill in core.hot.fill().items()
-        if not caller.bound and (reached is None or core.store.namespaces.number(name) in reached)
+        if not caller.bound and (reached is None or core.store.namespaces.find_number(name) in reached)
     }
     return TierReport(
-        tiers=_states(core, stored, active, hot),
-        namespaces=_namespaces(core, stored, active, account),
+        tiers=_build_states(core, stored, active, hot),
+        namespaces=_build_namespaces(core, stored, active, account),
         flows=_sum(account),
         waiting=waiting,
         heard=heard,
@@ -109,9 +109,9 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
     )
 
 
-def _states(core: Core, stored: list[Standing], active: list[turns.Turn], hot: dict[str, int]) -> list[TierState]:
+def _build_states(core: Core, stored: list[Standing], active: list[turns.Turn], hot: dict[str, int]) -> list[TierState]:
     """Return what each tier holds, in the order of the table."""
-    hot_rows, memory_bytes = sum(hot.values()), _ROW_BYTES + _vector_bytes(core)
+    hot_rows, memory_bytes = sum(hot.values()), _ROW_BYTES + _count_vector_bytes(core)
     turn_times = [turn.created_at for turn in active]
     held = {
         L0: _Held(len(active), sum(turn.size_bytes() for turn in active), turn_times, turn_times),
@@ -146,12 +146,12 @@ class _Held(NamedTuple):
     newest: Sequence[float] = ()
 
 
-def _vector_bytes(core: Core) -> int:
+def _count_vector_bytes(core: Core) -> int:
     generation = core.embedding.active
     return generation.index.dimensions + 16 if generation else 0
 
 
-def _namespaces(
+def _build_namespaces(
     core: Core, stored: list[Standing], active: list[turns.Turn], account: dict[int, dict[str, int]]
 ) -> list[NamespaceTiers]:
     counts: dict[int, dict[str, int]] = {number: {} for number in account}

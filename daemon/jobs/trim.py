@@ -22,26 +22,28 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Find what is beyond the limits of the settings."""
     settings = core.config.jobs
     with core.store.reading() as connection:
-        runs = trimming.old_runs(connection, settings.keep_runs)
-        skipped = trimming.old_skipped(connection, core.config.tiers.skipped)
+        runs = trimming.find_old_runs(connection, settings.keep_runs)
+        skipped = trimming.find_old_skipped(connection, core.config.tiers.skipped)
         oldest = now - settings.history_days * _DAY_S if settings.history_days else 0.0
-        operations = trimming.old_operations(connection, oldest, settings.history_operations)
-        given = trimming.old_given(connection, now - core.config.context.given_days * _DAY_S)
+        operations = trimming.find_old_operations(connection, oldest, settings.history_operations)
+        given = trimming.find_old_given(connection, now - core.config.context.given_days * _DAY_S)
         unused_since = now - settings.vectors_days * _DAY_S
-        expired = trimming.old_orphans(connection, unused_since)
-        used, unused = trimming.select_used_again(connection), trimming.new_orphans(connection)
+        expired = trimming.find_old_orphans(connection, unused_since)
+        used, unused = trimming.select_used_again(connection), trimming.find_new_orphans(connection)
         successors = trimming.select_unused_successors(connection)
-    yield from _steps("runs", runs, f"beyond the latest {settings.keep_runs} of a job", 0.0)
-    yield from _steps("skipped", skipped, f"beyond the latest {core.config.tiers.skipped} of a namespace", 0.0)
-    yield from _steps("operations", operations, f"older than {settings.history_days:g} days, or too many", 0.0)
-    yield from _steps("given", given, f"longer ago than {core.config.context.given_days:g} days", 0.0)
-    yield from _steps("successors", successors, "nothing is superseded through them", 0.0)
-    yield from _steps("vectors", expired, f"unused for {settings.vectors_days:g} days", unused_since)
-    yield from _steps("used again", used, "a memory has their text again", 0.0)
-    yield from _steps("unused", unused, f"no memory has their text: forgotten in {settings.vectors_days:g} days", now)
+    yield from _build_steps("runs", runs, f"beyond the latest {settings.keep_runs} of a job", 0.0)
+    yield from _build_steps("skipped", skipped, f"beyond the latest {core.config.tiers.skipped} of a namespace", 0.0)
+    yield from _build_steps("operations", operations, f"older than {settings.history_days:g} days, or too many", 0.0)
+    yield from _build_steps("given", given, f"longer ago than {core.config.context.given_days:g} days", 0.0)
+    yield from _build_steps("successors", successors, "nothing is superseded through them", 0.0)
+    yield from _build_steps("vectors", expired, f"unused for {settings.vectors_days:g} days", unused_since)
+    yield from _build_steps("used again", used, "a memory has their text again", 0.0)
+    yield from _build_steps(
+        "unused", unused, f"no memory has their text: forgotten in {settings.vectors_days:g} days", now
+    )
 
 
-def _steps(what: str, ids: Sequence[int], reason: str, at: float) -> Iterator[Step]:
+def _build_steps(what: str, ids: Sequence[int], reason: str, at: float) -> Iterator[Step]:
     for start in range(0, len(ids), _PART):
         part = ids[start : start + _PART]
         action, name = _ACTIONS[what]

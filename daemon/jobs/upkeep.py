@@ -48,7 +48,7 @@ def apply_embed(core: Core, transaction: Transaction, steps: Sequence[Step], ope
 def plan_optimize(core: Core, now: float) -> Iterator[Step]:
     """See whether the full-text index has segments to merge."""
     with core.store.reading() as connection:
-        count = upkeep.segments(connection)
+        count = upkeep.count_segments(connection)
     if count >= _SEGMENTS:
         yield Step("merge", "memories_fts", f"the full-text index has {count} segments")
 
@@ -68,7 +68,7 @@ def merge(core: Core, step: Step, check: Check) -> dict[str, int]:
 
 def plan_checkpoint(core: Core, now: float) -> Iterator[Step]:
     """See whether the log is worth folding."""
-    size = upkeep.log_bytes(core.store)
+    size = upkeep.log_size_bytes(core.store)
     if size >= _LOG_BYTES:
         yield Step("checkpoint", "memoryd.sqlite-wal", f"the log has {size / 1e6:.1f} MB")
 
@@ -93,10 +93,10 @@ def plan_backup(core: Core, now: float) -> Iterator[Step]:
     with core.store.reading() as connection:
         changed = upkeep.marks(connection)
     if changed and (not present or upkeep.marks_of(present[-1]) != changed):
-        name = copies.free_name(core.folder / copies.FOLDER, core.clock.passed())
+        name = copies.free_name(core.folder / copies.FOLDER, core.clock.read_elapsed())
         yield Step("copy", name, "the database changed since the latest copy" if present else "there is no copy yet")
         present.append(core.folder / copies.FOLDER / name)
-    for path in [] if core.clock.jumped() else present[:-keep]:
+    for path in [] if core.clock.has_jumped() else present[:-keep]:
         yield Step("delete", path.name, f"it is older than the latest {keep}")
 
 

@@ -62,7 +62,7 @@ class Chat:
         with self._places:
             self._check()
             try:
-                made = self._attempts(system, question, answer)
+                made = self._retry(system, question, answer)
             except ChatFailed as error:
                 self._note_failure(str(error))
                 raise
@@ -103,7 +103,7 @@ class Chat:
         with self._lock:
             setattr(self.usage, name, getattr(self.usage, name) + number)
 
-    def _attempts(self, system: str, question: str, answer: type[T]) -> T:
+    def _retry(self, system: str, question: str, answer: type[T]) -> T:
         for attempt in range(self.config.retries + 1):
             try:
                 return self._attempt(system, question, answer)
@@ -120,13 +120,13 @@ class Chat:
 
     def _attempt(self, system: str, question: str, answer: type[T]) -> T:
         try:
-            text = self._text(self._request(self._body(system, question, answer)))
+            text = self._text(self._request(self._encode_body(system, question, answer)))
         except _NoSchema:
             self._takes_schema = False  # from now on the system prompt says what is wanted
-            text = self._text(self._request(self._body(system, question, answer)))
+            text = self._text(self._request(self._encode_body(system, question, answer)))
         return self._decode(text, answer)
 
-    def _body(self, system: str, question: str, answer: type[T]) -> bytes:
+    def _encode_body(self, system: str, question: str, answer: type[T]) -> bytes:
         schema = msgspec.json.schema(answer)
         wanted = f"{system}\nAnswer with one JSON object and nothing else, as this schema says:\n"
         body: dict[str, Any] = {

@@ -8,6 +8,6 @@ from memoryd.daemon.llm.llm import Llm
 from memoryd.daemon.llm.provider import RULES, Provider
 
 
-def provider(config: LlmConfig, spend: Callable[[int, int], int], clock: Callable[[], float]) -> Provider:
+def choose_provider(config: LlmConfig, spend: Callable[[int, int], int], clock: Callable[[], float]) -> Provider:
     """Return the provider that the settings name; `spend` counts the tokens of a day."""
     return Llm(Chat(config, spend, clock)) if config.url else RULES

@@ -124,7 +124,7 @@ class Llm:
     def condense(self, content: str, embed: Embed) -> str:
         """Ask for one sentence."""
         del embed
-        return " ".join(self.chat.ask(_CONDENSE, _block(content), Sentence).sentence.split())
+        return " ".join(self.chat.ask(_CONDENSE, _format_block(content), Sentence).sentence.split())
 
     def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Ask for facts; an answer without a single usable one among several is rejected."""
@@ -143,7 +143,7 @@ class Llm:
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
         """Ask for what was done, learned and failed."""
         del embed
-        before = f"Before these turns:{_block(previous)}\n" if previous else ""
+        before = f"Before these turns:{_format_block(previous)}\n" if previous else ""
         made = self.chat.ask(_DIGEST.format(max_tokens), before + _list(turns), Digest)
         points = [*made.done, *(f"Learned: {one}" for one in made.learned), *(f"Failed: {one}" for one in made.failed)]
         return "\n".join(line for point in points if (line := " ".join(point.split())))
@@ -152,7 +152,7 @@ class Llm:
         """Ask the outcome of notes: which of them stay, never for other words."""
         del likeness
         listed = "\n".join(
-            f"{number}.{' *' if note.stands else ''} {note.date or 'undated'}: {_block(note.text)}"
+            f"{number}.{' *' if note.stands else ''} {note.date or 'undated'}: {_format_block(note.text)}"
             for number, note in enumerate(notes, 1)
         )
         found = {judged.number - 1: judged for judged in self.chat.ask(_DREAM, listed, Dreamt).notes}
@@ -169,7 +169,7 @@ class Llm:
     def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
         """Ask for a label for each group, all in one question; an empty one is rejected."""
         del terms
-        listed = "\n".join(f"{number}.{_block(_notes(texts))}" for number, texts in enumerate(groups, 1))
+        listed = "\n".join(f"{number}.{_format_block(_format_notes(texts))}" for number, texts in enumerate(groups, 1))
         found = [_shorten(one) for one in self.chat.ask(_LABEL, listed, Labels).labels]
         if len(found) != len(groups) or not all(found):
             raise self.chat.reject(f"The model gave {sum(map(bool, found))} labels for {len(groups)} groups.")
@@ -188,7 +188,7 @@ def _type(fact: Extracted, at: Sequence[int], turns: Sequence[Spoken]) -> str:
     return kind if allowed else FACT
 
 
-def _notes(texts: Sequence[str]) -> str:
+def _format_notes(texts: Sequence[str]) -> str:
     return "\n".join(f"- {' '.join(text.split())}" for text in texts)
 
 
@@ -201,7 +201,7 @@ def _shorten(label: str) -> str:
 
 
 def _list(turns: Sequence[Spoken]) -> str:
-    return "\n".join(f"{number}. {role}: {_block(content)}" for number, (role, content) in enumerate(turns, 1))
+    return "\n".join(f"{number}. {role}: {_format_block(content)}" for number, (role, content) in enumerate(turns, 1))
 
 
 def _find_fault(number: int, judged: Judged, notes: Sequence[Note], found: Mapping[int, Judged]) -> str:
@@ -216,5 +216,5 @@ def _find_fault(number: int, judged: Judged, notes: Sequence[Note], found: Mappi
     return "what outdates it is older" if judged.fate == "outdated" and by < number else ""
 
 
-def _block(text: str) -> str:
+def _format_block(text: str) -> str:
     return f"\n-----\n{text[:_LONGEST]}\n-----"

@@ -93,11 +93,11 @@ class Rules:
 
     def _weigh(self, found: Sequence[Statement], embed: Embed) -> list[Fact] | None:
         """Return statements as facts with their confidence by marks and meaning, None without a model."""
-        examples = self._examples(embed)
+        examples = self._embed_examples(embed)
         vectors = (_embed_batches([one.text for one in found], embed) if found else _NOTHING) if examples else None
         return None if examples is None or vectors is None else extracting.extract_by_meaning(found, vectors, examples)
 
-    def _examples(self, embed: Embed) -> Examples | None:
+    def _embed_examples(self, embed: Embed) -> Examples | None:
         """Return the examples in the space of the present model; they are embedded once for each."""
         probe = embed(LASTING[:1])
         if probe is None:
@@ -160,11 +160,11 @@ class Cognition:
         self.expecting = False  # whether one is known to be due some time, and looked at then
         self.embedding = threading.Lock()  # held while turns are embedded, so that each is once
 
-    def heard(self) -> None:
+    def note_due(self) -> None:
         """Note that a conversation will be due, where that is not known."""
         if not self.expecting:
             self.thoughts.set()
 
-    def usage(self) -> LlmUsage | None:
+    def report_usage(self) -> LlmUsage | None:
         """Return how a language model was used, None where there is none."""
         return getattr(self.provider, "usage", None)

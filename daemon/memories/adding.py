@@ -35,7 +35,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     namespaces.check(call.namespace)
     check_memory(call.memory)
     check_id(call.memory, caller)
-    embedded = core.embedding.text_vector(call.memory.content)
+    embedded = core.embedding.embed_text(call.memory.content)
     batch = duplicates.search(core, call, [call.memory], [embedded])
 
     def write_one(transaction: Transaction) -> Added:
@@ -56,9 +56,9 @@ def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: N
         return None
     connection = transaction.connection
     told = core.recalls.find_repeated(place.name, "", memory.content)
-    if not told or duplicates.equal(core, connection, place, memory):
+    if not told or duplicates.read_equal(core, connection, place, memory):
         return None  # an equal memory is merged
-    alive = queries.find_alive(connection, list(told), place.visible, core.clock.passed())
+    alive = queries.find_alive(connection, list(told), place.visible, core.clock.read_elapsed())
     rows.count_accesses(connection, [(row.row, 1, core.clock()) for row in alive])
     turns.count(connection, place.number, "evidence", len(alive))
     return alive[0].id if alive else None
@@ -128,7 +128,7 @@ def _add_one(
     return added, row.row
 
 
-def lifetime(core: Core, source: str, created_at: float) -> float | None:
+def compute_expiry(core: Core, source: str, created_at: float) -> float | None:
     """Return when what came from a source expires, None for never."""
     days = core.config.lifetime.days_of(source)
     return None if days is None else created_at + days * 86400.0
@@ -139,7 +139,7 @@ def _add_lifetime(core: Core, memory: NewMemory) -> NewMemory:
     if memory.expires_at is not None or memory.pinned:
         return memory
     created_at = core.clock() if memory.created_at is None else memory.created_at
-    return msgspec.structs.replace(memory, expires_at=lifetime(core, memory.source, created_at))
+    return msgspec.structs.replace(memory, expires_at=compute_expiry(core, memory.source, created_at))
 
 
 def insert(
@@ -285,5 +285,5 @@ def _keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embed
         generation, vector = embedded
         vectors.put(transaction.connection, generation.model, row.text_hash, np.asarray(vector, np.float32))
         generation.index.add(row.row, row.namespace, row.type, vector)
-        transaction.on_rollback(lambda: core.embedding.refresh([row.row]))
+        transaction.call_on_rollback(lambda: core.embedding.refresh([row.row]))
     transaction.after_commit(lambda: core.embedding.index_row(row.row, row.namespace, row.type, embedded))

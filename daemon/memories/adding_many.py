@@ -17,7 +17,7 @@ from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.writer import Transaction, patiently
+from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 _PER_REPORT = 32  # memories embedded between two progress events
 
@@ -50,7 +50,7 @@ def _embed(core: Core, part: Sequence[NewMemory], before: int, total: int, repor
     embedded: list[Embedded] = []
     for start in range(0, len(part), _PER_REPORT):
         core.check_going_on()
-        embedded += core.embedding.text_vectors([memory.content for memory in part[start : start + _PER_REPORT]])
+        embedded += core.embedding.embed_texts([memory.content for memory in part[start : start + _PER_REPORT]])
         report(Progress(stage="embed", done=before + len(embedded), total=total))
     return embedded
 
@@ -69,7 +69,7 @@ def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], c
         place = adding.place_of(core, transaction, call, caller)
         return adding.write(core, transaction, place, batch, operation)
 
-    return patiently(lambda: core.store.write(write), core.check_going_on)
+    return wait_patiently(lambda: core.store.write(write), core.check_going_on)
 
 
 def _check_in_effect(connection: Connection, operation: int) -> None:
@@ -103,7 +103,7 @@ def check(core: Core, call: AddMany, caller: Caller) -> None:
 def _check_others(core: Core, connection: Connection, call: AddMany, caller: Caller) -> None:
     """Check the memories that others refer to: those of a given id, those to be superseded."""
     visible = namespaces.condition(core.store.namespaces.reach(call.namespace, call.reach))
-    number = core.store.namespaces.number(call.namespace)
+    number = core.store.namespaces.find_number(call.namespace)
     given: dict[str, bytes] = {}
     for memory in call.memories:
         if memory.supersedes is not None:

@@ -35,7 +35,7 @@ from memoryd.daemon.store.writer import Transaction
 TAGS = "tags"  # the metadata key that holds a memory's tags
 
 
-def visible(core: Core, call: Scoped[Any]) -> str:
+def visible_condition(core: Core, call: Scoped[Any]) -> str:
     """Return the SQL condition on the namespaces that a call reaches."""
     return namespaces.condition(core.store.namespaces.reach(namespaces.check(call.namespace), call.reach))
 
@@ -46,18 +46,18 @@ def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]"
     fields = _check_fields(call)
     metadata = {} if call.metadata is UNSET else call.metadata
     checks.check_metadata(metadata)
-    embedded = core.embedding.text_vector(fields["content"]) if "content" in fields else None
+    embedded = core.embedding.embed_text(fields["content"]) if "content" in fields else None
 
-    def changed(row: Row) -> dict[str, Any]:
+    def build_changes(row: Row) -> dict[str, Any]:
         own = dict(fields)
         if "content" in own:
-            own["text_hash"] = vectors.text_hash(rows.text_to_embed(own["content"], turns=row.turns))
+            own["text_hash"] = vectors.text_hash(rows.build_embedded_text(own["content"], turns=row.turns))
         if call.metadata is UNSET:
             return own
         base = {} if call.replace_metadata else msgspec.json.decode(row.metadata)
         return {**own, "metadata": _metadata_text({**base, **metadata})}
 
-    return core.store.write(lambda transaction: _change(core, transaction, call, caller, changed, embedded))
+    return core.store.write(lambda transaction: _change(core, transaction, call, caller, build_changes, embedded))
 
 
 @handles(Tag)
@@ -67,14 +67,14 @@ def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
     for word in call.tags:
         checks.check_word("tag", word)
 
-    def changed(row: Row) -> dict[str, Any]:
+    def build_changes(row: Row) -> dict[str, Any]:
         metadata = {**msgspec.json.decode(row.metadata), **call.values}
         if call.tags:
             had = metadata.get(TAGS, [])
             metadata[TAGS] = list(dict.fromkeys([*(had if isinstance(had, list) else [had]), *call.tags]))
         return {"metadata": _metadata_text(metadata)}
 
-    return core.store.write(lambda transaction: _change(core, transaction, call, caller, changed, None))
+    return core.store.write(lambda transaction: _change(core, transaction, call, caller, build_changes, None))
 
 
 @handles(Delete)
@@ -82,7 +82,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
     """Delete memories, and turns that are still in L0: all or none."""
     if not call.ids:
         raise Invalid("No ids are given to delete.")
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
 
     def write(transaction: Transaction) -> Deleted:
         connection = transaction.connection
@@ -131,7 +131,7 @@ def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operati
 @handles(Undo)
 def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
     """Take back one operation as a whole."""
-    rights = _rights(core, call, caller)
+    rights = _find_rights(core, call, caller)
 
     def write(transaction: Transaction) -> Undone:
         namespace = caller.log_place(call.namespace)
@@ -150,8 +150,8 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
     return core.store.write(write, alone=True, over_limit=True)
 
 
-def _rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
-    reached = visible(core, call)
+def _find_rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
+    reached = visible_condition(core, call)
     if not caller.bound:
         return history.Rights(reached)
     names = core.store.namespaces
@@ -199,7 +199,7 @@ def _change(
     embedded: tuple[Generation, Vector] | None,
 ) -> Changed:
     connection = transaction.connection
-    row = rows.resolve(connection, call.id, visible(core, call))
+    row = rows.resolve(connection, call.id, visible_condition(core, call))
     namespace = core.store.namespaces.name(row.namespace)
     caller.check_change(row.id, namespace)
     checks.check_editable(row.id, row.tier, row.path)
@@ -212,7 +212,9 @@ def _change(
         vectors.put(connection, embedded[0].model, after.text_hash, embedded[1])
     if after.text_hash != row.text_hash or after.type != row.type:
         transaction.after_commit(lambda: core.embedding.refresh([row.row]))
-    [memory] = present.memories(connection, core.store.namespaces, [after], visible(core, call), core.clock.passed())
+    [memory] = present.build_memories(
+        connection, core.store.namespaces, [after], visible_condition(core, call), core.clock.read_elapsed()
+    )
     return Changed(memory=memory, operation=operation)
 
 

@@ -19,7 +19,7 @@ from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.store import history, queries, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.filters import Filter, compile_filter
-from memoryd.daemon.store.writer import Transaction, patiently
+from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 _PART = 200
 _MAX_IDS = 1000  # of a reply
@@ -62,10 +62,10 @@ def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts
 def _choose(task: _Task) -> tuple[list[str], int]:
     """Return the ids of what the filter leaves, oldest first, and how many parts of files it leaves too."""
     core, call, chosen, caller = task
-    condition, values = chosen.full_condition(core.clock.passed(), call.all_states)
+    condition, values = chosen.full_condition(core.clock.read_elapsed(), call.all_states)
     with core.store.reading() as connection:
         found, documents = queries.find_deletable(connection, condition, values)
-        active = select_turns(connection, chosen, call, core.active.of(chosen.reached))
+        active = select_turns(connection, chosen, call, core.active.list_turns(chosen.reached))
     every = found + [(turn.key, turn.namespace) for turn in reversed(active)]
     for id, namespace in every:
         caller.check_change(id, core.store.namespaces.name(namespace))
@@ -75,9 +75,9 @@ def _choose(task: _Task) -> tuple[list[str], int]:
 def _delete_part(task: _Task, ids: Sequence[str], number: int | None) -> tuple[int, int]:
     """Delete those of some memories that the filter still leaves; return the operation and how many they were."""
     core, call, chosen, caller = task
-    condition, values = chosen.full_condition(core.clock.passed(), call.all_states)
+    condition, values = chosen.full_condition(core.clock.read_elapsed(), call.all_states)
 
-    def job(transaction: Transaction) -> tuple[int, int]:
+    def write(transaction: Transaction) -> tuple[int, int]:
         connection = transaction.connection
         found = queries.find_by_id(connection, ids, condition, values)
         found += [turns.to_row(turn) for turn in turns.read_keys(connection, ids).values()]
@@ -86,4 +86,4 @@ def _delete_part(task: _Task, ids: Sequence[str], number: int | None) -> tuple[i
         return operation, len(found)
 
     core.check_going_on()
-    return patiently(lambda: core.store.write(job, over_limit=True), core.check_going_on)
+    return wait_patiently(lambda: core.store.write(write, over_limit=True), core.check_going_on)

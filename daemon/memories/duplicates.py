@@ -20,7 +20,7 @@ from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.store import queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.filters import ALIVE, alive_at
+from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.index import Wanted
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
@@ -92,12 +92,14 @@ def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embed
     generation = next((one[0] for one in embedded if one), None)
     if generation is None or not call.dedup:
         return batch
-    batch = batch._replace(stamp=generation.stamp())  # before all else: by it is found what comes later
-    number = core.store.namespaces.number(call.namespace)
+    batch = batch._replace(stamp=generation.take_stamp())  # before all else: by it is found what comes later
+    number = core.store.namespaces.find_number(call.namespace)
     # A namespace that does not exist yet has no rows: -1 is nobody's number.
     place = Place(call.namespace, -1 if number is None else number, "TRUE", True, call.dedup_threshold, USER)
     with core.store.reading() as connection:
-        wanted = [at for at, one in enumerate(memories) if embedded[at] and not equal(core, connection, place, one)]
+        wanted = [
+            at for at, one in enumerate(memories) if embedded[at] and not read_equal(core, connection, place, one)
+        ]
         for at, found in _scan(place, batch, wanted):
             batch.near[at] = found
         _pair(place, batch)
@@ -165,7 +167,7 @@ def judge(core: Core, connection: Connection, place: Place, new: New, known: Kno
     """Compare a memory with those of its place: equal text, then near texts that agree."""
     if not place.dedup:
         return Verdict(None, None, [])
-    if same := equal(core, connection, place, new.memory):
+    if same := read_equal(core, connection, place, new.memory):
         return Verdict(same, 1.0, [])
     if new.embedded is None:
         return Verdict(None, None, [])
@@ -181,9 +183,9 @@ def judge(core: Core, connection: Connection, place: Place, new: New, known: Kno
     return Verdict(None, similarity, contradicted)
 
 
-def equal(core: Core, connection: Connection, place: Place, memory: NewMemory) -> Row | None:
+def read_equal(core: Core, connection: Connection, place: Place, memory: NewMemory) -> Row | None:
     """Return the memory of the place that has the same normalised text and type."""
-    key, passed = content_hash(memory.content), core.clock.passed()
+    key, passed = content_hash(memory.content), core.clock.read_elapsed()
     return next(iter(queries.find_equal(connection, place.number, key, passed, memory.type, limit=1)), None)
 
 
@@ -198,7 +200,9 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
         [near] = generation.find_alike(vector[None, :], like)
     if not (candidates := sorted(set(near))):
         return []
-    numbers, matrix = vectors.read_exact(connection, generation.model, candidates, ALIVE, alive_at(core.clock.passed()))
+    numbers, matrix = vectors.read_exact(
+        connection, generation.model, candidates, ALIVE, alive_values(core.clock.read_elapsed())
+    )
     exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True)) if numbers else {}
     known = rows.read_rows(
         connection, [number for number in numbers if exact[number] >= _subject_floor(generation, place)]

@@ -11,7 +11,7 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Changed, Feedback
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, present, rows
 from memoryd.daemon.store.caller import USER, Caller
@@ -22,7 +22,7 @@ from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.store.writer import Transaction
 
 
-def voter(caller: Caller, namespace: str) -> str:
+def find_voter(caller: Caller, namespace: str) -> str:
     """Return as whom a caller counts: its token, or its namespace where it has none."""
     return f"token {caller.name}" if caller.bound else namespace
 
@@ -31,7 +31,7 @@ def voter(caller: Caller, namespace: str) -> str:
 def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]":
     """Note whether a memory was useful to the caller; what it said before counts no more."""
     checks.check_text("note", call.note)
-    condition, by = visible(core, call), voter(caller, call.namespace)
+    condition, by = visible_condition(core, call), find_voter(caller, call.namespace)
 
     def write(transaction: Transaction) -> Changed:
         connection, now = transaction.connection, core.clock()
@@ -43,8 +43,10 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
         history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
         after = msgspec.structs.replace(row, feedback=feedback.note_vote(row.feedback, by, call.useful, call.note, now))
         rows.change(connection, row.row, {"feedback": after.feedback})
-        [memory] = present.memories(connection, core.store.namespaces, [after], condition, core.clock.passed())
-        memory.usefulness = feedback.usefulness(after.feedback, notes=True)
+        [memory] = present.build_memories(
+            connection, core.store.namespaces, [after], condition, core.clock.read_elapsed()
+        )
+        memory.usefulness = feedback.rate_usefulness(after.feedback, notes=True)
         return Changed(memory=memory, operation=operation)
 
     return core.store.write(write)

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Disagreement, Disagreements, DismissLink, Done, Links
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import links, present, rows
 from memoryd.daemon.store.turns import resolve_row
@@ -15,12 +15,12 @@ from memoryd.daemon.store.writer import Transaction
 @handles(Links)
 def list_links(core: Core, call: Links) -> Disagreements:
     """Return the memories within reach that contradict each other."""
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
     with core.store.reading() as connection:
         pairs = links.select_contradictions(connection, condition, call.limit)
         found = rows.read_ids(connection, [id for newer, older, _ in pairs for id in (newer, older)])
-        names, passed = core.store.namespaces, core.clock.passed()
-        shown = {one.id: one for one in present.memories(connection, names, found.values(), condition, passed)}
+        names, passed = core.store.namespaces, core.clock.read_elapsed()
+        shown = {one.id: one for one in present.build_memories(connection, names, found.values(), condition, passed)}
     return Disagreements(
         links=[
             Disagreement(newer=shown[newer], older=shown[older], created_at=at)
@@ -33,7 +33,7 @@ def list_links(core: Core, call: Links) -> Disagreements:
 @handles(DismissLink)
 def dismiss(core: Core, call: DismissLink) -> "Future[Done]":
     """Dismiss the link between two memories; raise `NotFound` where there is none."""
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
 
     def write(transaction: Transaction) -> Done:
         connection = transaction.connection

@@ -26,7 +26,7 @@ def show(connection: Connection, row: Row, memory: Memory, reached: str) -> None
 def _resolve(connection: Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
     """Return the paths of the files with these names; a name without one, or with one out of reach, says so."""
     files: dict[str, list[str]] = {name: [] for name in names}
-    for path in workspaces.paths(connection, workspace):
+    for path in workspaces.list_paths(connection, workspace):
         if (name := name_of(path)) in files:
             files[name].append(path)
     found: list[Any] = []

@@ -28,7 +28,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import mentions
-from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.store import feedback, history, namespaces, present, queries, rows, vectors
@@ -60,25 +60,27 @@ def get(core: Core, call: Get) -> Memory:
 
 
 def _select(core: Core, call: Get) -> tuple[Row, Memory]:
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
     with core.store.reading() as connection:
         row = resolve_row(connection, call.id, condition)
-        [memory] = present.memories(connection, core.store.namespaces, [row], condition, core.clock.passed())
+        [memory] = present.build_memories(
+            connection, core.store.namespaces, [row], condition, core.clock.read_elapsed()
+        )
         mentions.show(connection, row, memory, condition)
         _give_vectors(core, connection, call, [memory], [row])
-    memory.usefulness = feedback.usefulness(row.feedback, notes=True)
+    memory.usefulness = feedback.rate_usefulness(row.feedback, notes=True)
     return row, memory
 
 
 @handles(List)
 def list_(core: Core, call: List) -> Page:
     """Return one page of the memories that a filter leaves."""
-    chosen, passed = compile_filter(call, core.store.namespaces), core.clock.passed()
+    chosen, passed = compile_filter(call, core.store.namespaces), core.clock.read_elapsed()
     order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
     with core.store.reading() as connection:
         found, total = queries.find_page(connection, chosen.full_condition(passed, call.all_states), order)
         reached = namespaces.condition(chosen.reached)
-        listed = present.memories(connection, core.store.namespaces, found, reached, passed)
+        listed = present.build_memories(connection, core.store.namespaces, found, reached, passed)
         _give_vectors(core, connection, call, listed, found)
         return Page(memories=listed, total=total)
 
@@ -93,13 +95,13 @@ def _give_vectors(
 @handles(Count)
 def count_memories(core: Core, call: Count) -> Counted:
     """Return how many memories a filter leaves."""
-    chosen, passed = compile_filter(call, core.store.namespaces), core.clock.passed()
+    chosen, passed = compile_filter(call, core.store.namespaces), core.clock.read_elapsed()
     with core.store.reading() as connection:
         return Counted(count=queries.count(connection, *chosen.full_condition(passed, call.all_states)))
 
 
 @handles(History)
-def changes(core: Core, call: History) -> Changes:
+def read_changes(core: Core, call: History) -> Changes:
     """Return what happened to one memory: the difference between each state and the next.
 
     While it lay where the caller does not reach, it did not exist for the caller: a move is its beginning or its end.
@@ -111,16 +113,16 @@ def changes(core: Core, call: History) -> Changes:
 
     with core.store.reading() as connection:
         memory = history.resolve_known(connection, call.id, namespaces.condition(reached))
-        states = history.states(connection, memory, namespaces.condition(reached))
+        states = history.read_states(connection, memory, namespaces.condition(reached))
         rows_after = [state.row for state in states[1:]] + [rows.read_ids(connection, [memory]).get(memory)]
     differences = [
-        _difference(core, state._replace(row=see(state.row)), see(after))
+        _compute_difference(core, state._replace(row=see(state.row)), see(after))
         for state, after in zip(states, rows_after, strict=True)
     ]
     return Changes(id=memory, changes=[change for change in differences if change])
 
 
-def _difference(core: Core, state: history.State, after: Row | None) -> Change | None:
+def _compute_difference(core: Core, state: history.State, after: Row | None) -> Change | None:
     before, (token, session, process) = state.row, state.actor
     if before is after is None:
         return None
@@ -146,7 +148,7 @@ def _difference(core: Core, state: history.State, after: Row | None) -> Change |
 def _show(core: Core, row: Row | None) -> dict[str, Any]:
     if row is None:
         return {}
-    usefulness = feedback.usefulness(row.feedback)
+    usefulness = feedback.rate_usefulness(row.feedback)
     told = f"{usefulness.useful} useful, {usefulness.useless} useless, {usefulness.cited} cited" if usefulness else None
     return {**present.fields_of(row, core.store.namespaces, []), "usefulness": told}
 
@@ -156,13 +158,13 @@ def operations(core: Core, call: Operations) -> OperationLog:
     """Return the latest operations."""
     wanted = Wanted(call.limit, call.offset, call.after, call.before, tuple(call.kind))
     with core.store.reading() as connection:
-        return OperationLog(operations=log.find(connection, visible(core, call), wanted))
+        return OperationLog(operations=log.find(connection, visible_condition(core, call), wanted))
 
 
 @handles(GetOperation)
 def read_operation(core: Core, call: GetOperation) -> OperationDetail:
     """Return one operation with what it did to each memory that the caller reaches."""
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
 
     def see(row: Row | None) -> Row | None:
@@ -182,7 +184,7 @@ def read_operation(core: Core, call: GetOperation) -> OperationDetail:
 def _describe_step(core: Core, operation: Operation, step: Step) -> OperationChange | None:
     actor = Actor(operation.token, operation.session, operation.process)
     state = history.State(operation.id, operation.kind, operation.at, step.before, actor)
-    change = _difference(core, state, step.after)
+    change = _compute_difference(core, state, step.after)
     if change is None:
         return None
     text = next((row.content for row in (step.after, step.before) if row), "")
@@ -196,7 +198,7 @@ def _describe_step(core: Core, operation: Operation, step: Step) -> OperationCha
 
 def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
     """Count what is stored within reach; a bound caller learns nothing of the rest."""
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
     facts = core.store.facts  # counting 100,000 rows takes SQLite a tenth of a second
     standing = facts.count_standing(reached)
@@ -205,7 +207,7 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
         cached = vectors.count(connection)
         logged = history.count(connection, condition if caller.bound else None)
         waiting = count_pending(core, connection, condition) if caller.bound else 0
-    pending = core.embedding.pending()
+    pending = core.embedding.count_pending()
     generation = core.embedding.active
     found = Stats(
         memories=total,
@@ -220,7 +222,7 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
         database_bytes=core.store.size_bytes(),
         oldest_at=min((part.oldest_at for part in standing), default=None),
         newest_at=max((part.newest_at for part in standing), default=None),
-        llm=None if caller.bound else core.cognition.usage(),
+        llm=None if caller.bound else core.cognition.report_usage(),
     )
     if caller.bound:
         found.embedded, found.pending_embeddings = total - waiting, waiting
@@ -240,7 +242,7 @@ def count(core: Core) -> int:
         return queries.count(connection)
 
 
-def counts_within(core: Core, caller: Caller) -> tuple[int, int]:
+def count_within(core: Core, caller: Caller) -> tuple[int, int]:
     """Return how many memories a bound caller sees, and how many of them wait for a vector."""
     condition = namespaces.condition(core.store.namespaces.reach(caller.namespace, "visible"))
     with core.store.reading() as connection:

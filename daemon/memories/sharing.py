@@ -16,7 +16,7 @@ from memoryd.client.protocol import AddMany, NewMemory, Share, Shared, SharedMem
 from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, duplicates
-from memoryd.daemon.memories.changing import visible
+from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.memories.duplicates import Embedded, Known, New, Place
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, graph_writing, history, links, namespaces, rows, successors, vectors
@@ -34,13 +34,13 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     if not call.ids:
         raise Invalid("No ids are given to share.")
     namespaces.check(call.to)
-    condition = visible(core, call)
+    condition = visible_condition(core, call)
     searched = _Searched(core, call, condition)
 
     def write(transaction: Transaction) -> Shared:
         connection = transaction.connection
         found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
-        if superseded := successors.read_in_force(connection, found.values(), core.clock.passed()):
+        if superseded := successors.read_in_force(connection, found.values(), core.clock.read_elapsed()):
             id = next(row.id for row in found.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
         for row in found.values():

@@ -18,9 +18,9 @@ def list_namespaces(core: Core, call: Namespaces) -> NamespaceList:
     reached = names.reach(namespaces.check(call.namespace), call.reach)
     prefix, suffix = (namespaces.check(text).split("/") if text else [] for text in (call.prefix, call.suffix))
     counts: dict[str, int] = {}
-    for number, count in core.store.facts.count_by_namespace(Filter(reached), core.clock.passed()):
+    for number, count in core.store.facts.count_by_namespace(Filter(reached), core.clock.read_elapsed()):
         parts = names.name(number).split("/")
-        if _begins(parts, prefix) and _begins(parts[::-1], suffix[::-1]):
+        if _is_beginning(parts, prefix) and _is_beginning(parts[::-1], suffix[::-1]):
             name = "/".join(parts[: call.depth])
             counts[name] = counts.get(name, 0) + count
     found = sorted(counts, key=lambda name: name.split("/"))
@@ -29,5 +29,5 @@ def list_namespaces(core: Core, call: Namespaces) -> NamespaceList:
     return NamespaceList(namespaces=listed, total=len(found))
 
 
-def _begins(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+def _is_beginning(parts: Sequence[str], wanted: Sequence[str]) -> bool:
     return len(parts) >= len(wanted) and all(one in (_ANY, part) for part, one in zip(parts, wanted, strict=False))

@@ -23,7 +23,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import parts
-from memoryd.daemon.memories.feedback import voter
+from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
@@ -31,7 +31,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L0
-from memoryd.daemon.store.writer import Transaction, patiently
+from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 KIND = "import"
 PORTION_BYTES = 4 * 1024 * 1024  # of text in one reply: a frame holds 16 MiB
@@ -53,16 +53,16 @@ def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
     chosen = compile_filter(call, core.store.namespaces)
     reached = namespaces.condition(chosen.reached)
     with core.store.reading() as connection:
-        keys, more = _portion(connection, chosen, call)
+        keys, more = _take_batch(connection, chosen, call)
         found = rows.read_ids(connection, keys)
-        records = _records(core, connection, [found[key] for key in keys], reached)
+        records = _build_records(core, connection, [found[key] for key in keys], reached)
         _leave_votes(caller, call.namespace, records, found)
         total, chunks = queries.count_exported(connection, chosen)
         left_out = {DOCUMENTS: chunks, L0: turns.count_within(connection, reached)}
     return Exported(records=records, next=keys[-1] if more else None, total=total, left_out=left_out)
 
 
-def _portion(connection: Connection, chosen: Filter, call: ExportMemories) -> tuple[list[str], bool]:
+def _take_batch(connection: Connection, chosen: Filter, call: ExportMemories) -> tuple[list[str], bool]:
     """Return the ids of the next batch, and whether there are more."""
     keys: list[str] = []
     size = 0
@@ -74,8 +74,8 @@ def _portion(connection: Connection, chosen: Filter, call: ExportMemories) -> tu
     return keys, False
 
 
-def _records(core: Core, connection: Connection, found: list[Row], reached: str) -> list[Record]:
-    contradicts = present.contradictions(connection, [row.id for row in found], reached)
+def _build_records(core: Core, connection: Connection, found: list[Row], reached: str) -> list[Record]:
+    contradicts = present.read_contradictions(connection, [row.id for row in found], reached)
     relations = links.read_within(connection, [row.id for row in found], reached)
     return [
         Record(
@@ -91,8 +91,8 @@ def _records(core: Core, connection: Connection, found: list[Row], reached: str)
 def _leave_votes(caller: Caller, namespace: str, records: list[Record], found: dict[str, Row]) -> None:
     """Give the records their votes; a bound caller gets its own, as others' say who they are."""
     for record in records:
-        given = feedback.votes(found[record.id].feedback)
-        mine = voter(caller, namespace)
+        given = feedback.decode_votes(found[record.id].feedback)
+        mine = find_voter(caller, namespace)
         record.votes = [vote for vote in given if vote.by == mine] if caller.bound else given
 
 
@@ -114,7 +114,7 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
     check(call.records)
     if call.dry_run:
         with core.store.reading() as connection:
-            return _tally(_steps(core, connection, call, _note_made(call.records)), None, dry_run=True)
+            return _tally(_plan_steps(core, connection, call, _note_made(call.records)), None, dry_run=True)
     done, number = Imported(operation=call.operation), 0
     for part in parts.split(call.records):
         if number:
@@ -142,18 +142,18 @@ def _write(core: Core, call: ImportMemories, records: Sequence[Record], operatio
         number = operation
         if number is not None:
             _check_operation(transaction.connection, number)
-        steps = _steps(core, transaction.connection, call, made)
+        steps = _plan_steps(core, transaction.connection, call, made)
         if number is None and any(step.what in ("created", "replaced") for step in steps):
             number = history.begin(transaction.connection, KIND, "", core.clock())
         for step in steps:
             if number is not None:
-                _carry_out(core, transaction, step, number)
+                _apply(core, transaction, step, number)
         for step in steps:  # both ends must be there
             if step.what in ("created", "replaced"):
                 _restore_links(transaction.connection, step.record)
         return _tally(steps, number)
 
-    return patiently(lambda: core.store.write(write), core.check_going_on)
+    return wait_patiently(lambda: core.store.write(write), core.check_going_on)
 
 
 def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> Imported:
@@ -171,16 +171,18 @@ def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> 
     )
 
 
-def _steps(core: Core, connection: Connection, call: ImportMemories, made: list[tuple[Record, Row]]) -> list[_Step]:
+def _plan_steps(
+    core: Core, connection: Connection, call: ImportMemories, made: list[tuple[Record, Row]]
+) -> list[_Step]:
     ids = [record.id for record, _ in made]
     stored, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
     for record, row in made:
-        number = core.store.namespaces.number(record.namespace)  # another transaction may have made it
+        number = core.store.namespaces.find_number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
-    return [_step(call, record, row, stored.get(record.id), record.id in active) for record, row in made]
+    return [_plan_step(call, record, row, stored.get(record.id), record.id in active) for record, row in made]
 
 
-def _step(call: ImportMemories, record: Record, row: Row, old: Row | None, is_active: bool) -> _Step:
+def _plan_step(call: ImportMemories, record: Record, row: Row, old: Row | None, is_active: bool) -> _Step:
     if record.tier == DOCUMENTS:
         return _Step(record, row, old, "skipped")
     if old is None:
@@ -214,7 +216,7 @@ def _row(record: Record) -> Row:
         turns=record.turns,
         feedback=feedback.text(record.votes),
         content_hash=checks.content_hash(record.content),
-        text_hash=vectors.text_hash(rows.text_to_embed(record.content, turns=record.turns)),
+        text_hash=vectors.text_hash(rows.build_embedded_text(record.content, turns=record.turns)),
         summary=record.summary,
         metadata=checks.metadata_text(record.metadata),
         neighbours=record.neighbours,
@@ -222,7 +224,7 @@ def _row(record: Record) -> Row:
     )
 
 
-def _carry_out(core: Core, transaction: Transaction, step: _Step, operation: int) -> None:
+def _apply(core: Core, transaction: Transaction, step: _Step, operation: int) -> None:
     connection, old = transaction.connection, step.old
     number = core.store.namespaces.ensure(transaction, step.record.namespace)
     row = msgspec.structs.replace(step.row, namespace=number)  # the writer may run this again

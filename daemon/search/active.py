@@ -20,7 +20,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.fulltext import Question
 from memoryd.daemon.store.tiers import L0
-from memoryd.daemon.store.tokenizer import stems_of
+from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.turns import TYPE, Turn, describe, to_row
 from memoryd.daemon.tiers.active import Text
 
@@ -30,13 +30,13 @@ _HASHES = {"content_hash", "text_hash"}
 
 def active(retrieval: Retrieval, sources: Sources) -> None:
     """Add the turns that the filters leave and that share a word with the query or are nearest to it."""
-    found = sources.active.of(retrieval.chosen.reached)
+    found = sources.active.list_turns(retrieval.chosen.reached)
     if not found:
         return
     with sources.store.reading() as connection:
         found = select_turns(connection, retrieval.chosen, retrieval.call, found)
         found = [turn for turn in found if turn.key != retrieval.excluded]
-        texts = sources.active.texts(found, lambda turn: _read(connection, turn))
+        texts = sources.active.read_texts(found, lambda turn: _read(connection, turn))
         similarities = _compute_similarities(retrieval, connection, texts)
     words = _score_words(retrieval.question, texts)
     for place in _find_best(words, retrieval.depth) | _find_best(similarities, retrieval.wanted):
@@ -100,7 +100,7 @@ def _is_equal(value: Any, wanted: Any) -> bool:
 
 def _read(connection: Connection, turn: Turn) -> Text:
     text = " ".join([turn.content[:_READ_CHARS], turn.speaker, *turn.files.splitlines()])
-    stems = Counter(stems_of(connection, text))
+    stems = Counter(stem_words(connection, text))
     return Text(vectors.text_hash(turn.content), stems, stems.total())
 
 

@@ -95,7 +95,7 @@ def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
 
 def _read_stored(sources: Sources, generation: Generation, rows: list[int]) -> Stored:
     with sources.store.reading() as connection:
-        return generation.exact(connection, rows) if rows else _NONE
+        return generation.read_exact(connection, rows) if rows else _NONE
 
 
 def _await_vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
@@ -134,7 +134,7 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
     Those that can become hits get their exact cosine, the others keep that of the index, which is exact to about 0.001.
     """
     wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
-    found = generation.index.nearest(vector, wanted, retrieval.allowed)
+    found = generation.index.find_nearest(vector, wanted, retrieval.allowed)
     coarse = dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True))
     first = list(coarse)[: max(_EXACT, 3 * retrieval.wanted)]
     exact = _cosines(_read_stored(sources, generation, first), vector)

@@ -11,7 +11,7 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.namespaces import condition
-from memoryd.daemon.store.present import contradictions
+from memoryd.daemon.store.present import read_contradictions
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 
@@ -134,4 +134,4 @@ def _read_contradictions(
 ) -> dict[str, list[str]]:
     with sources.store.reading() as connection:
         ids = [candidate.record.id for candidate in kept if candidate.record]
-        return contradictions(connection, ids, condition(reached))
+        return read_contradictions(connection, ids, condition(reached))

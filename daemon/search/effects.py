@@ -13,8 +13,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from memoryd.client.errors import MemorydError
-from memoryd.daemon.graph import nodes as graph
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import graph, rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
@@ -124,7 +123,7 @@ def _write(transaction: Transaction, marks: list[Mark]) -> None:
     accesses = Counter(row for mark in marks for row in mark.accessed)
     last = {row: mark.at for mark in sorted(marks, key=lambda mark: mark.at) for row in mark.accessed}
     rows.count_accesses(transaction.connection, ((row, count, last[row]) for row, count in accesses.items()))
-    nodes = graph.nodes_of(transaction.connection, {row for mark in marks for row in mark.met})
+    nodes = graph.find_nodes(transaction.connection, {row for mark in marks for row in mark.met})
     met: Counter[tuple[int, int]] = Counter()
     for mark in marks:
         topics = list(dict.fromkeys(nodes[row] for row in mark.met if row in nodes))[:_MOST_TOPICS]

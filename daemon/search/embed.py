@@ -23,7 +23,7 @@ def embed(retrieval: Retrieval, sources: Sources) -> None:
     if call.vector or call.like:
         _use_given(retrieval, sources)
         return
-    begun = sources.embedding.query_vector(call.query)
+    begun = sources.embedding.embed_query(call.query)
     if begun is None:
         retrieval.degrade("vector")
         retrieval.notes["model"] = "not ready"

@@ -7,10 +7,11 @@ of nDCG@10 after 77 searches and gained none.)
 
 import numpy as np
 
-from memoryd.daemon.graph import nodes as graph
+from memoryd.daemon.graph.nodes import neighbours
 from memoryd.daemon.search.fuse import order, score_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
+from memoryd.daemon.store import graph
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.vectors import Vector
 
@@ -30,7 +31,7 @@ def expand(retrieval: Retrieval, sources: Sources) -> None:
         return
     with sources.store.reading() as connection:
         nodes = _find_nodes(connection, anchors, retrieval.chosen.reached)
-        members = graph.members(connection, nodes) if nodes else {}
+        members = graph.read_members(connection, nodes) if nodes else {}
         found = [row for rows in members.values() for row in _find_best(retrieval, vector, rows)]
         new = _add(retrieval, connection, found, vector)
     if new:
@@ -41,8 +42,8 @@ def expand(retrieval: Retrieval, sources: Sources) -> None:
 
 def _find_nodes(connection: Connection, anchors: list[int], spaces: frozenset[int] | None) -> list[int]:
     """Return the nodes of the anchors and those that co-occurred with them, in the reached namespaces."""
-    own = list(dict.fromkeys(graph.nodes_of(connection, anchors).values()))
-    related = graph.neighbours(connection, own, NEIGHBOURS, spaces) if own else {}
+    own = list(dict.fromkeys(graph.find_nodes(connection, anchors).values()))
+    related = neighbours(connection, own, NEIGHBOURS, spaces) if own else {}
     others = (node for near in related.values() for node, weight in near if weight >= LEAST_WEIGHT)
     return list(dict.fromkeys([*own, *others]))
 
@@ -51,14 +52,16 @@ def _find_best(retrieval: Retrieval, vector: Vector, rows: list[int]) -> list[in
     """Return the members most similar to the query among those that the filters leave."""
     assert retrieval.generation is not None
     numbers = np.array(rows, np.int64)
-    near = retrieval.generation.index.similarities(vector, numbers[retrieval.allowed.select(numbers)])
+    near = retrieval.generation.index.compute_similarities(vector, numbers[retrieval.allowed.select(numbers)])
     return [row for row, _ in sorted(near, key=lambda pair: (-pair[1], pair[0]))[:MEMBERS]]
 
 
 def _add(retrieval: Retrieval, connection: Connection, found: list[int], vector: Vector) -> list[Candidate]:
     """Make candidates of rows, and return those that are new, each with its own score."""
     assert retrieval.generation is not None
-    known, matrix = retrieval.generation.exact(connection, [row for row in found if row not in retrieval.candidates])
+    known, matrix = retrieval.generation.read_exact(
+        connection, [row for row in found if row not in retrieval.candidates]
+    )
     similarities = dict(zip(known, (matrix @ vector).tolist() if known else [], strict=True))
     new = [retrieval.ensure_candidate(row, "graph") for row in similarities]
     for candidate in new:

@@ -170,8 +170,8 @@ def begin(sources: Sources, call: Query[Any]) -> Retrieval:
     multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
     wanted = call.offset + call.limit
     least = max(LEAST_DEPTH, multiplier * wanted)
-    chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock.passed()
-    allowed = sources.store.mask_of(chosen, passed)
+    chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock.read_elapsed()
+    allowed = sources.store.build_mask(chosen, passed)
     return Retrieval(
         call=call,
         chosen=chosen,
@@ -190,7 +190,7 @@ def _select_within(sources: Sources, chosen: Filter, allowed: Mask, passed: floa
     """Return the memories among which words are weighed: those within reach, None for all that there are."""
     if chosen.reached is None and not sources.caller.bound:
         return None
-    return sources.store.mask_of(Filter(chosen.reached), passed) if chosen.condition else allowed
+    return sources.store.build_mask(Filter(chosen.reached), passed) if chosen.condition else allowed
 
 
 def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> StageTrace:

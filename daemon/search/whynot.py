@@ -11,7 +11,7 @@ from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import fulltext, namespaces, rows, successors
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.filters import ALIVE, alive_at, compile_filter
+from memoryd.daemon.store.filters import ALIVE, alive_values, compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
@@ -41,14 +41,14 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
 
 def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
     """Return which filter leaves the memory out, empty if none does."""
-    passed = sources.clock.passed()
+    passed = sources.clock.read_elapsed()
     if by := successors.read_in_force(connection, [row], passed):
         return f"it is superseded by {by[row.row]}"
 
     def is_met(condition: str, values: tuple[Any, ...] = ()) -> bool:
         return rows.is_true(connection, row.row, condition, values)
 
-    if not is_met(ALIVE, alive_at(passed)):
+    if not is_met(ALIVE, alive_values(passed)):
         return "it is expired"
     chosen = compile_filter(call, sources.store.namespaces)
     if chosen.condition and not is_met(chosen.condition, chosen.values):
@@ -87,10 +87,10 @@ def _explain_missed_words(sources: Sources, retrieval: Retrieval, row: Row, why:
 def _place_by_meaning(
     connection: Connection, generation: Generation, retrieval: Retrieval, row: Row, vector: Vector
 ) -> tuple[float | None, int | None]:
-    numbers, matrix = generation.exact(connection, [row.row])
+    numbers, matrix = generation.read_exact(connection, [row.row])
     if not numbers:
         return None, None
     similarity = float(matrix[0] @ vector)
-    everything = generation.index.nearest(vector, max(1, len(generation.index)), retrieval.allowed)
+    everything = generation.index.find_nearest(vector, max(1, len(generation.index)), retrieval.allowed)
     places = np.flatnonzero(everything.rows == row.row)
     return similarity, int(places[0]) + 1 if len(places) else None

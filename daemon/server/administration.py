@@ -29,12 +29,14 @@ def status(context: Context, call: GetStatus) -> Status:
     """Return the daemon's health; a bound caller sees nothing that depends on others' memories."""
     core, server, caller = context.core, context.server, context.caller
     if caller.bound:
-        memories, waiting = (0, 0) if caller.role == "nobody" else reading.counts_within(core, caller)
-        return _status(context, memories, waiting, msgspec.structs.replace(core.embedding.state(), reembedding=None))
-    pending, generation = core.embedding.pending(), core.embedding.active
+        memories, waiting = (0, 0) if caller.role == "nobody" else reading.count_within(core, caller)
+        return _status(
+            context, memories, waiting, msgspec.structs.replace(core.embedding.report_state(), reembedding=None)
+        )
+    pending, generation = core.embedding.count_pending(), core.embedding.active
     memories = reading.count(core)
     return msgspec.structs.replace(
-        _status(context, memories, memories if pending is None else pending, core.embedding.state()),
+        _status(context, memories, memories if pending is None else pending, core.embedding.report_state()),
         connections=server.connections(),
         queued=server.queued(),
         rss_bytes=rss_bytes(),
@@ -42,8 +44,8 @@ def status(context: Context, call: GetStatus) -> Status:
         database_bytes=core.store.size_bytes(),
         database_limit_bytes=core.store.limit_bytes,
         database_used_bytes=core.store.used_bytes,
-        clock=core.clock.state(),
-        threads=core.supervisor.states(),
+        clock=core.clock.read_state(),
+        threads=core.supervisor.list_states(),
     )
 
 

@@ -23,14 +23,14 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Parts
 from memoryd.daemon.server import access, envelope, room
-from memoryd.daemon.server.dispatch import Context, ServerFacts, carry_out
+from memoryd.daemon.server.dispatch import Context, ServerFacts, run_call
 from memoryd.daemon.server.lanes import Work
 from memoryd.daemon.server.meters import Meters
 from memoryd.daemon.server.subscriptions import Subscription, Subscriptions
 from memoryd.daemon.server.view import View
 from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
-from memoryd.daemon.system.peer import Peer, peer_of, process_name
+from memoryd.daemon.system.peer import Peer, find_peer, process_name
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
-        self._peer = peer_of(transport.get_extra_info("socket"))
+        self._peer = find_peer(transport.get_extra_info("socket"))
         if self._peer.uid != os.getuid():
             log.warning("refused a connection of another user")
             transport.abort()
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
             token=self._caller.name,
         )
 
-    def part(self) -> None:
+    def close_when_sent(self) -> None:
         """Close after what is written is sent; say farewell unless a call is under way, whose end is not known."""
         if self._transport:
             if not self.in_flight:
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
     def _receive(self, payload: bytes) -> None:
         request_id = 0
         try:
-            request = envelope.request_of(payload)
+            request = envelope.decode_request(payload)
             request_id = request.id
             if self._server.draining:  # before all else: the successor may know what this daemon does not
                 raise stopping_error()
@@ -224,21 +224,21 @@ class Connection(asyncio.Protocol):
         server = self._server
         follow = partial(self._follow, request_id)
         declared = DECLARED[type(call)]
-        process = "" if declared.reads else self._process()
+        process = "" if declared.reads else self._find_process()
         given = server.core, report, server.facts, self._caller, self._become, server.jobs, follow, server.lines
         context = Context(*given, process)
         lane = declared.lane
         if lane == "inline":
-            self._finish(call, began, request_id, envelope.answer(request_id, partial(carry_out, context, call)))
+            self._finish(call, began, request_id, envelope.answer(request_id, partial(run_call, context, call)))
             return
         work = partial(self._work, request_id, call, context, began)
         try:
             self._server.submit(lane, work, self)
         except MemorydError as error:
-            self._finish(call, began, request_id, (envelope.refusal(request_id, error), True))
+            self._finish(call, began, request_id, (envelope.encode_refusal(request_id, error), True))
         self._regulate()
 
-    def _process(self) -> str:
+    def _find_process(self) -> str:
         """Return the client's process as `name (pid)`, looked up once."""
         if not self._name:
             self._name = f"{process_name(self._peer.pid)} ({self._peer.pid})"
@@ -265,9 +265,9 @@ class Connection(asyncio.Protocol):
     def _work(self, request_id: int, call: Call[Any], context: Context, began: float) -> Work | None:
         """Carry a call out on a worker; a future is answered when the writer is done with it."""
         try:
-            result = carry_out(context, call)
+            result = run_call(context, call)
         except BaseException as error:
-            self._hand_over(call, began, request_id, envelope.failure(request_id, error))
+            self._hand_over(call, began, request_id, envelope.encode_failure(request_id, error))
             return None
         if isinstance(result, Generator):
             return self._go_on(request_id, call, began, result)
@@ -287,16 +287,16 @@ class Connection(asyncio.Protocol):
         try:
             next(parts)
             if self._transport is None:
-                answer = envelope.failure(request_id, Unavailable("The client has left."))
+                answer = envelope.encode_failure(request_id, Unavailable("The client has left."))
             elif self._server.draining and DECLARED[type(call)].reads:
-                answer = envelope.failure(request_id, stopping_error())
+                answer = envelope.encode_failure(request_id, stopping_error())
             else:
                 return partial(self._go_on, request_id, call, began, parts)
         except StopIteration as end:
             result = end.value
             answer = envelope.answer(request_id, lambda: result)
         except BaseException as error:
-            answer = envelope.failure(request_id, error)
+            answer = envelope.encode_failure(request_id, error)
         self._hand_over(call, began, request_id, answer)
         return None
 
@@ -321,7 +321,7 @@ class Connection(asyncio.Protocol):
             self._server.loop.call_soon_threadsafe(self._write, envelope.progress(request_id, event))
 
     def _refuse(self, request_id: int, error: MemorydError) -> None:
-        self._write(envelope.refusal(request_id, error))
+        self._write(envelope.encode_refusal(request_id, error))
 
     def _write(self, data: bytes) -> None:
         if self._transport and not self._transport.is_closing() and self not in self._server.leaving:
@@ -333,4 +333,4 @@ def stopping_error() -> Unavailable:
     return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
 
 
-FAREWELL = envelope.refusal(0, stopping_error())
+FAREWELL = envelope.encode_refusal(0, stopping_error())

@@ -32,7 +32,7 @@ from memoryd.daemon.registry import HANDLERS, Answer, Parts, Report, finish
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.server.view import View
 from memoryd.daemon.shared.sharing import Lines
-from memoryd.daemon.store.actor import Actor, acting
+from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.caller import Caller
 
 R = TypeVar("R")
@@ -82,7 +82,7 @@ class ServerFacts(NamedTuple):
     welcome: Callable[[str], Welcome]
 
 
-def carry_out(context: Context, call: Call[R]) -> Answer[R]:
+def run_call(context: Context, call: Call[R]) -> Answer[R]:
     """Hand a call to its handler without the credentials that it holds; the result names what was removed."""
     clean, redacted = context.core.privacy.clean(call)
     if isinstance(clean, Filtered):
@@ -90,16 +90,16 @@ def carry_out(context: Context, call: Call[R]) -> Answer[R]:
     handler = HANDLERS[type(call)]
     needs = {name: getattr(context, name) for name in _read_needs(handler)}
     actor = Actor(context.caller.name, getattr(clean, "session", None) or "", context.process)
-    with acting(actor):
-        result: Answer[R] = privacy.tell(handler(call=clean, **needs), redacted)
-    return _act(actor, result) if isinstance(result, Generator) else result
+    with act_as(actor):
+        result: Answer[R] = privacy.note_redacted(handler(call=clean, **needs), redacted)
+    return _run_as(actor, result) if isinstance(result, Generator) else result
 
 
-def _act(actor: Actor, parts: Parts[R]) -> Parts[R]:
+def _run_as(actor: Actor, parts: Parts[R]) -> Parts[R]:
     """Do the parts of a long call in the name of an actor, on whichever thread each is."""
     try:
         while True:
-            with acting(actor):
+            with act_as(actor):
                 part = next(parts)
             yield part
     except StopIteration as end:
@@ -115,7 +115,7 @@ def _read_needs(handler: Callable[..., Any]) -> tuple[str, ...]:
 
 def perform(context: Context, call: Call[R]) -> R:
     """Run a call of this process itself and wait for its result."""
-    result = carry_out(context, call)
+    result = run_call(context, call)
     if isinstance(result, Generator):
         result = finish(result)
     return result.result() if isinstance(result, Future) else result

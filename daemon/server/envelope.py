@@ -67,12 +67,12 @@ _MAX_SENTENCE = 1000  # characters of an error's message, which may quote what t
 _MAX_ERROR_DATA_BYTES = 64 * 1024
 
 
-def request_of(payload: bytes) -> Request:
+def decode_request(payload: bytes) -> Request:
     """Return the request in a frame; raise `BadFrame`."""
     try:
         return _request.decode(payload)
     except RecursionError:
-        return _deep_request(payload)
+        return _decode_deep_request(payload)
     except _UNREADABLE as error:
         raise BadFrame(f"A frame is not a request [version, id, call]: {error}.") from None
 
@@ -91,7 +91,7 @@ def call_of(request: Request) -> Call[Any]:
 
 
 def _call_of(request: Request) -> Call[Any]:
-    if request.version != PROTOCOL_VERSION and _method(request.call) not in UNVERSIONED:
+    if request.version != PROTOCOL_VERSION and _find_method(request.call) not in UNVERSIONED:
         known = {"protocol": PROTOCOL_VERSION, "version": memoryd.__version__}
         raise VersionMismatch(_version_advice(request.version), known)
     _check_metadata_bytes(request.call)
@@ -99,7 +99,7 @@ def _call_of(request: Request) -> Call[Any]:
         call: Call[Any] = _call.decode(request.call)
         return call
     except msgspec.ValidationError as error:
-        raise _misfit(request.call, error) from None
+        raise _explain_misfit(request.call, error) from None
     except _UNREADABLE as error:
         raise BadFrame(f"The call is not valid msgpack: {error}.") from None
 
@@ -131,7 +131,7 @@ def answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
     try:
         return frame(_encode_within_limit(request_id, result())), False
     except BaseException as error:
-        return failure(request_id, error)
+        return encode_failure(request_id, error)
 
 
 def _encode_within_limit(request_id: int, result: Any) -> bytes:
@@ -140,15 +140,15 @@ def _encode_within_limit(request_id: int, result: Any) -> bytes:
     return data if len(data) <= MAX_FRAME_BYTES else _encode((RESULT, request_id, shorten(result, len(data))))
 
 
-def failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:
+def encode_failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:
     """Return the reply frame of whatever a handler raised, and True; what is not ours is logged."""
     if not isinstance(error, MemorydError):
         log.error("a call failed", exc_info=error)
         error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
-    return refusal(request_id, error), True
+    return encode_refusal(request_id, error), True
 
 
-def refusal(request_id: int, error: MemorydError) -> bytes:
+def encode_refusal(request_id: int, error: MemorydError) -> bytes:
     """Return the reply frame of an error; what it quotes of the request is cut to a length that fits anywhere."""
     message = error.message if len(error.message) <= _MAX_SENTENCE else error.message[:_MAX_SENTENCE] + " …"
     data = msgspec.Raw(_encode(error.data))
@@ -157,9 +157,9 @@ def refusal(request_id: int, error: MemorydError) -> bytes:
     return frame(_encode((ERROR, request_id, error.code, message, data)))
 
 
-def _misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> MemorydError:
+def _explain_misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> MemorydError:
     """Return the error for a call that does not fit the contract: its method is unknown, or its fields are wrong."""
-    method = _method(call)
+    method = _find_method(call)
     if method is None:
         return BadFrame(f"The call is not a map with a method: {error}.")
     if method not in _NAMES:
@@ -167,7 +167,7 @@ def _misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> MemorydError:
     return Invalid(f"{method}: {error}.")
 
 
-def _deep_request(payload: bytes) -> Request:
+def _decode_deep_request(payload: bytes) -> Request:
     """Return the request in a frame that is nested too deeply to be decoded; its call cannot be decoded either.
 
     So it is refused with its id. Its head is what becomes a request when nil represents the call: no number of bytes
@@ -180,7 +180,7 @@ def _deep_request(payload: bytes) -> Request:
     raise BadFrame("A frame is nested too deeply and is not a request [version, id, call].")
 
 
-def _method(call: msgspec.Raw) -> str | None:
+def _find_method(call: msgspec.Raw) -> str | None:
     """Return the name of the method of a call that does not fit the contract, None when it names none."""
     try:
         method = _tagged.decode(call).method

@@ -16,7 +16,7 @@ _OFFSET = -LOWEST_EXPONENT * PER_OCTAVE
 _COARSE_EDGES = [round(log2(limit_s) - LOWEST_EXPONENT) * PER_OCTAVE for limit_s in LATENCY_LIMITS_S]
 
 
-def bucket(took_s: float) -> int:
+def find_bucket(took_s: float) -> int:
     """Return the number of the bucket that a time belongs to."""
     if took_s <= 0.0:
         return 0
@@ -39,6 +39,6 @@ def percentile(counts: list[int], percent: float) -> float:
     raise AssertionError("the rank is at most the total")
 
 
-def coarse(counts: list[int]) -> list[int]:
+def sum_coarse(counts: list[int]) -> list[int]:
     """Return how many times were at most each of `LATENCY_LIMITS_S`, which are edges of buckets."""
     return [sum(counts[:edge]) for edge in _COARSE_EDGES]

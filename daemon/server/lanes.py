@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from memoryd.client.errors import Busy
-from memoryd.daemon.system.process import be_nice
+from memoryd.daemon.system.process import lower_priority
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Lane:
         self._threads = threads
         self._share = max(1, threads // 2)  # workers of one client
         self._capacity = capacity + threads
-        self._pool = ThreadPoolExecutor(threads, name, initializer=be_nice if nice else None)
+        self._pool = ThreadPoolExecutor(threads, name, initializer=lower_priority if nice else None)
         self._lock = threading.Lock()
         self._waiting: OrderedDict[object, deque[Work]] = OrderedDict()  # by client, whose turn is next comes first
         self._running: Counter[object] = Counter()  # calls under way, by client
@@ -64,7 +64,7 @@ class Lane:
 
     def _serve(self) -> None:
         """Work until nothing waits that may run now."""
-        while turn := self._next():
+        while turn := self._take_next():
             client, work = turn
             left = None
             try:
@@ -74,7 +74,7 @@ class Lane:
             finally:
                 self._end_turn(client, left)
 
-    def _next(self) -> tuple[object, Work] | None:
+    def _take_next(self) -> tuple[object, Work] | None:
         """Take the next work of the client whose turn it is; None sends the worker to sleep."""
         with self._lock:
             for client, waiting in self._waiting.items():

@@ -6,7 +6,7 @@ Threads: the event loop alone counts, without a lock; readers copy a list, which
 from time import perf_counter
 
 from memoryd.client.protocol import MethodStats, Recent
-from memoryd.daemon.server.histogram import SIZE, bucket, coarse, percentile
+from memoryd.daemon.server.histogram import SIZE, find_bucket, percentile, sum_coarse
 
 TURN_S = 30.0  # the recent past is what came since the turn before the last
 
@@ -49,7 +49,7 @@ class Meters:
         meter.calls += 1
         meter.errors += failed
         meter.total_s += took_s
-        meter.latest[bucket(took_s)] += 1
+        meter.latest[find_bucket(took_s)] += 1
 
     def read(self, now: float | None = None) -> dict[str, MethodStats]:
         """Return the statistics of each method that was called."""
@@ -70,7 +70,7 @@ def _report(meter: _Meter, now: float) -> MethodStats:
         errors=meter.errors,
         **_percentiles(everything),
         total_s=round(total_s, 6),
-        at_most=coarse(everything),
+        at_most=sum_coarse(everything),
         recent=Recent(over_s=round(max(now - since, 1e-3), 3), calls=sum(recent), **_percentiles(recent)),
     )
 

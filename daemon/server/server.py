@@ -63,7 +63,7 @@ class Server:
             methods=self.meters.read,
             stop=self._end,
             restart=self._restart,
-            welcome=self._welcome,
+            welcome=self._greet,
         )
         self._asyncio_server: asyncio.Server | None = None
         self.lines = Lines(core)
@@ -95,7 +95,7 @@ class Server:
         give_up_at = max(give_up_at, time.monotonic() + _PART_S)
         await self._wait_until_quiet(give_up_at)
         for connection in list(self.connections):
-            connection.part()
+            connection.close_when_sent()
         while self.connections and time.monotonic() < give_up_at:  # replies on their way out
             await asyncio.sleep(_POLL_S)
         for connection in [*self.connections, *self.leaving]:
@@ -118,8 +118,8 @@ class Server:
         self.restarting = True
         self._end()
 
-    def _welcome(self, version: str) -> Welcome:
-        found = self._succession.welcome(version, time.monotonic() - self._started_at)
+    def _greet(self, version: str) -> Welcome:
+        found = self._succession.greet(version, time.monotonic() - self._started_at)
         if found.restarting and not self.draining:
             self._restart()
         return found

@@ -21,22 +21,22 @@ def shorten(result: Any, count_bytes: int) -> Any:
     Raise `Invalid` where that is not enough: it holds too many parts.
     """
     plain = msgspec.to_builtins(result, builtin_types=(bytes,))
-    sizes = sorted(len(text.encode("utf-8", "surrogatepass")) for text in _texts(plain))
+    sizes = sorted(len(text.encode("utf-8", "surrogatepass")) for text in _find_texts(plain))
     limit = _limit(sizes, FIT_BYTES - (count_bytes - sum(sizes)))
     if limit < _SHORTEST:
         raise Invalid(f"The reply would have {count_bytes:,} bytes in too many parts; ask for fewer with `limit`.")
     return _cut(plain, limit)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _find_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from _texts(inner)
+            yield from _find_texts(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _texts(inner)
+            yield from _find_texts(inner)
 
 
 def _limit(sizes: list[int], room: int) -> int:

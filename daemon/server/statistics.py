@@ -18,11 +18,11 @@ def stats(context: Context, call: GetStats) -> Stats:
     result = reading.stats(context.core, call, context.caller)
     if not context.caller.bound:
         result.methods = context.server.methods()
-        result.daemon = _runtime(context, result)
+        result.daemon = _read_runtime(context, result)
     return result
 
 
-def _runtime(context: Context, found: Stats) -> Runtime:
+def _read_runtime(context: Context, found: Stats) -> Runtime:
     core, server = context.core, context.server
     generation = core.embedding.active
     tiers = reporting.tiers(core, Tiers(reach="all"))
@@ -34,12 +34,12 @@ def _runtime(context: Context, found: Stats) -> Runtime:
         cpu_s=round(time.process_time(), 3),
         rss_bytes=rss_bytes(),
         index_bytes=generation.size_bytes() if generation else 0,
-        wal_bytes=core.store.log_bytes(),
-        model=core.embedding.state(),
+        wal_bytes=core.store.log_size_bytes(),
+        model=core.embedding.report_state(),
         degraded=[] if generation else ["vector"],
         queues={**server.queued(), "vectors": found.pending_embeddings, **tiers.waiting, **tiers.heard},
         tiers=tiers.tiers,
         jobs=context.jobs.list().jobs,
         clients=server.clients(),
-        threads=core.supervisor.states(),
+        threads=core.supervisor.list_states(),
     )

@@ -58,7 +58,7 @@ class Subscription:
     def flush(self, now: float) -> None:
         """Write what waits while the client reads; then say how much was left out."""
         while self._waiting and not self._full() and not self.ended.done():
-            self._write(b"".join(self._part()))
+            self._write(b"".join(self._take_batch()))
             if self._limit is not None and self.sent >= self._limit:
                 self.ended.set_result(Subscribed(events=self.sent, missed=self.missed))
         if self._missed_now and not self._waiting and not self._full() and not self.ended.done():
@@ -66,7 +66,7 @@ class Subscription:
             self.missed += count
             self._write(self._frame(Event(kind="missed", at=now, count=count)))
 
-    def _part(self) -> list[bytes]:
+    def _take_batch(self) -> list[bytes]:
         frames: list[bytes] = []
         size = 0
         while self._waiting and size < _PART_BYTES and (self._limit is None or self.sent < self._limit):

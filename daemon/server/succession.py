@@ -35,7 +35,7 @@ class Succession:
             store.set_setting(_TRIED, "")
             self._tried = ""
 
-    def welcome(self, client: str, uptime_s: float) -> Welcome:
+    def greet(self, client: str, uptime_s: float) -> Welcome:
         """Return the answer to a client of a version; `restarting` is what the caller has to see to.
 
         A version is tried once: if the restart did not bring it, another one would not either.
@@ -62,10 +62,10 @@ def read_installed_version() -> str:
 
 def is_newer(one: str, other: str) -> bool:
     """Return whether one release is newer than another; what follows the numbers (rc1, dev3) does not count."""
-    return _release(one) > _release(other)
+    return _parse_version(one) > _parse_version(other)
 
 
-def _release(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     found = re.match(r"\d+(\.\d+)*", version)
     numbers = [int(number) for number in found.group().split(".")] if found else []
     while numbers and not numbers[-1]:
@@ -76,10 +76,10 @@ def _release(version: str) -> tuple[int, ...]:
 def become_successor(listener: socket.socket, options: Sequence[str]) -> None:
     """Replace this process by a new daemon that serves the same socket. Everything else must be closed by now."""
     os.set_inheritable(listener.fileno(), True)
-    os.execv(sys.executable, [sys.executable, *program(), *options, OPTION, str(listener.fileno())])
+    os.execv(sys.executable, [sys.executable, *read_program(), *options, OPTION, str(listener.fileno())])
 
 
-def program() -> list[str]:
+def read_program() -> list[str]:
     """Return the words of this process's command line that name its program, whatever the working directory is now."""
     words = sys.orig_argv[1:]
     named = words[: len(words) - len(sys.argv[1:])]

@@ -22,7 +22,7 @@ from memoryd.daemon.store.caller import NOBODY
 def authenticate(context: Context, call: Authenticate) -> Identity:
     """Bind the connection; whoever presents a wrong token is nobody, not whom the connection spoke for before."""
     try:
-        caller = context.core.tokens.caller(call.token)
+        caller = context.core.tokens.find_caller(call.token)
     except Unauthenticated:
         context.become(NOBODY)
         raise

@@ -61,14 +61,14 @@ class View:
             id=change.id,
             type=here.type,
             tier=here.tier,
-            came_from=self._former(before, after),
+            came_from=self._describe_former(before, after),
             by=change.by,
             operation=change.operation,
             text=change.path or here.text,
             count=change.how_many,
         )
 
-    def _former(self, before: Side | None, after: Side | None) -> str:
+    def _describe_former(self, before: Side | None, after: Side | None) -> str:
         """Return the tier, or else the namespace, that it came from."""
         if not before or not after:
             return ""

@@ -18,7 +18,7 @@ _PULSES = 3  # within systemd's limit
 log = logging.getLogger(__name__)
 
 
-def interval_s() -> float | None:
+def read_interval_s() -> float | None:
     """Return how often systemd wants to hear from this process, None where it does not."""
     limit_us, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
     if not limit_us.isdigit() or not int(limit_us) or pid not in (None, str(os.getpid())):
@@ -32,7 +32,7 @@ async def pulse(every_s: float, writer_silent_s: Callable[[], float], limit_s: f
     while True:
         silent_s = writer_silent_s()
         if silent_s < limit_s:
-            notify.systemd("WATCHDOG=1")
+            notify.notify_systemd("WATCHDOG=1")
         elif not told:
             told = True
             log.critical("the writer has not moved for %.0f s: no further word to the watchdog", silent_s)

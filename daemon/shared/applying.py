@@ -212,7 +212,7 @@ def _row(id: str, namespace: int, body: Body) -> Row:
         namespace=namespace,
         tier=L1,
         content_hash=content_hash(body.content),
-        text_hash=vectors.text_hash(rows.text_to_embed(body.content, turns=body.turns)),
+        text_hash=vectors.text_hash(rows.build_embedded_text(body.content, turns=body.turns)),
         feedback=feedback.text(body.votes),
         metadata=checks.metadata_text(body.metadata),
         **{name: getattr(body, name) for name in changes.SAME},

@@ -51,7 +51,7 @@ def read_body(row: Row) -> Body:
     return Body(
         **{name: getattr(row, name) for name in SAME},
         pinned=bool(row.pinned),
-        votes=feedback.votes(row.feedback),
+        votes=feedback.decode_votes(row.feedback),
         metadata=msgspec.json.decode(row.metadata),
     )
 
@@ -119,7 +119,7 @@ def merge(theirs: Body, mine: Body) -> Body | None:
         theirs,
         metadata={**mine.metadata, **theirs.metadata},
         pinned=theirs.pinned or mine.pinned,
-        votes=feedback.votes(votes),
+        votes=feedback.decode_votes(votes),
     )
 
 

@@ -47,7 +47,7 @@ def list_conflicts(core: Core, call: ListConflicts) -> SharedConflicts:
 
 def _show(core: Core, connection: Connection, found: Sequence[Row]) -> dict[str, Memory]:
     unique = {row.id: row for row in found}
-    made = present.memories(connection, core.store.namespaces, unique.values(), "TRUE", core.clock.passed())
+    made = present.build_memories(connection, core.store.namespaces, unique.values(), "TRUE", core.clock.read_elapsed())
     return {memory.id: memory for memory in made}
 
 
@@ -97,7 +97,7 @@ def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, conte
     """Give the memory that stays the text of the version that is kept, or a new one."""
     fields: dict[str, Any] = {name: getattr(kept, name) for name in _TAKEN}
     if content:
-        text = vectors.text_hash(rows.text_to_embed(content, turns=first.turns))
+        text = vectors.text_hash(rows.build_embedded_text(content, turns=first.turns))
         fields.update(content=content, content_hash=checks.content_hash(content), text_hash=text, summary="")
     place = core.store.namespaces.name(first.namespace)
     history.record(transaction.connection, operation, first.id, place, first)

@@ -27,7 +27,7 @@ from memoryd.daemon.shared.server import Server
 from memoryd.daemon.shared.session import Applied, Session
 from memoryd.daemon.store import shared
 from memoryd.daemon.store.shared import Root
-from memoryd.daemon.store.writer import Transaction, patiently
+from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 PUSHED = 200  # rows of one push
 LIMIT_S = 30.0  # of one exchange
@@ -118,7 +118,7 @@ class Engine:
         raise AssertionError("unreachable")
 
     def _write(self, job: Callable[[Transaction], T]) -> T:
-        return patiently(lambda: self.core.store.write(job), self.core.check_going_on)
+        return wait_patiently(lambda: self.core.store.write(job), self.core.check_going_on)
 
     def _note_machine(self) -> None:
         """Note on the server now and then how far this machine has read; learn of the others."""

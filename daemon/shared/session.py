@@ -47,7 +47,7 @@ class Session:
         self.core, self.transaction, self.root = core, transaction, root
         self.connection = transaction.connection
         self.tier = L2 if first_copy else L1
-        self.namespaces = shared.shared_namespaces(self.connection, root.id)
+        self.namespaces = shared.list_shared_namespaces(self.connection, root.id)
         self._operation: int | None = None
         self.done = Applied()
 

@@ -93,7 +93,7 @@ class Lines:
             root=root.name,
             server=root.server,
             state="starting",
-            namespaces=sorted(names.name(number) for number in shared.shared_namespaces(connection, root.id)),
+            namespaces=sorted(names.name(number) for number in shared.list_shared_namespaces(connection, root.id)),
             conversations=bool(root.conversations),
             memories=shared.count_memories(connection, root.id),
             waiting=shared.count_outbox(connection, root.id),

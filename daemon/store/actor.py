@@ -18,7 +18,7 @@ PRESENT: ContextVar[Actor] = ContextVar("actor", default=Actor())  # noqa: B039 
 
 
 @contextmanager
-def acting(actor: Actor) -> Iterator[None]:
+def act_as(actor: Actor) -> Iterator[None]:
     """Queue writes in the name of an actor."""
     before = PRESENT.set(actor)
     try:

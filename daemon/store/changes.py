@@ -107,7 +107,7 @@ class Written:
         if span is None:
             return []
         detailed = span[1] - span[0] < MAX_DETAILED
-        found = list(_changes(connection.execute(_ONE_BY_ONE if detailed else _COUNTED, span)))
+        found = list(_read_changes(connection.execute(_ONE_BY_ONE if detailed else _COUNTED, span)))
         if not detailed:
             return found
         later: dict[str, Change] = {}
@@ -118,10 +118,10 @@ class Written:
         return found
 
 
-def _changes(rows: Any) -> Iterator[Change]:
+def _read_changes(rows: Any) -> Iterator[Change]:
     for operation, by, id, count, *sides in rows:
-        yield Change(_side(sides[:4]), _side(sides[4:]), id, by, operation, count)
+        yield Change(_read_side(sides[:4]), _read_side(sides[4:]), id, by, operation, count)
 
 
-def _side(values: list[Any]) -> Side | None:
+def _read_side(values: list[Any]) -> Side | None:
     return None if values[0] is None else Side(*values)

@@ -63,10 +63,10 @@ def list_copies(folder: Path) -> list[Path]:
     """Return the copies in a folder, the one with the oldest content first; one that cannot be read is the oldest."""
     if not os.path.isdir(folder):
         return []
-    return sorted(folder.glob("memoryd-*T*Z.sqlite"), key=lambda path: (_counts(marks_of(path)), _order_of(path)))
+    return sorted(folder.glob("memoryd-*T*Z.sqlite"), key=lambda path: (_read_counts(marks_of(path)), _order_of(path)))
 
 
-def _counts(found: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+def _read_counts(found: Sequence[tuple[str, int]]) -> tuple[int, ...]:
     known = dict(found)
     return tuple(known.get(name, 0) for name in _COUNTERS)
 
@@ -84,13 +84,13 @@ def go_past(store: Store, folder: Path) -> None:
 
     Then it counts on from the operations of the newest copy: numbers in between are left out.
     """
-    newest = max((_counts(marks_of(path)) for path in list_copies(folder)), default=())
+    newest = max((_read_counts(marks_of(path)) for path in list_copies(folder)), default=())
     if not newest:
         return
 
     def write(transaction: Transaction) -> None:
         connection = transaction.connection
-        if _counts(marks(connection)) < newest:
+        if _read_counts(marks(connection)) < newest:
             connection.execute("DELETE FROM sqlite_sequence WHERE name = 'operations'")
             connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('operations', ?)", (newest[0] + 1,))
 
@@ -115,7 +115,7 @@ def copy(
         source, copied = open_reader(store.path), open_plain(part)
         try:
             source.execute("BEGIN")  # one snapshot: the copy never starts again
-            expected = counts(source)
+            expected = read_counts(source)
             _copy_pages(source, copied, check, tell)
             copied.pragma("journal_mode", "delete")
             _verify(copied, expected, target, check)
@@ -139,21 +139,21 @@ def open_plain(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Conn
     return connection
 
 
-def counts(connection: apsw.Connection) -> tuple[int, int]:
+def read_counts(connection: apsw.Connection) -> tuple[int, int]:
     """Return how many memories there are, and how many operations there ever were."""
     memories: Any = connection.execute("SELECT count(*) FROM memories").get
     operations: Any = connection.execute("SELECT coalesce(max(id), 0) FROM operations").get
     return int(memories), int(operations)
 
 
-def faults(connection: apsw.Connection, check: Callable[[], None] = lambda: None) -> list[str]:
+def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda: None) -> list[str]:
     """Return what SQLite finds wrong with a file; `check` may raise to give up."""
 
-    def going_on() -> bool:
+    def keep_going() -> bool:
         check()
         return False
 
-    connection.set_progress_handler(going_on, _PROGRESS_STEPS)
+    connection.set_progress_handler(keep_going, _PROGRESS_STEPS)
     try:
         lines = [" ".join(str(line).split()) for (line,) in connection.execute("PRAGMA integrity_check(10)")]
     except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -184,8 +184,8 @@ def _copy_pages(
 
 
 def _verify(copied: apsw.Connection, expected: tuple[int, int], target: Path, check: Callable[[], None]) -> None:
-    found = faults(copied, check)
-    if not found and counts(copied) != expected:
+    found = find_faults(copied, check)
+    if not found and read_counts(copied) != expected:
         found = ["it does not hold what the database holds"]
     if found:
         raise StorageFailed(

@@ -46,17 +46,17 @@ class Facts(msgspec.Struct, kw_only=True):
     problems: list[str] = []
 
 
-def facts(path: Path, check: bool) -> Facts:
+def read_facts(path: Path, check: bool) -> Facts:
     """Return the facts about a file; raise `apsw.Error` when it is no database or cannot be read."""
     connection = apsw.Connection(_address(path), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         found = Facts(
-            version=_number(connection, "user_version"),
+            version=_read_number(connection, "user_version"),
             known_version=len(MIGRATIONS),
-            pages=_number(connection, "page_count"),
-            page_bytes=_number(connection, "page_size"),
-            free_pages=_number(connection, "freelist_count"),
+            pages=_read_number(connection, "page_count"),
+            page_bytes=_read_number(connection, "page_size"),
+            free_pages=_read_number(connection, "freelist_count"),
         )
         if check:
             found.problems = [str(line) for (line,) in connection.execute("PRAGMA quick_check(5)") if line != "ok"]
@@ -73,7 +73,7 @@ def _address(path: Path) -> str:
     return path.resolve().as_uri() + ("" if logged else "?immutable=1")
 
 
-def _number(connection: apsw.Connection, pragma: str) -> int:
+def _read_number(connection: apsw.Connection, pragma: str) -> int:
     value: Any = connection.pragma(pragma)
     return int(value)
 
@@ -88,12 +88,12 @@ def _count(connection: apsw.Connection, found: Facts) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the facts and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.store.examine", description=facts.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.store.examine", description=read_facts.__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--check", action="store_true", help="also run SQLite's quick check")
     given = parser.parse_args(arguments)
     try:
-        found = facts(given.file, given.check)
+        found = read_facts(given.file, given.check)
     except (OSError, apsw.Error) as error:
         print(f"{given.file}: {error}", file=sys.stderr)
         return 1

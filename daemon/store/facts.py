@@ -134,7 +134,7 @@ class Facts:
             self._forget(set(part).difference(row for row, *_ in found))
         self._follow(connection, numbers)
 
-    def mask_of(self, chosen: Filter, now: float) -> Mask:
+    def build_mask(self, chosen: Filter, now: float) -> Mask:
         """Return which memories namespaces, words, dates and state allow.
 
         What `chosen.further` asks is not answered here.
@@ -160,7 +160,7 @@ class Facts:
 
     def count_by_namespace(self, chosen: Filter, now: float) -> list[tuple[int, int]]:
         """Return (namespace, memories) for what a filter leaves that `mask_of` answers whole."""
-        places = np.flatnonzero(self.mask_of(chosen, now).allowed)
+        places = np.flatnonzero(self.build_mask(chosen, now).allowed)
         numbers, counts = np.unique(self._columns.namespace[places], return_counts=True)
         return [pair for pair in zip(numbers.tolist(), counts.tolist(), strict=True) if pair[0] != _NOWHERE]
 
@@ -212,9 +212,9 @@ class Facts:
             self._rate(rows, feedback[0])
         places, _ = self._positions.ensure(rows)
         columns = self._make_room(int(places.max()) + 1)
-        columns.type[places] = self._numbers(types)
-        columns.source[places] = self._numbers(sources)
-        columns.tier[places] = self._numbers(tiers)
+        columns.type[places] = self._find_numbers(types)
+        columns.source[places] = self._find_numbers(sources)
+        columns.tier[places] = self._find_numbers(tiers)
         columns.created[places] = created
         columns.namespace[places] = namespaces
         columns.until[places] = until
@@ -258,7 +258,7 @@ class Facts:
             self._until.pop(row, None)
         self._positions.give_up(rows)  # after the above: no mask of a later epoch allows them
 
-    def _numbers(self, words: list[str]) -> list[int]:
+    def _find_numbers(self, words: list[str]) -> list[int]:
         return [self._words.setdefault(word, len(self._words)) for word in words]
 
     def _make_room(self, used: int) -> _Columns:

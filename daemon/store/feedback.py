@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Vote]).decode
 
 
-def votes(feedback: str) -> list[Vote]:
+def decode_votes(feedback: str) -> list[Vote]:
     """Return the votes of a column, oldest first."""
     return _decode(feedback) if feedback else []
 
@@ -36,7 +36,7 @@ def text(given: Iterable[Vote]) -> str:
 
 def note_vote(feedback: str, by: str, useful: bool, note: str, now: float) -> str:
     """Return the column after a caller has said whether the memory is useful; what it said before counts no more."""
-    present = {vote.by: vote for vote in votes(feedback)}
+    present = {vote.by: vote for vote in decode_votes(feedback)}
     note_citation = present[by].cited if by in present else []
     present[by] = Vote(by=by, useful=useful, note=note, at=now, cited=note_citation)
     return text(present.values())
@@ -44,7 +44,7 @@ def note_vote(feedback: str, by: str, useful: bool, note: str, now: float) -> st
 
 def note_citation(feedback: str, by: str, session: str, now: float) -> str | None:
     """Return the column after a caller's session cited the memory; None if that counts no more."""
-    present = {vote.by: vote for vote in votes(feedback)}
+    present = {vote.by: vote for vote in decode_votes(feedback)}
     mine = present.get(by) or Vote(by=by, at=now)
     if session in mine.cited or len(mine.cited) >= MAX_CITATIONS:
         return None
@@ -56,13 +56,13 @@ def merge(one: str, other: str) -> str:
     """Return the column of a memory that two become: of each caller its latest vote."""
     if not (one and other):
         return one or other
-    latest = {vote.by: vote for vote in sorted((*votes(one), *votes(other)), key=lambda vote: vote.at)}
+    latest = {vote.by: vote for vote in sorted((*decode_votes(one), *decode_votes(other)), key=lambda vote: vote.at)}
     return text(latest.values())
 
 
-def usefulness(feedback: str, notes: bool = False) -> Usefulness | None:
+def rate_usefulness(feedback: str, notes: bool = False) -> Usefulness | None:
     """Return what some feedback comes to; None without any."""
-    given = votes(feedback)
+    given = decode_votes(feedback)
     if not given:
         return None
     return Usefulness(
@@ -76,7 +76,7 @@ def usefulness(feedback: str, notes: bool = False) -> Usefulness | None:
 
 def factor(feedback: str) -> float:
     """Return the factor of the score of a memory with some feedback."""
-    return _factor(votes(feedback))
+    return _factor(decode_votes(feedback))
 
 
 def _factor(given: Sequence[Vote]) -> float:

@@ -41,7 +41,7 @@ class Filter(NamedTuple):
             parts.append(self.condition)
         if all_states:
             return " AND ".join(parts), self.values
-        return " AND ".join([*parts, ALIVE]), (*self.values, *alive_at(now))
+        return " AND ".join([*parts, ALIVE]), (*self.values, *alive_values(now))
 
 
 # Expired and superseded memories leave every search at once. The values of its parameters are `alive_at(now)`.
@@ -49,7 +49,7 @@ ALIVE = f"{UNEXPIRED.format(m='m')} AND NOT {SUPERSEDED}"
 _ALIVE_AMONG = f"SELECT m.row FROM memories m WHERE m.row IN (SELECT value FROM json_each(?)) AND {ALIVE}"
 
 
-def alive_at(now: float) -> tuple[float, float]:
+def alive_values(now: float) -> tuple[float, float]:
     """Return the values for `ALIVE`."""
     return now, now
 
@@ -58,7 +58,7 @@ def select_living(connection: apsw.Connection, found: Iterable[Row], now: float)
     """Return those of some stored memories that are alive at `now`, in the same order."""
     asked = list(found)
     numbers = msgspec.json.encode([row.row for row in asked]).decode()
-    alive = {row for (row,) in connection.execute(_ALIVE_AMONG, (numbers, *alive_at(now)))} if asked else set()
+    alive = {row for (row,) in connection.execute(_ALIVE_AMONG, (numbers, *alive_values(now)))} if asked else set()
     return [row for row in asked if row.row in alive]
 
 
@@ -75,7 +75,10 @@ def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
     if len(call.metadata) > MAX_CONDITIONS:
         raise Invalid(f"The filter has {len(call.metadata)} metadata keys; the limit is {MAX_CONDITIONS}.")
     asked = where.compile_where(call.where)
-    for condition, compared in (*(where.equals(*item) for item in call.metadata.items()), *([asked] if asked else ())):
+    for condition, compared in (
+        *(where.build_equality(*item) for item in call.metadata.items()),
+        *([asked] if asked else ()),
+    ):
         parts.append(condition)
         values += compared
     if call.after is not None:

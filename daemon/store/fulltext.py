@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.postings import UNITS, Counts, Posting, Postings
-from memoryd.daemon.store.tokenizer import stems_of, words_of
-from memoryd.daemon.store.top import top
+from memoryd.daemon.store.tokenizer import split_words, stem_words
+from memoryd.daemon.store.top import find_top
 
 MAX_TERMS = 64
 MAX_POSTINGS = 5_000_000
@@ -74,11 +74,11 @@ def ask(
     reached: Mask | None = None,
 ) -> Question:
     """Return what a person's text asks, of all memories or of those of a mask, as if it were all."""
-    documents, average = postings.corpus(reached)
+    documents, average = postings.measure_corpus(reached)
     counted = []
-    for word in words_of(connection, text)[:MAX_TERMS]:
-        for stem in stems_of(connection, word)[:1]:
-            counted.append((_documents(connection, postings, stem, reached), word, stem))
+    for word in split_words(connection, text)[:MAX_TERMS]:
+        for stem in stem_words(connection, word)[:1]:
+            counted.append((_count_documents(connection, postings, stem, reached), word, stem))
     asked: list[Word] = []
     cost = found = 0
     for number, word, stem in sorted(counted):
@@ -117,7 +117,7 @@ def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> l
     for number, word in enumerate(words[at:], start=at):
         places = np.sort(places[total[places] + rest[number] >= least])
         _add_to(postings, word, question.average, total, places)
-    best = places[top(total[places], limit)]
+    best = places[find_top(total[places], limit)]
     best = best[np.lexsort((best, -total[best]))]
     return list(zip(allowed.positions.rows(best).tolist(), total[best].tolist(), strict=True))
 
@@ -146,7 +146,7 @@ def _add_to(postings: Postings, word: Word, average: float, total: Numbers, plac
 
 
 def _scores(postings: Postings, word: Word, average: float, places: NDArray[np.int32], counts: Counts) -> Numbers:
-    lengths = postings.lengths(places)
+    lengths = postings.read_lengths(places)
     scores: Numbers = np.float32(word.rarity) * _saturate(counts * np.float32(1 / UNITS), lengths, average)
     return scores
 
@@ -172,9 +172,9 @@ def score(question: Question, texts: Sequence[Counter[str]], lengths: Sequence[i
     return found
 
 
-def _documents(connection: apsw.Connection, postings: Postings, stem: str, reached: Mask | None) -> int:
+def _count_documents(connection: apsw.Connection, postings: Postings, stem: str, reached: Mask | None) -> int:
     if reached is None:
-        return postings.documents(connection, stem)
+        return postings.count_documents(connection, stem)
     return int(np.count_nonzero(reached.at(postings.find(connection, stem).places)))
 
 
@@ -206,7 +206,7 @@ def rebuild(connection: apsw.Connection) -> None:
     connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
 
 
-def problems(connection: apsw.Connection) -> list[str]:
+def find_problems(connection: apsw.Connection) -> list[str]:
     """Return what FTS5's own check against the rows finds."""
     try:
         connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")

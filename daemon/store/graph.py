@@ -58,19 +58,19 @@ _STRENGTHEN = (
 )
 
 
-def nodes(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -> list[Node]:
+def select_nodes(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -> list[Node]:
     """Return the nodes for a condition (and ORDER BY, LIMIT) on the alias `n`."""
     return [Node._make(found) for found in connection.execute(f"{_NODE} WHERE {where}", values)]
 
 
 def find_node(connection: apsw.Connection, node: int, within: str = "TRUE") -> Node | None:
     """Return a node if it exists within reach (a condition on `n`)."""
-    return next(iter(nodes(connection, f"n.id = ? AND {within}", (node,))), None)
+    return next(iter(select_nodes(connection, f"n.id = ? AND {within}", (node,))), None)
 
 
 def read_nodes(connection: apsw.Connection, numbers: Iterable[int]) -> list[Node]:
     """Return those nodes that exist, by rising number."""
-    return nodes(connection, f"n.id IN ({_list(numbers)}) ORDER BY n.id")
+    return select_nodes(connection, f"n.id IN ({_list(numbers)}) ORDER BY n.id")
 
 
 def read_kind(
@@ -80,26 +80,28 @@ def read_kind(
     where = f"n.model = ? AND n.kind = {kind!r}"  # the literal lets the index of unsettled clusters be used
     where += " AND n.namespace = ?" * (namespace is not None) + " AND n.settled = 0" * unsettled
     values = (model,) if namespace is None else (model, namespace)
-    return nodes(connection, f"{where} ORDER BY n.id", values)
+    return select_nodes(connection, f"{where} ORDER BY n.id", values)
 
 
 def read_unnamed(connection: apsw.Connection, limit: int) -> list[Node]:
     """Return settled nodes that a language model has not named."""
-    return nodes(connection, "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?", (limit,))
+    return select_nodes(
+        connection, "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?", (limit,)
+    )
 
 
 def read_after(connection: apsw.Connection, number: int, within: str, limit: int) -> list[Node]:
     """Return the next nodes after a number within reach (a condition on `n`), by rising number."""
-    return nodes(connection, f"n.id > ? AND {within} ORDER BY n.id LIMIT ?", (number, limit))
+    return select_nodes(connection, f"n.id > ? AND {within} ORDER BY n.id LIMIT ?", (number, limit))
 
 
-def nodes_of(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, int]:
+def find_nodes(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, int]:
     """Return the node of each memory that has one."""
     found: Any = connection.execute(f"SELECT memory, node FROM members WHERE memory IN ({_list(rows)})")
     return dict(found)
 
 
-def members(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, list[int]]:
+def read_members(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, list[int]]:
     """Return the memories of each node that has any, by rising row number."""
     found: dict[int, list[int]] = {}
     sql = f"SELECT node, memory FROM members WHERE node IN ({_list(numbers)}) ORDER BY node, memory"
@@ -131,7 +133,7 @@ def strengthen(connection: apsw.Connection, pairs: Iterable[tuple[int, int]], we
     connection.executemany(_STRENGTHEN, edges)
 
 
-def centroids(connection: apsw.Connection, numbers: Iterable[int]) -> tuple[list[int], Vector]:
+def read_centroids(connection: apsw.Connection, numbers: Iterable[int]) -> tuple[list[int], Vector]:
     """Return the means of those nodes that exist, as (nodes, matrix); not of unit length."""
     sql = f"SELECT id, centroid FROM nodes WHERE id IN ({_list(numbers)}) ORDER BY id"
     found: list[Any] = connection.execute(sql).fetchall()
@@ -141,7 +143,7 @@ def centroids(connection: apsw.Connection, numbers: Iterable[int]) -> tuple[list
     return [node for node, _ in found], matrix
 
 
-def vectors_of(connection: apsw.Connection, model: int, rows: Iterable[int]) -> tuple[list[Waiting], Vector]:
+def read_vectors(connection: apsw.Connection, model: int, rows: Iterable[int]) -> tuple[list[Waiting], Vector]:
     """Return memories that have a vector of the model, with their vectors, by rising row number."""
     found: list[Any] = connection.execute(
         "SELECT m.row, m.text_hash, e.vector FROM memories m NOT INDEXED CROSS JOIN vec_embeddings e"
@@ -154,7 +156,7 @@ def vectors_of(connection: apsw.Connection, model: int, rows: Iterable[int]) -> 
     return [Waiting(item[0], item[1]) for item in found], matrix
 
 
-def backlog(connection: apsw.Connection, model: int) -> dict[int, list[int]]:
+def read_backlog(connection: apsw.Connection, model: int) -> dict[int, list[int]]:
     """Return the memories that wait for a node and have a vector, by namespace and rising row number."""
     found: dict[int, list[int]] = {}
     sql = (
@@ -174,7 +176,7 @@ def count_waiting(connection: apsw.Connection) -> int:
     return count
 
 
-def targets(connection: apsw.Connection, origins: Iterable[int], kind: str) -> dict[int, list[int]]:
+def find_targets(connection: apsw.Connection, origins: Iterable[int], kind: str) -> dict[int, list[int]]:
     """Return the nodes that edges of a kind lead to from each node that has any, by rising number."""
     found: dict[int, list[int]] = {}
     sql = f"SELECT origin, target FROM edges WHERE origin IN ({_list(origins)}) AND kind = ? ORDER BY origin, target"
@@ -183,7 +185,7 @@ def targets(connection: apsw.Connection, origins: Iterable[int], kind: str) -> d
     return found
 
 
-def co_occurrences(connection: apsw.Connection, namespace: int) -> list[tuple[int, int, float]]:
+def read_co_occurrences(connection: apsw.Connection, namespace: int) -> list[tuple[int, int, float]]:
     """Return the `co_occurs` edges (origin, target, weight) between nodes of one namespace."""
     found: Any = connection.execute(
         "SELECT e.origin, e.target, e.weight FROM edges e"
@@ -194,7 +196,7 @@ def co_occurrences(connection: apsw.Connection, namespace: int) -> list[tuple[in
     return list(found)
 
 
-def sequence(connection: apsw.Connection, table: str) -> int:
+def read_sequence(connection: apsw.Connection, table: str) -> int:
     """Return the largest number that a table with AUTOINCREMENT ever gave."""
     number = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).get
     return number if isinstance(number, int) else 0

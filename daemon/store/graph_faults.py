@@ -34,7 +34,7 @@ _FAULTS = {
 }
 
 
-def problems(connection: apsw.Connection) -> list[str]:
+def find_problems(connection: apsw.Connection) -> list[str]:
     """Return what is wrong with the graph: each kind of fault, how often."""
     counts: dict[str, Any] = {
         what: connection.execute(f"SELECT count(*) FROM {where}").get for what, where in _FAULTS.items()
@@ -54,9 +54,9 @@ def _count_off_centre(connection: apsw.Connection) -> int:
 
 
 def _is_centred(connection: apsw.Connection, node: int, model: int) -> bool:
-    rows = graph.members(connection, [node]).get(node, [])
-    known, matrix = graph.vectors_of(connection, model, rows)
-    _, means = graph.centroids(connection, [node])
+    rows = graph.read_members(connection, [node]).get(node, [])
+    known, matrix = graph.read_vectors(connection, model, rows)
+    _, means = graph.read_centroids(connection, [node])
     if not rows or len(known) != len(rows):
         return True  # unknown now: vectors are being made
     return matrix.shape[1] == means.shape[1] and bool(np.allclose(matrix.mean(axis=0), means[0], atol=1e-3))

@@ -17,7 +17,7 @@ class Label(NamedTuple):
     by: str
 
 
-def hashes_and_texts(connection: apsw.Connection, nodes: Iterable[int], chars: int) -> list[tuple[bytes, str]]:
+def read_hashes_and_texts(connection: apsw.Connection, nodes: Iterable[int], chars: int) -> list[tuple[bytes, str]]:
     """Return the hash and the beginning of each member's text, by hash."""
     found: Any = connection.execute(
         f"SELECT m.text_hash, substr(m.content, 1, {chars}) FROM members b JOIN memories m ON m.row = b.memory"

@@ -37,7 +37,7 @@ def find_nodes(
     where = " AND ".join(conditions)
     total: Any = connection.execute(f"SELECT count(*) FROM nodes n WHERE {where}", values).get
     order, *window = page
-    found = graph.nodes(connection, f"{where} ORDER BY {_ORDER[order]} LIMIT ? OFFSET ?", (*values, *window))
+    found = graph.select_nodes(connection, f"{where} ORDER BY {_ORDER[order]} LIMIT ? OFFSET ?", (*values, *window))
     return found, int(total)
 
 
@@ -85,13 +85,13 @@ def neighbours_of(connection: apsw.Connection, node: int, within: str) -> list[t
     return list(found)
 
 
-def labels_of(connection: apsw.Connection, nodes: Iterable[int]) -> dict[int, str]:
+def read_labels(connection: apsw.Connection, nodes: Iterable[int]) -> dict[int, str]:
     """Return the labels of nodes."""
     found: Any = connection.execute(f"SELECT id, label FROM nodes WHERE id IN ({_list(nodes)})")
     return dict(found)
 
 
-def texts_of_members(connection: apsw.Connection, nodes: Iterable[int], chars: int) -> list[tuple[int, str]]:
+def read_member_texts(connection: apsw.Connection, nodes: Iterable[int], chars: int) -> list[tuple[int, str]]:
     """Return the beginnings of the members' texts, each with its node."""
     found: Any = connection.execute(
         f"SELECT p.node, substr(m.content, 1, {chars}) FROM members p JOIN memories m ON m.row = p.memory"
@@ -100,7 +100,7 @@ def texts_of_members(connection: apsw.Connection, nodes: Iterable[int], chars: i
     return list(found)
 
 
-def texts_of(connection: apsw.Connection, rows: Iterable[int], chars: int) -> dict[int, str]:
+def read_texts(connection: apsw.Connection, rows: Iterable[int], chars: int) -> dict[int, str]:
     """Return the beginnings of the texts of memories by row."""
     found: Any = connection.execute(
         f"SELECT row, substr(content, 1, {chars}) FROM memories WHERE row IN ({_list(rows)})"
@@ -108,7 +108,7 @@ def texts_of(connection: apsw.Connection, rows: Iterable[int], chars: int) -> di
     return dict(found)
 
 
-def beginnings_of(connection: apsw.Connection, rows: Iterable[int], chars: int) -> list[tuple[int, str, str, float]]:
+def read_beginnings(connection: apsw.Connection, rows: Iterable[int], chars: int) -> list[tuple[int, str, str, float]]:
     """Return row, id, the beginning of the text and the date of memories."""
     found: Any = connection.execute(
         f"SELECT row, id, substr(content, 1, {chars}), created_at FROM memories WHERE row IN ({_list(rows)})"
@@ -125,12 +125,12 @@ def find_topics(connection: apsw.Connection, within: str) -> list[tuple[int, int
     return list(found)
 
 
-def label_of_topic(connection: apsw.Connection, topic: int | None) -> str:
+def read_topic_label(connection: apsw.Connection, topic: int | None) -> str:
     """Return the label of a topic, empty for none."""
     return str(connection.execute("SELECT label FROM topics WHERE id = ?", (topic,)).get or "")
 
 
-def topics_in(connection: apsw.Connection, namespace: int) -> dict[int, str]:
+def read_topics(connection: apsw.Connection, namespace: int) -> dict[int, str]:
     """Return the topics of a namespace with their labels."""
     found: Any = connection.execute("SELECT id, label FROM topics WHERE namespace = ?", (namespace,))
     return dict(found)

@@ -20,7 +20,7 @@ def insert_node(
     connection.execute(
         "INSERT INTO nodes (id, namespace, model, kind, label, size, created_at, updated_at, centroid)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)",
-        (node, *of, size, now, _blob(mean)),
+        (node, *of, size, now, _encode(mean)),
     )
 
 
@@ -33,7 +33,7 @@ def update_centroid(connection: apsw.Connection, node: int, size: int, mean: Vec
     """Set the centroid of a node and the number of members that it is the mean of."""
     connection.execute(
         "UPDATE nodes SET size = ?2, centroid = ?3, settled = 0, updated_at = ?4 WHERE id = ?1",
-        (node, size, _blob(mean), now),
+        (node, size, _encode(mean), now),
     )
 
 
@@ -42,11 +42,11 @@ def update_concept(connection: apsw.Connection, node: int, label: str, mean: Vec
     connection.execute(
         "UPDATE nodes SET label = ?2, centroid = ?3, settled = 1, updated_at = ?4, named_by = '', named_of = NULL,"
         " size = (SELECT count(*) FROM edges WHERE origin = ?1 AND kind = 'abstracted_from') WHERE id = ?1",
-        (node, label, _blob(mean), now),
+        (node, label, _encode(mean), now),
     )
 
 
-def unsettle(connection: apsw.Connection, node: int) -> None:
+def mark_unsettled(connection: apsw.Connection, node: int) -> None:
     """Have a node compared with all others again: it has fewer members."""
     connection.execute("UPDATE nodes SET settled = 0 WHERE id = ?", (node,))
 
@@ -160,5 +160,5 @@ def count_members(connection: apsw.Connection, node: int) -> int:
     return int(count)
 
 
-def _blob(mean: Vector) -> bytes:
+def _encode(mean: Vector) -> bytes:
     return mean.astype(np.float32, copy=False).tobytes()

@@ -31,21 +31,21 @@ def find_wrong(connection: apsw.Connection) -> list[int]:
         ).fetchall()
         if not portion:
             return found
-        found += [row for row, *fields in portion if hashes(fields[:4]) != tuple(fields[4:])]
+        found += [row for row, *fields in portion if compute_hashes(fields[:4]) != tuple(fields[4:])]
         after = portion[-1][0]
 
 
-def hashes(fields: list[Any]) -> tuple[bytes, bytes]:
+def compute_hashes(fields: list[Any]) -> tuple[bytes, bytes]:
     """Return the two hashes of (tier, turns, metadata, content)."""
     tier, turns, metadata, content = fields
     heading = ""
     if tier == DOCUMENTS:
         told = msgspec.json.decode(metadata).get("heading", "")
         heading = told if isinstance(told, str) else ""
-    return content_hash(content), vectors.text_hash(rows.text_to_embed(content, heading, turns))
+    return content_hash(content), vectors.text_hash(rows.build_embedded_text(content, heading, turns))
 
 
-def mend(connection: apsw.Connection, numbers: list[int]) -> None:
+def fix(connection: apsw.Connection, numbers: list[int]) -> None:
     """Give rows the hashes of their text."""
     for row in numbers:
         fields: Any = connection.execute(
@@ -53,5 +53,6 @@ def mend(connection: apsw.Connection, numbers: list[int]) -> None:
         ).fetchone()
         if fields is not None:
             connection.execute(
-                "UPDATE memories SET content_hash = ?, text_hash = ? WHERE row = ?", (*hashes(list(fields)), row)
+                "UPDATE memories SET content_hash = ?, text_hash = ? WHERE row = ?",
+                (*compute_hashes(list(fields)), row),
             )

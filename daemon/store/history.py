@@ -86,7 +86,7 @@ def _keep(
 
 def name_actor(condition: str) -> str:
     """Return the columns that say who made an operation `o`; nobody where it was called out of reach."""
-    reached = condition_on(condition, "o.namespace")
+    reached = condition_for(condition, "o.namespace")
     return ", ".join(f"iif({reached}, o.{column}, '')" for column in Actor._fields)
 
 
@@ -100,7 +100,7 @@ def count(connection: apsw.Connection, condition: str | None = None) -> int:
     """Return how many operations touched a memory in the namespaces of `condition`; None: how many there are."""
     seen = "SELECT count(*) FROM operations"
     if condition is not None:
-        seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {condition_on(condition, 'h.namespace')}"
+        seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {condition_for(condition, 'h.namespace')}"
     found: Any = connection.execute(seen).get
     return int(found)
 
@@ -115,7 +115,7 @@ class State(NamedTuple):
     actor: Actor
 
 
-def states(connection: apsw.Connection, memory: str, condition: str) -> list[State]:
+def read_states(connection: apsw.Connection, memory: str, condition: str) -> list[State]:
     """Return what a memory was before each of its changes, oldest first."""
     found: Any = connection.execute(
         f"SELECT o.id, o.kind, o.at, h.before, {name_actor(condition)} FROM history h"
@@ -133,7 +133,7 @@ def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> s
     rows.check_prefix(prefix)
     found = connection.execute(
         "SELECT h.memory FROM history h"
-        f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {condition_on(condition, 'h.namespace')}"
+        f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {condition_for(condition, 'h.namespace')}"
         # One that came from elsewhere has no history here.
         f" UNION SELECT m.id FROM memories m WHERE m.id >= ?1 AND m.id < ?2 AND {rows.near_id(condition)}"
         f" ORDER BY 1 LIMIT {rows.CANDIDATES}",
@@ -177,11 +177,11 @@ def undo(
 
 def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
     in_effect = f"o.undone_by IS NULL AND o.kind NOT IN ('undo', 'redo') AND o.kind NOT GLOB '{JOB}*' AND ?1 IS NULL"
-    allowed = f"({condition_on(rights.own, 'o.namespace')} OR {_only_condition(rights.changeable)})"
+    allowed = f"({condition_for(rights.own, 'o.namespace')} OR {_build_condition(rights.changeable)})"
     chosen = f"{allowed} AND {in_effect}" if operation is None else "o.id = ?1"
     found: Any = connection.execute(
         f"SELECT o.id, o.kind, o.undone_by, {allowed} FROM operations o WHERE {chosen}"
-        f" AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id) AND {_only_condition(rights.reached)}"
+        f" AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id) AND {_build_condition(rights.reached)}"
         " ORDER BY o.id DESC LIMIT 1",
         (operation,),
     ).fetchone()
@@ -233,15 +233,15 @@ def refusal(operation: int) -> Forbidden:
     return Forbidden(f"Operation {operation} is not yours to undo.", {"operation": operation})
 
 
-def _only_condition(condition: str) -> str:
+def _build_condition(condition: str) -> str:
     """Return the condition that an operation `o` touched memories in these namespaces alone."""
     if condition == "TRUE":
         return condition
-    outside = f"h.operation = o.id AND NOT ({condition_on(condition, 'h.namespace')})"
+    outside = f"h.operation = o.id AND NOT ({condition_for(condition, 'h.namespace')})"
     return f"NOT EXISTS (SELECT 1 FROM history h WHERE {outside})"
 
 
-def condition_on(condition: str, column: str) -> str:
+def condition_for(condition: str, column: str) -> str:
     """Return a condition on namespaces, written for `m.namespace` numbers, for a column of names."""
     if condition == "TRUE":
         return condition

@@ -24,7 +24,7 @@ from memoryd.daemon.store.basis import Asked, Coded
 from memoryd.daemon.store.blocks import Blocks
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.positions import Places, Positions, grown
-from memoryd.daemon.store.top import top
+from memoryd.daemon.store.top import find_top
 from memoryd.daemon.store.vectors import Vector
 
 RESCORE = 64
@@ -130,7 +130,7 @@ class VectorIndex:
             if self._is_owner:
                 self._positions.give_up([row])
 
-    def nearest(
+    def find_nearest(
         self, query: Vector, k: int, allowed: Mask | None = None, namespaces: frozenset[int] | None = None
     ) -> Found:
         """Return the `k` rows most similar to `query` among those that a mask and namespaces allow (None: all)."""
@@ -185,7 +185,7 @@ class VectorIndex:
         view = self._view()
         return int(np.count_nonzero(view.present & (view.namespaces == namespace)))
 
-    def places(self, rows: Sequence[int]) -> list[int]:
+    def find_places(self, rows: Sequence[int]) -> list[int]:
         """Return for each row the number of its vector on disk, 0 if it is not known."""
         with self._lock:
             places = self._known(self._positions.find(rows))
@@ -207,7 +207,7 @@ class VectorIndex:
             same = np.square(held - given).sum(axis=1) < _SAME
             self._numbers[at[same]] = np.array(numbers, np.int64)[known][order][same]
 
-    def similarities(self, query: Vector, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
+    def compute_similarities(self, query: Vector, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
         """Return (row, cosine to about 0.001) of those of some rows that have a vector."""
         view, places = self._view(), self._known(self._positions.find(rows))
         known = places >= 0
@@ -284,7 +284,7 @@ def _find_nearest(view: _View, asked: Asked, k: int, chosen: NDArray[np.bool_]) 
     scan = _scan(view, asked, chosen)
     open_ = scan.positions_of(_select_open(view, asked, k, scan))
     scores = _score(view, asked, open_)
-    best = top(scores, k)
+    best = find_top(scores, k)
     return open_[best], scores[best]
 
 
@@ -305,13 +305,13 @@ def _select_open(view: _View, asked: Asked, k: int, scan: _Scan) -> Places:
     """Return the places of the scan that may be among the best."""
     if view.basis.rotation is None or scan.chosen <= 4 * k:
         return np.flatnonzero(scan.cosines > -np.inf)
-    first = top(scan.cosines, 4 * k)
+    first = find_top(scan.cosines, 4 * k)
     scores = _score(view, asked, scan.positions_of(first))
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
     # No tail is expected to be closer to the query's than chance allows, or than those of the best are.
     closest = float(((scores - scan.cosines[first]) / np.maximum(scan.tails[first] * asked.tail_length, 1e-6)).max())
     open_ = np.flatnonzero(_bounds(asked, scan, max(closest, view.basis.chance())) >= least - _ROUNDING)
-    return open_ if len(open_) <= _DEEP + k else np.sort(open_[top(scan.cosines[open_], _DEEP + k)])
+    return open_ if len(open_) <= _DEEP + k else np.sort(open_[find_top(scan.cosines[open_], _DEEP + k)])
 
 
 def _bounds(asked: Asked, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
@@ -341,7 +341,7 @@ def _above(view: _View, asked: Asked, chosen: NDArray[np.bool_], wanted: Wanted)
     scan = _scan(view, asked, chosen)
     places = scan.positions_of(np.flatnonzero(_bounds(asked, scan) > wanted.floor - _ROUNDING))
     scores = _score(view, asked, places)
-    best = top(scores, wanted.k)
+    best = find_top(scores, wanted.k)
     return places[best[scores[best] > wanted.floor]]
 
 
@@ -359,7 +359,7 @@ def _above_by_blocks(view: _View, asked: Sequence[Asked], places: Places, wanted
         scores, part = scores[at], part[at]
         scores += view.rest.gather(part).astype(np.float32) @ rest * view.scales[part, None]
         for query in np.flatnonzero(scores.max(axis=0, initial=-np.inf) > wanted.floor):
-            best = top(scores[:, query], wanted.k)
+            best = find_top(scores[:, query], wanted.k)
             best = best[scores[best, query] > wanted.floor]
             found[query] += zip(scores[best, query].tolist(), part[best].tolist(), strict=True)
     return [np.array([place for _, place in sorted(one, reverse=True)[: wanted.k]], np.int64) for one in found]

@@ -4,7 +4,7 @@ from typing import Any
 
 import apsw
 
-from memoryd.daemon.store.filters import ALIVE, alive_at
+from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.tiers import DOCUMENTS
 
 # The last turn of a session, if it is short.
@@ -46,7 +46,7 @@ def find_equal_memory(connection: apsw.Connection, namespace: int, key: bytes, n
     found: Any = connection.execute(
         f"SELECT m.id FROM memories m WHERE m.content_hash = ? AND m.namespace = ? AND +m.tier <> {DOCUMENTS!r}"
         f" AND {ALIVE} LIMIT 1",
-        (key, namespace, *alive_at(now)),
+        (key, namespace, *alive_values(now)),
     ).get
     return None if found is None else str(found)
 

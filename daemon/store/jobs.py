@@ -25,15 +25,15 @@ _UPSERT = (
 )
 
 
-def states(connection: apsw.Connection) -> dict[str, JobState]:
+def read_states(connection: apsw.Connection) -> dict[str, JobState]:
     """Return what is known of each job."""
     found: Any = connection.execute("SELECT name, paused, failures, not_before, last_run_at FROM jobs")
     return {name: JobState(bool(paused), *rest) for name, paused, *rest in found}
 
 
-def state(connection: apsw.Connection, name: str) -> JobState:
+def read_state(connection: apsw.Connection, name: str) -> JobState:
     """Return what is known of one job."""
-    return states(connection).get(name, JobState())
+    return read_states(connection).get(name, JobState())
 
 
 def keep(connection: apsw.Connection, name: str, kept: JobState) -> None:

@@ -155,7 +155,7 @@ MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXT
 
 def migrate(connection: apsw.Connection) -> None:
     """Bring the database to the newest schema; refuse one that a newer memoryd wrote."""
-    version = _version(connection)
+    version = _read_version(connection)
     if version > len(MIGRATIONS):
         raise StorageFailed(
             f"The database was written by a newer memoryd (schema {version}, this one knows {len(MIGRATIONS)}); "
@@ -167,7 +167,7 @@ def migrate(connection: apsw.Connection) -> None:
             connection.pragma("user_version", number)
 
 
-def _version(connection: apsw.Connection) -> int:
+def _read_version(connection: apsw.Connection) -> int:
     version = connection.pragma("user_version")
     assert isinstance(version, int)
     if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:

@@ -41,11 +41,11 @@ class Namespaces:
         """Return the name of a number."""
         return self._names[number]
 
-    def number(self, name: str) -> int | None:
+    def find_number(self, name: str) -> int | None:
         """Return the number of a name that exists."""
         return self._numbers.get(name)
 
-    def outermost(self) -> set[str]:
+    def list_outermost(self) -> set[str]:
         """Return the first parts of all names."""
         return {name.partition("/")[0] for name in list(self._numbers) if name}
 

@@ -6,7 +6,7 @@ import apsw
 
 from memoryd.client.protocol import Operation
 from memoryd.daemon.store import rows, turns
-from memoryd.daemon.store.history import Image, condition_on, decode_image, name_actor
+from memoryd.daemon.store.history import Image, condition_for, decode_image, name_actor
 from memoryd.daemon.store.rows import Row
 
 
@@ -35,10 +35,10 @@ def find(connection: apsw.Connection, condition: str, wanted: Wanted) -> list[Op
 
     Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
     """
-    seen = f"FROM history h WHERE h.operation = o.id AND {condition_on(condition, 'h.namespace')}"
+    seen = f"FROM history h WHERE h.operation = o.id AND {condition_for(condition, 'h.namespace')}"
     place, count = "o.namespace", "o.memories"
     if condition != "TRUE":
-        place = f"iif({condition_on(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {seen}))"
+        place = f"iif({condition_for(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {seen}))"
         count = f"(SELECT count(*) {seen})"
     chosen, values = _choose(wanted)
     found = connection.execute(
@@ -65,7 +65,7 @@ def list_steps(connection: apsw.Connection, operation: int, condition: str, page
     found: list[Any] = connection.execute(
         "SELECT h.memory, h.namespace, h.before, n.id, n.before FROM history h LEFT JOIN history n ON n.id ="
         " (SELECT l.id FROM history l WHERE l.memory = h.memory AND l.id > h.id ORDER BY l.id LIMIT 1)"
-        f" WHERE h.operation = ? AND {condition_on(condition, 'h.namespace')} ORDER BY h.id LIMIT ? OFFSET ?",
+        f" WHERE h.operation = ? AND {condition_for(condition, 'h.namespace')} ORDER BY h.id LIMIT ? OFFSET ?",
         (operation, *page),
     ).fetchall()
     latest = [memory for memory, _, _, later, _ in found if later is None]

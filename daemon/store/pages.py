@@ -181,7 +181,7 @@ def _copy(connection: apsw.Connection, tell: Tell) -> None:
         with connection:
             _make_tables(connection)
     connection.execute("CREATE TABLE IF NOT EXISTS main.upgrade_done (step TEXT PRIMARY KEY) WITHOUT ROWID")
-    for table in _tables(connection):
+    for table in _list_tables(connection):
         for done in _copy_rows(connection, table):
             tell(f"{table.name}: {done} rows")
     rest = (
@@ -201,11 +201,11 @@ def _make_tables(connection: apsw.Connection) -> None:
     )
     for (sql,) in connection.execute(made).fetchall():
         connection.execute(str(sql))
-    for table in _tables(connection):  # full text begins with rows of its own
+    for table in _list_tables(connection):  # full text begins with rows of its own
         connection.execute(f"DELETE FROM main.{table.name}")
 
 
-def _tables(connection: apsw.Connection) -> list[_Table]:
+def _list_tables(connection: apsw.Connection) -> list[_Table]:
     """Return the tables that have rows of their own in the former file, those of full text included."""
     found: Any = connection.execute(
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'former' AND type IN ('table', 'shadow')"
@@ -250,11 +250,11 @@ def _copy_rows(connection: apsw.Connection, table: _Table) -> Iterator[int]:
 
 def _check(connection: apsw.Connection, tell: Tell) -> None:
     """Compare the two files; raise `StorageFailed` where they differ."""
-    for table in _tables(connection):
+    for table in _list_tables(connection):
         compared = f"{table.name}: compared"
         tell(compared)
         if connection.execute(_IS_DONE, (compared,)).get is None:
-            if _differs(connection, table):
+            if _is_different(connection, table):
                 raise StorageFailed(f"the rows of {table.name} are not those of the former file")
             connection.execute(_DONE, (compared,))
     objects = "SELECT type, name, sql FROM {}.sqlite_schema WHERE name <> 'upgrade_done'"
@@ -266,7 +266,7 @@ def _check(connection: apsw.Connection, tell: Tell) -> None:
         raise StorageFailed(f"the new file is damaged: {lines[0]}")
 
 
-def _differs(connection: apsw.Connection, table: _Table) -> bool:
+def _is_different(connection: apsw.Connection, table: _Table) -> bool:
     count = f"SELECT (SELECT count(*) FROM main.{table.name}) <> (SELECT count(*) FROM former.{table.name})"
     if connection.execute(count).get:
         return True
@@ -295,4 +295,6 @@ class _Report:
         if (now := time.monotonic()) >= self._next:
             self._next = now + _TELL_S
             log.info("writing the database into larger pages: %s", self._done)
-            notify.systemd(f"EXTEND_TIMEOUT_USEC=60000000\nSTATUS=writing the database into larger pages: {self._done}")
+            notify.notify_systemd(
+                f"EXTEND_TIMEOUT_USEC=60000000\nSTATUS=writing the database into larger pages: {self._done}"
+            )

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.positions import Places, Positions, grown
 from memoryd.daemon.store.stopwords import STOP_WORDS
-from memoryd.daemon.store.tokenizer import is_part, stems_of
+from memoryd.daemon.store.tokenizer import is_part, stem_words
 
 MAX_KEPT = 3_000_000  # postings: 18 MB
 _PER_MEMORY = 10
@@ -101,7 +101,7 @@ class Postings:
             posting = self._kept.get(stem)
             if posting is not None:
                 self._kept.move_to_end(stem)
-            news = None if posting is None else self._changes_since(posting.seen)
+            news = None if posting is None else self._find_changes(posting.seen)
             changes = self._changes
         if posting is None or news is None:
             posting = self._read(connection, stem)
@@ -113,7 +113,7 @@ class Postings:
             self._keep(stem, posting)
         return posting
 
-    def documents(self, connection: apsw.Connection, stem: str) -> int:
+    def count_documents(self, connection: apsw.Connection, stem: str) -> int:
         """Return in about how many memories a stem occurs, without reading where; 0 is exact."""
         posting = self._kept.get(stem)
         if posting is not None and len(posting.places):
@@ -129,15 +129,15 @@ class Postings:
             self._counted[stem] = known
         return known
 
-    def lengths(self, places: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+    def read_lengths(self, places: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Return how many words the memories at some positions have."""
         return self._lengths.take(places, mode="clip")
 
-    def corpus(self, reached: Mask | None) -> tuple[int, float]:
+    def measure_corpus(self, reached: Mask | None) -> tuple[int, float]:
         """Return how many memories (all, or those of a mask) have words, and how many words on average."""
         documents, words = self._documents, self._words
         if reached is not None:
-            found = self.lengths(np.flatnonzero(reached.allowed))
+            found = self.read_lengths(np.flatnonzero(reached.allowed))
             documents, words = int(np.count_nonzero(found)), float(found.sum(dtype=np.float64))
         return documents, max(1.0, words / max(1, documents))
 
@@ -171,7 +171,7 @@ class Postings:
         return Posting(np.insert(places, at, holding), np.insert(counts, at, fresh), shortest, seen)
 
     def _shortest(self, places: NDArray[np.integer[Any]], counts: Counts) -> dict[int, float]:
-        lengths = self.lengths(places)
+        lengths = self.read_lengths(places)
         return {count: float(lengths[counts == count].min()) for count in np.unique(counts).tolist()}
 
     # The writer -------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class Postings:
         if len(numbers) > _NOTED:
             self._forget()
         elif numbers:
-            self._note(_stems_of(connection, numbers))
+            self._note(_read_stems(connection, numbers))
 
     def _note(self, stems: dict[int, Counter[str]]) -> None:
         places = self._positions.find(stems).tolist()
@@ -219,7 +219,7 @@ class Postings:
 
     # Both -------------------------------------------------------------------------------------------------------------
 
-    def _changes_since(self, seen: int) -> list[tuple[int, Counter[str]]] | None:
+    def _find_changes(self, seen: int) -> list[tuple[int, Counter[str]]] | None:
         """Return what was noted since, None if that is not known any more."""
         missed = self._changes - seen
         return [self._noted[-place] for place in range(missed, 0, -1)] if missed <= len(self._noted) else None
@@ -245,20 +245,20 @@ def _cost(posting: Posting) -> int:
     return len(posting.places) + 40  # the objects around the arrays take as much as so many postings
 
 
-def common_stems(connection: apsw.Connection, limit: int) -> list[str]:
+def read_common_stems(connection: apsw.Connection, limit: int) -> list[str]:
     """Return the stems that most memories hold, the commonest first, without those of words that are left out."""
     found: Any = connection.execute("SELECT term FROM memories_terms ORDER BY doc DESC LIMIT ?", (limit,))
-    left_out = set(stems_of(connection, " ".join(STOP_WORDS)))
+    left_out = set(stem_words(connection, " ".join(STOP_WORDS)))
     return [stem for (stem,) in found if stem not in left_out]
 
 
-def _stems_of(connection: apsw.Connection, numbers: list[int]) -> dict[int, Counter[str]]:
+def _read_stems(connection: apsw.Connection, numbers: list[int]) -> dict[int, Counter[str]]:
     """Return for each row its stems with their counts in units; none for a row that no longer exists."""
     held: dict[int, Counter[str]] = {row: Counter() for row in numbers}
     found: Any = connection.execute(_TEXTS.format(", ".join(map(str, numbers))))
     for row, *texts in found:
         for text, units in zip(texts, _UNITS_OF.tolist(), strict=True):
-            for stem in stems_of(connection, text):
+            for stem in stem_words(connection, text):
                 held[row][stem] += units
     return held
 

@@ -38,11 +38,11 @@ def fields_of(row: Row, names: Namespaces, contradicts: list[str]) -> dict[str, 
         "start_line": row.start_line,
         "end_line": row.end_line,
         "contradicts": contradicts,
-        "usefulness": feedback.usefulness(row.feedback),
+        "usefulness": feedback.rate_usefulness(row.feedback),
     }
 
 
-def memories(
+def build_memories(
     connection: apsw.Connection, names: Namespaces, found: Iterable[Row], reached: str, now: float
 ) -> list[Memory]:
     """Return the memories of rows, each with the ids it contradicts in the `reached` namespaces.
@@ -50,7 +50,7 @@ def memories(
     `superseded_by` is the memory that replaces it at `now`, not one that was deleted or has expired.
     """
     listed = list(found)
-    links = contradictions(connection, [row.id for row in listed], reached)
+    links = read_contradictions(connection, [row.id for row in listed], reached)
     by = read_in_force(connection, listed, now)
     shown = [Memory(**fields_of(row, names, links.get(row.id, []))) for row in listed]
     for row, memory in zip(listed, shown, strict=True):
@@ -67,7 +67,7 @@ def give_vectors(connection: apsw.Connection, model: int, shown: Sequence[Memory
         memory.vector = None if vector is None else vector.tolist()
 
 
-def contradictions(connection: apsw.Connection, ids: list[str], reached: str) -> dict[str, list[str]]:
+def read_contradictions(connection: apsw.Connection, ids: list[str], reached: str) -> dict[str, list[str]]:
     """Return for each id the ids linked to it as contradicting, whichever came first.
 
     A link to what does not lie in the `reached` namespaces (an SQL condition on `m`) is like one to a deleted memory.

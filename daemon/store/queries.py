@@ -7,7 +7,7 @@ import apsw
 import msgspec
 
 from memoryd.daemon.store import rows
-from memoryd.daemon.store.filters import ALIVE, Filter, alive_at
+from memoryd.daemon.store.filters import ALIVE, Filter, alive_values
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2
 from memoryd.daemon.store.turns import TYPE
@@ -57,13 +57,13 @@ def find_equal(
     connection: apsw.Connection, namespace: int, key: bytes, now: float, type: str | None = None, limit: int = -1
 ) -> list[Row]:
     """Return the living memories of a namespace with a content hash, of one type or any; parts of files excepted."""
-    return rows.select(connection, _EQUAL, (key, namespace, type, *alive_at(now), limit))
+    return rows.select(connection, _EQUAL, (key, namespace, type, *alive_values(now), limit))
 
 
 def find_alive(connection: apsw.Connection, ids: Sequence[str], condition: str, now: float) -> list[Row]:
     """Return the living memories with these ids that meet a condition, oldest first."""
     where = f"m.id IN (SELECT value FROM json_each(?)) AND {condition} AND {ALIVE} ORDER BY m.row"
-    return rows.select(connection, where, (msgspec.json.encode(ids).decode(), *alive_at(now)))
+    return rows.select(connection, where, (msgspec.json.encode(ids).decode(), *alive_values(now)))
 
 
 def find_deletable(
@@ -87,12 +87,12 @@ def find_answers(connection: apsw.Connection, questions: Sequence[str], conditio
         "SELECT x.row FROM json_each(?) v CROSS JOIN memories x ON json_extract(x.metadata, '$.answers') = v.value"
     )
     where = f"m.row IN ({answers} AND x.turns = 1) AND {rows.near_id(condition)} AND {ALIVE} ORDER BY m.row"
-    return rows.select(connection, where, (msgspec.json.encode(questions).decode(), *alive_at(now)))
+    return rows.select(connection, where, (msgspec.json.encode(questions).decode(), *alive_values(now)))
 
 
 def find_unpinned(connection: apsw.Connection, namespace: int, limit: int, now: float) -> list[Row]:
     """Return the latest living memories of a namespace, latest first, without what is pinned or a part of a file."""
-    return rows.select(connection, _UNPINNED, (namespace, *alive_at(now), limit))
+    return rows.select(connection, _UNPINNED, (namespace, *alive_values(now), limit))
 
 
 def find_latest_of_session(
@@ -100,7 +100,7 @@ def find_latest_of_session(
 ) -> Row | None:
     """Return the latest living memory of a namespace and session `of` a type and a source."""
     (namespace, session), (type, source) = conversation, of
-    found = rows.select(connection, _LATEST_OF_SESSION, (namespace, type, source, session, *alive_at(now)))
+    found = rows.select(connection, _LATEST_OF_SESSION, (namespace, type, source, session, *alive_values(now)))
     return found[0] if found else None
 
 
@@ -109,7 +109,7 @@ def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type:
     where, values = chosen.full_condition(now)
     # The literal type lets the index of standing memories be used.
     latest = f"{where} AND (m.pinned OR m.type = {type!r}) ORDER BY m.created_at DESC, m.id LIMIT ?"
-    return rows.beginnings(connection, latest, (*values, limit), _MAX_CHARS)
+    return rows.select_beginnings(connection, latest, (*values, limit), _MAX_CHARS)
 
 
 def find_latest(connection: apsw.Connection, chosen: Filter, now: float, turns_from: float, limit: int) -> list[Row]:
@@ -117,7 +117,7 @@ def find_latest(connection: apsw.Connection, chosen: Filter, now: float, turns_f
     where, values = chosen.full_condition(now)
     worth = f"m.tier <> {DOCUMENTS!r} AND NOT (m.type = {TYPE!r} AND m.importance < ?)"
     latest = f"{where} AND {worth} ORDER BY m.created_at DESC, m.id LIMIT ?"
-    return rows.beginnings(connection, latest, (*values, turns_from, limit), _MAX_CHARS)
+    return rows.select_beginnings(connection, latest, (*values, turns_from, limit), _MAX_CHARS)
 
 
 def find_sizes(connection: apsw.Connection, chosen: Filter, after_id: str, limit: int) -> Iterator[tuple[str, int]]:

@@ -56,7 +56,7 @@ def recover(damaged: Path, folder: Path, tell: Tell = lambda table: None) -> Rec
     """Make a database in `folder` of what can be read of a file; raise `StorageFailed` when nothing can."""
     source = _open(damaged)
     try:
-        version = _version(source, damaged)
+        version = _read_version(source, damaged)
         target = apsw.Connection(str(folder / FILE_NAME))
         try:
             for number, script in enumerate(MIGRATIONS[:version], start=1):
@@ -65,7 +65,7 @@ def recover(damaged: Path, folder: Path, tell: Tell = lambda table: None) -> Rec
             target.pragma("foreign_keys", False)
             target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
             found = _copy(source, target, tell)
-            _mend_references(target)
+            _fix_references(target)
         finally:
             target.close()
     finally:
@@ -85,7 +85,7 @@ def _open(damaged: Path) -> apsw.Connection:
         raise StorageFailed(f"{damaged} cannot be opened: {error}.") from None
 
 
-def _version(source: apsw.Connection, damaged: Path) -> int:
+def _read_version(source: apsw.Connection, damaged: Path) -> int:
     try:
         version = source.pragma("user_version")
         source.execute("SELECT count(*) FROM sqlite_schema").fetchall()
@@ -98,7 +98,7 @@ def _version(source: apsw.Connection, damaged: Path) -> int:
     return version
 
 
-def tables(connection: apsw.Connection) -> list[Table]:
+def list_tables(connection: apsw.Connection) -> list[Table]:
     """Return the tables whose rows are copied: all but what is derived and what belongs to full text."""
     found: Any = connection.execute(
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
@@ -117,13 +117,13 @@ _COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
 def _copy(source: apsw.Connection, target: apsw.Connection, tell: Tell) -> Recovered:
     counts: dict[str, int] = {}
     damaged: list[str] = []
-    for table in tables(target):
+    for table in list_tables(target):
         tell(table.name)
         names = ", ".join(f'"{name}"' for name in table.columns)
         insert = f"INSERT OR IGNORE INTO {table.name} ({names}) VALUES ({', '.join('?' * len(table.columns))})"
         before = target.total_changes()
         with target:
-            for row in _rows(source, table, names, damaged):
+            for row in _read_rows(source, table, names, damaged):
                 try:
                     target.execute(insert, row)
                 except (apsw.ConstraintError, apsw.MismatchError):  # it can be read and is no row of this table
@@ -132,13 +132,13 @@ def _copy(source: apsw.Connection, target: apsw.Connection, tell: Tell) -> Recov
     return Recovered(counts, sorted(set(damaged)))
 
 
-def _rows(source: apsw.Connection, table: Table, names: str, damaged: list[str]) -> Iterator[Row]:
+def _read_rows(source: apsw.Connection, table: Table, names: str, damaged: list[str]) -> Iterator[Row]:
     if table.has_rowid:
-        return _read_by_number(source, table.name, names, 0, _highest(source, table.name), damaged)
+        return _read_by_number(source, table.name, names, 0, _read_highest(source, table.name), damaged)
     return _read_both_ends(source, table, names, damaged)
 
 
-def _highest(source: apsw.Connection, name: str) -> int:
+def _read_highest(source: apsw.Connection, name: str) -> int:
     for sql in (f"SELECT max(rowid) FROM {name}", f"SELECT seq FROM sqlite_sequence WHERE name = '{name}'"):
         try:
             found = source.execute(sql).get
@@ -182,7 +182,7 @@ def _read_both_ends(source: apsw.Connection, table: Table, names: str, damaged: 
             return
 
 
-def _mend_references(target: apsw.Connection) -> None:
+def _fix_references(target: apsw.Connection) -> None:
     """Give memories and turns of lost namespaces a new one; drop what else refers to rows that are lost."""
     used = " UNION ".join(f"SELECT namespace FROM {name}" for name in ("memories", "turns"))
     target.execute(

@@ -26,7 +26,7 @@ from memoryd.daemon.system import listen, process
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
-    given = _parser().parse_args(arguments)
+    given = _build_parser().parse_args(arguments)
     os.umask(0o077)
     folder = paths.data_dir(given.data_dir)
     try:
@@ -46,7 +46,7 @@ def _give_up(folder: Path, reason: str) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.store.rescue", description=__doc__)
     parser.add_argument("command", choices=tuple(_COMMANDS))
     parser.add_argument("file", nargs="?", type=Path, help="the copy to restore")
@@ -61,7 +61,7 @@ def _restore(folder: Path, given: argparse.Namespace) -> Report:
         raise StorageFailed("No file is given to restore.")
     place = _begin(folder)
     memories = restoring.restore(given.file, place)
-    swap.ready(folder, "restore", given.discard)
+    swap.mark_ready(folder, "restore", given.discard)
     return _finish_take_up(folder, Report(memories=memories), given.wait_s)
 
 
@@ -73,8 +73,8 @@ def _recover(folder: Path, given: argparse.Namespace) -> Report:
     lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", given.wait_s)
     try:
         place = _begin(folder)
-        found = recovering.recover(file, place, _tell)
-        swap.ready(folder, "recovery", discard=False)
+        found = recovering.recover(file, place, _print_table)
+        swap.mark_ready(folder, "recovery", discard=False)
         kept = swap.take_up(folder, time.time())
     finally:
         os.close(lock)
@@ -83,7 +83,7 @@ def _recover(folder: Path, given: argparse.Namespace) -> Report:
 
 def _reset(folder: Path, given: argparse.Namespace) -> Report:
     Store(_begin(folder)).close()
-    swap.ready(folder, "reset", given.discard)
+    swap.mark_ready(folder, "reset", given.discard)
     return _finish_take_up(folder, Report(), given.wait_s)
 
 
@@ -115,7 +115,7 @@ def _begin(folder: Path) -> Path:
     return swap.begin(folder)
 
 
-def _tell(table: str) -> None:
+def _print_table(table: str) -> None:
     print(f"reading {table}", file=sys.stderr)
 
 

@@ -42,7 +42,7 @@ def _copy(source: apsw.Connection, target: Path) -> list[str]:
             while not backup.done:
                 backup.step(_PAGES)
         made.pragma("journal_mode", "delete")
-        return copies.faults(made)
+        return copies.find_faults(made)
     finally:
         made.close()
 
@@ -62,12 +62,12 @@ def _open(folder: Path, file: Path) -> int:
     """Open the copy as the daemon will, migrating it; build what is derived again where it does not agree."""
     store = Store(folder)
     try:
-        if store.problems().result():
+        if store.find_problems().result():
             store.rebuild().result()
-        if problems := store.problems().result():
+        if problems := store.find_problems().result():
             raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
         with store.reading() as connection:
-            memories, _ = copies.counts(connection)
+            memories, _ = copies.read_counts(connection)
         return memories
     finally:
         store.close()

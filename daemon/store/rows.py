@@ -68,13 +68,13 @@ def select(connection: apsw.Connection, where: str, values: Sequence[Any]) -> li
     return [_row(found) for found in connection.execute(f"{_SELECT} WHERE {where}", values)]
 
 
-def beginnings(connection: apsw.Connection, where: str, values: Sequence[Any], chars: int) -> list[Row]:
+def select_beginnings(connection: apsw.Connection, where: str, values: Sequence[Any], chars: int) -> list[Row]:
     """Return the rows for a condition as `select` does, of each content so many characters at most."""
     cut = _SELECT.replace("m.content,", f"substr(m.content, 1, {int(chars)}),", 1)
     return [_row(found) for found in connection.execute(f"{cut} WHERE {where}", values)]
 
 
-def text_to_embed(content: str, heading: str = "", turns: int = 0) -> str:
+def build_embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
     """Return what of a memory is embedded: a part of a file under its headings, the question of a question and answer.
 
     A long answer would drown what was asked and said; its content is found by its words. `EMBEDDED` says the same.
@@ -201,7 +201,7 @@ def put_summaries(connection: apsw.Connection, made: Iterable[tuple[Row, str]]) 
     )
 
 
-def texts_to_embed(connection: apsw.Connection, numbers: Sequence[int]) -> list[tuple[int, bytes, str]]:
+def read_embedded_texts(connection: apsw.Connection, numbers: Sequence[int]) -> list[tuple[int, bytes, str]]:
     """Return row, hash and the text that is embedded of memories."""
     listed = ", ".join(map(str, numbers))
     found: Any = connection.execute(f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({listed})")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from memoryd.daemon.store import rows
-from memoryd.daemon.store.filters import ALIVE, alive_at
+from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
 
 WINDOW_S = 7 * 86_400.0  # how far from a turn others of its conversation are looked for
@@ -52,7 +52,7 @@ def find_entries(
 ) -> list[Entry]:
     """Return the latest entries of sessions, newest first; `sources` are those of summaries and of outcomes."""
     sql = _ENTRIES.format(reached=reached.replace("m.namespace", "+m.namespace"))
-    found: Any = connection.execute(sql, (*span, *sources, *alive_at(now)))
+    found: Any = connection.execute(sql, (*span, *sources, *alive_values(now)))
     return [Entry(*values) for values in found]
 
 

@@ -119,7 +119,7 @@ def read_root_rows(connection: apsw.Connection, name: str) -> list[tuple[str, Ro
     return [
         (namespace, row)
         for number, namespace in found.fetchall()
-        for row in rows.beginnings(connection, "m.namespace = ?", (number,), 1)
+        for row in rows.select_beginnings(connection, "m.namespace = ?", (number,), 1)
     ]
 
 
@@ -134,7 +134,7 @@ def share_namespaces(connection: apsw.Connection, root: int, namespaces: Iterabl
         )
 
 
-def shared_namespaces(connection: apsw.Connection, root: int) -> frozenset[int]:
+def list_shared_namespaces(connection: apsw.Connection, root: int) -> frozenset[int]:
     """Return the numbers of the namespaces of a root that are shared."""
     found: Any = connection.execute("SELECT namespace FROM shared_namespaces WHERE root = ?", (root,))
     return frozenset(namespace for (namespace,) in found)

@@ -25,7 +25,7 @@ from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.positions import Positions
-from memoryd.daemon.store.postings import Postings, common_stems
+from memoryd.daemon.store.postings import Postings, read_common_stems
 from memoryd.daemon.store.writer import Follower, Transaction, Writer
 from memoryd.daemon.system.supervisor import Supervisor
 
@@ -139,9 +139,9 @@ class Store:
         """Return how many jobs wait for the writer."""
         return self._writer.count_waiting()
 
-    def silent_s(self) -> float:
+    def silence_s(self) -> float:
         """Return for how long the writer has not got on with what it does."""
-        return self._writer.silent_s()
+        return self._writer.silence_s()
 
     def read_setting(self, name: str) -> str | None:
         """Return a setting of this database."""
@@ -152,9 +152,9 @@ class Store:
         """Write a setting of this database."""
         return self.write(lambda transaction: settings.put(transaction.connection, name, value))
 
-    def mask_of(self, chosen: Filter, now: float) -> Mask:
+    def build_mask(self, chosen: Filter, now: float) -> Mask:
         """Return which memories a filter leaves, among what is alive."""
-        mask = self.facts.mask_of(chosen, now)
+        mask = self.facts.build_mask(chosen, now)
         return mask.restrict(self._select_rows(chosen, now)) if chosen.further else mask
 
     def _select_rows(self, chosen: Filter, now: float) -> NDArray[np.int64]:
@@ -169,24 +169,24 @@ class Store:
         paths = (self.path, self.path.with_name(FILE_NAME + "-wal"))
         return sum(path.stat().st_size for path in paths if path.exists())
 
-    def log_bytes(self) -> int:
+    def log_size_bytes(self) -> int:
         """Return the size of the write-ahead log."""
         path = self.path.with_name(FILE_NAME + "-wal")
         return path.stat().st_size if path.exists() else 0
 
-    def problems(self) -> "Future[list[str]]":
+    def find_problems(self) -> "Future[list[str]]":
         """Check the file, the full-text index, the vectors and the graph; the result lists what is wrong."""
 
         def write(transaction: Transaction) -> list[str]:
             return (
-                _loose_ends(transaction.connection)
-                + fulltext.problems(transaction.connection)
-                + vectors.problems(transaction.connection)
-                + turns.conservation(transaction.connection)
-                + graph_faults.problems(transaction.connection)
+                _find_loose_ends(transaction.connection)
+                + fulltext.find_problems(transaction.connection)
+                + vectors.find_problems(transaction.connection)
+                + turns.check_conservation(transaction.connection)
+                + graph_faults.find_problems(transaction.connection)
             )
 
-        found = self._integrity("PRAGMA integrity_check(10)") + self._wrong_hashes()
+        found = self._check_integrity("PRAGMA integrity_check(10)") + self._find_wrong_hashes()
         result: Future[list[str]] = Future()
 
         def finish(done: "Future[list[str]]") -> None:
@@ -201,7 +201,7 @@ class Store:
         self.write(write).add_done_callback(finish)
         return result
 
-    def _wrong_hashes(self) -> list[str]:
+    def _find_wrong_hashes(self) -> list[str]:
         try:
             with self.reading() as connection:
                 number = len(hashes.find_wrong(connection))
@@ -213,10 +213,10 @@ class Store:
         """Build the full-text index and wrong hashes again; drop vectors that cannot be right, and a wrong graph."""
 
         def write(transaction: Transaction) -> None:
-            hashes.mend(transaction.connection, hashes.find_wrong(transaction.connection))
+            hashes.fix(transaction.connection, hashes.find_wrong(transaction.connection))
             fulltext.rebuild(transaction.connection)
             vectors.drop_wrong(transaction.connection)
-            if graph_faults.problems(transaction.connection):
+            if graph_faults.find_problems(transaction.connection):
                 graph_faults.clear(transaction.connection)
 
         return self.write(write, over_limit=True)
@@ -226,7 +226,7 @@ class Store:
         self._checking = self.supervisor.start("check", self._check, self._checked)
 
     def _check(self) -> None:
-        if damaged := self._integrity("PRAGMA integrity_check(memories_fts)"):
+        if damaged := self._check_integrity("PRAGMA integrity_check(memories_fts)"):
             log.error("the full-text index is damaged: %s", "; ".join(damaged))
             self.repair_soon()
             self._checked.set()
@@ -240,14 +240,14 @@ class Store:
     def _warm_up(self) -> None:
         """Read the postings that searches will ask for, the commonest first; each is a read of its own."""
         with self.reading() as connection:
-            stems = common_stems(connection, _WARMED)
+            stems = read_common_stems(connection, _WARMED)
         for stem in stems:
             if self._closing.wait(_BREATH_S) or self.postings.is_full():
                 break
             with self.reading() as connection:
                 self.postings.find(connection, stem)
 
-    def _integrity(self, pragma: str) -> list[str]:
+    def _check_integrity(self, pragma: str) -> list[str]:
         """Return what is wrong. On a connection of its own: FTS5 checks against what a used one has cached."""
         connection = open_reader(self.path)
         try:
@@ -290,7 +290,7 @@ class Store:
         self._connection.close()
 
 
-def _loose_ends(connection: apsw.Connection) -> list[str]:
+def _find_loose_ends(connection: apsw.Connection) -> list[str]:
     """Return the tables in which rows refer to rows that do not exist."""
     found: Any = connection.execute(
         'SELECT "table", count(*) FROM pragma_foreign_key_check'

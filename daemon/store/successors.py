@@ -6,7 +6,7 @@ the memory is back; when one is restored or lives longer, it is superseded again
 follows from the rows. Triggers keep a successor that is deleted in `deleted_successors`, so that what it superseded is
 still superseded by what superseded it, and break circles, of which every memory would hide another.
 
-`SUPERSEDED` answers in SQL, at one time; `nearest` returns what `facts` needs to answer in RAM.
+`SUPERSEDED` answers in SQL, at one time; `find_nearest` returns what `facts` needs to answer in RAM.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,7 +51,7 @@ def read_in_force(connection: apsw.Connection, found: Iterable[Row], now: float)
     asked = [row.row for row in found if row.superseded_by is not None]
     if not asked:
         return {}
-    pairs: Any = connection.execute(_SUCCESSORS, (now, _json(asked)))
+    pairs: Any = connection.execute(_SUCCESSORS, (now, _encode_json(asked)))
     return {row: by for row, by in pairs if by is not None}
 
 
@@ -60,10 +60,10 @@ def find_nearest(connection: apsw.Connection, changed: Sequence[int] | None) -> 
 
     None for `changed` means all. Newer rows come first: mostly successors before what they supersede.
     """
-    sql, values = (_NEAREST_OF_ALL, ()) if changed is None else (_NEAREST_AROUND, (_json(changed),))
+    sql, values = (_NEAREST_OF_ALL, ()) if changed is None else (_NEAREST_AROUND, (_encode_json(changed),))
     pairs: Any = connection.execute(sql, values)
     return list(pairs)
 
 
-def _json(numbers: Sequence[int]) -> str:
+def _encode_json(numbers: Sequence[int]) -> str:
     return msgspec.json.encode(numbers).decode()

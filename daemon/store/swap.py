@@ -27,7 +27,7 @@ _SUFFIXES = ("-wal", "-shm", "-journal")
 log = logging.getLogger(__name__)
 
 
-def ready(folder: Path, reason: str, discard: bool) -> None:
+def mark_ready(folder: Path, reason: str, discard: bool) -> None:
     """Say that the database in `preparing(folder)` is whole and to be taken up next."""
     place = part_folder(folder)
     (place / _REASON).write_text(reason)

@@ -20,12 +20,12 @@ _TEXTS = (
 )
 
 
-def states(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, Any]:
+def read_states(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, Any]:
     """Return the state of those targets that are memories or turns: it differs once one of them changed."""
     return {found[0]: found[1:] for found in _select(connection, _STATES, targets)}
 
 
-def previews(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, str]:
+def read_previews(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, str]:
     """Return the beginnings of the texts of those targets that are memories or turns."""
     return {found[0]: " ".join(found[1].split()) for found in _select(connection, _TEXTS, targets)}
 

@@ -73,7 +73,9 @@ class Heard(NamedTuple):
     content: str
 
 
-def hear(connection: apsw.Connection, place: Place, said: Sequence[Heard], rests: Iterable[Rest], now: float) -> None:
+def queue_turns(
+    connection: apsw.Connection, place: Place, said: Sequence[Heard], rests: Iterable[Rest], now: float
+) -> None:
     """Queue turns of one conversation for each kind of thought; the oldest go where there are too many."""
     for rest in rests if said else ():
         key = Key(*place, rest.kind)
@@ -115,7 +117,7 @@ def hasten(connection: apsw.Connection, key: Key, now: float) -> None:
     connection.execute(sql, (*key, now))
 
 
-def next_due(connection: apsw.Connection, now: float, strange: tuple[float, float]) -> Thought | None:
+def find_next(connection: apsw.Connection, now: float, strange: tuple[float, float]) -> Thought | None:
     """Return what is due first, whether it is already or not.
 
     What is due between the two strange times was queued by a clock that was ahead: that is due now.

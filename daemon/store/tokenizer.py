@@ -18,24 +18,24 @@ _UNSPACED = re.compile(
 )
 
 
-def words_of(connection: apsw.Connection, text: str) -> list[str]:
+def split_words(connection: apsw.Connection, text: str) -> list[str]:
     """Return the distinct words of a text in order, split as the index splits them, without stop words.
 
     If there are only stop words, they are all kept: the question may be about them.
     """
-    distinct = list(dict.fromkeys(_tokens(connection.fts5_tokenizer("unicode61", []), text)))
+    distinct = list(dict.fromkeys(_tokenize(connection.fts5_tokenizer("unicode61", []), text)))
     return [word for word in distinct if word not in STOP_WORDS] or distinct
 
 
-def stems_of(connection: apsw.Connection, text: str) -> list[str]:
+def stem_words(connection: apsw.Connection, text: str) -> list[str]:
     """Return the stems of all words of a text in order, as the index keeps them."""
-    return _tokens(connection.fts5_tokenizer("porter", ["unicode61"]), text)
+    return _tokenize(connection.fts5_tokenizer("porter", ["unicode61"]), text)
 
 
-def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
+def build_stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
     """Return a function from a word to its stems."""
     porter = connection.fts5_tokenizer("porter", ["unicode61"])
-    return lambda word: _tokens(porter, word)
+    return lambda word: _tokenize(porter, word)
 
 
 def is_part(stem: str) -> bool:
@@ -43,14 +43,14 @@ def is_part(stem: str) -> bool:
     return len(stem) <= 2 and _UNSPACED.match(stem) is not None
 
 
-def _tokens(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
+def _tokenize(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
     found: Any = tokenizer(
         text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False
     )
-    return list(found) if text.isascii() else [part for token in found for part in _parts(token)]
+    return list(found) if text.isascii() else [part for token in found for part in _split_pairs(token)]
 
 
-def _parts(token: str) -> Iterator[str]:
+def _split_pairs(token: str) -> Iterator[str]:
     """Yield the pairs of characters of a term in such a script, each once; any other term as it is."""
     runs = _UNSPACED.findall(token)
     if not runs:

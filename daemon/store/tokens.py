@@ -45,10 +45,10 @@ class Tokens:
         for role, namespace, name, key in found:
             self._callers[key] = Caller(role, namespace, name, key)
         if required or self.owner_file.exists():
-            key = _hash(_owner_secret(self.owner_file))
+            key = _hash(_read_owner_secret(self.owner_file))
             self._callers[key] = Caller("owner", key=key)
 
-    def caller(self, secret: str) -> Caller:
+    def find_caller(self, secret: str) -> Caller:
         """Return whom a token represents; raise `Unauthenticated`."""
         caller = self._callers.get(_hash(secret))
         if caller is None:
@@ -133,7 +133,7 @@ def _check_name(name: str) -> None:
         raise Invalid(f"The name {name[:40]!r} of a token is not 1 to {_MAX_NAME} printable characters.")
 
 
-def _owner_secret(path: Path) -> str:
+def _read_owner_secret(path: Path) -> str:
     """Return the owner's token from its file, made with mode 0600 if there is none."""
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)

@@ -43,32 +43,32 @@ _UNUSED_SUCCESSORS = (
 )
 
 
-def old_runs(connection: apsw.Connection, keep: int) -> list[int]:
+def find_old_runs(connection: apsw.Connection, keep: int) -> list[int]:
     """Return the runs beyond the latest `keep` of each job."""
     return _ids(connection.execute(_OLD_RUNS, (keep,)))
 
 
-def old_skipped(connection: apsw.Connection, keep: int) -> list[int]:
+def find_old_skipped(connection: apsw.Connection, keep: int) -> list[int]:
     """Return the skipped turns beyond the latest `keep` of each namespace."""
     return _ids(connection.execute(_OLD_SKIPPED, (keep,)))
 
 
-def old_operations(connection: apsw.Connection, before: float, keep: int) -> list[int]:
+def find_old_operations(connection: apsw.Connection, before: float, keep: int) -> list[int]:
     """Return the operations of before a time, and those beyond the latest `keep`."""
     return _ids(connection.execute(_OLD_OPERATIONS, (before, keep)))
 
 
-def old_given(connection: apsw.Connection, before: float) -> list[int]:
+def find_old_given(connection: apsw.Connection, before: float) -> list[int]:
     """Return what sessions were given before a time."""
     return _ids(connection.execute("SELECT id FROM given WHERE at < ? ORDER BY id", (before,)))
 
 
-def new_orphans(connection: apsw.Connection) -> list[int]:
+def find_new_orphans(connection: apsw.Connection) -> list[int]:
     """Return the vectors whose text no memory, no history and no turn has, as far as that was not noted before."""
     return _drop_turns(connection, connection.execute(_NEW_ORPHANS))
 
 
-def old_orphans(connection: apsw.Connection, before: float) -> list[int]:
+def find_old_orphans(connection: apsw.Connection, before: float) -> list[int]:
     """Return the vectors that nothing has used since before a time."""
     return _drop_turns(connection, connection.execute(_OLD_ORPHANS, (before,)))
 

@@ -2,7 +2,7 @@
 
 The account (`flows`) counts per namespace: `observed` turns came in; `skipped: …` ones were refused,
 `dropped: …` ones left L0 without being kept, `gone: …` ones left with a memory. The rest must be in `turns` or in
-`memories.turns`; `conservation` checks that in one statement, which is one snapshot.
+`memories.turns`; `check_conservation` checks that in one statement, which is one snapshot.
 """
 
 from collections.abc import Iterable, Sequence
@@ -77,7 +77,7 @@ def _turns(found: Iterable[Any]) -> list[Turn]:
     return [Turn(**dict(zip(COLUMNS, values, strict=True))) for values in found]
 
 
-def ring(connection: apsw.Connection, namespace: int) -> list[Turn]:
+def read_ring(connection: apsw.Connection, namespace: int) -> list[Turn]:
     """Return the turns of a namespace, oldest first."""
     return _turns(connection.execute(f"{_SELECT} WHERE namespace = ? ORDER BY id", (namespace,)))
 
@@ -87,7 +87,7 @@ def read_all(connection: apsw.Connection) -> list[Turn]:
     return _turns(connection.execute(f"{_SELECT} ORDER BY id"))
 
 
-def quiet_since(connection: apsw.Connection, at: float) -> list[int]:
+def find_quiet(connection: apsw.Connection, at: float) -> list[int]:
     """Return the namespaces whose last turn in L0 is older than that."""
     sql = "SELECT namespace FROM turns GROUP BY namespace HAVING max(created_at) < ? ORDER BY namespace"
     return [int(number) for (number,) in connection.execute(sql, (at,))]
@@ -218,7 +218,7 @@ def count(connection: apsw.Connection, namespace: int, kind: str, number: int = 
         )
 
 
-def flows(connection: apsw.Connection, condition: str) -> dict[int, dict[str, int]]:
+def read_flows(connection: apsw.Connection, condition: str) -> dict[int, dict[str, int]]:
     """Return the account of each namespace of `condition` (on the alias `m`); what came to nothing is left out."""
     account: dict[int, dict[str, int]] = {}
     rows: Any = connection.execute(
@@ -229,7 +229,7 @@ def flows(connection: apsw.Connection, condition: str) -> dict[int, dict[str, in
     return account
 
 
-def conservation(connection: apsw.Connection) -> list[str]:
+def check_conservation(connection: apsw.Connection) -> list[str]:
     """Return the namespaces whose turns do not add up: empty when every turn is accounted for."""
     rows: Any = connection.execute(_PROBLEMS)
     return [

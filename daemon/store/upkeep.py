@@ -14,7 +14,7 @@ _MERGE_PAGES = 16  # about 2 ms of work
 _MARKS = "SELECT name, seq FROM {schema}sqlite_sequence WHERE name IN ('operations', 'turns', 'skipped') ORDER BY name"
 
 
-def log_bytes(store: Store) -> int:
+def log_size_bytes(store: Store) -> int:
     """Return the size of the write-ahead log."""
     path = store.path.with_name(FILE_NAME + "-wal")
     return path.stat().st_size if path.exists() else 0
@@ -30,7 +30,7 @@ def checkpoint(store: Store) -> int:
         connection.close()
 
 
-def segments(connection: apsw.Connection) -> int:
+def count_segments(connection: apsw.Connection) -> int:
     """Return of how many segments the full-text index consists: each word is looked up in each of them."""
     count = connection.execute("SELECT count(DISTINCT segid) FROM memories_fts_idx").get
     assert isinstance(count, int)

@@ -26,7 +26,7 @@ def text_hash(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def model_number(connection: apsw.Connection, name: str, fingerprint: str, dimensions: int) -> int:
+def ensure_model(connection: apsw.Connection, name: str, fingerprint: str, dimensions: int) -> int:
     """Return the number of a model, inserting it if it is new (on the writer's connection)."""
     number = connection.execute("SELECT id FROM models WHERE fingerprint = ?", (fingerprint,)).get
     if number is None:
@@ -91,7 +91,7 @@ def read_exact(
     return [row for row, _ in found], matrix
 
 
-def places_of(connection: apsw.Connection, model: int, rows: Iterable[int]) -> list[Any]:
+def look_up_places(connection: apsw.Connection, model: int, rows: Iterable[int]) -> list[Any]:
     """Return (row, number of its vector on disk, blob) of what searches use for those memories that have a vector."""
     return connection.execute(
         "SELECT m.row, coalesce(s.id, e.id), coalesce(s.vector, e.vector) FROM memories m NOT INDEXED"
@@ -108,7 +108,7 @@ def read_places(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int
     return dict(found)
 
 
-def matrix_of(blobs: Sequence[bytes]) -> Vector:
+def build_matrix(blobs: Sequence[bytes]) -> Vector:
     """Return blobs as a matrix, shape (blobs, dimensions)."""
     return np.frombuffer(b"".join(blobs), np.float32).reshape(len(blobs), -1) if blobs else np.zeros((0, 0), np.float32)
 
@@ -122,7 +122,7 @@ def read_all(connection: apsw.Connection, model: int) -> Iterator[Any]:
     return connection.execute(_PLACES, (model,))
 
 
-def places(connection: apsw.Connection, model: int, numbers: Iterable[int]) -> Iterator[Any]:
+def iterate_places(connection: apsw.Connection, model: int, numbers: Iterable[int]) -> Iterator[Any]:
     """Yield what `everything` does for those of some rows that exist."""
     return connection.execute(f"{_PLACES} WHERE m.row IN ({', '.join(map(str, numbers))})", (model,))
 
@@ -139,7 +139,7 @@ _PLACES = (
 )
 
 
-def problems(connection: apsw.Connection) -> list[str]:
+def find_problems(connection: apsw.Connection) -> list[str]:
     """Return vectors that cannot be right: of another length than their model's, as counted by sqlite-vec, or empty."""
     wrong = connection.execute(f"SELECT count(*) FROM {_MODELS} WHERE {_OF_WRONG_LENGTH}").get
     void = connection.execute(f"SELECT count(*) FROM {_MODELS} WHERE {_VOID}").get

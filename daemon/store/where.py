@@ -50,7 +50,7 @@ _GIVEN = (
 
 def compile_where(where: dict[str, Any]) -> Condition | None:
     """Return the condition of a filter, None for an empty one; raise `Invalid` for what is not understood."""
-    return _all(where, _Budget(), 0) if where else None
+    return _build_all(where, _Budget(), 0) if where else None
 
 
 def select_matching(connection: apsw.Connection, condition: Condition, given: Sequence[dict[str, Any]]) -> set[str]:
@@ -61,11 +61,11 @@ def select_matching(connection: apsw.Connection, condition: Condition, given: Se
     return {id for (id,) in found}
 
 
-def equals(key: str, value: Any) -> Condition:
+def build_equality(key: str, value: Any) -> Condition:
     """Return the condition that a top-level key of the metadata equals a value, or is a list that contains it."""
     if not _KEY.match(key):
         raise Invalid(f"{key!r} cannot be a metadata key in a filter.")
-    return _equal(f'$."{key}"', value)
+    return _build_equality(f'$."{key}"', value)
 
 
 class _Budget:
@@ -80,23 +80,23 @@ class _Budget:
             raise Invalid(f"The filter has more than {MAX_CONDITIONS} conditions.")
 
 
-def _all(where: Any, budget: _Budget, depth: int) -> Condition:
+def _build_all(where: Any, budget: _Budget, depth: int) -> Condition:
     if not isinstance(where, dict):
         raise Invalid(f"A filter is an object of names and conditions, not {_show(where)}.")
     if depth > _MAX_DEPTH:
         raise Invalid(f"The filter is nested deeper than {_MAX_DEPTH}.")
-    return _join(" AND ", (_entry(name, wanted, budget, depth) for name, wanted in where.items()), "TRUE")
+    return _join(" AND ", (_build_entry(name, wanted, budget, depth) for name, wanted in where.items()), "TRUE")
 
 
-def _entry(name: str, wanted: Any, budget: _Budget, depth: int) -> Condition:
+def _build_entry(name: str, wanted: Any, budget: _Budget, depth: int) -> Condition:
     """Return the condition of one entry of a filter: a group of filters, or what a name must be."""
     budget.spend()
     if name == "$not":
-        return _negate(_all(wanted, budget, depth + 1))
+        return _negate(_build_all(wanted, budget, depth + 1))
     if name in ("$and", "$or"):
         if not isinstance(wanted, list) or not wanted:
             raise Invalid(f"{name} takes a list of filters, not {_show(wanted)}.")
-        return _join(f" {name[1:].upper()} ", (_all(part, budget, depth + 1) for part in wanted), "")
+        return _join(f" {name[1:].upper()} ", (_build_all(part, budget, depth + 1) for part in wanted), "")
     if name.startswith("$"):
         raise Invalid(f"{name[:40]} is no operator here: {', '.join(_GROUPS)} join filters.")
     operators = wanted if isinstance(wanted, dict) and any(key.startswith("$") for key in wanted) else {"$eq": wanted}
@@ -113,17 +113,17 @@ def _compare(name: str, operator: str, value: Any) -> Condition:
     _check_value(name, operator, value)
     if operator == "$ne":
         return _negate(_compare(name, "$eq", value))
-    value = _storable(value)
+    value = _convert_storable(value)
     if name.startswith(_MEMORY):
         return _compare_field(name.removeprefix(_MEMORY), operator, value)
     path = _path(name)
     if operator == "$exists":
         return f"json_type(m.metadata, ?) IS {'NOT ' if value else ''}NULL", (path,)
     if operator == "$eq":
-        return _equal(path, value)
+        return _build_equality(path, value)
     if operator == "$in":
         return f"({_IN}) IS TRUE", (path, path, msgspec.json.encode(value).decode())
-    matches = _ANY_OF.format(f"v.value {_RANGES[operator]} ? AND v.type IN ({_json_types(value)})")
+    matches = _ANY_OF.format(f"v.value {_RANGES[operator]} ? AND v.type IN ({_list_json_types(value)})")
     return f"({matches}) IS TRUE", (path, path, value)
 
 
@@ -153,15 +153,15 @@ def _path(name: str) -> str:
     return "$" + "".join(f'."{part}"' for part in parts)
 
 
-def _equal(path: str, value: Any) -> Condition:
-    value = _storable(value)
+def _build_equality(path: str, value: Any) -> Condition:
+    value = _convert_storable(value)
     if value is None:
         return "json_type(m.metadata, ?) IS 'null'", (path,)
     if isinstance(value, list | dict):
         text = msgspec.json.encode(value, order="sorted").decode()
         return "json_extract(m.metadata, ?) IS json(?)", (path, text)
     # The JSON type must be the same as well, so that 1 is not true.
-    matches = _ANY_OF.format(f"v.value = ? AND v.type IN ({_json_types(value)})")
+    matches = _ANY_OF.format(f"v.value = ? AND v.type IN ({_list_json_types(value)})")
     return f"({matches}) IS TRUE", (path, path, value)
 
 
@@ -188,14 +188,14 @@ def _kind(value: Any) -> str:
     return _NUMBER if isinstance(value, int | float) else "unknown"
 
 
-def _storable(value: Any) -> Any:
+def _convert_storable(value: Any) -> Any:
     """Return a value as SQLite reads it from JSON: an integer that it cannot hold is a float."""
     if isinstance(value, list):
-        return [_storable(item) for item in value]
+        return [_convert_storable(item) for item in value]
     return float(value) if isinstance(value, int) and abs(value) > _LARGEST_INTEGER else value
 
 
-def _json_types(value: Any) -> str:
+def _list_json_types(value: Any) -> str:
     if isinstance(value, bool):
         return "'true'" if value else "'false'"
     return "'text'" if isinstance(value, str) else "'integer', 'real'"

@@ -43,20 +43,20 @@ class Sums(NamedTuple):
 _SELECT = "SELECT id, namespace, root, globs FROM workspaces"
 
 
-def _workspace(values: Any) -> Workspace:
+def _read_workspace(values: Any) -> Workspace:
     number, namespace, root, globs = values
     return Workspace(number, namespace, Path(root), tuple(json.loads(globs)))
 
 
 def list_all(connection: apsw.Connection) -> list[Workspace]:
     """Return all workspaces, by namespace."""
-    return [_workspace(found) for found in connection.execute(f"{_SELECT} ORDER BY namespace")]
+    return [_read_workspace(found) for found in connection.execute(f"{_SELECT} ORDER BY namespace")]
 
 
 def read_workspace(connection: apsw.Connection, number: int) -> Workspace | None:
     """Return a workspace that exists."""
     found = connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
-    return _workspace(found) if found else None
+    return _read_workspace(found) if found else None
 
 
 def read_created_at(connection: apsw.Connection, number: int) -> float:
@@ -65,7 +65,7 @@ def read_created_at(connection: apsw.Connection, number: int) -> float:
     return float(found or 0.0)
 
 
-def device(connection: apsw.Connection, number: int) -> int | None:
+def read_device(connection: apsw.Connection, number: int) -> int | None:
     """Return the file system that a workspace lay on when it last held files."""
     found: Any = connection.execute("SELECT device FROM workspaces WHERE id = ?", (number,)).get
     return None if found is None else int(found)
@@ -109,7 +109,7 @@ def stats(connection: apsw.Connection, number: int) -> dict[str, Stat]:
     return {path: Stat(*rest) for path, *rest in found}
 
 
-def stat(connection: apsw.Connection, number: int, path: str) -> Stat | None:
+def read_stat(connection: apsw.Connection, number: int, path: str) -> Stat | None:
     """Return what is kept of one file."""
     found: Any = connection.execute(
         "SELECT size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ? AND path = ?", (number, path)
@@ -133,7 +133,7 @@ def drop_file(connection: apsw.Connection, number: int, path: str) -> bool:
     return connection.changes() > 0
 
 
-def problems(connection: apsw.Connection, number: int) -> dict[str, str]:
+def read_problems(connection: apsw.Connection, number: int) -> dict[str, str]:
     """Return the problems of files by their paths."""
     sql = "SELECT path, problem FROM files WHERE workspace = ? AND problem IS NOT NULL ORDER BY path"
     found: Any = connection.execute(sql, (number,))
@@ -143,7 +143,7 @@ def problems(connection: apsw.Connection, number: int) -> dict[str, str]:
 # Chunks --------------------------------------------------------------------------------------------------------------
 
 
-def rows_of(connection: apsw.Connection, path: str) -> list[int]:
+def find_rows(connection: apsw.Connection, path: str) -> list[int]:
     """Return the rows of the chunks of a file, by its absolute path."""
     sql = f"SELECT row FROM memories WHERE path = ? AND tier = {DOCUMENTS!r} ORDER BY start_line, row"
     return [row for (row,) in connection.execute(sql, (path,))]
@@ -173,7 +173,7 @@ def path_bounds(root: Path) -> tuple[str, str]:
     return f"{start}/", f"{start}0"  # '0' sorts just after '/'
 
 
-def sums(connection: apsw.Connection, workspace: Workspace) -> Sums:
+def count_indexed(connection: apsw.Connection, workspace: Workspace) -> Sums:
     """Count what is indexed of a workspace."""
     chunks: Any = connection.execute(
         f"SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = {DOCUMENTS!r}",
@@ -191,7 +191,7 @@ def count_chunks_without_vector(connection: apsw.Connection, workspace: Workspac
     return queries.count_without_vector(connection, chunks, model, path_bounds(workspace.root))
 
 
-def orphans(connection: apsw.Connection, among: Iterable[int] | None = None) -> list[int]:
+def find_orphans(connection: apsw.Connection, among: Iterable[int] | None = None) -> list[int]:
     """Return the rows of chunks whose file belongs to no workspace, of all or `among` some rows."""
     chosen = "TRUE" if among is None else f"m.row IN ({', '.join(map(str, among))})"
     found: Any = connection.execute(
@@ -230,7 +230,7 @@ def find_holding(connection: apsw.Connection, path: str) -> Workspace | None:
     return next((found for found in list_all(connection) if path.startswith(path_bounds(found.root)[0])), None)
 
 
-def paths(connection: apsw.Connection, workspace: Workspace) -> list[str]:
+def list_paths(connection: apsw.Connection, workspace: Workspace) -> list[str]:
     """Return the absolute paths of the files of a workspace."""
     start = path_bounds(workspace.root)[0]
     found: Any = connection.execute("SELECT path FROM files WHERE workspace = ? ORDER BY path", (workspace.id,))

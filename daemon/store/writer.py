@@ -1,8 +1,8 @@
 """The one thread that writes: it takes waiting jobs, runs them in one transaction, and syncs once for all of them.
 
-A job is a function of a `Transaction`. It runs in a savepoint of its own, so a job that fails takes back
-its own changes only. Its future gets the result after the commit is on disk. What a job changes in RAM (index entries)
-it does in `after_commit`, or takes back in `on_rollback`, so RAM and disk agree. The facts of the memories whose rows a
+A job is a function of a `Transaction`. It runs in a savepoint of its own, so a job that fails takes back its own
+changes only. Its future gets the result after the commit is on disk. What a job changes in RAM (index entries) it does
+in `after_commit`, or takes back in `call_on_rollback`, so RAM and disk agree. The facts of the memories whose rows a
 transaction touched are brought up to date by the writer itself, whatever statement did it.
 
 Where a full or failing disk takes a whole transaction back, each of its jobs runs again in a transaction of its own, so
@@ -40,7 +40,7 @@ _STEPS = 1_000_000  # of SQLite's machine between two signs of life: some 20 ms
 log = logging.getLogger(__name__)
 
 
-def patiently(submit: Callable[[], "Future[T]"], check: Callable[[], None]) -> T:
+def wait_patiently(submit: Callable[[], "Future[T]"], check: Callable[[], None]) -> T:
     """Return the result of a write, however long the queue of the writer is; `check` raises to give that up."""
     while True:
         try:
@@ -61,7 +61,7 @@ class Transaction:
         """Run `action` after the commit, before anybody gets a reply."""
         self._after[True].append(action)
 
-    def on_rollback(self, action: Callable[[], None]) -> None:
+    def call_on_rollback(self, action: Callable[[], None]) -> None:
         """Run `action` if the job, or the transaction it is part of, is taken back."""
         self._after[False].append(action)
 
@@ -139,7 +139,7 @@ class Writer:
         """Return how many jobs wait."""
         return self._jobs.qsize()
 
-    def silent_s(self) -> float:
+    def silence_s(self) -> float:
         """Return for how long the writer has not got on with what it does, 0 while it has nothing to do."""
         moved_at = self._moved_at
         return 0.0 if moved_at is None else time.monotonic() - moved_at
@@ -156,7 +156,7 @@ class Writer:
         if order is None:
             self._ended.set()
             return 0.0
-        batch, self._ahead = self._batch(order)
+        batch, self._ahead = self._take_batch(order)
         self._move()
         try:
             self._write(batch)
@@ -172,7 +172,7 @@ class Writer:
             if not order.future.done():
                 order.future.set_exception(StorageFailed(f"Writing failed: {type(error).__name__}: {error}."))
 
-    def _batch(self, first: "_Order") -> "tuple[list[_Order], _Order | None]":
+    def _take_batch(self, first: "_Order") -> "tuple[list[_Order], _Order | None]":
         """Return what is written together from `first` on, and the order that comes after it, if it came already."""
         batch = [first]
         while len(batch) < MAX_BATCH:
@@ -204,7 +204,7 @@ class Writer:
             else:
                 order.future.set_result(outcome)
         if self.follower is not None:
-            self._tell(self.follower)
+            self._notify(self.follower)
 
     def _commit(self, batch: "list[_Order]") -> list[Any]:
         """Run a batch in one transaction; return each job's result or exception. Raise what takes all of it back."""
@@ -241,7 +241,7 @@ class Writer:
             let_grow(self._connection, 0 if over_limit else self._max_pages)
             self._over_limit = over_limit
 
-    def _tell(self, follower: Follower) -> None:
+    def _notify(self, follower: Follower) -> None:
         try:
             if changes := self._written.read(self._connection):
                 follower(changes)
@@ -279,7 +279,7 @@ class Writer:
                 log.exception("a write job failed")
             return self._failure(error)
         transaction.after_commit(lambda: mine.finish(committed=True))
-        transaction.on_rollback(lambda: mine.finish(committed=False))
+        transaction.call_on_rollback(lambda: mine.finish(committed=False))
         return result
 
     def _failure(self, error: BaseException) -> BaseException:

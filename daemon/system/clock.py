@@ -84,7 +84,7 @@ class FileClock:
         return Reading(now, float(words[0]) if words else now, words[1] if words[1:] else "")
 
 
-def reader_of(clock: Clock) -> Callable[[], Reading]:
+def build_reader(clock: Clock) -> Callable[[], Reading]:
     """Return what reads a clock beside the time since the boot."""
 
     def read() -> Reading:
@@ -94,6 +94,6 @@ def reader_of(clock: Clock) -> Callable[[], Reading]:
     return getattr(clock, "read", read)
 
 
-def reader_of_dates(clock: Clock) -> Callable[[], list[float]]:
+def build_date_reader(clock: Clock) -> Callable[[], list[float]]:
     """Return what reads how files were dated since the boot; it finds nothing for a clock that does not date files."""
     return getattr(clock, "read_dates", list)

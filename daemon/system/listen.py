@@ -85,12 +85,12 @@ class Listener(NamedTuple):
     inode: int
 
 
-def listener_at(path: Path, inherited: int | None) -> Listener:
+def open_listener(path: Path, inherited: int | None) -> Listener:
     """Return the socket to serve: a service manager's, a predecessor's (its number is `inherited`) or a new one."""
     passed = take_passed_socket()
     found = passed or (take_inherited_socket(inherited) if inherited is not None else listen(path))
     place = Path(found.getsockname())
-    return Listener(found, place, passed is not None, _inode(place))
+    return Listener(found, place, passed is not None, _read_inode(place))
 
 
 def retire(listener: Listener, farewell: bytes) -> None:
@@ -98,7 +98,9 @@ def retire(listener: Listener, farewell: bytes) -> None:
     with listener.socket:
         if listener.held:
             return
-        if listener.inode == _inode(listener.path):  # else another daemon or service manager has its own there by now
+        if listener.inode == _read_inode(
+            listener.path
+        ):  # else another daemon or service manager has its own there by now
             listener.path.unlink()
         listener.socket.setblocking(False)
         with suppress(OSError):  # until nobody waits, which is an error too
@@ -109,7 +111,7 @@ def retire(listener: Listener, farewell: bytes) -> None:
                     waiting.send(farewell)
 
 
-def _inode(path: Path) -> int:
+def _read_inode(path: Path) -> int:
     try:
         return path.lstat().st_ino
     except OSError:

@@ -67,7 +67,7 @@ class _Line(logging.Formatter):
         part = record.name.removeprefix("memoryd.daemon.")
         fields = f"level={record.levelname.lower()} part={part} msg={_quote(record.getMessage())}"
         if record.exc_info and record.exc_info[1]:
-            fields += f" error={_quote(_error(record.exc_info[1]))} at={_quote(_calls(record.exc_info[2]))}"
+            fields += f" error={_quote(_error(record.exc_info[1]))} at={_quote(_format_calls(record.exc_info[2]))}"
             if self._traces:
                 fields += f" trace={_quote(self.formatException(record.exc_info))}"
         if self._under_systemd:
@@ -81,7 +81,7 @@ def _error(error: BaseException) -> str:
     return f"{told} (from {type(error.__cause__).__name__})" if error.__cause__ else told
 
 
-def _calls(trace: TracebackType | None) -> str:
+def _format_calls(trace: TracebackType | None) -> str:
     """Return the calls that led to an exception, `file:line function`, the innermost last."""
     found = [
         f"{'/'.join(Path(frame.f_code.co_filename).parts[-2:])}:{line} {frame.f_code.co_name}"

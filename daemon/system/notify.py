@@ -8,7 +8,7 @@ from contextlib import suppress
 log = logging.getLogger(__name__)
 
 
-def systemd(state: str) -> None:
+def notify_systemd(state: str) -> None:
     """Send a state such as READY=1 to systemd's notify socket, if there is one."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
@@ -22,7 +22,7 @@ def systemd(state: str) -> None:
         log.warning("%s could not be notified at %r: %s", state, address, error.strerror)
 
 
-def starter(ready_fd: int | None, word: str) -> None:
+def notify_starter(ready_fd: int | None, word: str) -> None:
     """Write READY or the reason of a failure to the pipe of the client that started the daemon, and close it."""
     if ready_fd is None:
         return

@@ -18,7 +18,7 @@ class Peer(NamedTuple):
     uid: int
 
 
-def peer_of(connection: socket.socket) -> Peer:
+def find_peer(connection: socket.socket) -> Peer:
     """Return the process that connected."""
     pid, uid, _ = _FORM.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _FORM.size))
     return Peer(pid, uid)

@@ -84,7 +84,7 @@ def rss_bytes() -> int:
         return 0
 
 
-def be_nice(by: int = _NICE) -> None:
+def lower_priority(by: int = _NICE) -> None:
     """Let the threads of interactive calls go before the calling one.
 
     One that is nicer already, as in a daemon that a client of low priority started, stays so: only root may go back.
@@ -93,7 +93,7 @@ def be_nice(by: int = _NICE) -> None:
     os.setpriority(os.PRIO_PROCESS, thread, max(by, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
-def free_bytes() -> int:
+def measure_free_bytes() -> int:
     """Return how much of its memory the allocator has free, given back or not; 0 where the C library does not say."""
     if not hasattr(_libc, "mallinfo2"):  # another C library, or glibc before 2.33
         return 0

@@ -78,7 +78,7 @@ class Remote:
             with self._connect(timeout_s) as (connection, base):
                 connection.connect()
                 self._limit(connection, give_up_at)
-                connection.request("POST", base + path, body, self._headers())
+                connection.request("POST", base + path, body, self._build_headers())
                 with connection.getresponse() as reply:
                     data = self._read(reply, connection, give_up_at, max_bytes)
                     status, after = reply.status, reply.getheader("Retry-After", "")
@@ -138,7 +138,7 @@ class Remote:
                 self._open.discard(connection)
             connection.close()
 
-    def _headers(self) -> dict[str, str]:
+    def _build_headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "User-Agent": "memoryd"}
         if key := self._key():
             headers["Authorization"] = f"Bearer {key}"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from memoryd.client.protocol import ThreadState
-from memoryd.daemon.system.process import be_nice
+from memoryd.daemon.system.process import lower_priority
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
@@ -50,7 +50,7 @@ class Supervisor:
         self, name: str, work: Work, stopping: threading.Event, wake: threading.Event, nice: bool
     ) -> None:
         if nice:
-            be_nice()
+            lower_priority()
         while not stopping.is_set():
             wake.clear()
             try:
@@ -91,7 +91,7 @@ class Supervisor:
             self._states.pop(name, None)
             self._failures.pop(name, None)
 
-    def states(self) -> list[ThreadState]:
+    def list_states(self) -> list[ThreadState]:
         """Return how each thread is."""
         with self._lock:
             return sorted(self._states.values(), key=lambda state: state.name)

@@ -26,7 +26,7 @@ import msgspec
 from msgspec.structs import replace
 
 from memoryd.client.protocol import ClockState
-from memoryd.daemon.system.clock import Clock, Reading, reader_of, reader_of_dates
+from memoryd.daemon.system.clock import Clock, Reading, build_date_reader, build_reader
 
 TOLERANCE_S = 3600.0  # what ages by days does not mind less
 EARLY_S = 600.0  # of a boot: the network sets the clock
@@ -78,7 +78,7 @@ def follow(known: Known, read: Reading, written: Sequence[float] = ()) -> Known:
         if after.ahead_s > 0 and step < 0:  # it was set right while the machine was off, which is the rest
             after = replace(after, ahead_s=0.0, settling_s=after.settling_s + after.ahead_s)
         after = replace(after, lost=after.ahead_s < 0 and (known.lost or step < -TOLERANCE_S))
-    return _count(_date_jump(known, replace(after, boot=read.boot, offset_s=read.now - read.up_s, now=read.now)))
+    return _count(_record_jump(known, replace(after, boot=read.boot, offset_s=read.now - read.up_s, now=read.now)))
 
 
 def set_since_boot(read: Reading, written: Sequence[float]) -> float:
@@ -106,7 +106,7 @@ def _step(known: Known, step: float, was_off: bool) -> Known:
     return replace(known, ahead_s=ahead_s + rest, settling_s=settling_s)
 
 
-def _date_jump(before: Known, after: Known) -> Known:
+def _record_jump(before: Known, after: Known) -> Known:
     """Say when the clock jumped and until when that is doubted."""
     if abs(after.ahead_s) <= TOLERANCE_S:
         after = replace(after, ahead_s=0.0, lost=False, since=None)
@@ -135,27 +135,27 @@ class Timekeeper:
     """The time of a daemon; called it returns the UTC seconds with which things are dated."""
 
     def __init__(self, clock: Clock, kept: str | None) -> None:
-        self._read, self._lock = reader_of(clock), threading.Lock()
+        self._read, self._lock = build_reader(clock), threading.Lock()
         read = self._read()
         self._known = start_state(read)
         if known := _decode(kept):
-            self._set(follow(known, read, reader_of_dates(clock)()))
+            self._set(follow(known, read, build_date_reader(clock)()))
 
     def __call__(self) -> float:
         """Return now, for what is dated; it does not go back where a boot lost the time."""
         known, now = self._look()
         return now - known.ahead_s if known.lost else now
 
-    def passed(self) -> float:
+    def read_elapsed(self) -> float:
         """Return the time that has passed, for what expires: no jump makes it later."""
-        return _time_passed(*self._look())
+        return _count_elapsed(*self._look())
 
-    def settled(self) -> float:
+    def read_settled(self) -> float:
         """Return the time that has surely passed, for what is deleted, moved and forgotten."""
         known, now = self._look()
-        return _time_passed(known, now) - known.settling_s
+        return _count_elapsed(known, now) - known.settling_s
 
-    def jumped(self) -> bool:
+    def has_jumped(self) -> bool:
         """Return whether the clock is ahead by a jump that nobody confirmed."""
         known, _ = self._look()
         return known.ahead_s > 0
@@ -172,7 +172,7 @@ class Timekeeper:
             self._known = start_state(self._read())
         return msgspec.json.encode(self._known).decode()
 
-    def state(self) -> ClockState:
+    def read_state(self) -> ClockState:
         """Return how the clock is."""
         known, now = self._look()
         off_s = known.ahead_s or known.settling_s
@@ -182,7 +182,7 @@ class Timekeeper:
         return ClockState(
             state=state,  # type: ignore[arg-type]
             now=now,
-            passed=_time_passed(known, now),
+            passed=_count_elapsed(known, now),
             off_s=abs(off_s),
             since=known.since,
             counts_in_s=None if until is None else max(0.0, until - counted),
@@ -200,7 +200,7 @@ class Timekeeper:
     def _set(self, known: Known) -> None:
         before, self._known = self._known, known
         if known.ahead_s and known.ahead_s != before.ahead_s:
-            log.warning("the system clock is %s; if it is right, run: memctl jobs confirm-clock", _off(known))
+            log.warning("the system clock is %s; if it is right, run: memctl jobs confirm-clock", _format_offset(known))
 
 
 def _decode(kept: str | None) -> Known | None:
@@ -209,11 +209,11 @@ def _decode(kept: str | None) -> Known | None:
     return None
 
 
-def _time_passed(known: Known, now: float) -> float:
+def _count_elapsed(known: Known, now: float) -> float:
     return now - known.ahead_s if known.lost or known.ahead_s > 0 else now
 
 
-def _off(known: Known) -> str:
+def _format_offset(known: Known) -> str:
     off = span(abs(known.ahead_s))
     if known.ahead_s > 0:
         return f"{off} ahead of the time that has passed, nothing expires by that"

@@ -44,10 +44,10 @@ class Active:
     def follow(self, transaction: Transaction, namespaces: Iterable[int]) -> None:
         """Take over what the transaction has left of some rings, once it is on disk."""
         for namespace in set(namespaces):
-            ring = tuple(turns.ring(transaction.connection, namespace))
+            ring = tuple(turns.read_ring(transaction.connection, namespace))
             transaction.after_commit(lambda place=namespace, ring=ring: self._put(place, ring))  # type: ignore[misc]
 
-    def of(self, reached: frozenset[int] | None) -> list[Turn]:
+    def list_turns(self, reached: frozenset[int] | None) -> list[Turn]:
         """Return all turns of the reached namespaces (None: all), newest first."""
         found = [
             turn
@@ -64,7 +64,7 @@ class Active:
         rings = (ring for namespace, ring in list(self._rings.items()) if reached is None or namespace in reached)
         return [turn for ring in rings for turn in ring if turn.answers in questions or turn.key in asked]
 
-    def texts(self, turns: Sequence[Turn], read: Callable[[Turn], Text]) -> list[Text]:
+    def read_texts(self, turns: Sequence[Turn], read: Callable[[Turn], Text]) -> list[Text]:
         """Return what searches need of the texts of turns; each is read once while it is used."""
         with self._lock:
             known = {turn.key: self._texts[turn.key] for turn in turns if turn.key in self._texts}

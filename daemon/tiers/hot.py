@@ -34,7 +34,7 @@ class HotBuffer:
             while len(self._rows) > _NAMESPACES:
                 self._rows.popitem(last=False)
 
-    def of(self, namespace: str) -> list[int]:
+    def list_rows(self, namespace: str) -> list[int]:
         """Return the rows of a namespace, the latest first."""
         with self._lock:
             return list(reversed(self._rows.get(namespace, ())))

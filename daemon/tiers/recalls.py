@@ -123,20 +123,20 @@ class Recalls:
 
 
 def _read(text: str) -> Said:
-    parts = set(sentences(text))
+    parts = set(split_sentences(text))
     return Said(frozenset(map(hash, parts)), sum(map(len, parts)))
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text without bullets, speakers and what a context adds, in one case and spacing."""
-    parts = _parts(text)
+    parts = _split_parts(text)
     return [part for part in parts if part not in _FRAME and not _HEADING.fullmatch(part)]
 
 
-def _parts(text: str) -> list[str]:
+def _split_parts(text: str) -> list[str]:
     plain = unicodedata.normalize("NFC", text).casefold()
     parts = (_SHOWN.sub("", _BULLET.sub("", part.strip())).rstrip(".!?…。！？ ") for part in _SENTENCE.split(plain))
     return [" ".join(part.split()) for part in parts if part]
 
 
-_FRAME = frozenset(_parts("".join(FRAME)))
+_FRAME = frozenset(_split_parts("".join(FRAME)))

@@ -37,10 +37,10 @@ def add_workspace(core: Core, call: AddWorkspace) -> Shown:
 def remove_workspace(core: Core, report: Report, call: RemoveWorkspace) -> Done:
     """Remove a workspace with what is indexed of it."""
 
-    def tell(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         report(Progress(stage=f"remove {call.workspace}", done=done, total=total))
 
-    workspace, chunks = registry.remove(core, call.workspace, tell)
+    workspace, chunks = registry.remove(core, call.workspace, report_progress)
     return Done(message=f"{workspace.namespace}: {chunks} chunks removed, the files in {workspace.root} stay")
 
 
@@ -62,13 +62,13 @@ def index_workspace(core: Core, report: Report, call: IndexWorkspace) -> "Future
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
     file = _find_file(core, chosen[0], call.workspace) if call.workspace and call.workspace.startswith("/") else None
 
-    def tell(stage: str, done: int, total: int) -> None:
+    def report_progress(stage: str, done: int, total: int) -> None:
         report(Progress(stage=stage, done=done, total=total))
 
     def work() -> Indexed:
-        results = [reporting.index(core, workspace, file, call.force, tell) for workspace in chosen]
+        results = [reporting.index(core, workspace, file, call.force, report_progress) for workspace in chosen]
         for workspace in chosen if call.wait else ():
-            reporting.wait_for_vectors(core, workspace, tell)
+            reporting.wait_for_vectors(core, workspace, report_progress)
         return Indexed(workspaces=results)
 
     return core.workspaces.run_apart("index", work)
@@ -79,7 +79,7 @@ def _find_file(core: Core, workspace: Workspace, path: str) -> str | None:
     if Path(path).is_dir():
         return None
     within = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    return placing.relative_of(workspace, within, core.clock(), core.config.workspaces.local_dates)
+    return placing.relative_path(workspace, within, core.clock(), core.config.workspaces.local_dates)
 
 
 @handles(ListFiles)
@@ -89,11 +89,11 @@ def list_files(core: Core, call: ListFiles) -> FileList:
     with core.store.reading() as connection:
         known = workspaces.stats(connection, workspace.id)
         paths = sorted(known)[call.offset : call.offset + call.limit]
-        counts = workspaces.count_chunks(connection, [chunks.absolute(workspace, path) for path in paths])
+        counts = workspaces.count_chunks(connection, [chunks.absolute_path(workspace, path) for path in paths])
     files = [
         IndexedFile(
             path=path,
-            chunks=counts.get(chunks.absolute(workspace, path), 0),
+            chunks=counts.get(chunks.absolute_path(workspace, path), 0),
             size=known[path].size,
             changed_at=known[path].mtime_ns / 1e9,
             indexed_at=known[path].indexed_at,

@@ -66,14 +66,14 @@ def find_date(relative: str) -> float | None:
         return None
 
 
-def absolute(workspace: Workspace, relative: str) -> str:
+def absolute_path(workspace: Workspace, relative: str) -> str:
     """Return the path of a file as the rows of its chunks have it."""
     return f"{str(workspace.root).rstrip('/')}/{relative}"
 
 
-def file_of(workspace: Workspace, relative: str, document: Document) -> File:
+def build_file(workspace: Workspace, relative: str, document: Document) -> File:
     """Return what is to be in the index of a file that was read; raise `Invalid` for what cannot be in it."""
-    path = absolute(workspace, relative)
+    path = absolute_path(workspace, relative)
     namespace = namespaces.check(namespace_of(workspace, relative))
     front = document.front
     check_word("type", front.type)
@@ -82,7 +82,7 @@ def file_of(workspace: Workspace, relative: str, document: Document) -> File:
     taken: dict[bytes, int] = {}
     wanted = []
     for chunk in document.chunks:
-        text_hash = vectors.text_hash(rows.text_to_embed(chunk.content, chunk.heading))
+        text_hash = vectors.text_hash(rows.build_embedded_text(chunk.content, chunk.heading))
         taken[text_hash] = taken.get(text_hash, 0) + 1
         row = Row(
             id=_id(path, text_hash, taken[text_hash]),
@@ -132,7 +132,7 @@ def put(core: Core, transaction: Transaction, file: File) -> Difference:
     connection = transaction.connection
     number = core.store.namespaces.ensure(transaction, file.namespace) if file.wanted else 0
     there: dict[_Key, list[Row]] = {}
-    present = rows.read_rows(connection, workspaces.rows_of(connection, file.path))
+    present = rows.read_rows(connection, workspaces.find_rows(connection, file.path))
     for row in sorted(present.values(), key=lambda row: (-(row.start_line or 0), -row.row)):
         there.setdefault(_key(row), []).append(row)
     new: list[Wanted] = []
@@ -153,7 +153,7 @@ def put(core: Core, transaction: Transaction, file: File) -> Difference:
 
 def remove(transaction: Transaction, path: str) -> list[int]:
     """Delete the chunks of a file; return their rows."""
-    gone = workspaces.rows_of(transaction.connection, path)
+    gone = workspaces.find_rows(transaction.connection, path)
     rows.delete(transaction.connection, gone)
     return gone
 

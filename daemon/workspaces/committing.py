@@ -16,7 +16,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.workspaces import FIRST_SLICE
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.workspaces import Stat, Workspace
-from memoryd.daemon.store.writer import Transaction, patiently
+from memoryd.daemon.store.writer import Transaction, wait_patiently
 from memoryd.daemon.workspaces import chunks
 from memoryd.daemon.workspaces.chunks import File
 
@@ -64,23 +64,23 @@ class Change(NamedTuple):
 
 def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: Counts) -> list[str]:
     """Write changes as they come; return the files whose change is overtaken, so that they are to be read again."""
-    live = core.workspaces.live(workspace.id)
+    live = core.workspaces.get_live(workspace.id)
     overtaken, part, weight = list[str](), list[Change](), 0
     began = time.perf_counter()
     for change in changes:
         if part and weight + change.weight() > live.slice:
-            overtaken += _slice(core, workspace, part, counts, began)
+            overtaken += _write_slice(core, workspace, part, counts, began)
             part, weight, began = [], 0, time.perf_counter()
         part.append(change)
         weight += change.weight()
     if part:
-        overtaken += _slice(core, workspace, part, counts, began)
+        overtaken += _write_slice(core, workspace, part, counts, began)
     return overtaken
 
 
-def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Counts, began: float) -> list[str]:
+def _write_slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Counts, began: float) -> list[str]:
     """Write some changes in one transaction and rest; return the files whose change is overtaken."""
-    live, weight = core.workspaces.live(workspace.id), sum(change.weight() for change in part)
+    live, weight = core.workspaces.get_live(workspace.id), sum(change.weight() for change in part)
     if any(change.is_larger() for change in part):
         core.store.check_room()
     prepared_s = time.perf_counter() - began
@@ -92,7 +92,7 @@ def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Cou
             raise NotFound(f"The workspace {workspace.namespace} was removed.")
         done, concerned, overtaken = Counts(), list[int](), list[str]()
         for change in part:
-            if workspaces.stat(connection, workspace.id, change.relative) == change.known:
+            if workspaces.read_stat(connection, workspace.id, change.relative) == change.known:
                 concerned += _apply(core, transaction, workspace, change, done)
             else:
                 overtaken.append(change.relative)
@@ -110,7 +110,7 @@ def _slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Cou
 def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: Change, done: Counts) -> list[int]:
     """Write one change; return the rows whose vectors are to be looked up, or that no longer exist."""
     connection = transaction.connection
-    path = chunks.absolute(workspace, change.relative)
+    path = chunks.absolute_path(workspace, change.relative)
     if change.stat is None:
         done.removed += workspaces.drop_file(connection, workspace.id, change.relative)
         return chunks.remove(transaction, path)
@@ -129,13 +129,13 @@ def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: C
 
 def write_patiently(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
     """Write, however long the queue of the writer is. Also at the limit of size: who adds has looked at that."""
-    return patiently(lambda: core.store.write(job, alone, over_limit=True), core.workspaces.check_open)
+    return wait_patiently(lambda: core.store.write(job, alone, over_limit=True), core.workspaces.check_open)
 
 
 def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
     """Delete the chunks whose file belongs to no workspace any more; return how many there were."""
     with core.store.reading() as connection:
-        waiting = workspaces.orphans(connection)
+        waiting = workspaces.find_orphans(connection)
     gone, size, total = 0, FIRST_SLICE, len(waiting)
     while waiting:
         core.workspaces.check_open()
@@ -150,7 +150,7 @@ def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
 
 def _sweep(core: Core, part: Sequence[int], transaction: Transaction) -> tuple[int, float]:
     began = time.perf_counter()
-    gone = workspaces.orphans(transaction.connection, part)  # its workspace may have been added again since
+    gone = workspaces.find_orphans(transaction.connection, part)  # its workspace may have been added again since
     rows.delete(transaction.connection, gone)
     transaction.after_commit(partial(core.embedding.refresh, gone))
     return len(gone), time.perf_counter() - began

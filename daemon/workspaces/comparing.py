@@ -24,7 +24,7 @@ def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
     compared = 0
     for workspace in chosen:
         names = _names(core, workspace)
-        for part in _parts(names):
+        for part in _split(names):
             core.workspaces.check_open()
             differing = [difference.path for difference in _compare(core, workspace, part)]
             if differing:  # a second look, since the index may have followed a change just now
@@ -35,7 +35,7 @@ def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
     return Differences(files=found[:LISTED], total=len(found), compared=compared)
 
 
-def _parts(names: Sequence[str]) -> list[Sequence[str]]:
+def _split(names: Sequence[str]) -> list[Sequence[str]]:
     return [names[start : start + BATCH] for start in range(0, len(names), BATCH)]
 
 
@@ -48,22 +48,22 @@ def _names(core: Core, workspace: Workspace) -> list[str]:
 
 
 def _compare(core: Core, workspace: Workspace, names: Sequence[str]) -> list[FileDifference]:
-    documents = core.workspaces.live(workspace.id).reader.read(workspace.root, names)
-    differences = (_difference(core, workspace, name, document) for name, document in documents)
+    documents = core.workspaces.get_live(workspace.id).reader.read(workspace.root, names)
+    differences = (_find_difference(core, workspace, name, document) for name, document in documents)
     return [difference for difference in differences if difference]
 
 
 def _read_held(core: Core, path: str) -> list[Row]:
     with core.store.reading() as connection:
-        return list(rows.read_rows(connection, workspaces.rows_of(connection, path)).values())
+        return list(rows.read_rows(connection, workspaces.find_rows(connection, path)).values())
 
 
-def _difference(core: Core, workspace: Workspace, name: str, document: Document | None) -> FileDifference | None:
-    held = _read_held(core, chunks.absolute(workspace, name))
-    wanted = [] if document is None else [one.row for one in chunks.file_of(workspace, name, document).wanted]
+def _find_difference(core: Core, workspace: Workspace, name: str, document: Document | None) -> FileDifference | None:
+    held = _read_held(core, chunks.absolute_path(workspace, name))
+    wanted = [] if document is None else [one.row for one in chunks.build_file(workspace, name, document).wanted]
     if document is not None and not document.sha256:
         return None  # it cannot be read, so what is indexed of it stays
-    number = core.store.namespaces.number(chunks.namespace_of(workspace, name))
+    number = core.store.namespaces.find_number(chunks.namespace_of(workspace, name))
     for row in wanted:
         row.namespace = -1 if number is None else number
     there, here = [_key(row) for row in wanted], [_key(row) for row in held]
@@ -75,7 +75,7 @@ def _difference(core: Core, workspace: Workspace, name: str, document: Document 
     only.sort(key=lambda pair: (pair[1].start_line or 0, pair[0]))
     return FileDifference(
         workspace=workspace.namespace,
-        path=chunks.absolute(workspace, name),
+        path=chunks.absolute_path(workspace, name),
         standing="extra" if document is None else "changed" if held else "missing",
         chunks=[_show(in_file, row) for in_file, row in only[:SHOWN]],
     )

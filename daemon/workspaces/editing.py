@@ -77,7 +77,7 @@ def append(text: str, note: str) -> Edit:
     lines = split(text[len(mark) :])
     ending = _line_ending(lines)
     body = _front_lines(lines)
-    blocks = list(_blocks(lines, body))
+    blocks = list(_split_blocks(lines, body))
     at, blocks, is_end = _place(lines, body, blocks)
     told = note.replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip().split("\n")
     added = _apply_style(told, blocks)
@@ -130,14 +130,14 @@ def _is_blank_needed(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Bl
     run = takewhile(lambda line: not _is_blank(line), reversed(lines))
     if any(line.lstrip(" ").startswith("<") for line in run):
         return True  # an HTML block may end at the next blank line only
-    return last.blank_before and sum(block.kind == "item" for block in _last_list(blocks)) > 1
+    return last.blank_before and sum(block.kind == "item" for block in _find_last_list(blocks)) > 1
 
 
 def _apply_style(lines: list[str], blocks: Sequence[_Block]) -> list[str]:
     """Return the lines of a note in the style of the last block, or else of most blocks."""
     if not _is_plain(lines[0]) or _style(blocks) == "paragraph":
         return lines
-    marker = _next_marker(blocks)
+    marker = _build_next_marker(blocks)
     indent = " " * len(marker.expandtabs(4))
     return [marker + lines[0], *((indent + line if not _is_blank(line) else "") for line in lines[1:])]
 
@@ -155,7 +155,7 @@ def _style(blocks: Sequence[_Block]) -> str:
     return "paragraph" if paragraphs > sum(block.kind == "item" for block in blocks) else "item"
 
 
-def _last_list(blocks: Sequence[_Block]) -> list[_Block]:
+def _find_last_list(blocks: Sequence[_Block]) -> list[_Block]:
     found: list[_Block] = []
     for block in reversed(blocks):
         if block.kind != "item":
@@ -164,7 +164,7 @@ def _last_list(blocks: Sequence[_Block]) -> list[_Block]:
     return found
 
 
-def _next_marker(blocks: Sequence[_Block]) -> str:
+def _build_next_marker(blocks: Sequence[_Block]) -> str:
     """Return the marker of the next item of the last list; its number is one more."""
     marker = next((block.marker for block in reversed(blocks) if block.kind == "item"), "- ")
     number = re.search(r"\d+", marker)
@@ -175,7 +175,7 @@ def _next_marker(blocks: Sequence[_Block]) -> str:
     return marker[: number.start()] + str(int(number[0]) + 1)[-9:] + marker[number.end() :]
 
 
-def _blocks(lines: Sequence[str], start: int) -> Iterator[_Block]:
+def _split_blocks(lines: Sequence[str], start: int) -> Iterator[_Block]:
     """Yield the top-level blocks of a text from a line on, each item of a list as one."""
     at, blank = start, False
     while at < len(lines):
@@ -183,12 +183,12 @@ def _blocks(lines: Sequence[str], start: int) -> Iterator[_Block]:
         if _is_blank(line):
             at, blank = at + 1, True
             continue
-        end, block = _block(lines, at, line, blank)
+        end, block = _take_block(lines, at, line, blank)
         yield block
         at, blank = end, _is_blank(lines[end - 1])
 
 
-def _block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[int, _Block]:
+def _take_block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[int, _Block]:
     """Return the block that begins at a line, and the index after its last line."""
     if fence := _FENCE.match(line):
         closing = re.compile(rf" {{0,3}}{re.escape(fence[2][0])}{{{len(fence[2])},}}\s*$")
@@ -197,7 +197,7 @@ def _block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[int, 
         if opening.match(line):
             return _find_end(lines, at, at, closing, blank)
     if _TAG.match(line) or _LONE_TAG.match(line):
-        return _blank_after(lines, at), _Block("other", at, blank)
+        return _count_blank_after(lines, at), _Block("other", at, blank)
     if (item := _ITEM.match(line)) and not _OTHER.match(line):
         marker = item[0] if item[5] else item[0] + " "
         # An item without text ends at the next blank line.
@@ -226,7 +226,7 @@ def _find_end(
 def _item_end(lines: Sequence[str], start: int, width: int) -> int:
     """Return where an item ends: what is indented belongs to it, and text that continues without a blank line."""
     end, blank, code = start + 1, False, ""
-    goes_on = _is_text(_innermost(lines[start].expandtabs(4)[width:]))
+    goes_on = _is_text(_strip_markers(lines[start].expandtabs(4)[width:]))
     for at in range(start + 1, len(lines)):
         line = lines[at].expandtabs(4).rstrip("\r\n")
         if _is_blank(line):
@@ -240,12 +240,12 @@ def _item_end(lines: Sequence[str], start: int, width: int) -> int:
             code = found[2]
         elif found and found[2].startswith(code):
             code = ""
-        goes_on = not code and _is_text(_innermost(line.lstrip(" ")))
+        goes_on = not code and _is_text(_strip_markers(line.lstrip(" ")))
         end, blank = at + 1, False
     return end
 
 
-def _innermost(line: str) -> str:
+def _strip_markers(line: str) -> str:
     """Return what is in a line after the markers of the items that it begins."""
     for _ in range(_MAX_MARKERS):
         item = _ANY_ITEM.match(line)
@@ -260,7 +260,7 @@ def _is_text(line: str) -> bool:
     return not (_is_blank(line) or _is_block_start(line) or _DASHES.match(line))
 
 
-def _blank_after(lines: Sequence[str], start: int) -> int:
+def _count_blank_after(lines: Sequence[str], start: int) -> int:
     return next((at for at in range(start, len(lines)) if _is_blank(lines[at])), len(lines))
 
 
@@ -311,7 +311,7 @@ def cut(text: str, start_line: int, end_line: int) -> tuple[Edit, str]:
     return Edit(mark + "".join(rest), first + 1, last), "".join(gone)
 
 
-def item_around(text: str, line: int) -> tuple[int, int]:
+def find_item(text: str, line: int) -> tuple[int, int]:
     """Return the lines of the list item that a line begins, or else that line alone (1-based, inclusive)."""
     lines = split(text)
     found = _ANY_ITEM.match(lines[line - 1])

@@ -21,7 +21,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.workspaces import Live
 from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Stat, Workspace
-from memoryd.daemon.system.process import be_nice
+from memoryd.daemon.system.process import lower_priority
 from memoryd.daemon.workspaces import chunks, committing
 from memoryd.daemon.workspaces.chunks import File
 from memoryd.daemon.workspaces.committing import Change, Counts, Tell
@@ -45,7 +45,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
 
     `tell` hears of files done and files to do.
     """
-    live = core.workspaces.live(workspace.id)
+    live = core.workspaces.get_live(workspace.id)
     _wait_for(core, live, tell)
     try:
         with core.store.reading() as connection:
@@ -80,7 +80,7 @@ def _find_left_out(known: dict[str, Stat], found: Scan) -> Iterator[Change]:
 def _read_ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str]) -> Iterator[Documents]:
     """Yield what files hold, some at a time; the next ones are read while these are written."""
     parts = [relatives[start : start + BATCH] for start in range(0, len(relatives), BATCH)]
-    with ThreadPoolExecutor(1, "reading", initializer=be_nice) as pool:
+    with ThreadPoolExecutor(1, "reading", initializer=lower_priority) as pool:
         coming = deque(pool.submit(_read, core, live, workspace, part) for part in parts[:1])
         for following in [*parts[1:], ()]:
             documents = coming.popleft().result() if coming else []
@@ -101,7 +101,7 @@ def _wait_for(core: Core, live: Live, tell: Tell) -> None:
 
 def scan(core: Core, workspace: Workspace) -> Scan:
     """Return the files of a workspace; raise `Gone` when its folder, or its disk, is not there."""
-    live = core.workspaces.live(workspace.id)
+    live = core.workspaces.get_live(workspace.id)
     check_there(workspace)
     try:
         found = live.reader.scan(workspace.root, workspace.globs)
@@ -109,8 +109,8 @@ def scan(core: Core, workspace: Workspace) -> Scan:
         raise Gone(error.message) from None
     device = check_there(workspace)
     with core.store.reading() as connection:
-        before = workspaces.device(connection, workspace.id)
-        known = workspaces.sums(connection, workspace).files
+        before = workspaces.read_device(connection, workspace.id)
+        known = workspaces.count_indexed(connection, workspace).files
     if before is None:
         raise NotFound(f"The workspace {workspace.namespace} was removed.")
     if device != before:
@@ -144,11 +144,11 @@ def reindex(core: Core, workspace: Workspace, relatives: Sequence[str], force: b
     Files that the workspace's globs do not name, or that an ignore file leaves out, are the caller's to leave out.
     """
     counts, waiting = Counts(scanned=len(relatives)), list(relatives)
-    live = core.workspaces.live(workspace.id)
+    live = core.workspaces.get_live(workspace.id)
     for _ in range(_ATTEMPTS):
         check_there(workspace)
         with core.store.reading() as connection:
-            known = {relative: workspaces.stat(connection, workspace.id, relative) for relative in waiting}
+            known = {relative: workspaces.read_stat(connection, workspace.id, relative) for relative in waiting}
         waiting = _write(core, workspace, known, _read(core, live, workspace, waiting), force, counts)
         if not waiting:
             break
@@ -169,7 +169,7 @@ def check_not_gone(core: Core, workspace: Workspace) -> None:
     """Raise `Gone` when files are missing because their disk is."""
     device = check_there(workspace)
     with core.store.reading() as connection:
-        before = workspaces.device(connection, workspace.id)
+        before = workspaces.read_device(connection, workspace.id)
     if before is not None and device != before:
         raise Gone(f"{workspace.root} is on another file system than before: its disk is not mounted.")
 
@@ -197,7 +197,7 @@ def _change(
     if known and not force and (known.hash, known.problem) == (stat.hash, stat.problem):
         return Change(relative, known, stat)
     try:
-        return Change(relative, known, stat, chunks.file_of(workspace, relative, document))
+        return Change(relative, known, stat, chunks.build_file(workspace, relative, document))
     except MemorydError as error:
-        nothing = File(chunks.absolute(workspace, relative), workspace.namespace, [])
+        nothing = File(chunks.absolute_path(workspace, relative), workspace.namespace, [])
         return Change(relative, known, stat._replace(problem=error.message), nothing)

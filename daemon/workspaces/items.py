@@ -38,30 +38,30 @@ class Change(NamedTuple):
     added: Sequence[tuple[int | None, str, str]]  # place, marker, text
 
 
-def items(text: str) -> list[Item]:
+def list_items(text: str) -> list[Item]:
     """Return the items of a text in order."""
     readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     written = plain.split(readable.removeprefix("\ufeff").replace("\0", plain.REPLACEMENT))
-    from memoryd.daemon.workspaces.documents.front import front_matter  # a YAML parser: 11 ms
+    from memoryd.daemon.workspaces.documents.front import parse_front_matter  # a YAML parser: 11 ms
 
-    skip = front_matter(written)[0].end_line
+    skip = parse_front_matter(written)[0].end_line
     blocks = [block for section in outline(written, skip).sections for block in section.blocks]
-    return list(_items(written, blocks))
+    return list(_list_items(written, blocks))
 
 
-def _items(written: Sequence[str], blocks: Sequence[Block]) -> Iterator[Item]:
+def _list_items(written: Sequence[str], blocks: Sequence[Block]) -> Iterator[Item]:
     for block in blocks:
         if block.kind == "paragraph":
-            yield from _item(written, block, block, True)
+            yield from _build_items(written, block, block, True)
         elif block.kind in _LISTS:
             for entry in block.inner:
                 own = [inner for inner in entry.inner if inner.kind == "paragraph"]
                 if own:
-                    yield from _item(written, entry, own[0], len(entry.inner) == 1)
-                yield from _items(written, [inner for inner in entry.inner if inner.kind in _LISTS])
+                    yield from _build_items(written, entry, own[0], len(entry.inner) == 1)
+                yield from _list_items(written, [inner for inner in entry.inner if inner.kind in _LISTS])
 
 
-def _item(written: Sequence[str], block: Block, body: Block, is_leaf: bool) -> Iterator[Item]:
+def _build_items(written: Sequence[str], block: Block, body: Block, is_leaf: bool) -> Iterator[Item]:
     whole = written[block.start : block.end]
     marker = (_MARKER.match(whole[0]) if block is not body else None) or re.match("", "")
     assert marker is not None

@@ -13,7 +13,7 @@ def diff_workspaces(core: Core, report: Report, call: DiffWorkspaces) -> "Future
     """Begin to compare; the lane is free again at once."""
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
 
-    def tell(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         report(Progress(stage="compare", done=done, total=total))
 
-    return core.workspaces.run_apart("diff", lambda: comparing.compare(core, chosen, tell))
+    return core.workspaces.run_apart("diff", lambda: comparing.compare(core, chosen, report_progress))

@@ -41,7 +41,7 @@ class _DailyNotes(msgspec.Struct):
     format: str = ""
 
 
-def relative_of(workspace: Workspace, file: str, now: float, is_local: bool) -> str:
+def relative_path(workspace: Workspace, file: str, now: float, is_local: bool) -> str:
     """Return the path of a file, relative to the root; raise `Invalid` for one that the workspace would not index."""
     moment = datetime.fromtimestamp(now) if is_local else datetime.fromtimestamp(now, UTC)
     daily = _find_daily_note(workspace, moment) if file.strip() == TODAY else ""

@@ -109,7 +109,7 @@ class _Replacing:
                 continue
             os.fsync(self.folder)
             return written
-        raise self._busy()
+        raise self._busy_error()
 
     def remove(self) -> None:
         """Take the file out, and put it back if it is not the one that was checked or somebody is writing it."""
@@ -125,13 +125,13 @@ class _Replacing:
             os.fsync(self.folder)
             return
         exchange.rename(self.folder, aside, self.name, NO_REPLACE)
-        raise self._busy()
+        raise self._busy_error()
 
-    def _busy(self) -> Busy:
+    def _busy_error(self) -> Busy:
         return Busy(f"{self.shown} is being written by another program all the time.", {"retry_after_ms": 1000})
 
     def _create(self, new: bytes) -> bytes:
-        draft = _draft(self.folder, new, None)
+        draft = _write_draft(self.folder, new, None)
         try:
             exchange.rename(self.folder, draft, self.name, NO_REPLACE)
         except FileExistsError:
@@ -142,7 +142,7 @@ class _Replacing:
 
     def _exchange(self, old: _File, new: bytes) -> bytes:
         """Put the new content in place; merge it with what somebody saved at the last moment."""
-        draft = _draft(self.folder, new, old.state)
+        draft = _write_draft(self.folder, new, old.state)
         try:
             now = _read(self.folder, self.name, self.shown)
             if now is None or now.data != old.data:
@@ -167,7 +167,7 @@ class _Replacing:
                 break
             try:
                 merged = self.change(out.data)
-                again = _draft(self.folder, merged, out.state)
+                again = _write_draft(self.folder, merged, out.state)
             except BaseException:  # the change cannot be made on what was saved: that wins
                 self._put_back(draft, mine)
                 raise
@@ -175,7 +175,7 @@ class _Replacing:
             _drop(self.folder, draft)  # what was saved there is in place, with the change
             expected, mine, draft = mine, merged, again
         self._put_back(draft, mine)
-        raise self._busy()
+        raise self._busy_error()
 
     def _read_out(self, draft: str) -> tuple[_File, bool]:
         """Return the file that an exchange took out, and whether nobody can write into it any more."""
@@ -183,7 +183,7 @@ class _Replacing:
         descriptor = os.open(draft, READ, dir_fd=self.folder)
         try:
             is_final = is_unwritten(descriptor)
-            return _File(_bytes(descriptor), os.fstat(descriptor)), is_final
+            return _File(_read_bytes(descriptor), os.fstat(descriptor)), is_final
         finally:
             os.close(descriptor)
 
@@ -246,12 +246,12 @@ def _read(folder: int, name: str, shown: str) -> _File | None:
             raise Invalid(f"{shown} is not a regular file.")
         if state.st_size > MAX_BYTES:
             raise Invalid(f"{shown} has {state.st_size} bytes; files of more than {MAX_BYTES} are left alone.")
-        return _File(_bytes(descriptor), state)
+        return _File(_read_bytes(descriptor), state)
     finally:
         os.close(descriptor)
 
 
-def _bytes(descriptor: int) -> bytes:
+def _read_bytes(descriptor: int) -> bytes:
     os.lseek(descriptor, 0, os.SEEK_SET)
     parts = []
     while part := os.read(descriptor, 1 << 20):
@@ -259,7 +259,7 @@ def _bytes(descriptor: int) -> bytes:
     return b"".join(parts)
 
 
-def _draft(folder: int, data: bytes, like: os.stat_result | None) -> str:
+def _write_draft(folder: int, data: bytes, like: os.stat_result | None) -> str:
     """Write a hidden file with the mode and owner of another one, synced, and return its name."""
     name = f"{PREFIX}{secrets.token_hex(8)}.tmp"
     descriptor = os.open(name, WRITE, 0o666 if like is None else 0o600, dir_fd=folder)

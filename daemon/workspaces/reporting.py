@@ -20,7 +20,7 @@ _POLL_S = 0.05
 def describe(core: Core, workspace: Workspace) -> Shown:
     """Return a workspace as clients see it."""
     with core.store.reading() as connection:
-        sums = workspaces.sums(connection, workspace)
+        sums = workspaces.count_indexed(connection, workspace)
         created_at = workspaces.read_created_at(connection, workspace.id)
     return Shown(
         namespace=workspace.namespace,
@@ -29,16 +29,16 @@ def describe(core: Core, workspace: Workspace) -> Shown:
         created_at=created_at,
         files=sums.files,
         chunks=sums.chunks,
-        watching=core.workspaces.live(workspace.id).watching,
+        watching=core.workspaces.get_live(workspace.id).watching,
     )
 
 
 def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
     """Report how a workspace is."""
-    live, generation = core.workspaces.live(workspace.id), core.embedding.active
+    live, generation = core.workspaces.get_live(workspace.id), core.embedding.active
     with core.store.reading() as connection:
-        found = {**workspaces.problems(connection, workspace.id), **live.problems}
-        sums = workspaces.sums(connection, workspace)
+        found = {**workspaces.read_problems(connection, workspace.id), **live.problems}
+        sums = workspaces.count_indexed(connection, workspace)
         pending = workspaces.count_chunks_without_vector(connection, workspace, generation.model if generation else 0)
     progress = live.progress
     return WorkspaceStatus(

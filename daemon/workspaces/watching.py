@@ -48,7 +48,7 @@ class Notify(Protocol):
     def close(self) -> None: ...
 
 
-def inotify(folders: Sequence[str]) -> Notify:
+def open_inotify(folders: Sequence[str]) -> Notify:
     """Watch folders, not what is below them; raise `OSError` when the system gives no watch."""
     try:
         # The last argument stays False: watchfiles takes a used up limit for a lack of permission, and would be silent.
@@ -71,7 +71,7 @@ def _advice(error: str) -> str:
 class Watchers:
     """The threads of all workspaces. `notify` makes the source of changes."""
 
-    def __init__(self, core: Core, notify: Callable[[Sequence[str]], Notify] = inotify) -> None:
+    def __init__(self, core: Core, notify: Callable[[Sequence[str]], Notify] = open_inotify) -> None:
         self._core, self._notify = core, notify
         self._swept = False
         self._wake = threading.Event()
@@ -139,7 +139,7 @@ class _Watcher:
 
     def __init__(self, core: Core, workspace: Workspace, notify: Callable[[Sequence[str]], Notify]) -> None:
         self.core, self.workspace = core, workspace
-        self.live = core.workspaces.live(workspace.id)
+        self.live = core.workspaces.get_live(workspace.id)
         self.stop, self._wake = threading.Event(), threading.Event()
         self.thread: threading.Thread | None = None
         self._notify = notify
@@ -197,7 +197,7 @@ class _Watcher:
 
     def _watch(self) -> None:
         """Watch until the folders are others, or the folder no longer exists."""
-        identity = _identity(self.workspace.root)
+        identity = _read_identity(self.workspace.root)
         folders = frozenset(indexing.scan(self.core, self.workspace).folders)
         try:
             notify = self._notify([os.path.join(self.workspace.root, folder) for folder in sorted(folders)])
@@ -208,8 +208,12 @@ class _Watcher:
             return
         try:
             self._say("inotify", "", len(folders))
-            self._pass()
-            while not self._note_end() and self.live.folders <= folders and _identity(self.workspace.root) == identity:
+            self._make_pass()
+            while (
+                not self._note_end()
+                and self.live.folders <= folders
+                and _read_identity(self.workspace.root) == identity
+            ):
                 heard = notify.watch(_DEBOUNCE_MS, _STEP_MS, _LOOK_MS, self.stop)
                 if isinstance(heard, set):
                     self._note_paths({path for _, path in heard}, folders)
@@ -218,7 +222,9 @@ class _Watcher:
 
     def _note_paths(self, paths: Iterable[str], folders: frozenset[str]) -> None:
         names = [
-            name for path in paths if (name := self._relative(path)) is not None and self._is_relevant(name, folders)
+            name
+            for path in paths
+            if (name := self._relative_path(path)) is not None and self._is_relevant(name, folders)
         ]
         if not names:
             return
@@ -226,9 +232,9 @@ class _Watcher:
         if known:
             indexing.reindex(self.core, self.workspace, sorted(names))
         else:
-            self._pass()
+            self._make_pass()
 
-    def _relative(self, path: str) -> str | None:
+    def _relative_path(self, path: str) -> str | None:
         root = str(self.workspace.root).rstrip("/") + "/"
         return path[len(root) :] if path.startswith(root) else None
 
@@ -244,9 +250,9 @@ class _Watcher:
     def _is_known(self, names: Sequence[str]) -> bool:
         """Return whether all names are those of files in the index, so that nothing else has to be asked about them."""
         with self.core.store.reading() as connection:
-            return all(workspaces.stat(connection, self.workspace.id, name) is not None for name in names)
+            return all(workspaces.read_stat(connection, self.workspace.id, name) is not None for name in names)
 
-    def _pass(self) -> None:
+    def _make_pass(self) -> None:
         done = indexing.index(self.core, self.workspace)
         if done.indexed or done.removed:
             log.info(
@@ -266,12 +272,12 @@ class _Watcher:
         until = time.monotonic() + _AGAIN_S
         while not self._note_end() and time.monotonic() < until:
             began = time.monotonic()
-            self._pass()
+            self._make_pass()
             took_s = time.monotonic() - began
             self._wait(max(self.core.config.workspaces.scan_every_s, _SCAN_SHARE * took_s))
 
 
-def _identity(root: Path) -> tuple[int, int] | None:
+def _read_identity(root: Path) -> tuple[int, int] | None:
     try:
         state = os.stat(root)
     except OSError:

@@ -19,8 +19,8 @@ from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.workspaces import chunks, indexing, registry
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
-from memoryd.daemon.workspaces.editing import append, cut, item_around, split
-from memoryd.daemon.workspaces.placing import relative_of
+from memoryd.daemon.workspaces.editing import append, cut, find_item, split
+from memoryd.daemon.workspaces.placing import relative_path
 from memoryd.daemon.workspaces.registry import Workspace
 from memoryd.daemon.workspaces.replacing import change_file, read_file
 
@@ -35,8 +35,8 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     """Write a note into a file; return its place and the memory that holds it."""
     checks.check_content(call.text)
-    workspace = _workspace(core, call.workspace, caller)
-    relative = relative_of(workspace, call.file, core.clock(), core.config.workspaces.local_dates)
+    workspace = _find_workspace(core, call.workspace, caller)
+    relative = relative_path(workspace, call.file, core.clock(), core.config.workspaces.local_dates)
     namespace = chunks.namespace_of(workspace, relative)
     if not caller.may_change(namespace):
         raise Forbidden(f"{namespace} is shared; with this token only what is in {caller.namespace} may be written.")
@@ -54,9 +54,9 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
 
     change_file(workspace.root, relative, change, create=True)
     indexing.reindex(core, workspace, [relative])
-    path = chunks.absolute(workspace, relative)
+    path = chunks.absolute_path(workspace, relative)
     with core.store.reading() as connection:
-        holder = _holder(_chunks(connection, path), lines, call.text)
+        holder = _find_holder(_read_chunks(connection, path), lines, call.text)
     return Remembered(
         path=path,
         start_line=lines[0],
@@ -66,7 +66,7 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     )
 
 
-def _workspace(core: Core, name: str, caller: Caller) -> Workspace:
+def _find_workspace(core: Core, name: str, caller: Caller) -> Workspace:
     """Return the workspace that is meant; a bound caller sees only those whose memories it sees."""
     if not caller.bound:
         return registry.find(core, name)
@@ -83,13 +83,13 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _chunks(connection: Connection, path: str) -> list[Row]:
+def _read_chunks(connection: Connection, path: str) -> list[Row]:
     """Return the chunks of a file by line."""
-    found = rows.read_rows(connection, workspaces.rows_of(connection, path))
+    found = rows.read_rows(connection, workspaces.find_rows(connection, path))
     return sorted(found.values(), key=lambda row: (row.start_line or 0, row.end_line or 0, row.row))
 
 
-def _holder(found: Sequence[Row], lines: tuple[int, int], note: str) -> Row | None:
+def _find_holder(found: Sequence[Row], lines: tuple[int, int], note: str) -> Row | None:
     """Return the chunk that holds a note: where it was written, or wherever it is by now."""
     words = note.split()[0]
     for row in found:
@@ -116,10 +116,10 @@ def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
     """Take the lines of chunks out of their files, and delete memories that are of no file."""
     _check(call)
     with core.store.reading() as connection:
-        condition = changing.visible(core, call)
+        condition = changing.visible_condition(core, call)
         found = {row.id: row for row in (resolve_row(connection, prefix, condition) for prefix in call.ids)}
         paths = dict.fromkeys(str(row.path) for row in found.values() if row.tier == TIER)
-        files = {path: _chunks(connection, path) for path in paths}  # as they were when the ids were found
+        files = {path: _read_chunks(connection, path) for path in paths}  # as they were when the ids were found
     for row in found.values():
         caller.check_change(row.id, core.store.namespaces.name(row.namespace))
     others = [row.id for row in found.values() if row.tier != TIER]
@@ -155,7 +155,7 @@ class _Forgetting:
         self.core, self.call, self.path = core, call, path
         self.workspace = registry.find(core, path)
         self.relative = path[len(str(self.workspace.root).rstrip("/")) + 1 :]
-        self.targets = [_target(everyone, at) for at, row in enumerate(everyone) if row.id in ids]
+        self.targets = [_find_target(everyone, at) for at, row in enumerate(everyone) if row.id in ids]
         self.removed: list[RemovedLines] = []
 
     def plan(self) -> list[RemovedLines]:
@@ -181,17 +181,17 @@ class _Forgetting:
     def _change(self, data: bytes | None) -> bytes:
         text = _text(data or b"")
         redacted = self.core.privacy.text(text)
-        ranges = [_range(self.call, target, text, redacted) for target in self.targets]
+        ranges = [_find_range(self.call, target, text, redacted) for target in self.targets]
         self.removed = []
         for target, (start, end) in sorted(zip(self.targets, ranges, strict=True), key=lambda pair: -pair[1][0]):
             edit, gone = cut(text, start, end)
             text = edit.text
             lines = {"start_line": edit.start_line, "end_line": edit.end_line}
-            self.removed.insert(0, RemovedLines(id=target.row.id, path=self.path, text=_plain(gone), **lines))
+            self.removed.insert(0, RemovedLines(id=target.row.id, path=self.path, text=_normalise(gone), **lines))
         return text.encode("utf-8", "surrogateescape")
 
 
-def _target(everyone: Sequence[Row], at: int) -> _Target:
+def _find_target(everyone: Sequence[Row], at: int) -> _Target:
     row = everyone[at]
     start = row.start_line or 1
     before = [other.end_line or 0 for other in everyone[:at]]
@@ -218,7 +218,7 @@ def _is_heading(lines: Sequence[str], at: int) -> bool:
     return line.startswith("#") or bool(underlined) or (bool(line) and set(line) in ({"="}, {"-"})) or not line
 
 
-def _range(call: Forget, target: _Target, text: str, redacted: str) -> tuple[int, int]:
+def _find_range(call: Forget, target: _Target, text: str, redacted: str) -> tuple[int, int]:
     """Return the lines of a file to be taken out: the file is looked at as it is, wherever the chunk is by now.
 
     `redacted` is the text as the index would have it, line by line.
@@ -231,7 +231,7 @@ def _range(call: Forget, target: _Target, text: str, redacted: str) -> tuple[int
             raise Invalid(f"Memory {target.row.id[:8]} is lines {start - moved} to {end - moved} of {target.row.path}.")
         return first, last
     if call.text is not None:
-        return _line_with(call.text, target, text, start, end)
+        return _find_line(call.text, target, text, start, end)
     first = start + target.repeated + target.kept
     if not is_whole or first > end:
         raise Conflict(
@@ -247,7 +247,7 @@ def _measure_move(row: Row, text: str) -> tuple[int, bool]:
 
     Raise `Conflict` when it is not there any more, or not only once.
     """
-    lines = [_plain(line.rstrip("\r\n")) for line in split(text.removeprefix(_MARK))]
+    lines = [_normalise(line.rstrip("\r\n")) for line in split(text.removeprefix(_MARK))]
     wanted = row.content.split("\n")
     at = (row.start_line or 1) - 1
     part = lines[at : at + len(wanted)]
@@ -265,7 +265,7 @@ def _measure_move(row: Row, text: str) -> tuple[int, bool]:
     return places[0] - at, True
 
 
-def _line_with(wanted: str, target: _Target, text: str, start: int, end: int) -> tuple[int, int]:
+def _find_line(wanted: str, target: _Target, text: str, start: int, end: int) -> tuple[int, int]:
     """Return the list item or line of a chunk that holds a text."""
     lines = split(text)
     first_words = wanted.strip().splitlines()[0].strip()
@@ -276,10 +276,10 @@ def _line_with(wanted: str, target: _Target, text: str, start: int, end: int) ->
             f"{first_words[:60]!r} {where} of memory {target.row.id[:8]}; give more of it, or the lines.",
             {"id": target.row.id, "lines": found},
         )
-    return item_around(text, found[0])
+    return find_item(text, found[0])
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     """Return text as chunks have it: bytes that are not UTF-8, and NUL, are U+FFFD."""
     if text.isascii() and "\0" not in text:
         return text

@@ -200,7 +200,7 @@ def test_a_restart_answers_before_the_model_is_there_and_embeds_nothing_again(fo
         assert found(core, "note 42")[0] == "Note 42 about herons"
         add(core, "Written before the model was there")
         loaded = True
-        wait_until(lambda: core.embedding.active is not None and core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.active is not None and core.embedding.count_pending() == 0)
         assert embedder.texts == ["Written before the model was there"]
         assert core.embedding.active is not None
         assert len(core.embedding.active.index) == 61

@@ -39,7 +39,7 @@ def test_a_crash_leaves_a_graph_that_maintenance_completes(folder: Path, slices:
         child.kill()
     with running(folder, CountingEmbedder()) as core:
         with core.store.reading() as connection:
-            assert graph_faults.problems(connection) == []
+            assert graph_faults.find_problems(connection) == []
         maintain(core)
         check(core)
         assert steps(core) == []

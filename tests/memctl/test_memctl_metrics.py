@@ -152,9 +152,9 @@ def test_whatever_keeps_the_file_from_being_written_it_is_written_later(
     textfile = Textfile(MetricsConfig(textfile=str(folder / "m.prom"), every_s=0.01), figures, supervisor)
     textfile.start()
     wait_until((folder / "m.prom").exists)
-    wait_until(lambda: supervisor.states()[0].works_since is not None)
+    wait_until(lambda: supervisor.list_states()[0].works_since is not None)
     textfile.close()
-    [state] = supervisor.states()
+    [state] = supervisor.list_states()
     assert (state.name, state.restarts) == ("textfile", 2)
     assert len([record for record in caplog.records if "textfile failed" in record.message]) == 2
 

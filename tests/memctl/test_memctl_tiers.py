@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.memctl.observe import _calls, _line
+from memoryd.client.memctl.observe import _build_calls, _line
 from memoryd.client.protocol import NewTurn
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches
@@ -144,7 +144,7 @@ def test_lines_of_one_place_are_sent_together_in_their_order() -> None:
     given = [{"content": str(number)} for number in range(450)]
     given.insert(10, {"role": "user", "content": "x"})
     made = [_line(args, "file", 1, item) for item in given]
-    assert [(len(call.turns), len(call.memories)) for call, _ in _calls(made)] == [
+    assert [(len(call.turns), len(call.memories)) for call, _ in _build_calls(made)] == [
         (0, 10),
         (1, 0),
         (0, 200),

@@ -45,7 +45,7 @@ _CROWDED = "SELECT node, count(*) FROM members GROUP BY node HAVING count(*) > ?
 def always(core: Core) -> list[str]:
     """Return what is wrong, whatever was done last."""
     with core.store.reading() as connection:
-        found = turns.conservation(connection)
+        found = turns.check_conservation(connection)
         found += [text for (text,) in connection.execute(f"{_CROSSING} UNION ALL {_HOMELESS}")]  # type: ignore[misc]
         for kind, one, other in connection.execute(_EDGES):
             # One search sees its own and the enclosing namespaces, so topics of these may meet; siblings never.
@@ -53,7 +53,7 @@ def always(core: Core) -> list[str]:
             if kind != "co_occurs" or not nested:
                 found.append(f"an edge {kind} from {one} to {other}")
         journal = [key for (key,) in connection.execute("SELECT key FROM turns ORDER BY id DESC")]
-        if journal != [turn.key for turn in core.active.of(None)]:
+        if journal != [turn.key for turn in core.active.list_turns(None)]:
             found.append("L0 in RAM is not what the journal holds")
         found += [text for (text,) in connection.execute(_TOPICS)]  # type: ignore[misc]
         rings = connection.execute(_FULL, (core.config.tiers.ring,))
@@ -118,7 +118,7 @@ def shown_though_expired(core: Core) -> list[str]:
 
 def sound(core: Core) -> list[str]:
     """Return what is wrong with the file, its indexes and its references."""
-    found = core.store.problems().result(60)
+    found = core.store.find_problems().result(60)
     with core.store.reading() as connection:
         found += [f"a reference to nothing: {row}" for row in connection.execute("PRAGMA foreign_key_check")]
     return list(found)

@@ -84,7 +84,7 @@ class Player:
         self.core.effects.flush()
         while judging.step(self.core):
             pass
-        wait_until(lambda: self.core.embedding.pending() == 0)
+        wait_until(lambda: self.core.embedding.count_pending() == 0)
 
     def run(self, *jobs: str) -> list[Any]:
         """Run jobs (none given: all that are due, as the scheduler does); return how they went."""

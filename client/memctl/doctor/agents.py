@@ -20,7 +20,7 @@ LOOK = "memctl up; memctl hooks status"
 
 def check_hooks(patient: Patient) -> Finding | None:
     """Look at the configuration of each agent: are the hooks there whole, and do they call this memctl."""
-    files = [check_state(agent, target) for agent in HOSTS for target in installing.targets(agent, None)]
+    files = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, None)]
     unread = next((file for file in files if _is_unread(file["state"])), None)
     if unread:
         return warn(f"{unread['path']}: {unread['state']}", "memctl hooks status")
@@ -36,7 +36,7 @@ def check_hooks(patient: Patient) -> Finding | None:
 
 
 def _list_states(agent: str) -> list[str]:
-    return [check_state(agent, target)["state"] for target in installing.targets(agent, None)]
+    return [check_state(agent, target)["state"] for target in installing.list_targets(agent, None)]
 
 
 def _is_unread(state: str) -> bool:
@@ -61,7 +61,7 @@ def check_spooled(patient: Patient) -> Finding | None:
 
 def check_set_aside(patient: Patient) -> Finding | None:
     """See whether calls of hooks were set aside because the daemon died or hung at them."""
-    number = spool.aside()
+    number = spool.count_aside()
     if not number:
         return None
     path = quote_path(Path(spool.aside_path()))

@@ -15,9 +15,9 @@ from memoryd.client.transport.aio import AsyncClient
 
 ALLOWED = frozenset(
     """
-    count count_tokens delete dismiss_link explain feedback get get_around get_context get_log get_trace
-    get_workspace graph_edges graph_node graph_nodes graph_topics history job_history jobs links list list_tokens
-    namespaces operation operations pause_job resume_job run_job search share skipped stats status tag tiers traces
+    count count_tokens delete dismiss_link explain feedback get get_around get_context get_log get_trace get_workspace
+    graph_edges graph_node graph_nodes graph_topics history job_history jobs links list list_tokens namespaces
+    operation operations pause_job resume_job run_job search share skipped stats status tag tiers traces
     turns undo update why_not workspaces
     """.split()
 )

@@ -29,8 +29,8 @@ def main() -> None:
     """Answer requests until there are no more."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     _settle()
-    while (request := _request(source)) is not None:
-        for reply in _replies(request):
+    while (request := _decode_request(source)) is not None:
+        for reply in _answer(request):
             sink.write(frame(reply))
             sink.flush()
 
@@ -50,31 +50,31 @@ def _refuse_number(number: int, where: FrameType | None) -> None:
     raise TimeoutError
 
 
-def _request(source: BinaryIO) -> Read | Walk | None:
+def _decode_request(source: BinaryIO) -> Read | Walk | None:
     head = source.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
     return requests.decode(source.read(LENGTH.unpack(head)[0]))
 
 
-def _replies(request: Read | Walk) -> Iterator[Reply]:
+def _answer(request: Read | Walk) -> Iterator[Reply]:
     root = Path(request.root)
     if isinstance(request, Walk):
         globs = request.globs
-        yield _reply(lambda: Reply(scan=scan(root, globs)))
+        yield _perform(lambda: Reply(scan=scan(root, globs)))
         return
     for relative in request.relatives:
-        yield _reply(lambda relative=relative: Reply(document=_document(root, relative, request)))  # type: ignore[misc]
+        yield _perform(lambda relative=relative: Reply(document=_read_document(root, relative, request)))  # type: ignore[misc]
 
 
-def _reply(work: Callable[[], Reply]) -> Reply:
+def _perform(work: Callable[[], Reply]) -> Reply:
     try:
         return work()
     except MemorydError as error:
         return Reply(error=(error.code, error.message))
 
 
-def _document(root: Path, relative: str, request: Read) -> Document | None:
+def _read_document(root: Path, relative: str, request: Read) -> Document | None:
     signal.setitimer(signal.ITIMER_REAL, FILE_LIMIT_S)
     try:
         return read(root, relative, request.limits)

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from memoryd.daemon.workspaces.documents.cuts import SENTENCE, Cuts, cuts_of_lines, cuts_of_text, pieces
+from memoryd.daemon.workspaces.documents.cuts import SENTENCE, Cuts, cut_pieces, find_line_cuts, find_text_cuts
 from memoryd.daemon.workspaces.documents.document import LIMIT_CHARS, OVERLAP_CHARS, Chunk
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT, split
 from memoryd.daemon.workspaces.documents.links import Link, links_in, tags_in
@@ -24,7 +24,7 @@ def chunk(text: str, limit_chars: int = LIMIT_CHARS, overlap_chars: int = OVERLA
     lines = split(text.replace("\0", REPLACEMENT))
     if not any(line.strip() for line in lines[skip:]):
         return []
-    return list(_Chunker(lines, limit_chars, min(overlap_chars, limit_chars // 2)).chunks(skip))
+    return list(_Chunker(lines, limit_chars, min(overlap_chars, limit_chars // 2)).cut_chunks(skip))
 
 
 class _Chunker:
@@ -39,17 +39,17 @@ class _Chunker:
         self.tags: list[Link] = []
         self.cut: tuple[Section | None, Sequence[Cuts]] = None, ()  # the cuts of the section that is at hand
 
-    def chunks(self, skip: int) -> Iterator[Chunk]:
+    def cut_chunks(self, skip: int) -> Iterator[Chunk]:
         """Yield the chunks of all sections."""
         whole = outline(self.lines, skip)
         code = [(self.starts[a], min(self.starts[b], len(self.text))) for a, b in whole.code]
         self.links = links_in(self.text, code)
         self.tags = tags_in(self.text, code)
         for section in whole.sections:
-            for start, end in self._ranges(section):
-                yield self._chunk(start, end, section.heading)
+            for start, end in self._cut_ranges(section):
+                yield self._build_chunk(start, end, section.heading)
 
-    def _ranges(self, section: Section) -> Iterator[tuple[int, int]]:
+    def _cut_ranges(self, section: Section) -> Iterator[tuple[int, int]]:
         """Yield where the chunks of a section begin and end: lines that are over the limit stand by themselves."""
         begin = section.start
         for long in range(section.start, section.end):
@@ -57,10 +57,10 @@ class _Chunker:
                 first, last = self._trim(begin, long)
                 if first < last <= section.body and self.starts[long] - self.starts[first] <= self.limit // 2:
                     # nothing but headings, which the line's first piece takes along
-                    yield from self._pieces(first, long)
+                    yield from self._cut_pieces(first, long)
                 else:
                     yield from self._lines(section, first, last)
-                    yield from self._pieces(long, long)
+                    yield from self._cut_pieces(long, long)
                 begin = long + 1
         yield from self._lines(section, begin, section.end)
 
@@ -73,16 +73,16 @@ class _Chunker:
             yield start, stop
             return
         before = start
-        for first, last in pieces(start, stop, self.limit, self.aim, *self._cuts(section)):
+        for first, last in cut_pieces(start, stop, self.limit, self.aim, *self._find_cuts(section)):
             lines = self._trim(bisect_left(self.starts, first), bisect_left(self.starts, last))
             if lines[0] < lines[1]:
                 first, last = self.starts[lines[0]], self.starts[lines[1]] - 1
                 yield self._take_tail(before, first, last), last
                 before = first
 
-    def _cuts(self, section: Section) -> Sequence[Cuts]:
+    def _find_cuts(self, section: Section) -> Sequence[Cuts]:
         if self.cut[0] is not section:
-            self.cut = section, cuts_of_lines(self.lines, self.starts, section, self.limit)
+            self.cut = section, find_line_cuts(self.lines, self.starts, section, self.limit)
         return self.cut[1]
 
     def _take_tail(self, before: int, first: int, last: int) -> int:
@@ -95,11 +95,11 @@ class _Chunker:
             line += 1
         return self.starts[line]
 
-    def _pieces(self, first: int, long: int) -> Iterator[tuple[int, int]]:
+    def _cut_pieces(self, first: int, long: int) -> Iterator[tuple[int, int]]:
         """Yield the pieces of a long line, the first one with the lines from `first` on."""
         begin, end = self.starts[first], self.starts[long + 1] - 1
-        before, cuts = begin, cuts_of_text(self.text, self.starts[long], end)
-        for start, stop in pieces(begin, end, self.limit, self.aim, *cuts):
+        before, cuts = begin, find_text_cuts(self.text, self.starts[long], end)
+        for start, stop in cut_pieces(begin, end, self.limit, self.aim, *cuts):
             if not self.text[start:stop].isspace():
                 yield self._take_words(before, start, stop), stop
                 before = start
@@ -118,7 +118,7 @@ class _Chunker:
             end -= 1
         return begin, end
 
-    def _chunk(self, start: int, end: int, heading: str) -> Chunk:
+    def _build_chunk(self, start: int, end: int, heading: str) -> Chunk:
         return Chunk(
             self.text[start:end],
             bisect_right(self.starts, start),

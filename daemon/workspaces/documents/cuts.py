@@ -28,7 +28,7 @@ class Cuts(NamedTuple):
     order: list[int]
 
 
-def pieces(start: int, end: int, limit: int, aim: int, *grades: Cuts) -> Iterator[tuple[int, int]]:
+def cut_pieces(start: int, end: int, limit: int, aim: int, *grades: Cuts) -> Iterator[tuple[int, int]]:
     """Yield the pieces of `start` to `end`, at most `aim` long where the first grade of cuts allows, else `limit`.
 
     The cuts of a later grade are used only where those before leave a piece over the limit.
@@ -37,7 +37,7 @@ def pieces(start: int, end: int, limit: int, aim: int, *grades: Cuts) -> Iterato
     while waiting:
         start, end = waiting.pop()
         usable = [] if end - start <= aim else grades[: 1 if end - start <= limit else None]
-        at = next((cut for cuts in usable if (cut := _best(start, end, aim, cuts))), None)
+        at = next((cut for cuts in usable if (cut := _find_best(start, end, aim, cuts))), None)
         if end - start <= limit and at is None:
             yield start, end
             continue
@@ -46,12 +46,12 @@ def pieces(start: int, end: int, limit: int, aim: int, *grades: Cuts) -> Iterato
         waiting += [(at, end), (start, at)]
 
 
-def _best(start: int, end: int, aim: int, cuts: Cuts) -> int | None:
+def _find_best(start: int, end: int, aim: int, cuts: Cuts) -> int | None:
     low, high = bisect_right(cuts.at, start), bisect_left(cuts.at, end)
     if low >= high:
         return None
     middle = (start + end) // 2
-    for first, last in _windows(start, end, aim):
+    for first, last in _list_windows(start, end, aim):
         a, b = bisect_left(cuts.at, first, low, high), bisect_right(cuts.at, last, low, high)
         if a < b:
             best, half = min(cuts.order[a:b]), bisect_left(cuts.at, middle, a, b)
@@ -61,7 +61,7 @@ def _best(start: int, end: int, aim: int, cuts: Cuts) -> int | None:
     return min(cuts.at[max(after - 1, low)], cuts.at[after], key=lambda at: abs(at - middle))
 
 
-def _windows(start: int, end: int, aim: int) -> list[tuple[int, int]]:
+def _list_windows(start: int, end: int, aim: int) -> list[tuple[int, int]]:
     """Return where to look for a cut first, and next."""
     if end - start > 2 * aim:  # not near its ends, which is all that an edit elsewhere leaves as it was
         return [(start + aim // 2, end - aim // 2)]
@@ -69,13 +69,13 @@ def _windows(start: int, end: int, aim: int) -> list[tuple[int, int]]:
     return [(start + quarter, end - quarter), (end - aim, start + aim)]  # two pieces suffice
 
 
-def cuts_of_text(text: str, start: int, end: int) -> tuple[Cuts, Cuts]:
+def find_text_cuts(text: str, start: int, end: int) -> tuple[Cuts, Cuts]:
     """Return the cuts inside a line: between sentences, and between words."""
     sentences, words = ([match.end() for match in kind.finditer(text, start, end)] for kind in (SENTENCE, _GAP))
-    return _cuts_at(text, sentences), _cuts_at(text, words)
+    return _build_cuts(text, sentences), _build_cuts(text, words)
 
 
-def _cuts_at(text: str, places: list[int]) -> Cuts:
+def _build_cuts(text: str, places: list[int]) -> Cuts:
     return Cuts(places, [_checksum(text[at : at + KEY_CHARS]) for at in places])
 
 
@@ -83,7 +83,9 @@ def _checksum(words: str) -> int:
     return crc32(words.strip().encode("utf-8", "surrogatepass"))
 
 
-def cuts_of_lines(lines: Sequence[str], starts: Sequence[int], section: Section, limit: int) -> tuple[Cuts, Cuts, Cuts]:
+def find_line_cuts(
+    lines: Sequence[str], starts: Sequence[int], section: Section, limit: int
+) -> tuple[Cuts, Cuts, Cuts]:
     """Return the cuts of a section: those that leave whole what fits, all others, those at its headings."""
     begin, end = section.start, section.end
     body = next((line for line in range(section.body, end) if lines[line].strip()), end)

@@ -17,7 +17,7 @@ from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.workspaces.documents import lines
 from memoryd.daemon.workspaces.documents.chunks import chunk
 from memoryd.daemon.workspaces.documents.document import Document, Limits, check_relative, refusal
-from memoryd.daemon.workspaces.documents.front import front_matter
+from memoryd.daemon.workspaces.documents.front import parse_front_matter
 
 ATTEMPTS = 3  # to read a file that changes meanwhile
 
@@ -46,12 +46,12 @@ def read(root: Path, relative: str, limits: Limits = Limits()) -> Document | Non
         return refusal(root, relative, _LINK if link else f"It cannot be read: {error.strerror}.")
 
 
-def document(data: bytes, size: int, mtime_ns: int, limits: Limits) -> Document:
+def build_document(data: bytes, size: int, mtime_ns: int, limits: Limits) -> Document:
     """Return what the bytes of a file hold."""
     text, wrong = lines.decode(data)
     if limits.redact:  # before it is cut: a key may be longer than a chunk
         text = redact(text, allowed=allow_list(limits.allow), keep_lines=True)
-    front, odd = front_matter(lines.split(text))
+    front, odd = parse_front_matter(lines.split(text))
     chunks = chunk(text, limits.chunk_chars, limits.overlap_chars, front.end_line)
     return Document(sha256(data).digest(), size, mtime_ns, front, chunks, " ".join(filter(None, (wrong, odd))) or None)
 
@@ -67,7 +67,7 @@ def _folder(root: Path, folders: list[str]) -> Iterator[int]:
         raise Invalid(f"The folder {root} cannot be read: {error.strerror}.") from None
     try:
         for name in folders:
-            below = _inner(current, name)
+            below = _open_inner(current, name)
             os.close(current)
             current = below
         yield current
@@ -75,7 +75,7 @@ def _folder(root: Path, folders: list[str]) -> Iterator[int]:
         os.close(current)
 
 
-def _inner(folder: int, name: str) -> int:
+def _open_inner(folder: int, name: str) -> int:
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
     except NotADirectoryError:
@@ -95,15 +95,15 @@ def _read(folder: int, name: str, limits: Limits) -> Document:
             before = os.fstat(file.fileno())
             if not stat.S_ISREG(before.st_mode):
                 raise _Refused("It is not a regular file, so it is not read.")
-            data = _bytes(file.fileno(), limits.max_bytes)
+            data = _read_bytes(file.fileno(), limits.max_bytes)
             after = os.fstat(file.fileno())
         if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
             break
     # The state from before: should the file have changed since, the next look at it shows a difference.
-    return document(data, before.st_size, before.st_mtime_ns, limits)
+    return build_document(data, before.st_size, before.st_mtime_ns, limits)
 
 
-def _bytes(descriptor: int, limit: int) -> bytes:
+def _read_bytes(descriptor: int, limit: int) -> bytes:
     parts, size = list[bytes](), 0
     while part := os.read(descriptor, min(limit + 1 - size, 1 << 20)):
         parts.append(part)

@@ -28,7 +28,7 @@ _NEVER = frozenset({"", "never", "no", "none", "false"})
 _YES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
-def front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
+def parse_front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
     """Return what the front matter of a file says, and what is wrong with it; without any, the defaults."""
     end = _end(lines)
     if not end:
@@ -43,7 +43,7 @@ def front_matter(lines: Sequence[str]) -> tuple[Front, str | None]:
     problems = list[str]()
     front = Front(
         type=_type(values.pop("type", None), problems),
-        tags=_tags(values.pop("tags", None), problems),
+        tags=_read_tags(values.pop("tags", None), problems),
         pinned=_read_pinned(values.pop("pinned", None), problems),
         expires_at=_read_expires(values.pop("expires", None), problems),
         created_at=_find_created(values),
@@ -68,12 +68,12 @@ def _read_mapping(text: str) -> dict[str, Any] | None:
     found = yaml.load(text, Loader=_Loader)
     if found is None:
         return {}
-    return {_key(key): _plain(value) for key, value in found.items()} if isinstance(found, dict) else None
+    return {_key(key): _convert(value) for key, value in found.items()} if isinstance(found, dict) else None
 
 
 def _check(text: str) -> None:
     depth = 0
-    for number, event in enumerate(_events(text)):
+    for number, event in enumerate(_parse_events(text)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if isinstance(event, yaml.AliasEvent):
             raise ValueError("it has an alias (`*name`)")
@@ -83,7 +83,7 @@ def _check(text: str) -> None:
             raise ValueError("it holds too much")
 
 
-def _events(text: str) -> Iterator[yaml.Event]:
+def _parse_events(text: str) -> Iterator[yaml.Event]:
     yield from yaml.parse(text, Loader=_Loader)
 
 
@@ -95,14 +95,14 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or "it is not YAML"
 
 
-def _plain(value: Any) -> Any:
+def _convert(value: Any) -> Any:
     """Return a value as JSON can hold it: dates as ISO 8601 text, what JSON has no word for as text."""
     if isinstance(value, dict):
-        return {_key(key): _plain(item) for key, item in value.items()}
+        return {_key(key): _convert(item) for key, item in value.items()}
     if isinstance(value, set):
         return sorted(map(_key, value))
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_convert(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, bool | None):
@@ -124,7 +124,7 @@ def _key(value: Any) -> str:
 # What memoryd knows ---------------------------------------------------------------------------------------------------
 
 
-def _word(value: Any) -> str | None:
+def _read_word(value: Any) -> str | None:
     """Return a value as a word, None where it is none."""
     if isinstance(value, dict | list):
         return None
@@ -135,16 +135,16 @@ def _word(value: Any) -> str | None:
 def _type(value: Any, problems: list[str]) -> str:
     if value is None:
         return Front().type
-    if (word := _word(value)) is None:
+    if (word := _read_word(value)) is None:
         problems.append("Front matter: `type` is not a word, so it is `note`.")
     return word or Front().type
 
 
-def _tags(value: Any, problems: list[str]) -> list[str]:
+def _read_tags(value: Any, problems: list[str]) -> list[str]:
     given = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
     given = [item.strip().removeprefix("#") if isinstance(item, str) else item for item in given]
     given = [item for item in given if item not in (None, "")]
-    words = [word for item in given if (word := _word(item))]
+    words = [word for item in given if (word := _read_word(item))]
     if len(words) < len(given):
         problems.append("Front matter: not all `tags` are words; the others are left out.")
     return list(dict.fromkeys(words))

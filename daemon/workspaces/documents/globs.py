@@ -20,10 +20,10 @@ def check_globs(globs: Sequence[str]) -> list[Parts]:
     """Return the parts of each pattern; raise `Invalid` for one that names nothing below the root."""
     if not globs:
         raise Invalid("A workspace needs at least one pattern, such as memory/**/*.md.")
-    return [_parts(pattern) for pattern in globs]
+    return [_split_parts(pattern) for pattern in globs]
 
 
-def _parts(pattern: str) -> Parts:
+def _split_parts(pattern: str) -> Parts:
     if not pattern.strip() or "\0" in pattern:
         raise Invalid(f"The pattern {pattern!r} is empty or has a NUL byte.")
     if pattern.startswith(("/", "~")):
@@ -41,7 +41,7 @@ class Level:
 
     def __init__(self, patterns: Iterable[Parts]) -> None:
         self._left = _add_without_folder(patterns)
-        names = {_regex(parts[0]) for parts in self._left if len(parts) == 1}
+        names = {_translate(parts[0]) for parts in self._left if len(parts) == 1}
         self._files = re.compile("|".join(sorted(names)) or r"(?!)")
 
     def names(self, file: str) -> bool:
@@ -72,10 +72,10 @@ def _add_without_folder(patterns: Iterable[Parts]) -> set[Parts]:
 
 
 @cache
-def _regex(part: str) -> str:
+def _translate(part: str) -> str:
     return translate(part) if part.startswith(".") else rf"(?!\.){translate(part)}"
 
 
 @cache
 def _matches(part: str, name: str) -> bool:
-    return re.match(_regex(part), name) is not None
+    return re.match(_translate(part), name) is not None

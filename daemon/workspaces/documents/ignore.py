@@ -66,11 +66,11 @@ def read(path: Path, below: str = "", above: str = "") -> Rules:
             text = file.read(MAX_BYTES).decode("utf-8-sig", "replace")
     except OSError:
         return Rules(below, above, [])
-    patterns = [pattern for line in reversed(text.split("\n")) if (pattern := _pattern(line.rstrip("\r")))]
+    patterns = [pattern for line in reversed(text.split("\n")) if (pattern := _parse_pattern(line.rstrip("\r")))]
     return Rules(below, above, patterns)
 
 
-def _pattern(line: str) -> "RegexPattern | None":
+def _parse_pattern(line: str) -> "RegexPattern | None":
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # 8 ms that most starts need not take
 
     try:

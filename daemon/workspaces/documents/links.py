@@ -51,7 +51,7 @@ def _find(pattern: re.Pattern[str], text: str, code: Sequence[tuple[int, int]]) 
 
 
 def _find_outside(pattern: re.Pattern[str], text: str, begin: int, end: int) -> Iterator[Link]:
-    spans = iter([*_code_spans(text, begin, end), (end, end)])
+    spans = iter([*_find_code_spans(text, begin, end), (end, end)])
     start, stop = next(spans)
     for match in pattern.finditer(text, begin, end):
         while stop <= match.start():
@@ -61,7 +61,7 @@ def _find_outside(pattern: re.Pattern[str], text: str, begin: int, end: int) -> 
             yield Link(match.start(), name)
 
 
-def _code_spans(text: str, begin: int, end: int) -> Iterable[tuple[int, int]]:
+def _find_code_spans(text: str, begin: int, end: int) -> Iterable[tuple[int, int]]:
     """Yield `code` spans: a run of backticks up to the next one of the same length, in the same paragraph."""
     if text.find("`", begin, end) < 0:
         return
@@ -69,11 +69,11 @@ def _code_spans(text: str, begin: int, end: int) -> Iterable[tuple[int, int]]:
     while at < end:
         stop = text.find("\n\n", at, end)
         stop = end if stop < 0 else stop
-        yield from _spans_of_paragraph(list(_TICKS.finditer(text, at, stop)))
+        yield from _find_paragraph_spans(list(_TICKS.finditer(text, at, stop)))
         at = stop + 2
 
 
-def _spans_of_paragraph(runs: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
+def _find_paragraph_spans(runs: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
     following: dict[int, list[int]] = {}  # length -> the runs that have it, last first
     for number in reversed(range(len(runs))):
         following.setdefault(len(runs[number][0]), []).append(number)

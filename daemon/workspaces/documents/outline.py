@@ -69,22 +69,22 @@ def outline(lines: Sequence[str], skip: int = 0) -> Outline:
         blank = [""] * skip  # the parser counts lines from the top
         text = "\n".join(blank + [line[:MAX_PARSED_CHARS].replace("\r", " ") for line in lines[skip:]])
         try:
-            tokens = _parser().parse(text)
+            tokens = _build_parser().parse(text)
         except (RecursionError, MemoryError, IndexError, ValueError):  # the last two are what its bugs raise
             pass
         else:
-            blocks, headings, code = _tree(tokens)
-            return Outline(_sections(blocks, headings, skip, len(lines)), code)
-    headings = _plain_headings(lines, skip)
+            blocks, headings, code = _build_tree(tokens)
+            return Outline(_build_sections(blocks, headings, skip, len(lines)), code)
+    headings = _find_plain_headings(lines, skip)
     blocks = [Block("text", skip, headings[0].line if headings else len(lines))]
     for heading, end in zip(headings, [*(heading.line for heading in headings[1:]), len(lines)], strict=False):
         blocks.append(Block("heading", heading.line, heading.end))
         if any(line.strip() for line in lines[heading.end : end]):
             blocks.append(Block("text", heading.end, end))
-    return Outline(_sections(blocks, headings, skip, len(lines)), [])
+    return Outline(_build_sections(blocks, headings, skip, len(lines)), [])
 
 
-def _plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:
+def _find_plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:
     found, fence = list[_Heading](), ""
     for number in range(skip, len(lines)):
         line = lines[number][:MAX_PARSED_CHARS]
@@ -95,7 +95,7 @@ def _plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:
     return found
 
 
-def _parser() -> "MarkdownIt":
+def _build_parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # 15 ms, which the start of the daemon need not take
 
     parser = MarkdownIt("commonmark").enable("table")
@@ -103,7 +103,7 @@ def _parser() -> "MarkdownIt":
     return parser
 
 
-def _tree(tokens: "Sequence[Token]") -> tuple[list[Block], list[_Heading], list[tuple[int, int]]]:
+def _build_tree(tokens: "Sequence[Token]") -> tuple[list[Block], list[_Heading], list[tuple[int, int]]]:
     root = Block("root", 0, 0)
     open_blocks, headings, code = [root], list[_Heading](), list[tuple[int, int]]()
     for at, token in enumerate(tokens):
@@ -131,7 +131,7 @@ def _title(text: str) -> str:
     return text if len(text) <= MAX_TITLE_CHARS else text[: MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 
-def _sections(blocks: list[Block], headings: list[_Heading], start: int, end: int) -> list[Section]:
+def _build_sections(blocks: list[Block], headings: list[_Heading], start: int, end: int) -> list[Section]:
     sections, path, inner = list[Section](), list[_Heading](), list[Block]()
     begin, body, following = start, start, iter(headings)
     for block in blocks:

@@ -47,9 +47,9 @@ class Reader:
             check_relative(relative)
         at, strikes = 0, 0
         while at < len(relatives):
-            with self._child() as child:
+            with self._start_child() as child:
                 try:
-                    for relative, document in self._batches(child, root, relatives[at:]):
+                    for relative, document in self._read_batches(child, root, relatives[at:]):
                         yield relative, document
                         at, strikes = at + 1, 0
                 except _Died:
@@ -62,7 +62,7 @@ class Reader:
     def scan(self, root: Path, globs: Sequence[str]) -> Scan:
         """Do what `scan.scan` does, in the child."""
         for _ in range(STRIKES):
-            with self._child() as child:
+            with self._start_child() as child:
                 try:
                     child.send(Walk(os.fspath(root), list(globs)))
                     found = child.receive().scan
@@ -84,7 +84,7 @@ class Reader:
         if idle:
             idle.end()
 
-    def _batches(self, child: "_Child", root: Path, left: Sequence[str]) -> Iterator[tuple[str, Document | None]]:
+    def _read_batches(self, child: "_Child", root: Path, left: Sequence[str]) -> Iterator[tuple[str, Document | None]]:
         for start in range(0, len(left), BATCH):
             batch = list(left[start : start + BATCH])
             child.send(Read(os.fspath(root), batch, self._limits))
@@ -94,7 +94,7 @@ class Reader:
     # Children --------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _child(self) -> "Iterator[_Child]":
+    def _start_child(self) -> "Iterator[_Child]":
         child = self._take()
         try:
             yield child

@@ -61,7 +61,7 @@ class _Walk:
 
     def look_into(self, folder: _Folder) -> Iterator[_Folder]:
         """Take note of the files of one folder; yield the folders in it."""
-        entries = self._entries(folder.path)
+        entries = self._list_entries(folder.path)
         if any(entry.name == ignore.NAME for entry in entries):
             rules = ignore.read(Path(self.root, folder.path, ignore.NAME), below=folder.path)
             folder = folder._replace(chain=[*folder.chain, rules])
@@ -73,13 +73,13 @@ class _Walk:
             except OSError as error:
                 self.problems[_show(folder.path + entry.name)] = f"It cannot be read: {error.strerror}."
 
-    def _entries(self, path: str) -> list[os.DirEntry[str]]:
+    def _list_entries(self, path: str) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(os.path.join(self.root, path)) as entries:
                 found = list(entries)
         except OSError as error:
             if not path:
-                raise _unreadable(self.root, error) from None
+                raise _unreadable_error(self.root, error) from None
             if not isinstance(error, FileNotFoundError):
                 self.problems[path.rstrip("/")] = f"The folder cannot be read: {error.strerror}."
             return []
@@ -99,7 +99,7 @@ class _Walk:
             if (folder.level.names(name) or (_is_folder(entry) and folder.level.descend(name))) and self._is_wanted(
                 path, folder.chain
             ):
-                self.problems[_show(path)] = _link_problem(self.root, path)
+                self.problems[_show(path)] = _find_link_problem(self.root, path)
         elif folder.level.names(name) and self._is_wanted(path, folder.chain) and self._is_named(path):
             state = entry.stat(follow_symlinks=False)
             if stat.S_ISREG(state.st_mode):
@@ -147,7 +147,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _link_problem(root: str, path: str) -> str:
+def _find_link_problem(root: str, path: str) -> str:
     full = os.path.join(root, path)
     target = os.path.realpath(full)
     if target != root and not target.startswith(root.rstrip("/") + "/"):
@@ -157,7 +157,7 @@ def _link_problem(root: str, path: str) -> str:
     return "It is a symbolic link, and links are not followed."
 
 
-def _unreadable(root: str, error: OSError) -> Exception:
+def _unreadable_error(root: str, error: OSError) -> Exception:
     if isinstance(error, FileNotFoundError):
         return NotFound(f"The folder {root} does not exist.")
     if isinstance(error, NotADirectoryError):

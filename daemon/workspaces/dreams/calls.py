@@ -14,8 +14,10 @@ def dream(core: Core, report: Report, call: Dream) -> "Future[Dreamt]":
     """Begin to dream; the lane is free again at once."""
     dream_job.check(call)
 
-    def tell(stage: str, done: int, total: int) -> None:
+    def report_progress(stage: str, done: int, total: int) -> None:
         core.workspaces.check_open()
         report(Progress(stage=stage, done=done, total=total))
 
-    return core.workspaces.run_apart("dream", lambda: dream_job.dream(core, call, Terms(force=call.force, tell=tell)))
+    return core.workspaces.run_apart(
+        "dream", lambda: dream_job.dream(core, call, Terms(force=call.force, tell=report_progress))
+    )

@@ -28,7 +28,7 @@ from memoryd.daemon.llm.provider import RULES, Provider
 from memoryd.daemon.store import dreams, workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
-from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, change_items, items, strip_time
+from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, change_items, list_items, strip_time
 from memoryd.daemon.workspaces.replacing import read_file
 
 MEMORY = "MEMORY.md"
@@ -86,7 +86,7 @@ class Draft(NamedTuple):
     seen: dict[bytes, str]
 
 
-def daily_files(core: Core, workspace: Workspace, before: str = _NEVER) -> list[tuple[str, str]]:
+def list_daily_files(core: Core, workspace: Workspace, before: str = _NEVER) -> list[tuple[str, str]]:
     """Return the paths and dates of the daily files that the index knows, oldest first."""
     with core.store.reading() as connection:
         known = workspaces.stats(connection, workspace.id)
@@ -97,7 +97,7 @@ def daily_files(core: Core, workspace: Workspace, before: str = _NEVER) -> list[
 def read(core: Core, workspace: Workspace, before: str = _NEVER) -> Reading:
     """Read what a dream is about."""
     dailies = []
-    for path, day in daily_files(core, workspace, before):
+    for path, day in list_daily_files(core, workspace, before):
         if (data := _read(workspace, path)) is not None and len(data) <= MAX_BYTES:
             dailies.append((path, day, data))
     memory = _read(workspace, MEMORY)
@@ -139,7 +139,7 @@ def make_draft(core: Core, workspace: Workspace, reading: Reading, terms: Terms)
         seen = dreams.read_seen(connection, workspace.id)
     today = f"{day_of(core, core.clock()):%Y-%m-%d}"
     daily = _read_daily(core, reading, () if terms.force else seen or ())
-    found = _sources(text, daily, seen or {}, today)
+    found = _list_sources(text, daily, seen or {}, today)
     marked = {_key(source.note.text): source.note.date for source in found}
     is_new = any(source.item is None for source in found) or not (seen or {}).keys() >= marked.keys()
     if not is_new and not terms.force:
@@ -150,7 +150,7 @@ def make_draft(core: Core, workspace: Workspace, reading: Reading, terms: Terms)
     fates = [Fate("keep") if is_held else fate for fate, is_held in zip(fates, held, strict=True)]
     new = _write(text, found, fates, likeness)
     passing = sum(fate.judgement == "passing" for fate in fates)
-    return Draft(new.encode("utf-8", "surrogateescape"), _steps(found, fates), passing, by, marked)
+    return Draft(new.encode("utf-8", "surrogateescape"), _build_steps(found, fates), passing, by, marked)
 
 
 def _text(data: bytes) -> str:
@@ -159,12 +159,12 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _sources(text: str, daily: Sequence[Source], seen: dict[bytes, str], today: str) -> list[Source]:
+def _list_sources(text: str, daily: Sequence[Source], seen: dict[bytes, str], today: str) -> list[Source]:
     """Return the notes, oldest first: all items of MEMORY.md, and those of daily files."""
     undated = today if seen else ""  # what came into MEMORY.md since the first dream is news
     found = [
         Source(Note(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
-        for item in items(text)
+        for item in list_items(text)
     ]
     # Of one day what is already comes first. The sort is stable.
     return sorted([*found, *daily], key=lambda source: source.note.date)
@@ -175,16 +175,16 @@ def _read_daily(core: Core, reading: Reading, skip: Container[bytes]) -> list[So
     found = list[Source]()
     for path, day, data in reading.dailies:
         began = time.perf_counter()
-        notes = [told for told in _notes(data.decode("utf-8", "replace")) if _key(told) not in skip]
+        notes = [told for told in _split_notes(data.decode("utf-8", "replace")) if _key(told) not in skip]
         found += [Source(Note(told, day, False), path, None) for told in notes]
         core.rest(time.perf_counter() - began)
     return found[-MAX_NOTES:]
 
 
-def _notes(text: str) -> list[str]:
+def _split_notes(text: str) -> list[str]:
     """Return the statements of a daily file: its list items, and the sentences of what is longer."""
     found = list[str]()
-    for item in items(text):
+    for item in list_items(text):
         told = strip_time(item.text)
         found += [told] if item.marker and len(told) <= MAX_CHARS else split_sentences(told)
     # A note with bytes that cannot be read would be written wrongly.
@@ -200,10 +200,10 @@ def judge(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], 
     chosen = find_distinct(notes)
     standing = {simplify(note.text) for note in notes if note.stands}
     asked = [note._replace(stands=simplify(note.text) in standing) for note in notes]
-    likeness = likeness_of(core, [notes[number].text for number in chosen], terms)
+    likeness = measure_likeness(core, [notes[number].text for number in chosen], terms)
     found, by, done = {number: Fate("keep") for number in chosen}, set[str](), 0
     give_up_at = time.monotonic() + _MODEL_S
-    for group in _questions(core, asked, chosen, likeness):
+    for group in _group_questions(core, asked, chosen, likeness):
         terms.tell("compare", done, len(chosen))
         done += len(group)
         provider = core.cognition.provider if time.monotonic() < give_up_at else RULES
@@ -219,7 +219,9 @@ def judge(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], 
     return spread(notes, found), everywhere, " and ".join(sorted(by)) or RULES.name
 
 
-def _questions(core: Core, notes: Sequence[Note], chosen: Sequence[int], likeness: Likeness) -> Iterator[list[int]]:
+def _group_questions(
+    core: Core, notes: Sequence[Note], chosen: Sequence[int], likeness: Likeness
+) -> Iterator[list[int]]:
     """Yield what is asked together, as places in `chosen`: small groups share a question to a model."""
     together = list[int]()
     for group in group_notes(likeness.cosines, likeness.subject):
@@ -246,7 +248,7 @@ def _ask(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple
     return RULES.dream(notes, likeness), RULES.name
 
 
-def likeness_of(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
+def measure_likeness(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
     """Return how alike texts are; raise `ModelUnavailable` without a model."""
     generation = core.embedding.active
     if generation is None:
@@ -255,7 +257,7 @@ def likeness_of(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
     for start in range(0, len(texts), _EMBEDDED):
         terms.tell("embed", start, len(texts))
         began = time.perf_counter()
-        part = core.embedding.text_vectors(texts[start : start + _EMBEDDED])
+        part = core.embedding.embed_texts(texts[start : start + _EMBEDDED])
         for row, given in enumerate(part, start):
             if given is not None and given[0] is generation:
                 made[row] = given[1]  # one that has none is like no other
@@ -299,7 +301,7 @@ def _is_free(source: Source) -> bool:
     return source.item is not None and source.item.is_free
 
 
-def _steps(found: Sequence[Source], fates: Sequence[Fate]) -> list[DreamStep]:
+def _build_steps(found: Sequence[Source], fates: Sequence[Fate]) -> list[DreamStep]:
     steps = []
     for source, fate in zip(found, fates, strict=True):
         kept = "" if fate.by is None else found[fate.by].note.text

@@ -28,15 +28,15 @@ KIND = "dream"
 def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> DreamReport:
     """Put the memories of one namespace in order, or report what that would do."""
     report = DreamReport(place=namespace, outcome="unchanged")
-    number = core.store.namespaces.number(namespace)
-    found = [] if number is None else _memories(core, number)
+    number = core.store.namespaces.find_number(namespace)
+    found = [] if number is None else _read_memories(core, number)
     subject, digest = f"namespace {namespace}", _digest(found)
     with core.store.reading() as connection:
         if not found or (not terms.force and dreams.is_known(connection, subject, digest)):
             report.problem = "Nothing is new since the last dream." if found else "There are no memories here."
             return report
-    fates, report.by = _fates(core, found, terms)
-    report.steps = _steps(found, fates)
+    fates, report.by = _find_fates(core, found, terms)
+    report.steps = _build_steps(found, fates)
     report.chars_before = sum(len(row.content) for row in found)
     report.chars_after = sum(len(r.content) for r, fate in zip(found, fates, strict=True) if fate.judgement == "keep")
     if dry_run:
@@ -48,7 +48,7 @@ def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> Dr
 
     def note(transaction: Transaction) -> None:
         made = dreams.begin(
-            transaction.connection, subject, None, core.clock(), (digest, _digest(_memories(core, number or 0)))
+            transaction.connection, subject, None, core.clock(), (digest, _digest(_read_memories(core, number or 0)))
         )
         dreams.end(transaction.connection, made, "done")
 
@@ -56,10 +56,10 @@ def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> Dr
     return report
 
 
-def _memories(core: Core, namespace: int) -> list[Row]:
+def _read_memories(core: Core, namespace: int) -> list[Row]:
     """Return what a dream is about, the oldest first."""
     with core.store.reading() as connection:
-        return queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock.passed())[::-1]
+        return queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock.read_elapsed())[::-1]
 
 
 def _digest(found: Sequence[Row]) -> bytes:
@@ -70,7 +70,7 @@ def _day(row: Row) -> str:
     return f"{datetime.fromtimestamp(row.created_at, UTC):%Y-%m-%d}"
 
 
-def _fates(core: Core, found: Sequence[Row], terms: Terms) -> tuple[list[Fate], str]:
+def _find_fates(core: Core, found: Sequence[Row], terms: Terms) -> tuple[list[Fate], str]:
     fates, _, by = judge(core, [Note(row.content, _day(row), True) for row in found], terms)
     # As with `add`, memories of unlike types do not repeat each other.
     for at, fate in enumerate(fates):
@@ -79,7 +79,7 @@ def _fates(core: Core, found: Sequence[Row], terms: Terms) -> tuple[list[Fate], 
     return fates, by
 
 
-def _steps(found: Sequence[Row], fates: Sequence[Fate]) -> list[DreamStep]:
+def _build_steps(found: Sequence[Row], fates: Sequence[Fate]) -> list[DreamStep]:
     return [
         DreamStep(
             action="repeat" if fate.judgement == "repeats" else "outdated",
@@ -101,7 +101,7 @@ def _write(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Drea
         connection = transaction.connection
         pairs = [(row, found[fate.by], fate) for row, fate in zip(found, fates, strict=True) if fate.by is not None]
         there = rows.read_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
-        present = {row.id: row for row in select_living(connection, there, core.clock.passed())}
+        present = {row.id: row for row in select_living(connection, there, core.clock.read_elapsed())}
         sound = [
             (present[old.id], present[kept.id], fate)
             for old, kept, fate in pairs

@@ -54,7 +54,7 @@ def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False)
     draft = make_draft(core, workspace, reading, terms)
     old = reading.memory or b""
     report.steps, report.passing, report.by = draft.steps, draft.passing, draft.by
-    report.chars_before, report.chars_after = _chars(old), _chars(draft.new)
+    report.chars_before, report.chars_after = _count_chars(old), _count_chars(draft.new)
     if 2 * report.chars_after < report.chars_before and not terms.force:
         report.outcome = "refused"
         report.problem = (
@@ -71,7 +71,7 @@ def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False)
     return report
 
 
-def _chars(data: bytes) -> int:
+def _count_chars(data: bytes) -> int:
     return len(data.decode("utf-8", "replace"))
 
 
@@ -92,8 +92,8 @@ def _write(core: Core, workspace: Workspace, reading: Reading, draft: Draft, rep
     indexing.reindex(core, workspace, [MEMORY])
     report.outcome, report.diary = "written", f"{workspace.root}/{names.diary}"
     report.backup = None if reading.memory is None else f"{workspace.root}/{names.backup}"
-    entry = _entry(moment, report, names)
-    change_file(workspace.root, names.diary, lambda data: _longer(data, entry, moment), create=True)
+    entry = _format_entry(moment, report, names)
+    change_file(workspace.root, names.diary, lambda data: _append_entry(data, entry, moment), create=True)
 
 
 def _note(core: Core, workspace: Workspace, reading: Reading, draft: Draft, names: _Names | None) -> int:
@@ -122,12 +122,12 @@ def _end(transaction: Transaction, number: int, state: str, workspace: Workspace
 # The diary -----------------------------------------------------------------------------------------------------------
 
 
-def _longer(data: bytes | None, entry: str, moment: datetime) -> bytes:
+def _append_entry(data: bytes | None, entry: str, moment: datetime) -> bytes:
     head = f"# Dream of {moment:%Y-%m-%d}\n".encode() if data is None else data
     return head + f"\n{entry}".encode("utf-8", "surrogateescape")
 
 
-def _entry(moment: datetime, report: DreamReport, names: _Names) -> str:
+def _format_entry(moment: datetime, report: DreamReport, names: _Names) -> str:
     """Return what a diary says of one dream."""
     old = f"the old one is {names.backup}" if report.backup else "there was none before"
     head = f"{MEMORY}: {report.chars_before} characters before, {report.chars_after} after; {old}. By {report.by}."
@@ -167,10 +167,10 @@ def undo(core: Core, workspace: Workspace, date: str | None, dry_run: bool = Fal
     if found is None:
         when = f" of {date}" if date else ""
         raise NotFound(f"There is no dream{when} of {workspace.namespace} to undo.")
-    former = None if found.before is None else _former(workspace, found)
+    former = None if found.before is None else _read_former(workspace, found)
     report = DreamReport(place=workspace.namespace, outcome="planned", path=f"{workspace.root}/{MEMORY}")
     report.backup, report.diary = f"{workspace.root}/{found.backup}", f"{workspace.root}/{found.diary}"
-    report.chars_after = _chars(former or b"")
+    report.chars_after = _count_chars(former or b"")
     if dry_run:
         return report
 
@@ -181,7 +181,7 @@ def undo(core: Core, workspace: Workspace, date: str | None, dry_run: bool = Fal
             raise Conflict(
                 f"{MEMORY} was changed since that dream, so it is left as it is. The old one: {found.backup}"
             )
-        report.chars_before = _chars(data)
+        report.chars_before = _count_chars(data)
         return former or b""
 
     if former is None:
@@ -192,12 +192,12 @@ def undo(core: Core, workspace: Workspace, date: str | None, dry_run: bool = Fal
     indexing.reindex(core, workspace, [MEMORY])
     moment = day_of(core, core.clock())
     told = f"Undone on {moment:%Y-%m-%d} at {moment:%H:%M:%S}: {MEMORY} is as it was before.\n"
-    change_file(workspace.root, found.diary, lambda data: _longer(data, told, moment), create=True)
+    change_file(workspace.root, found.diary, lambda data: _append_entry(data, told, moment), create=True)
     report.outcome = "undone"
     return report
 
 
-def _former(workspace: Workspace, found: dreams.Dream) -> bytes:
+def _read_former(workspace: Workspace, found: dreams.Dream) -> bytes:
     try:
         former = read_file(workspace.root, found.backup)
     except NotFound:

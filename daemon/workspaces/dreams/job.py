@@ -15,7 +15,7 @@ from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import registry
 from memoryd.daemon.workspaces.dreams import facts as dream_facts
 from memoryd.daemon.workspaces.dreams import files as dream_files
-from memoryd.daemon.workspaces.dreams.dreaming import Terms, daily_files, day_of, is_dreamt, read
+from memoryd.daemon.workspaces.dreams.dreaming import Terms, day_of, is_dreamt, list_daily_files, read
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +27,10 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to dream of each workspace whose notes are others than those of its last dream."""
     if not core.config.cognition.dream or core.embedding.active is None:
         return
-    today = _today(core, now)
+    today = _format_today(core, now)
     for workspace in registry.list_all(core):
         try:
-            days = daily_files(core, workspace, today)
+            days = list_daily_files(core, workspace, today)
             if not days or is_dreamt(core, workspace, read(core, workspace, today)):
                 continue
         except MemorydError as error:
@@ -39,9 +39,9 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         yield Step("dream", workspace.namespace, f"{len(days)} daily files up to {days[-1][1]}", workspace)
 
 
-def carry_out(core: Core, step: Step, check: Check) -> dict[str, int]:
+def apply(core: Core, step: Step, check: Check) -> dict[str, int]:
     """Dream of one workspace; one that cannot be does not keep the others from it."""
-    terms = Terms(before=_today(core, core.clock()), tell=lambda stage, done, total: check())
+    terms = Terms(before=_format_today(core, core.clock()), tell=lambda stage, done, total: check())
     try:
         report = dream_files.dream(core, step.data, terms)
     except Unavailable:
@@ -54,11 +54,11 @@ def carry_out(core: Core, step: Step, check: Check) -> dict[str, int]:
     return {report.outcome: 1}
 
 
-def _today(core: Core, now: float) -> str:
+def _format_today(core: Core, now: float) -> str:
     return f"{day_of(core, now):%Y-%m-%d}"
 
 
-DREAM = Work(plan, alone=carry_out)
+DREAM = Work(plan, alone=apply)
 
 
 # By hand -------------------------------------------------------------------------------------------------------------
@@ -79,9 +79,9 @@ def check(call: Dream) -> None:
 def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
     """Dream of one place, or of all workspaces that have daily files."""
     if call.place is None:
-        chosen = [workspace for workspace in registry.list_all(core) if daily_files(core, workspace)]
+        chosen = [workspace for workspace in registry.list_all(core) if list_daily_files(core, workspace)]
         return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
-    workspace = None if call.facts else _workspace(core, call)
+    workspace = None if call.facts else _find_workspace(core, call)
     if workspace is None:
         return Dreamt(dreams=[dream_facts.dream(core, namespaces.check(call.place.strip("/")), terms, call.dry_run)])
     if call.undo:
@@ -89,7 +89,7 @@ def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
     return Dreamt(dreams=dream_files.dream_all(core, [workspace], terms, call.dry_run))
 
 
-def _workspace(core: Core, call: Dream) -> Workspace | None:
+def _find_workspace(core: Core, call: Dream) -> Workspace | None:
     """Return the workspace that is meant, None where a namespace is."""
     assert call.place is not None
     name = call.place.strip("/")

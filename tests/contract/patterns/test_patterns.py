@@ -39,12 +39,12 @@ BUILT: dict[str, list[str]] = {
     "daemon.language.rating._build_feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
-    "daemon.config._checked": [],  # settings
+    "daemon.config._check": [],  # settings
     "client.memctl.snippet._find_marks": [re.escape("a.b*")],
     "client.memctl.systemd.units._replace": ["(?m)^ExecStart=.*$"],
     "daemon.workspaces.documents.globs.__init__": [Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
     "daemon.workspaces.documents.globs._matches": [],  # of the same patterns
-    "daemon.workspaces.editing._block": [r" {0,3}\~{3,}\s*$", r" {0,3}`{7,}\s*$"],
+    "daemon.workspaces.editing._take_block": [r" {0,3}\~{3,}\s*$", r" {0,3}`{7,}\s*$"],
 }
 CATASTROPHES = {
     "exponential": (r"(?:a+)+b", "match"),
@@ -129,7 +129,7 @@ HOSTILE = [
 @pytest.mark.parametrize(
     "read",
     [
-        gate.verdict,
+        gate.check,
         rating.importance,
         redact,
         lambda text: extracting.extract_from_turn("user", text, 0),

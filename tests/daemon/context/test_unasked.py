@@ -73,7 +73,7 @@ def test_a_prompt_that_nothing_is_surely_about_gets_few_tokens(core: Core) -> No
 def test_a_turn_of_low_importance_does_not_come_up_unasked(core: Core, asked: str) -> None:
     observe(core, MINOR, session="s")
     judge(core)
-    run(core, PROMOTE, promoting.steps(core, core.active.fill(), "asked for"), kind="promote")
-    wait_until(lambda: core.embedding.pending() == 0)
+    run(core, PROMOTE, promoting.plan_steps(core, core.active.fill(), "asked for"), kind="promote")
+    wait_until(lambda: core.embedding.count_pending() == 0)
     assert context(core, MINOR) == [MINOR]
     assert context(core, MINOR, **{asked: True}) == []

@@ -116,7 +116,7 @@ class Walk(RuleBasedStateMachine):
         call = Consolidate(namespace=namespace, reach="exact", dry_run=dry_run)
         tools = Tools(lambda event: None, lambda: None)
         judge(self.core)
-        wait_until(lambda: self.core.embedding.pending() == 0)
+        wait_until(lambda: self.core.embedding.count_pending() == 0)
         foreseen = consolidating.consolidate(
             self.core, Consolidate(namespace=namespace, reach="exact", dry_run=True), tools
         )
@@ -139,7 +139,7 @@ class Walk(RuleBasedStateMachine):
         if hasattr(self, "core"):
             with self.core.store.reading() as connection:
                 stored = turns.read_all(connection)
-            assert sorted(self.core.active.of(None), key=lambda turn: turn.id) == stored
+            assert sorted(self.core.active.list_turns(None), key=lambda turn: turn.id) == stored
 
     @invariant()
     def no_turn_is_in_two_places(self) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.daemon.conversations import gate
-from memoryd.daemon.conversations.gate import verdict
+from memoryd.daemon.conversations.gate import check
 
 ERRORS = """
 Error: connect ECONNREFUSED 127.0.0.1:5432
@@ -99,32 +99,32 @@ def lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", lines(ERRORS))
 def test_a_printed_connection_error_is_noise(text: str) -> None:
-    assert verdict(text) == gate.CONNECTION_ERROR
+    assert check(text) == gate.CONNECTION_ERROR
 
 
 @pytest.mark.parametrize("text", lines(PROGRESS))
 def test_printed_progress_is_noise(text: str) -> None:
-    assert verdict(text) == gate.PROGRESS
+    assert check(text) == gate.PROGRESS
 
 
 @pytest.mark.parametrize("text", TRACES)
 def test_a_bare_stack_trace_is_noise(text: str) -> None:
-    assert verdict(text) == gate.STACK_TRACE
+    assert check(text) == gate.STACK_TRACE
 
 
 @pytest.mark.parametrize("text", lines(PEOPLE))
 def test_what_people_say_stays(text: str) -> None:
-    assert verdict(text) is None
+    assert check(text) is None
 
 
 @pytest.mark.parametrize("text", [*lines(ERRORS), *lines(PROGRESS), *TRACES])
 @pytest.mark.parametrize("words", ["Why do I get this?\n{}", "{}\nThis began after the upgrade to version 3."])
 def test_noise_that_somebody_comments_on_stays(text: str, words: str) -> None:
-    assert verdict(words.format(text)) is None
+    assert check(words.format(text)) is None
 
 
 def test_noise_of_several_kinds_is_noise() -> None:
-    assert verdict("\n".join([*lines(PROGRESS), "Connection refused"])) == gate.PROGRESS
+    assert check("\n".join([*lines(PROGRESS), "Connection refused"])) == gate.PROGRESS
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_noise_of_several_kinds_is_noise() -> None:
     ],
 )
 def test_the_shortest_texts_are_refused_when_they_tell_nothing(text: str, reason: str | None) -> None:
-    assert verdict(text) == reason
+    assert check(text) == reason
 
 
 @pytest.mark.parametrize(
@@ -156,12 +156,12 @@ def test_a_question_is_known_by_its_end(text: str, asks: bool) -> None:
 
 @pytest.mark.parametrize("text", ["yes please", "I will", "that is it", "thanks", "go now", "Why he did it."])
 def test_stop_words_alone_tell_nothing(text: str) -> None:
-    assert verdict(text) == gate.STOP_WORDS_ONLY
+    assert check(text) == gate.STOP_WORDS_ONLY
 
 
 @given(st.text(max_size=300))
 def test_every_text_has_a_verdict_and_blanks_around_it_change_nothing(text: str) -> None:
-    assert verdict(f"\n  {text}  \n") == verdict(text)
+    assert check(f"\n  {text}  \n") == check(text)
 
 
 @given(
@@ -169,7 +169,7 @@ def test_every_text_has_a_verdict_and_blanks_around_it_change_nothing(text: str)
     st.sampled_from(lines(ERRORS)),
 )
 def test_adding_noise_to_a_sentence_never_makes_it_noise(sentence: str, error: str) -> None:
-    assert verdict(f"{error}\n{sentence}\n{error}") is None
+    assert check(f"{error}\n{sentence}\n{error}") is None
 
 
 @pytest.mark.parametrize(
@@ -179,5 +179,5 @@ def test_adding_noise_to_a_sentence_never_makes_it_noise(sentence: str, error: s
 def test_no_text_makes_the_gate_think_for_long(piece: str) -> None:
     for size in (gate.MAX_LINE_CHARS, gate.READ_CHARS):
         began = time.process_time()
-        verdict(piece * (size // len(piece)))
+        check(piece * (size // len(piece)))
         assert time.process_time() - began < 1.0, "this takes a millisecond"

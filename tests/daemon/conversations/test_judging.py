@@ -30,7 +30,7 @@ def no_model(name: str, where: Path) -> Any:
 def test_a_judged_turn_in_l0_has_the_importance_of_the_rules(core: Core) -> None:
     observe(core, FACTS[0], "What is the weather like today?")
     judge(core)
-    question, fact = core.active.of(None)
+    question, fact = core.active.list_turns(None)
     assert fact.importance >= 0.8
     assert question.importance < 0.5
     assert judging.count_waiting(core) == {}
@@ -69,7 +69,7 @@ def test_a_promoted_turn_has_its_vector_from_the_judge(folder: Path, clock: Cloc
         judge(core)
         assert sorted(embedder.texts) == sorted(FACTS[:20])
         observe(core, FACTS[20])
-        assert core.embedding.pending() == 0
+        assert core.embedding.count_pending() == 0
         assert embedder.texts.count(FACTS[0]) == 1
         assert FACTS[0] in found(core, FACTS[0])
 
@@ -79,9 +79,9 @@ def test_without_a_model_turns_are_rated_and_embedded_once_there_is_one(folder: 
         observe(core, "We do not deploy the gateway on Fridays.", FACTS[0])
         judge(core)
         assert judging.count_waiting(core) == {"embed": 2}
-        assert all(turn.importance != 0.5 for turn in core.active.of(None))
+        assert all(turn.importance != 0.5 for turn in core.active.list_turns(None))
     with running(folder, CountingEmbedder(), clock=clock) as core:
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         judge(core)
         assert found(core, "deploy the gateway")[0] == "We do not deploy the gateway on Fridays."
         assert judging.count_waiting(core) == {}
@@ -174,7 +174,7 @@ def test_the_thread_judges_soon_after_an_observe_and_what_an_earlier_run_left(co
         wait_until(lambda: judging.count_waiting(core) == {})
         observe(core, FACTS[1])
         wait_until(lambda: judging.count_waiting(core) == {})
-        assert all(turn.importance >= 0.8 for turn in core.active.of(None))
+        assert all(turn.importance >= 0.8 for turn in core.active.list_turns(None))
     finally:
         judge_thread.close()
 
@@ -210,7 +210,7 @@ def test_each_turn_is_judged_once_whoever_asks(folder: Path, clock: Clock) -> No
             thread.start()
         for thread in threads:
             thread.join()
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert judging.count_waiting(core) == {}
         assert len(contents(core)) == 20
         assert problems(core) == []

@@ -89,7 +89,7 @@ def test_a_fact_has_its_type_its_confidence_and_where_it_comes_from(core: Core) 
 def test_a_fact_is_found_at_once_and_its_turn_stays(core: Core) -> None:
     talk(core, DECIDED)
     assert found(core, "which database for the ledger") == [DECIDED]
-    assert [turn.content for turn in core.active.of(None)] == [DECIDED]
+    assert [turn.content for turn in core.active.list_turns(None)] == [DECIDED]
 
 
 def test_undo_takes_the_facts_back_and_leaves_the_turns(core: Core) -> None:
@@ -97,10 +97,10 @@ def test_undo_takes_the_facts_back_and_leaves_the_turns(core: Core) -> None:
     [operation] = [one.id for one in reading.operations(core, _operations()) if one.kind == "job:extract"]
     undo(core, operation)
     assert facts(core) == []
-    assert [turn.key for turn in core.active.of(None)] == [id]
-    assert core.store.problems().result(LIMIT_S) == []
+    assert [turn.key for turn in core.active.list_turns(None)] == [id]
+    assert core.store.find_problems().result(LIMIT_S) == []
     with core.store.reading() as connection:
-        assert turns.conservation(connection) == []
+        assert turns.check_conservation(connection) == []
 
 
 def _operations() -> Any:
@@ -120,7 +120,7 @@ def test_a_promoted_turn_stays_beside_its_fact(core: Core) -> None:
     kinds = [one.type for one in reading.list_(core, List(limit=100)) if one.content == DECIDED]
     assert sorted(kinds) == ["decision", "turn"]
     with core.store.reading() as connection:
-        assert turns.conservation(connection) == []
+        assert turns.check_conservation(connection) == []
 
 
 def test_what_is_known_is_evidence_whatever_its_type(core: Core, clock: Any) -> None:

@@ -42,7 +42,7 @@ def place(request: pytest.FixtureRequest) -> str:
 def settle(core: Core, place: str) -> None:
     judge(core)
     if place == "stored":
-        run(core, PROMOTE, promoting.steps(core, core.active.fill(), "asked for"), kind="promote")
+        run(core, PROMOTE, promoting.plan_steps(core, core.active.fill(), "asked for"), kind="promote")
 
 
 def test_sessions_are_told_latest_first_with_what_they_came_to(core: Core, clock: Clock, place: str) -> None:

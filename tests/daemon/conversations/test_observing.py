@@ -24,7 +24,7 @@ def test_an_accepted_turn_is_in_l0_with_an_id_and_its_first_importance(core: Cor
     observed = observe(core, FACTS[0], session="s1")
     assert (observed.accepted, observed.skipped, len(observed.ids)) == (1, 0, 1)
     assert len(observed.ids[0]) == 32
-    [kept] = core.active.of(None)
+    [kept] = core.active.list_turns(None)
     assert (kept.key, kept.content, kept.session, kept.role) == (observed.ids[0], FACTS[0], "s1", "user")
     assert (kept.importance, kept.source) == (0.5, "conversation")
     assert contents(core) == []
@@ -61,7 +61,7 @@ def test_a_turn_that_tells_nothing_is_skipped_and_listed_with_the_reason(core: C
 def test_one_wrong_turn_refuses_the_whole_call_and_changes_nothing(core: Core, bad: str) -> None:
     with pytest.raises(Invalid, match=r"^Turn 1: "):
         observe(core, FACTS[0], bad)
-    assert core.active.of(None) == []
+    assert core.active.list_turns(None) == []
     assert skips(core) == []
 
 
@@ -163,7 +163,7 @@ def test_a_turn_keeps_who_said_it_and_its_files_in_l0_and_beyond(core: Core) -> 
     observe(core, *FACTS[1:21])
     [row] = memories(core)
     assert row.metadata == '{"files":["src/a b.py","/etc/hosts"],"role":"user","speaker":"Farid"}'
-    wait_until(lambda: core.embedding.pending() == 0)
+    wait_until(lambda: core.embedding.count_pending() == 0)
     assert found(core, "anything", metadata={"speaker": "Farid"}) == [FACTS[0]]
     assert found(core, "anything", metadata={"files": "/etc/hosts"}) == [FACTS[0]]
 
@@ -193,7 +193,7 @@ def test_what_matters_little_goes_to_l2_and_is_found(core: Core) -> None:
     observe(core, *FACTS[1:21])
     assert (contents(core, "L1"), contents(core, "L2")) == ([FACTS[0]], list(MINOR))
     assert max(row.importance for row in memories(core, "L2")) < 0.5
-    wait_until(lambda: core.embedding.pending() == 0)
+    wait_until(lambda: core.embedding.count_pending() == 0)
     assert found(core, "how is the weather")[0] == MINOR[0]
     assert skips(core) == []
     assert problems(core) == []
@@ -222,24 +222,24 @@ def test_a_turn_whose_id_an_import_took_is_kept_under_another(core: Core) -> Non
 
 def test_an_answer_knows_its_question(core: Core, clock: Clock) -> None:
     question, answer = talk(core, FACTS[0], FACTS[1], session="s").ids
-    [told, asked] = core.active.of(None)
+    [told, asked] = core.active.list_turns(None)
     assert (asked.key, asked.answers, told.key, told.answers) == (question, None, answer, question)
     observe(core, FACTS[2], role="assistant", session="s")  # a second answer to the same question
-    assert core.active.of(None)[0].answers is None
+    assert core.active.list_turns(None)[0].answers is None
     observe(core, FACTS[3], session="s")
     clock.advance(901)
     observe(core, FACTS[4], role="assistant", session="s")
-    assert core.active.of(None)[0].answers is None, "too late to be an answer"
+    assert core.active.list_turns(None)[0].answers is None, "too late to be an answer"
 
 
 def test_an_answer_to_a_skipped_question_belongs_to_no_older_one(core: Core) -> None:
     observe(core, FACTS[0], session="s")
     talk(core, "yes please", FACTS[1], session="s")
-    assert core.active.of(None)[0].answers is None
+    assert core.active.list_turns(None)[0].answers is None
     observe(core, FACTS[2], session="s")
     observe(core, "ok", session="s")
     observe(core, FACTS[3], role="assistant", session="s")
-    assert core.active.of(None)[0].answers is None
+    assert core.active.list_turns(None)[0].answers is None
 
 
 @pytest.mark.parametrize("said", ["No.", "ok", "👍", "yes, port 9090", "About twelve."])
@@ -247,7 +247,7 @@ def test_an_answer_to_a_skipped_question_belongs_to_no_older_one(core: Core) -> 
 def test_a_short_answer_to_a_question_is_kept_with_it(core: Core, said: str, role: str) -> None:
     asked = [observe(core, question, session="s", role="user").ids[0] for question in ("Is it done?", "Again?\n")]
     [told] = observe(core, said, session="s", role=role).ids
-    assert core.active.of(None)[0].answers == asked[1]
+    assert core.active.list_turns(None)[0].answers == asked[1]
     observe(core, "Is the other one done?", session="s")
     assert observe(core, said, session="s", role=role).accepted == 1, "an answer to another question is no duplicate"
     assert [one.kind for one in search(core, "Again?", limit=1).hits[0].related] == ["answer"]
@@ -258,7 +258,7 @@ def test_a_short_answer_to_a_question_is_kept_with_it(core: Core, said: str, rol
 def test_a_question_that_is_asked_again_has_an_answer_of_its_own(core: Core) -> None:
     for session, answer in (("monday", "No."), ("tuesday", "Yes.")):
         assert observe(core, "Is the build of the portal green?", answer, session=session).accepted == 2
-    assert [turn.answers is not None for turn in core.active.of(None)] == [True, False, True, False]
+    assert [turn.answers is not None for turn in core.active.list_turns(None)] == [True, False, True, False]
     [hit] = [hit for hit in search(core, "Is the build of the portal green?") if hit.content.startswith("Is")]
     assert len(hit.related) == 1
 
@@ -276,16 +276,16 @@ def test_an_answer_belongs_to_its_own_session(core: Core) -> None:
     asked = observe(core, FACTS[0], session="a").ids[0]
     observe(core, FACTS[1], session="b")
     observe(core, FACTS[2], role="assistant", session="a")
-    assert core.active.of(None)[0].answers == asked
+    assert core.active.list_turns(None)[0].answers == asked
 
 
 def test_l0_is_back_after_a_restart(folder: object, clock: Clock) -> None:
     with running(folder, CountingEmbedder(), clock=clock) as core:  # type: ignore[arg-type]
         observe(core, *FACTS[:25], namespace="acme", session="s")
         talk(core, FACTS[30], FACTS[31])
-        before = core.active.of(None)
+        before = core.active.list_turns(None)
     with running(folder, CountingEmbedder(), clock=clock) as core:  # type: ignore[arg-type]
-        assert core.active.of(None) == before
+        assert core.active.list_turns(None) == before
         assert problems(core) == []
 
 

@@ -209,7 +209,7 @@ def test_a_conversation_keeps_its_newest_turns_and_counts_the_others(core: Core,
 
     def job(transaction: Any) -> None:
         for one in many:
-            thoughts.hear(transaction.connection, key[:2], [one], [Rest("extract", 30, 600)], clock())
+            thoughts.queue_turns(transaction.connection, key[:2], [one], [Rest("extract", 30, 600)], clock())
 
     core.store.write(job).result()
     with core.store.reading() as connection:

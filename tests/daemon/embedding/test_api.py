@@ -207,7 +207,7 @@ def test_memories_are_found_by_the_vectors_of_an_api(folder: Path, server: Model
         hits = search(core, "the cache Valkey we use as")
         assert hits.degraded == []
         assert hits[0].similarity == pytest.approx(1.0, abs=1e-5)
-        assert core.embedding.state().dimensions == 64
+        assert core.embedding.report_state().dimensions == 64
 
 
 def test_many_are_embedded_in_batches_and_one_bad_text_spoils_no_other(folder: Path, server: ModelServer) -> None:
@@ -218,9 +218,9 @@ def test_many_are_embedded_in_batches_and_one_bad_text_spoils_no_other(folder: P
         made = add_many(core, texts, dedup=False)
         assert [one.embedded for one in made.results] == [True] * 10 + [False]
         assert max(len(request["input"]) for request in server.requests) == 4
-        assert core.embedding.state().error == ""
+        assert core.embedding.report_state().error == ""
         server.will(embeds)
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
 
 
 def test_a_dead_server_leaves_searches_and_adds_to_words_and_the_queue(folder: Path, server: ModelServer) -> None:
@@ -231,12 +231,12 @@ def test_a_dead_server_leaves_searches_and_adds_to_words_and_the_queue(folder: P
         assert not added.embedded
         hits = search(core, "gateway limit")
         assert (hits.degraded, [hit.content for hit in hits]) == (["vector"], ["The gateway has a limit of 100"])
-        wait_until(lambda: "503" in core.embedding.state().error)
-        assert core.embedding.state().state == "ready"
-        assert core.embedding.pending() == 1
+        wait_until(lambda: "503" in core.embedding.report_state().error)
+        assert core.embedding.report_state().state == "ready"
+        assert core.embedding.count_pending() == 1
         server.will(embeds)
-        wait_until(lambda: core.embedding.pending() == 0)
-        wait_until(lambda: core.embedding.state().error == "")
+        wait_until(lambda: core.embedding.count_pending() == 0)
+        wait_until(lambda: core.embedding.report_state().error == "")
         wait_until(lambda: search(core, "limit of the gateway, once more").degraded == [])
 
 
@@ -260,7 +260,7 @@ def test_a_server_that_changes_its_dimensions_is_told_and_nothing_wrong_is_kept(
         one = add(core, "We use Valkey as the cache").id
         server.will(of_length(8))
         assert not add(core, "The gateway has a limit").embedded
-        wait_until(lambda: "instead of 64" in core.embedding.state().error)
+        wait_until(lambda: "instead of 64" in core.embedding.report_state().error)
         assert reading.get(core, Get(id=one)).id == one
         assert found(core, "gateway limit") == ["The gateway has a limit"]
 
@@ -269,11 +269,11 @@ def test_a_server_that_is_dead_at_the_start_is_waited_for(folder: Path, server: 
     server.will(fails(503))
     with running_on(folder, server, ready=False) as core:
         add(core, "We use Valkey as the cache")
-        wait_until(lambda: core.embedding.state().state == "failed")
-        assert "503" in core.embedding.state().error
+        wait_until(lambda: core.embedding.report_state().state == "failed")
+        assert "503" in core.embedding.report_state().error
         assert search(core, "Valkey").degraded == ["vector"]
         server.will(embeds)
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
 
 
 def test_with_known_dimensions_a_dead_server_hinders_no_start(folder: Path, server: ModelServer) -> None:
@@ -281,8 +281,8 @@ def test_with_known_dimensions_a_dead_server_hinders_no_start(folder: Path, serv
         add(core, "We use Valkey as the cache")
     server.will(fails(503))
     with running_on(folder, server, dimensions=64) as core:
-        assert core.embedding.state().state == "ready"
-        assert core.embedding.pending() == 0
+        assert core.embedding.report_state().state == "ready"
+        assert core.embedding.count_pending() == 0
         assert found(core, "Valkey") == ["We use Valkey as the cache"]
 
 
@@ -297,10 +297,10 @@ def test_another_address_or_length_embeds_everything_anew(folder: Path, server: 
         add(core, "We use Valkey as the cache")
     server.requests.clear()
     with running_on(folder, server) as core:
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert [request["input"] for request in server.requests] == [["dimensions"]], "nothing is embedded twice"
     with running_on(folder, server, url=server.url + "/") as core:
-        wait_until(lambda: core.embedding.pending() == 0 and vector_count(core) == 1)
+        wait_until(lambda: core.embedding.count_pending() == 0 and vector_count(core) == 1)
         assert ["We use Valkey as the cache"] in [request["input"] for request in server.requests]
 
 
@@ -309,7 +309,7 @@ def test_a_switch_to_an_api_model_and_back_goes_on_answering(folder: Path, serve
         for number in range(40):
             add(core, f"plum number {number}", dedup=False)
         core.embedding.use(NAME)
-        wait_until(lambda: core.embedding.state().name == NAME)
+        wait_until(lambda: core.embedding.report_state().name == NAME)
         assert search(core, "plum number 7").degraded == []
         assert max(len(request["input"]) for request in server.requests) == 32
         with pytest.raises(NotThere, match="not installed"):
@@ -330,6 +330,6 @@ def test_a_switch_to_a_dead_server_keeps_the_present_model(folder: Path, server:
         add(core, "We use Valkey as the cache")
         server.will(fails(401, b"no key"))
         core.embedding.use(NAME)
-        wait_until(lambda: "401: no key" in core.embedding.state().error)
-        assert (core.embedding.state().name, core.embedding.state().state) == ("local", "ready")
+        wait_until(lambda: "401: no key" in core.embedding.report_state().error)
+        assert (core.embedding.report_state().name, core.embedding.report_state().state) == ("local", "ready")
         assert search(core, "Valkey").degraded == []

@@ -124,7 +124,7 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
     ]
     generation.fill(snapshot)
     assert sorted(generation.index.read_codes()) == [1, 4]
-    assert generation.index.nearest(other, 1).rows.tolist() == [1]
+    assert generation.index.find_nearest(other, 1).rows.tolist() == [1]
     assert sorted(generation.pending) == [3, 5, 6]
     assert generation.count_waiting() == 3
 
@@ -133,11 +133,11 @@ def test_rows_set_aside_wait_until_they_are_tried_again_or_written_anew() -> Non
     generation = Generation(1, "words", CountingEmbedder())
     generation.fill([(row, 0, "fact", None, None) for row in (1, 2, 3)])
     generation.set_aside([1, 3, 9])
-    assert (generation.next_pending(9), generation.count_waiting()) == ([2], 3)
+    assert (generation.list_pending(9), generation.count_waiting()) == ([2], 3)
     generation.index_row(3, 0, "fact", None)
-    assert generation.next_pending(9) == [2, 3]
+    assert generation.list_pending(9) == [2, 3]
     generation.retry()
-    assert generation.next_pending(9) == [2, 3, 1]
+    assert generation.list_pending(9) == [2, 3, 1]
     generation.remove_row(1)
     assert generation.count_waiting() == 2
 
@@ -184,6 +184,6 @@ def test_after_random_changes_the_index_holds_exactly_what_is_on_disk(folder: Pa
         waiting = set(generation.pending) | set(generation.failing)
         assert waiting == poisoned
         assert set(held) == rows - poisoned
-        assert core.store.problems().result() == []
+        assert core.store.find_problems().result() == []
         query = np.ones(64, np.float32) / 8
-        assert set(generation.index.nearest(query, 10_000).rows.tolist()) == set(held)
+        assert set(generation.index.find_nearest(query, 10_000).rows.tolist()) == set(held)

@@ -43,12 +43,12 @@ def test_a_load_that_fails_is_shown_and_tried_again_until_it_succeeds(
     loader = Loader(error)
     with running(folder, loader, ready=False) as core:
         wait_until(lambda: loader.calls >= 3)
-        wait_until(lambda: core.embedding.state().state == "failed")
-        state = core.embedding.state()
+        wait_until(lambda: core.embedding.report_state().state == "failed")
+        state = core.embedding.report_state()
         assert (state.error, state.attempts >= 2, state.dimensions) == (str(error), True, None)
         loader.error = None
-        wait_until(lambda: core.embedding.state().state == "ready")
-        state = core.embedding.state()
+        wait_until(lambda: core.embedding.report_state().state == "ready")
+        state = core.embedding.report_state()
         assert (state.error, state.attempts >= 3, state.dimensions) == ("", True, 64)
         assert search(core, "anything").degraded == []
     assert len([record for record in caplog.records if "uses words alone" in record.message]) == 1
@@ -61,13 +61,13 @@ def test_a_missing_model_is_fetched_again_and_again_and_then_loaded(folder: Path
 
     def fetch(name: str, where: Path, closing: threading.Event) -> None:
         fetched.append(name)
-        states.append(core.embedding.state().state)
+        states.append(core.embedding.report_state().state)
         if len(fetched) < 3:
             raise ModelUnavailable("no network")
         loader.error = None
 
     with running(folder, loader, fetch=fetch, ready=False) as core:
-        wait_until(lambda: core.embedding.state().state == "ready")
+        wait_until(lambda: core.embedding.report_state().state == "ready")
     assert fetched == [Config().model.name] * 3
     assert set(states) == {"fetching"}
 
@@ -78,8 +78,8 @@ def test_a_missing_model_is_not_fetched_when_that_is_switched_off(folder: Path) 
     config = Config(model=ModelConfig(fetch=False))
     with running(folder, loader, fetch=lambda name, *_: fetched.append(name), config=config, ready=False) as core:
         wait_until(lambda: loader.calls >= 3)
-        wait_until(lambda: core.embedding.state().state == "missing")
-        assert core.embedding.state().error == "it is not installed"
+        wait_until(lambda: core.embedding.report_state().state == "missing")
+        assert core.embedding.report_state().error == "it is not installed"
     assert fetched == []
 
 
@@ -106,10 +106,10 @@ def test_what_is_added_without_a_model_is_found_by_words_at_once_counted_and_emb
         for number in range(70):
             add(core, f"Note {number} about herons")
         assert found(core, "note 42")[0] == "Note 42 about herons"
-        assert core.embedding.pending() is None
+        assert core.embedding.count_pending() is None
         assert reading.stats(core, GetStats()).pending_embeddings == 70
         loader.error = None
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert sorted(loader.embedder.texts) == sorted(f"Note {number} about herons" for number in range(70))
         hits = search(core, "note 42 about herons")
         assert (hits.degraded, hits[0].content) == ([], "Note 42 about herons")
@@ -124,7 +124,7 @@ def test_what_was_embedded_before_a_restart_is_not_embedded_again_and_the_rest_i
         add(core, "Storks nest on roofs")
     embedder = CountingEmbedder()
     with running(folder, embedder) as core:
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert embedder.texts == ["Storks nest on roofs"]
         assert search(core, "herons")[0].similarity is not None
 
@@ -135,14 +135,14 @@ def test_a_text_that_cannot_be_embedded_holds_up_no_other_and_is_tried_again(fol
         for number in range(50):
             add(core, f"Note {number} {'poison' if number in (0, 20) else ''}")
         loader.error = None
-        wait_until(lambda: core.embedding.pending() == 2)
+        wait_until(lambda: core.embedding.count_pending() == 2)
         tried = loader.embedder.texts.count("Note 20 poison")
         wait_until(lambda: loader.embedder.texts.count("Note 20 poison") > tried + 1)
         assert loader.embedder.texts.count("Note 7 ") == 1
         assert found(core, "poison", limit=2) == ["Note 20 poison", "Note 0 poison"]
         assert add(core, "Note 51 is good").embedded
         loader.embedder._made = loader.embedder._vector  # type: ignore[method-assign]
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
 
 
 def test_an_add_whose_text_cannot_be_embedded_is_kept_and_found_by_words(folder: Path) -> None:
@@ -150,7 +150,7 @@ def test_an_add_whose_text_cannot_be_embedded_is_kept_and_found_by_words(folder:
         added = add(core, "poison ivy in the garden")
         assert (added.outcome, added.embedded) == ("created", False)
         assert found(core, "ivy") == ["poison ivy in the garden"]
-        assert core.embedding.pending() == 1
+        assert core.embedding.count_pending() == 1
 
 
 def test_a_model_that_fails_on_a_query_leaves_the_words(folder: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_repair_reads_the_vectors_anew_without_leaving_the_old_ones_before(fol
         assert before is not None
         core.store.write(lambda transaction: transaction.connection.execute("DELETE FROM vec_embeddings")).result()
         core.embedding.rebuild()
-        wait_until(lambda: core.embedding.active is not before and core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.active is not before and core.embedding.count_pending() == 0)
         assert embedder.texts == ["Herons fish at dawn"] * 2
         assert search(core, "herons")[0].similarity is not None
         assert reading.get(core, Get(id=added.id)).content == "Herons fish at dawn"

@@ -62,13 +62,13 @@ def test_search_answers_on_the_old_vectors_until_the_swap_and_on_the_new_ones_af
         wait_until(lambda: bool(models.new.texts))
         hits = search(core, "note 7 about herons")
         assert (hits[0].similarity, hits.degraded) == (pytest.approx(1.0, abs=1e-5), [])
-        state = core.embedding.state()
+        state = core.embedding.report_state()
         assert (state.name, state.state) == (OLD, "ready")
         assert state.reembedding is not None
         assert (state.reembedding.stage, state.reembedding.total) == ("new", 40)
         models.new.gate.set()
-        wait_until(lambda: core.embedding.state().name == "new")
-        assert core.embedding.state().reembedding is None
+        wait_until(lambda: core.embedding.report_state().name == "new")
+        assert core.embedding.report_state().reembedding is None
         asked = len(models.old.queries)
         hits = search(core, "note 7 about herons")
         assert (hits[0].content, hits[0].similarity) == ("Note 7 about herons", pytest.approx(1.0, abs=1e-5))
@@ -76,7 +76,7 @@ def test_search_answers_on_the_old_vectors_until_the_swap_and_on_the_new_ones_af
         assert vectors_of(core) == {"new f-new": 40}
         assert disk_and_memory(core)[0] == disk_and_memory(core)[1]
     with running(folder, models) as core:  # the database remembers its model
-        assert core.embedding.state().name == "new"
+        assert core.embedding.report_state().name == "new"
 
 
 def test_what_is_written_during_the_change_is_there_before_and_after_it(folder: Path, models: Models) -> None:
@@ -95,7 +95,7 @@ def test_what_is_written_during_the_change_is_there_before_and_after_it(folder: 
         for query in ("egrets wade in shallow water", "ibises probe the mud", "bitterns boom"):
             assert search(core, query)[0].similarity == pytest.approx(1.0, abs=1e-5)
         models.new.gate.set()
-        wait_until(lambda: core.embedding.state().name == "new" and core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.report_state().name == "new" and core.embedding.count_pending() == 0)
         for query in ("egrets wade in shallow water", "ibises probe the mud", "bitterns boom"):
             assert search(core, query)[0].similarity == pytest.approx(1.0, abs=1e-5)
         assert "Storks nest" not in found(core, "storks nest")
@@ -118,12 +118,12 @@ def test_a_restart_in_the_middle_goes_on_where_it_was(folder: Path, models: Mode
         fill(core)
         core.embedding.use("new")
         wait_until(lambda: len(models.new.texts) >= 10)
-        assert core.embedding.state().name == OLD
+        assert core.embedding.report_state().name == OLD
     half = set(models.new.texts)
     models.new = whole
     with running(folder, models) as core:
-        wait_until(lambda: core.embedding.state().name == "new")
-        assert core.embedding.pending() == 0
+        wait_until(lambda: core.embedding.report_state().name == "new")
+        assert core.embedding.count_pending() == 0
         kept = 40 - len(whole.texts)
         assert 0 < kept <= len(half)
         assert vectors_of(core) == {"new f-new": 40}
@@ -139,7 +139,7 @@ def test_a_model_of_the_same_name_that_makes_other_vectors_embeds_everything_ane
         hits = search(core, "note", limit=10, deadline_ms=1)
         assert [hit.similarity for hit in hits] == [None] * len(hits)  # never compared with the vectors of the former
         models.old.gate.set()
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert len(models.old.texts) == 5
         assert search(core, "note 3 about herons")[0].similarity == pytest.approx(1.0, abs=1e-5)
         assert vectors_of(core) == {f"{OLD} f-retrained": 5}
@@ -151,8 +151,8 @@ def test_a_text_that_the_new_model_cannot_embed_does_not_keep_the_old_one(folder
         fill(core, 10)
         add(core, "poison ivy")
         core.embedding.use("new")
-        wait_until(lambda: core.embedding.state().name == "new")
-        assert core.embedding.pending() == 1
+        wait_until(lambda: core.embedding.report_state().name == "new")
+        assert core.embedding.count_pending() == 1
         assert found(core, "ivy")[0] == "poison ivy"
 
 
@@ -160,9 +160,9 @@ def test_a_text_that_the_old_model_cannot_embed_does_not_hold_up_the_new_one(fol
     models.new._made = models.new._vector  # type: ignore[method-assign]
     with running(folder, models) as core:
         add(core, "poison ivy")
-        wait_until(lambda: core.embedding.pending() == 1)
+        wait_until(lambda: core.embedding.count_pending() == 1)
         core.embedding.use("new")
-        wait_until(lambda: core.embedding.state().name == "new" and core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.report_state().name == "new" and core.embedding.count_pending() == 0)
         assert search(core, "poison ivy")[0].similarity == pytest.approx(1.0)
 
 
@@ -172,10 +172,10 @@ def test_a_new_model_that_fails_on_everything_does_not_replace_one_that_works(fo
         fill(core, 5)
         core.embedding.use("new")
         wait_until(lambda: len(models.new.texts) >= 15)  # it was tried, and tried again
-        assert core.embedding.state().name == OLD
+        assert core.embedding.report_state().name == OLD
         assert search(core, "note 3 about herons").degraded == []
         models.new.broken = False
-        wait_until(lambda: core.embedding.state().name == "new")
+        wait_until(lambda: core.embedding.report_state().name == "new")
 
 
 def test_a_new_model_that_cannot_be_loaded_is_shown_and_what_is_added_is_embedded_all_the_same(
@@ -184,15 +184,15 @@ def test_a_new_model_that_cannot_be_loaded_is_shown_and_what_is_added_is_embedde
     models.broken = ModelBroken("the file is cut off")
     with running(folder, models) as core:
         core.embedding.use("new")
-        wait_until(lambda: core.embedding.state().error == "the file is cut off")
-        assert (core.embedding.state().name, core.embedding.state().state) == (OLD, "ready")
+        wait_until(lambda: core.embedding.report_state().error == "the file is cut off")
+        assert (core.embedding.report_state().name, core.embedding.report_state().state) == (OLD, "ready")
         models.old.broken = True
         add(core, "Herons fish at dawn")
         models.old.broken = False
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         models.broken = None
-        wait_until(lambda: core.embedding.state().name == "new")
-        assert core.embedding.state().error == ""
+        wait_until(lambda: core.embedding.report_state().name == "new")
+        assert core.embedding.report_state().error == ""
 
 
 def test_going_back_to_the_present_model_gives_up_the_change(folder: Path, models: Models) -> None:
@@ -203,11 +203,11 @@ def test_going_back_to_the_present_model_gives_up_the_change(folder: Path, model
         wait_until(lambda: bool(models.new.texts))
         core.embedding.use(OLD)
         models.new.gate.set()
-        wait_until(lambda: core.embedding.state().reembedding is None)
+        wait_until(lambda: core.embedding.report_state().reembedding is None)
         wait_until(lambda: vectors_of(core) == {f"{OLD} f-old": 20})
-        assert core.embedding.state().name == OLD
+        assert core.embedding.report_state().name == OLD
     with running(folder, models) as core:
-        assert core.embedding.state().name == OLD
+        assert core.embedding.report_state().name == OLD
 
 
 def test_when_the_present_model_cannot_be_loaded_another_takes_its_place_at_once(folder: Path, models: Models) -> None:
@@ -220,9 +220,9 @@ def test_when_the_present_model_cannot_be_loaded_another_takes_its_place_at_once
         return models(name, where)
 
     with running(folder, load, ready=False) as core:
-        wait_until(lambda: core.embedding.state().state == "missing")
+        wait_until(lambda: core.embedding.report_state().state == "missing")
         core.embedding.use("new")
-        wait_until(lambda: core.embedding.state().name == "new" and core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.report_state().name == "new" and core.embedding.count_pending() == 0)
         assert search(core, "note 3 about herons")[0].similarity == pytest.approx(1.0, abs=1e-5)
         assert vectors_of(core) == {"new f-new": 5}
 
@@ -242,9 +242,9 @@ def test_a_restart_in_the_middle_that_finds_the_old_model_gone_fetches_the_old_o
         return models(name, where)
 
     with running(folder, load, fetch=lambda name, *_: fetched.append(name)) as core:
-        assert (core.embedding.state().name, fetched) == (OLD, [OLD])
+        assert (core.embedding.report_state().name, fetched) == (OLD, [OLD])
         models.new.gate.set()
-        wait_until(lambda: core.embedding.state().name == "new")
+        wait_until(lambda: core.embedding.report_state().name == "new")
 
 
 def test_a_model_that_is_not_installed_is_refused_and_nothing_changes(folder: Path, models: Models) -> None:
@@ -261,7 +261,7 @@ def test_another_model_in_the_configuration_does_not_touch_a_database_that_has_o
         fill(core, 3)
     config = Config(model=type(Config().model)(name="new"))
     with running(folder, models, config=config) as core:
-        assert core.embedding.state().name == OLD
+        assert core.embedding.report_state().name == OLD
         assert vectors_of(core) == {f"{OLD} f-old": 3}
 
 
@@ -271,11 +271,11 @@ def test_an_add_that_was_embedded_just_before_the_swap_is_written_just_after_it(
         old = core.embedding.active
         assert old is not None
         core.embedding.use("new")
-        wait_until(lambda: core.embedding.state().name == "new")
+        wait_until(lambda: core.embedding.report_state().name == "new")
         stale = (old, models.old._made("Storks nest"))
-        core.embedding.text_vector = lambda text: stale  # type: ignore[method-assign, assignment]
+        core.embedding.embed_text = lambda text: stale  # type: ignore[method-assign, assignment]
         added = add(core, "Storks nest")
         assert added.outcome == "created"
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert search(core, "storks nest")[0].similarity == pytest.approx(1.0, abs=1e-5)
         assert vectors_of(core) == {"new f-new": 4}

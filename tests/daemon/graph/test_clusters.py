@@ -9,7 +9,7 @@ from graphs import near
 from memoryd.daemon.graph.clusters import (
     MAX_MEMBERS,
     Clusters,
-    equal_parts,
+    cut_equal_parts,
     find_mergeable,
     gather,
     group_by_cosines,
@@ -100,8 +100,8 @@ def test_clusters_that_would_be_too_large_together_stay_apart() -> None:
 
 def test_only_what_changed_is_compared_and_each_pair_once() -> None:
     there = clusters([1.0, 0.0], [1.0, 0.0], [1.0, 0.0])
-    assert [pair[1:] for pair in there.similar([1], 0.9)] == [(1, 0), (1, 2)]
-    assert [pair[1:] for pair in there.similar([1, 2], 0.9)] == [(1, 0), (1, 2), (2, 0)]
+    assert [pair[1:] for pair in there.find_similar([1], 0.9)] == [(1, 0), (1, 2)]
+    assert [pair[1:] for pair in there.find_similar([1, 2], 0.9)] == [(1, 0), (1, 2), (2, 0)]
 
 
 def test_an_emptied_cluster_is_never_found() -> None:
@@ -119,7 +119,7 @@ def test_identical_vectors_are_cut_into_equal_parts(count: int, sizes: list[int]
 
 def test_no_two_equal_parts_fit_into_one_node() -> None:
     for count in range(MAX_MEMBERS + 1, 200):
-        smallest = sorted(map(len, equal_parts(range(count), MAX_MEMBERS)))[:2]
+        smallest = sorted(map(len, cut_equal_parts(range(count), MAX_MEMBERS)))[:2]
         assert sum(smallest) > MAX_MEMBERS
 
 

@@ -48,7 +48,7 @@ def labels(page: Any) -> list[str]:
 
 
 def test_nodes_are_listed_by_size_with_their_terms(filled: Core) -> None:
-    page = reading.nodes(filled, GraphNodes(namespace="acme"))
+    page = reading.list_nodes(filled, GraphNodes(namespace="acme"))
     assert [node.size for node in page] == [3, 3, 1]
     assert page.total == 3
     assert set(labels(page)[0].split(", ")) >= {"billing", "deploy"}
@@ -58,7 +58,7 @@ def test_nodes_are_listed_by_size_with_their_terms(filled: Core) -> None:
 
 def test_nodes_are_found_by_words_of_their_memories_and_labels(filled: Core) -> None:
     def found(query: str) -> list[str]:
-        return labels(reading.nodes(filled, GraphNodes(query=query, namespace="acme")))
+        return labels(reading.list_nodes(filled, GraphNodes(query=query, namespace="acme")))
 
     assert found("frogs") == found("herons")
     assert len(found("monday billing")) == 1
@@ -67,21 +67,21 @@ def test_nodes_are_found_by_words_of_their_memories_and_labels(filled: Core) -> 
 
 
 def test_nodes_are_listed_by_kind_topic_and_page(filled: Core) -> None:
-    everything = reading.nodes(filled, GraphNodes()).nodes
-    assert reading.nodes(filled, GraphNodes(kind="concept")).total == 0
-    assert len(reading.nodes(filled, GraphNodes(limit=2, offset=2)).nodes) == 2
-    assert reading.nodes(filled, GraphNodes(topic=99)).total == 0
+    everything = reading.list_nodes(filled, GraphNodes()).nodes
+    assert reading.list_nodes(filled, GraphNodes(kind="concept")).total == 0
+    assert len(reading.list_nodes(filled, GraphNodes(limit=2, offset=2)).nodes) == 2
+    assert reading.list_nodes(filled, GraphNodes(topic=99)).total == 0
     assert [node.label for node in everything] != sorted(node.label for node in everything)
-    by_label = reading.nodes(filled, GraphNodes(sort="label")).nodes
+    by_label = reading.list_nodes(filled, GraphNodes(sort="label")).nodes
     assert [node.label for node in by_label] == sorted(node.label for node in by_label)
 
 
 def test_a_caller_sees_the_nodes_within_reach_only(filled: Core) -> None:
-    assert reading.nodes(filled, GraphNodes(namespace="acme")).total == 3
-    assert reading.nodes(filled, GraphNodes(namespace="acme/alpha")).total == 4
-    assert reading.nodes(filled, GraphNodes(namespace="acme/alpha", reach="exact")).total == 1
-    assert reading.nodes(filled, GraphNodes(namespace="acme/beta", reach="exact")).total == 0
-    [secret] = reading.nodes(filled, GraphNodes(namespace="acme/alpha", reach="exact"))
+    assert reading.list_nodes(filled, GraphNodes(namespace="acme")).total == 3
+    assert reading.list_nodes(filled, GraphNodes(namespace="acme/alpha")).total == 4
+    assert reading.list_nodes(filled, GraphNodes(namespace="acme/alpha", reach="exact")).total == 1
+    assert reading.list_nodes(filled, GraphNodes(namespace="acme/beta", reach="exact")).total == 0
+    [secret] = reading.list_nodes(filled, GraphNodes(namespace="acme/alpha", reach="exact"))
     with pytest.raises(NotFound, match=f"no node {secret.id}"):
         reading.show(filled, GraphNode(node=secret.id, namespace="acme"))
     assert reading.show(filled, GraphNode(node=secret.id, namespace="acme/alpha")).node == secret
@@ -89,14 +89,14 @@ def test_a_caller_sees_the_nodes_within_reach_only(filled: Core) -> None:
 
 def test_what_waits_for_a_node_is_counted_within_reach(filled: Core) -> None:
     remember(filled, ["not clustered yet"], "acme/alpha", [near(5)])
-    assert reading.nodes(filled, GraphNodes(namespace="acme")).waiting == 0
-    assert reading.nodes(filled, GraphNodes(namespace="acme/alpha")).waiting == 1
-    assert reading.nodes(filled, GraphNodes()).waiting == 1
+    assert reading.list_nodes(filled, GraphNodes(namespace="acme")).waiting == 0
+    assert reading.list_nodes(filled, GraphNodes(namespace="acme/alpha")).waiting == 1
+    assert reading.list_nodes(filled, GraphNodes()).waiting == 1
 
 
 def test_an_edge_is_shown_where_both_its_ends_are_within_reach(filled: Core) -> None:
-    outer = [node.id for node in reading.nodes(filled, GraphNodes(namespace="acme"))]
-    [inner] = [node.id for node in reading.nodes(filled, GraphNodes(namespace="acme/alpha", reach="exact"))]
+    outer = [node.id for node in reading.list_nodes(filled, GraphNodes(namespace="acme"))]
+    [inner] = [node.id for node in reading.list_nodes(filled, GraphNodes(namespace="acme/alpha", reach="exact"))]
     co_occur(filled, (outer[0], outer[1]), (outer[1], outer[0]), (inner, outer[0]))
     page = reading.edges(filled, GraphEdges(namespace="acme"))
     assert [(edge.kind, edge.weight) for edge in page] == [("co_occurs", 2.0)]
@@ -109,7 +109,7 @@ def test_an_edge_is_shown_where_both_its_ends_are_within_reach(filled: Core) -> 
 
 
 def test_a_node_shows_its_members_the_most_central_first(filled: Core) -> None:
-    first = reading.nodes(filled, GraphNodes(namespace="acme")).nodes[0]
+    first = reading.list_nodes(filled, GraphNodes(namespace="acme")).nodes[0]
     detail = reading.show(filled, GraphNode(node=first.id))
     similarities = [member.similarity for member in detail.members]
     assert len(similarities) == 3
@@ -128,7 +128,7 @@ def test_topics_are_communities_of_what_was_retrieved_together(core: Core) -> No
     maintain(core)
     assert reading.topics(core, GraphTopics()).topics == []
     assert reading.topics(core, GraphTopics()).alone == 12
-    nodes = [node.id for node in reading.nodes(core, GraphNodes(sort="label"))]
+    nodes = [node.id for node in reading.list_nodes(core, GraphNodes(sort="label"))]
     for group in (nodes[:4], nodes[4:8]):
         co_occur(core, *[(a, b) for a in group for b in group if a < b])
     done = clustering_calls.regroup(core, GraphRegroup())
@@ -136,14 +136,14 @@ def test_topics_are_communities_of_what_was_retrieved_together(core: Core) -> No
     found = reading.topics(core, GraphTopics())
     assert [(topic.nodes, topic.memories) for topic in found] == [(4, 4), (4, 4)]
     assert found.alone == 4
-    in_first = reading.nodes(core, GraphNodes(topic=found.topics[0].id))
+    in_first = reading.list_nodes(core, GraphNodes(topic=found.topics[0].id))
     assert {node.id for node in in_first} in ({*nodes[:4]}, {*nodes[4:8]})
 
 
 def test_topics_keep_their_numbers_and_finding_them_again_changes_nothing(core: Core) -> None:
     remember(core, [f"note {number}" for number in range(9)], given=[near(number) for number in range(9)])
     maintain(core)
-    nodes = [node.id for node in reading.nodes(core, GraphNodes(sort="label"))]
+    nodes = [node.id for node in reading.list_nodes(core, GraphNodes(sort="label"))]
     for group in (nodes[:4], nodes[4:8]):
         co_occur(core, *[(a, b) for a in group for b in group if a < b])
     clustering_calls.regroup(core, GraphRegroup())
@@ -152,7 +152,7 @@ def test_topics_keep_their_numbers_and_finding_them_again_changes_nothing(core: 
     co_occur(core, *[(nodes[8], node) for node in nodes[4:8]])
     planned = clustering_calls.regroup(core, GraphRegroup(dry_run=True))
     assert planned.total == 1
-    assert len(reading.nodes(core, GraphNodes(topic=max(before))).nodes) == 4
+    assert len(reading.list_nodes(core, GraphNodes(topic=max(before))).nodes) == 4
     clustering_calls.regroup(core, GraphRegroup())
     assert {topic.id for topic in reading.topics(core, GraphTopics())} == set(before)
     assert max(topic.nodes for topic in reading.topics(core, GraphTopics())) == 5
@@ -178,7 +178,7 @@ def test_dedupe_merges_from_a_given_cosine_on_and_a_dry_run_only_says_so(core: C
     assert graph(core) == before
     done = clustering_calls.dedupe(core, GraphDedupe(threshold=0.6))
     assert (done.counts, done.steps) == (planned.counts, planned.steps)
-    assert [node.size for node in reading.nodes(core, GraphNodes())] == [2, 1]
+    assert [node.size for node in reading.list_nodes(core, GraphNodes())] == [2, 1]
     assert clustering_calls.dedupe(core, GraphDedupe(threshold=0.6)).total == 0
 
 
@@ -187,8 +187,8 @@ def test_dedupe_touches_nothing_beyond_reach(core: Core) -> None:
         remember(core, [f"{place} one", f"{place} two"], place, [near(0, 0.8, 1), near(0, 0.8, 2)])
     maintain(core)
     clustering_calls.dedupe(core, GraphDedupe(threshold=0.6, namespace="a", reach="exact"))
-    assert reading.nodes(core, GraphNodes(namespace="a", reach="exact")).total == 1
-    assert reading.nodes(core, GraphNodes(namespace="b", reach="exact")).total == 2
+    assert reading.list_nodes(core, GraphNodes(namespace="a", reach="exact")).total == 1
+    assert reading.list_nodes(core, GraphNodes(namespace="b", reach="exact")).total == 2
 
 
 def test_clusters_that_are_alike_get_a_concept_and_doing_it_again_changes_nothing(core: Core) -> None:
@@ -196,7 +196,7 @@ def test_clusters_that_are_alike_get_a_concept_and_doing_it_again_changes_nothin
     remember(core, texts, given=[near(0, 0.8, turn) for turn in (1, 2, 3)])  # cosine 0.64: related, not of one node
     remember(core, ["something else"], given=[near(9)])
     maintain(core)
-    [concept] = reading.nodes(core, GraphNodes(kind="concept"))
+    [concept] = reading.list_nodes(core, GraphNodes(kind="concept"))
     assert concept.size == 3
     assert "river" in concept.label
     detail = reading.show(core, GraphNode(node=concept.id))
@@ -210,11 +210,11 @@ def test_a_concept_goes_when_its_clusters_are_no_longer_alike(core: Core) -> Non
     remember(core, ["one", "two", "three"], given=[near(0, 0.8, turn) for turn in (1, 2, 3)])
     maintain(core)
     assert clustering_calls.abstract(core, GraphAbstract(threshold=0.9)).counts == {"dropped": 1}
-    assert reading.nodes(core, GraphNodes(kind="concept")).total == 0
+    assert reading.list_nodes(core, GraphNodes(kind="concept")).total == 0
 
 
 def test_an_export_in_parts_holds_every_node_and_edge_once(filled: Core) -> None:
-    nodes = [node.id for node in reading.nodes(filled, GraphNodes())]
+    nodes = [node.id for node in reading.list_nodes(filled, GraphNodes())]
     co_occur(filled, *[(a, b) for a in nodes for b in nodes if a < b])
     seen, edges, after = [], 0, 0
     while after is not None:
@@ -232,7 +232,7 @@ def test_an_export_in_parts_holds_every_node_and_edge_once(filled: Core) -> None
 
 
 def test_the_empty_graph_has_nothing_to_show(core: Core) -> None:
-    assert reading.nodes(core, GraphNodes()).nodes == []
+    assert reading.list_nodes(core, GraphNodes()).nodes == []
     assert reading.edges(core, GraphEdges()).edges == []
     assert reading.topics(core, GraphTopics()).topics == []
     assert reading.export(core, GraphExport()).nodes == []
@@ -264,4 +264,4 @@ def test_verify_tells_what_is_wrong_with_the_graph_and_repair_starts_it_anew(
     assert ask(filled, "SELECT count(*) FROM backlog") == [(10,)]
     counts = carry_out(filled, clustering.plan(filled, 0.0))
     assert counts["founded"] >= 4
-    assert reading.nodes(filled, GraphNodes()).waiting == 0
+    assert reading.list_nodes(filled, GraphNodes()).waiting == 0

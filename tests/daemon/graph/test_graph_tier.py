@@ -5,14 +5,15 @@ import pytest
 
 from graphs import ask, maintain, near, remember
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.graph import nodes as graph
-from memoryd.daemon.graph.names import Names, first_words
-from memoryd.daemon.graph.topics import communities, find_similar, renumber, weights
+from memoryd.daemon.graph import nodes
+from memoryd.daemon.graph.names import Names, take_first_words
+from memoryd.daemon.graph.topics import find_communities, find_similar, renumber, weights
+from memoryd.daemon.store import graph
 
 
 def nodes_by_row(core: Core, rows: list[int]) -> list[int]:
     with core.store.reading() as connection:
-        found = graph.nodes_of(connection, rows)
+        found = graph.find_nodes(connection, rows)
     return [found[row] for row in rows]
 
 
@@ -26,20 +27,20 @@ def test_rows_have_nodes_and_nodes_have_members(core: Core) -> None:
     first, same, other = nodes_by_row(core, rows)
     assert first == same != other
     with core.store.reading() as connection:
-        assert graph.members(connection, [first, other]) == {first: rows[:2], other: rows[2:]}
-        assert graph.members(connection, []) == graph.nodes_of(connection, []) == {}
-        assert graph.nodes_of(connection, [rows[0], 999]) == {rows[0]: first}
-        assert graph.members(connection, [999]) == {}
+        assert graph.read_members(connection, [first, other]) == {first: rows[:2], other: rows[2:]}
+        assert graph.read_members(connection, []) == graph.find_nodes(connection, []) == {}
+        assert graph.find_nodes(connection, [rows[0], 999]) == {rows[0]: first}
+        assert graph.read_members(connection, [999]) == {}
 
 
 def test_neighbours_are_those_retrieved_together_from_both_sides_strongest_first(core: Core) -> None:
     a, b, c, d = nodes_by_row_of(core, 4)
     strengthen(core, (a, b), (b, a), (c, a), (a, a), (d, 999))
     with core.store.reading() as connection:
-        assert graph.neighbours(connection, [a]) == {a: [(b, 2.0), (c, 1.0)]}
-        assert graph.neighbours(connection, [b, c]) == {b: [(a, 2.0)], c: [(a, 1.0)]}
-        assert graph.neighbours(connection, [a], limit=1) == {a: [(b, 2.0)]}
-        assert graph.neighbours(connection, [d]) == graph.neighbours(connection, []) == {}
+        assert nodes.neighbours(connection, [a]) == {a: [(b, 2.0), (c, 1.0)]}
+        assert nodes.neighbours(connection, [b, c]) == {b: [(a, 2.0)], c: [(a, 1.0)]}
+        assert nodes.neighbours(connection, [a], limit=1) == {a: [(b, 2.0)]}
+        assert nodes.neighbours(connection, [d]) == nodes.neighbours(connection, []) == {}
     assert ask(core, "SELECT count(*) FROM edges WHERE origin >= target") == [(0,)]
 
 
@@ -54,17 +55,17 @@ def test_similarities_are_exact_cosines_with_the_centroids(core: Core) -> None:
     maintain(core)
     [node, _] = nodes_by_row(core, rows)
     with core.store.reading() as connection:
-        found = graph.similarities(connection, [node, 999], near(0))
+        found = nodes.compute_similarities(connection, [node, 999], near(0))
         assert found == {node: pytest.approx(1.8 / (1.8**2 + 0.6**2) ** 0.5)}
-        assert graph.similarities(connection, [node], np.ones(3, np.float32)) == {}
-        assert graph.similarities(connection, [], near(0)) == {}
+        assert nodes.compute_similarities(connection, [node], np.ones(3, np.float32)) == {}
+        assert nodes.compute_similarities(connection, [], near(0)) == {}
 
 
 def nearest(core: Core, vector, k: int = 3, places: frozenset[int] | None = None) -> list[tuple[int, float]]:
     generation = core.embedding.active
     assert generation is not None
     with core.store.reading() as connection:
-        return core.centroids.nearest(connection, generation.model, vector, k, places)
+        return core.centroids.find_nearest(connection, generation.model, vector, k, places)
 
 
 def test_the_nearest_nodes_are_found_in_the_namespaces_asked_for(core: Core) -> None:
@@ -74,7 +75,7 @@ def test_the_nearest_nodes_are_found_in_the_namespaces_asked_for(core: Core) -> 
     first, second = nodes_by_row(core, [one, two])
     assert [node for node, _ in nearest(core, near(0))] == [first, second]
     assert nearest(core, near(0), k=1) == [(first, pytest.approx(0.9))]
-    place = core.store.namespaces.number("b")
+    place = core.store.namespaces.find_number("b")
     assert place is not None
     assert nearest(core, near(0), places=frozenset([place])) == [(second, pytest.approx(0.8))]
     assert nearest(core, near(0), places=frozenset()) == []
@@ -108,7 +109,7 @@ def test_a_label_is_the_most_distinctive_words_as_they_are_written(core: Core) -
     texts = ["Deploying billing: the service", "we deployed Billing, a service", "deploys of billing by the service"]
     remember(core, texts)
     with core.store.reading() as connection:
-        namer = Names().namer(connection, 1)
+        namer = Names().build_namer(connection, 1)
         [label, single, nothing] = namer(connection, [texts, texts[:1], []])
     assert label.split(", ")[0] in ("billing", "Billing")
     assert {"deploy", "deploying", "deployed", "deploys"} & {word.casefold() for word in label.split(", ")}
@@ -119,13 +120,13 @@ def test_a_label_is_the_most_distinctive_words_as_they_are_written(core: Core) -
 
 def test_a_label_of_nothing_but_stop_words_is_the_beginning_of_the_first(core: Core) -> None:
     with core.store.reading() as connection:
-        [label] = Names().namer(connection, 1)(connection, [["and or the", "of the and"]])
+        [label] = Names().build_namer(connection, 1)(connection, [["and or the", "of the and"]])
     assert label == "and or the"
 
 
 def test_the_first_words_are_at_most_eighty_characters_on_one_line() -> None:
-    assert first_words("one\n two\t three") == "one two three"
-    assert len(first_words("word " * 100)) <= 80
+    assert take_first_words("one\n two\t three") == "one two three"
+    assert len(take_first_words("word " * 100)) <= 80
 
 
 def test_similar_pairs_are_those_among_the_nearest_above_the_floor() -> None:
@@ -145,9 +146,9 @@ def test_use_adds_to_similarity() -> None:
 def test_communities_are_found_alike_every_time_and_single_nodes_are_none() -> None:
     edges = {(a, b): 1.0 for group in (range(5), range(5, 10)) for a in group for b in group if a < b}
     edges[4, 5] = 0.1
-    assert communities(edges) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
-    assert communities(edges) == communities(dict(reversed(edges.items())))
-    assert communities({}) == []
+    assert find_communities(edges) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert find_communities(edges) == find_communities(dict(reversed(edges.items())))
+    assert find_communities({}) == []
 
 
 def test_groups_keep_the_number_of_the_group_they_share_most_with() -> None:

@@ -90,7 +90,7 @@ def test_a_round_of_all_jobs_under_a_wrong_clock_forgets_nothing(
     round_of(jobs)
     assert kept(core) == before
     undo(core, 1)
-    assert core.clock.state().state == "steady"
+    assert core.clock.read_state().state == "steady"
 
 
 def test_what_was_written_under_a_clock_that_was_ahead_is_the_newest_copy_only_until_there_is_a_newer_one(

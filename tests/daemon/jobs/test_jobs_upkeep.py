@@ -94,7 +94,7 @@ def test_memories_whose_embedding_failed_are_embedded_again(folder: Path) -> Non
         planned = run(jobs, "embed", dry_run=True)
         assert [(s.target, s.preview) for s in planned.steps] == [(id, "Herons fish at dawn")]
         assert run(jobs, "embed", plan=planned.plan).counts == {"queued": 1}
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert found(core, "herons fish at dawn", min_similarity=0.9) == ["Herons fish at dawn"]
         assert run(jobs, "embed").counts == {}
         jobs.close()
@@ -104,7 +104,7 @@ def test_a_memory_that_the_queue_lost_gets_its_vector(core: Core, jobs: Runner) 
     add(core, "Herons fish at dawn")
     core.store.write(lambda t: t.connection.execute("DELETE FROM vec_embeddings")).result()
     assert run(jobs, "embed").counts == {"queued": 1}
-    wait_until(lambda: core.embedding.pending() == 0)
+    wait_until(lambda: core.embedding.count_pending() == 0)
     stored, held = disk_and_memory(core)
     assert stored == held != {}
 
@@ -131,7 +131,7 @@ def test_optimize_leaves_fewer_segments_and_finds_the_same(core: Core, jobs: Run
 
     def segments() -> int:
         with core.store.reading() as connection:
-            return upkeep.segments(connection)
+            return upkeep.count_segments(connection)
 
     before = segments()
     assert before >= 4
@@ -140,7 +140,7 @@ def test_optimize_leaves_fewer_segments_and_finds_the_same(core: Core, jobs: Run
     assert done.counts["merged"] >= 1
     assert segments() < before
     assert len(found(core, "crane", limit=50)) == 20
-    assert core.store.problems().result() == []
+    assert core.store.find_problems().result() == []
 
 
 # checkpoint ----------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_checkpoint_folds_a_large_log_into_the_file(core: Core, jobs: Runner) ->
     assert run(jobs, "checkpoint").counts == {}
     core.store.write(lambda t: t.connection.pragma("wal_autocheckpoint", 0)).result()
     add_many(core, [NewMemory(content=f"Crane number {n} " * 200) for n in range(200)], dedup=False)
-    log = upkeep.log_bytes(core.store)
+    log = upkeep.log_size_bytes(core.store)
     assert log > 1024 * 1024
     assert run(jobs, "checkpoint").counts["pages"] > 100
     add(core, "a write that begins the log anew")
@@ -256,7 +256,7 @@ def test_memory_that_was_freed_is_given_back(core: Core, jobs: Runner) -> None:
     held = [bytes(100_000) for _ in range(400)]  # below what is mapped by itself: 128 kB
     kept = held[::2]  # the holes in between stay with the allocator
     del held
-    assert process.free_bytes() > releasing.LEAST_BYTES
+    assert process.measure_free_bytes() > releasing.LEAST_BYTES
     before = process.rss_bytes()
     done = run(jobs, "release")
     assert done.counts["released kB"] > 5_000

@@ -30,7 +30,7 @@ def observe(core: Core, text: str = TURN) -> None:
 
 
 def importance(core: Core) -> float:
-    [turn] = core.active.of(None)
+    [turn] = core.active.list_turns(None)
     return turn.importance
 
 

@@ -55,7 +55,7 @@ def cluster(core: Core) -> None:
 
 
 def labels(core: Core) -> dict[str, str]:
-    return {node.label: node.named_by for node in graph.nodes(core, GraphNodes()).nodes}
+    return {node.label: node.named_by for node in graph.list_nodes(core, GraphNodes()).nodes}
 
 
 def numbered(prefix: str = "Subject") -> Behaviour:

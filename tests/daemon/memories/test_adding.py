@@ -88,7 +88,7 @@ def test_a_merge_keeps_what_was_known_and_takes_what_is_new(core: Core, clock: A
     assert (memory.content, memory.summary, memory.importance, memory.pinned) == (HERON.lower(), "old", 0.8, True)
     assert (memory.access_count, memory.last_accessed_at) == (7, 5)
     assert (memory.created_at, memory.updated_at) == (created_at, created_at + 60)
-    [created, merged] = reading.changes(core, History(id=first.id)).changes
+    [created, merged] = reading.read_changes(core, History(id=first.id)).changes
     assert created.kind == merged.kind == "add"
     assert merged.changed["content"] == (HERON, HERON.lower())
 
@@ -184,10 +184,10 @@ def test_a_memory_that_waits_for_its_vector_gets_it_when_it_is_said_again(folder
     embedder.broken = True
     with running(folder, embedder) as core:
         assert not add(core, HERON).embedded
-        wait_until(lambda: core.embedding.pending() == 1 and not core.embedding.active.pending)  # type: ignore[union-attr]
+        wait_until(lambda: core.embedding.count_pending() == 1 and not core.embedding.active.pending)  # type: ignore[union-attr]
         embedder.broken = False
         again = add(core, HERON)
-        assert (again.outcome, again.embedded, core.embedding.pending()) == ("merged", True, 0)
+        assert (again.outcome, again.embedded, core.embedding.count_pending()) == ("merged", True, 0)
         assert search(core, HERON)[0].similarity == pytest.approx(1.0, abs=1e-5)
 
 
@@ -197,7 +197,7 @@ def test_superseding_hides_the_old_one_but_keeps_it(core: Core) -> None:
     assert found(core, "cache") == ["We cache in Valkey"]
     assert get(core, old.id).superseded_by == new.id
     assert reading.list_(core, List()).total == 1
-    assert [change.kind for change in reading.changes(core, History(id=old.id))] == ["add", "add"]
+    assert [change.kind for change in reading.read_changes(core, History(id=old.id))] == ["add", "add"]
 
 
 def test_superseding_what_is_out_of_reach_or_unknown_adds_nothing(core: Core) -> None:
@@ -207,7 +207,7 @@ def test_superseding_what_is_out_of_reach_or_unknown_adds_nothing(core: Core) ->
             add(core, "My plan", "team/me", supersedes=target)
     assert total(core) == 1
     assert get(core, other.id).superseded_by is None
-    assert core.store.namespaces.number("team/me") is None
+    assert core.store.namespaces.find_number("team/me") is None
 
 
 def test_a_text_merged_into_the_very_memory_it_supersedes_stays_in_results(core: Core) -> None:
@@ -289,7 +289,7 @@ def test_one_that_cannot_be_added_takes_all_of_the_call_back(core: Core) -> None
     assert reading.list_(core, List(all_states=True)) == before
     generation = core.embedding.active
     assert generation is not None
-    assert (len(generation.index), core.embedding.pending()) == (1, 0)
+    assert (len(generation.index), core.embedding.count_pending()) == (1, 0)
     assert search(core, "storks nest", min_similarity=0.9).hits == []
     assert add(core, "Storks nest").outcome == "created"
 

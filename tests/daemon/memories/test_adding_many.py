@@ -67,7 +67,7 @@ def test_a_call_is_committed_in_parts_as_one_operation_that_one_undo_takes_back(
     [operation] = reading.operations(core, Operations()).operations
     assert (operation.id, operation.kind, operation.memories) == (added.operations[0], "add_many", THREE)
     assert {one.operation for one in added} == {operation.id}
-    last = reading.changes(core, History(id=added.results[-1].id)).changes
+    last = reading.read_changes(core, History(id=added.results[-1].id)).changes
     assert [(change.operation, change.action) for change in last] == [(operation.id, "created")]
     undone = undo(core)
     assert (undone.undone, len(undone.ids), contents(core)) == (operation.id, THREE, [])

@@ -119,7 +119,7 @@ def test_undo_takes_a_vote_back_and_the_undo_of_the_undo_gives_it_again(core: Co
     undo(core, first.operation)
     assert get(core, one).usefulness is None
     assert factors(core) == {}
-    changes = reading.changes(core, History(id=one)).changes
+    changes = reading.read_changes(core, History(id=one)).changes
     told = {change.operation: change.changed.get("usefulness") for change in changes}
     assert told[first.operation] == (None, "1 useful, 0 useless, 0 cited")
     assert told[second.operation] == ("1 useful, 0 useless, 0 cited", "0 useful, 1 useless, 0 cited")

@@ -155,10 +155,10 @@ def test_the_past_of_a_shared_memory_stays_private(core: Core) -> None:
     id = add(core, "A half-baked thought", PLACE).id
     changing.update(core, Update(id=id, content="Deploys are on Tuesday")).result(LIMIT_S)
     share(core, id, to="acme", move=True)
-    seen = reading.changes(core, History(id=id, namespace="acme/beta"))
+    seen = reading.read_changes(core, History(id=id, namespace="acme/beta"))
     assert [(change.kind, change.action) for change in seen] == [("share", "created")]
     assert "half-baked" not in str(seen)
-    assert [change.kind for change in reading.changes(core, History(id=id))] == ["add", "update", "share"]
+    assert [change.kind for change in reading.read_changes(core, History(id=id))] == ["add", "update", "share"]
 
 
 def test_the_history_of_a_deleted_memory_that_was_shared_for_a_while(core: Core) -> None:
@@ -166,16 +166,16 @@ def test_the_history_of_a_deleted_memory_that_was_shared_for_a_while(core: Core)
     operation = share(core, id, to="acme", move=True).operation
     undo(core, operation)
     delete(core, id)
-    seen = reading.changes(core, History(id=id, namespace=PLACE))
+    seen = reading.read_changes(core, History(id=id, namespace=PLACE))
     assert [change.kind for change in seen] == ["add", "share", "undo", "delete"]
-    assert [change.action for change in reading.changes(core, History(id=id, namespace=PLACE, reach="exact"))] == [
+    assert [change.action for change in reading.read_changes(core, History(id=id, namespace=PLACE, reach="exact"))] == [
         "created",
         "deleted",
         "created",
         "deleted",
     ]
     with pytest.raises(NotFound):
-        reading.changes(core, History(id=id, namespace="acme/beta"))
+        reading.read_changes(core, History(id=id, namespace="acme/beta"))
 
 
 def test_a_memory_without_a_vector_yet_is_shared_too(folder: Path) -> None:

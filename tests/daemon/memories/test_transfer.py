@@ -109,7 +109,7 @@ def test_a_daemon_that_imports_anothers_export_exports_the_same(core: Core, tmp_
         for one in reversed(records):  # links come with whichever end comes last
             assert put(other, [one]).created == 1
         assert exported(other) == records
-        assert core.store.problems().result(LIMIT_S) == other.store.problems().result(LIMIT_S) == []
+        assert core.store.find_problems().result(LIMIT_S) == other.store.find_problems().result(LIMIT_S) == []
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 1000])
@@ -237,11 +237,11 @@ def test_a_deleted_memory_is_brought_back_with_its_links(core: Core) -> None:
 def test_what_is_imported_is_found_by_words_at_once_and_by_meaning_soon(core: Core) -> None:
     put(core, [record(1, "The cache is Valkey")])
     assert found(core, "valkey") == ["The cache is Valkey"]
-    wait_until(lambda: core.embedding.pending() == 0)
+    wait_until(lambda: core.embedding.count_pending() == 0)
     assert found(core, "valkey", vector_weight=1.0) == ["The cache is Valkey"]
     update(core, f"{1:032x}", content="The cache is Redis")
     put(core, [record(1, "The cache is Valkey", updated_at=4e9)])
-    wait_until(lambda: core.embedding.pending() == 0)
+    wait_until(lambda: core.embedding.count_pending() == 0)
     assert found(core, "valkey", vector_weight=1.0) == ["The cache is Valkey"]
 
 
@@ -255,10 +255,10 @@ def test_a_turn_in_l0_is_not_doubled_by_the_memory_that_it_will_be(core: Core) -
 def test_the_account_of_turns_stays_right(core: Core) -> None:
     operation = put(core, [FULL, record(2, turns=1)]).operation
     put(core, [record(2, turns=3, namespace="elsewhere", updated_at=99.0)])
-    assert core.store.problems().result(LIMIT_S) == []
+    assert core.store.find_problems().result(LIMIT_S) == []
     undo(core)
     undo(core, operation)
-    assert core.store.problems().result(LIMIT_S) == []
+    assert core.store.find_problems().result(LIMIT_S) == []
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

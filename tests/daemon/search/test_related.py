@@ -21,8 +21,8 @@ def place(request: pytest.FixtureRequest) -> str:
 def settle(core: Core, place: str) -> None:
     judge(core)
     if place == "stored":
-        run(core, PROMOTE, promoting.steps(core, core.active.fill(), "asked for"), kind="promote")
-    wait_until(lambda: core.embedding.pending() == 0)
+        run(core, PROMOTE, promoting.plan_steps(core, core.active.fill(), "asked for"), kind="promote")
+    wait_until(lambda: core.embedding.count_pending() == 0)
 
 
 def shown(hit: Hit) -> list[tuple[str, str, str]]:

@@ -17,7 +17,7 @@ from memoryd.daemon.search.expand import LEAST_WEIGHT
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import rows, turns
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tokenizer import stems_of
+from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.models import ModelMissing
@@ -42,11 +42,11 @@ def origins(core: Core, hits: Any) -> dict[str, list[str]]:
 
 def test_the_hot_buffer_keeps_the_latest_of_each_namespace() -> None:
     buffer = HotBuffer(capacity=3)
-    assert buffer.of("a") == []
+    assert buffer.list_rows("a") == []
     buffer.put("a", [1, 2])
     buffer.put("a", [3, 1, 4])
     buffer.put("b", [9])
-    assert buffer.of("a") == [4, 1, 3]
+    assert buffer.list_rows("a") == [4, 1, 3]
     assert buffer.fill() == {"a": 3, "b": 1}
 
 
@@ -136,9 +136,9 @@ def test_a_turn_is_read_once_however_often_it_is_searched(core: Core, monkeypatc
 
     def counted(connection: Any, text: str) -> list[str]:
         read.append(len(text))
-        return stems_of(connection, text)
+        return stem_words(connection, text)
 
-    monkeypatch.setattr(active, "stems_of", counted)
+    monkeypatch.setattr(active, "stem_words", counted)
     long = "the heron stands at the weir. " * 20_000
     for content in ("we saw a heron at the lake", long):
         observing.observe(core, Observe(turns=[NewTurn(role="user", content=content)])).result(LIMIT_S)
@@ -274,7 +274,7 @@ def test_only_hits_above_the_floor_of_the_model_count_as_accessed(core: Core) ->
     assert [hit.content for hit in hits] == [near, far]
     assert (hits[0].similarity or 0) >= 0.3 > (hits[1].similarity or 0)
     assert accesses(core) == {near: 1, far: 0}
-    assert set(core.hot.of("")) == {row_of(core, hit.id).row for hit in hits}
+    assert set(core.hot.list_rows("")) == {row_of(core, hit.id).row for hit in hits}
 
 
 @pytest.mark.parametrize("profile", ["memori", "swarm", "cache"])
@@ -322,7 +322,7 @@ def test_reading_by_id_is_an_access_and_listing_is_none(core: Core, clock: Any) 
     clock.advance(5)
     assert reading.read(core, Get(id=id)).access_count == 0
     reading.read(core, Get(id=id[:8]))
-    for turn in core.active.of(None):
+    for turn in core.active.list_turns(None):
         reading.read(core, Get(id=turn.key))
     core.effects.flush()
     reading.get(core, Get(id=id))
@@ -449,8 +449,8 @@ def test_similarities_by_codes_are_those_of_the_vectors(core: Core) -> None:
     assert generation is not None
     query = generation.embedder.embed_query("grey heron")
     numbers = np.array([row_of(core, id).row for id in ids] + [10**6])
-    near = dict(generation.index.similarities(query, numbers))
+    near = dict(generation.index.compute_similarities(query, numbers))
     exact = generation.embedder.embed_texts(["grey heron", "white egret", "otter"]) @ query
     assert list(near.values()) == pytest.approx(exact.tolist(), abs=0.02)
     assert len(near) == 3
-    assert generation.index.similarities(query, np.zeros(0, np.int64)) == []
+    assert generation.index.compute_similarities(query, np.zeros(0, np.int64)) == []

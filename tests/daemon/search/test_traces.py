@@ -22,7 +22,7 @@ def test_a_trace_tells_stages_counts_and_what_became_of_each_candidate(core: Cor
     hits = search(core, "heron one", limit=2, min_score=0.1)
     kept = trace(core, hits.trace)
     assert (kept.query, kept.namespace, kept.reach, kept.degraded) == ("heron one", "", "all", [])
-    assert kept.model == core.embedding.state().name
+    assert kept.model == core.embedding.report_state().name
     names = "embed candidates hot active fuse cues expand cut rank diversify clean confidence postprocess"
     assert [stage.name for stage in kept.stages] == names.split()
     assert [(stage.entered, stage.left) for stage in kept.stages][:5] == [(0, 0)] + [(0, 4)] + 3 * [(4, 4)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from memoryd.client import AsyncClient, Client
 from memoryd.client.protocol import LATENCY_LIMITS_S, AddToken, GetStats, NewTurn, Observe
-from memoryd.daemon.server.histogram import SIZE, bucket, coarse, percentile
+from memoryd.daemon.server.histogram import SIZE, find_bucket, percentile, sum_coarse
 from memoryd.daemon.server.meters import TURN_S, Meters
 from memoryd.daemon.system.peer import name_in, process_name
 from waiting import wait_until
@@ -27,7 +27,7 @@ times = some.lists(some.floats(2e-6, 900.0), min_size=1, max_size=300)
 def counted(took_s: list[float]) -> list[int]:
     counts = [0] * SIZE
     for one in took_s:
-        counts[bucket(one)] += 1
+        counts[find_bucket(one)] += 1
     return counts
 
 
@@ -50,12 +50,12 @@ def test_percentiles_of_many_random_times_are_those_of_numpy() -> None:
 @given(times)
 def test_coarse_counts_are_how_many_took_no_longer(took_s: list[float]) -> None:
     expected = [sum(one < limit for one in took_s) for limit in LATENCY_LIMITS_S]
-    assert coarse(counted(took_s)) == expected
+    assert sum_coarse(counted(took_s)) == expected
 
 
 @pytest.mark.parametrize(("took_s", "expected"), [(-1.0, 0), (0.0, 0), (1e-9, 0), (1e6, SIZE - 1), (1.0, 160)])
 def test_times_beyond_all_buckets_go_into_the_first_and_the_last(took_s: float, expected: int) -> None:
-    assert bucket(took_s) == expected
+    assert find_bucket(took_s) == expected
 
 
 def test_percentiles_of_nothing_are_0_and_of_one_time_that_time() -> None:

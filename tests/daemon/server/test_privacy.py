@@ -33,7 +33,7 @@ from two_worlds import (
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn, method_name
-from memoryd.daemon.graph import nodes as graph
+from memoryd.daemon.store import graph
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -102,7 +102,7 @@ def _cluster(world: World) -> None:
     """Put all memories into the registry and its graph; those of beta last, so that the others' nodes have no gaps."""
 
     def to_registry(transaction: Any, condition: str) -> None:
-        number = world.daemon.core.store.namespaces.number(BETA)
+        number = world.daemon.core.store.namespaces.find_number(BETA)
         where = condition.format(number or 0)
         transaction.connection.execute(f"UPDATE memories SET tier = 'L2' WHERE {where}")
 

@@ -41,14 +41,14 @@ def replies(wire: Wire, count: int) -> list[list[Any]]:
 def test_the_user_at_the_other_end_is_who_the_kernel_says() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert peer.peer_of(ours) == (os.getpid(), os.getuid())
+        assert peer.find_peer(ours) == (os.getpid(), os.getuid())
 
 
 def test_another_user_is_turned_away_without_a_reply(
     daemon: "Daemon", client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.add("private")
-    monkeypatch.setattr(connection, "peer_of", lambda _: peer.Peer(1, os.getuid() + 1))
+    monkeypatch.setattr(connection, "find_peer", lambda _: peer.Peer(1, os.getuid() + 1))
     with Wire(daemon.socket) as foreign:
         foreign.send(request({"method": "list"}))
         assert foreign.receive() is None

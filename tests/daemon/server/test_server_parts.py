@@ -311,19 +311,19 @@ def test_systemd_is_told_through_an_abstract_socket_too(monkeypatch: pytest.Monk
         listener.bind("\0" + name)
         listener.settimeout(20)
         monkeypatch.setenv("NOTIFY_SOCKET", "@" + name)
-        notify.systemd("READY=1")
+        notify.notify_systemd("READY=1")
         assert listener.recv(100) == b"READY=1"
 
 
 def test_nobody_to_tell_is_no_failure(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    notify.systemd("READY=1")
+    notify.notify_systemd("READY=1")
     monkeypatch.setenv("NOTIFY_SOCKET", str(folder / "nobody"))
-    notify.systemd("READY=1")
-    notify.starter(None, "READY")
+    notify.notify_systemd("READY=1")
+    notify.notify_starter(None, "READY")
     reader, writer = os.pipe()
     os.close(reader)
-    notify.starter(writer, "READY")
+    notify.notify_starter(writer, "READY")
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.close(writer)
 

@@ -14,7 +14,7 @@ from memoryd.daemon.server import succession
 from memoryd.daemon.server.connection import FAREWELL
 from memoryd.daemon.server.succession import Succession, is_newer, read_installed_version
 from memoryd.daemon.store.store import Store
-from memoryd.daemon.system.listen import Listener, listener_at, retire
+from memoryd.daemon.system.listen import Listener, open_listener, retire
 from waiting import wait_until
 
 AT_ONCE = ServerConfig(restart_after_s=0.001)
@@ -78,15 +78,15 @@ def test_only_a_client_of_what_was_installed_makes_a_settled_older_daemon_restar
     restarting: bool,
 ) -> None:
     monkeypatch.setattr(succession, "read_installed_version", lambda: on_disk)
-    assert Succession(store, config).welcome(client, uptime_s).restarting is restarting
+    assert Succession(store, config).greet(client, uptime_s).restarting is restarting
 
 
 def test_a_version_is_tried_once_also_by_the_next_daemon(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(succession, "read_installed_version", lambda: "9.0")
     first = Succession(store, AT_ONCE)
-    assert [first.welcome("9.0", 1.0).restarting for _ in range(2)] == [True, False]
+    assert [first.greet("9.0", 1.0).restarting for _ in range(2)] == [True, False]
     wait_until(lambda: store.read_setting("restarted_for") == "9.0")
-    assert not Succession(store, AT_ONCE).welcome("9.0", 1.0).restarting
+    assert not Succession(store, AT_ONCE).greet("9.0", 1.0).restarting
     monkeypatch.setattr(memoryd, "__version__", "9.0")
     Succession(store, AT_ONCE)  # it came after all: what comes later is tried again
     wait_until(lambda: store.read_setting("restarted_for") == "")
@@ -104,14 +104,14 @@ def test_a_successor_is_the_same_program(
 ) -> None:
     monkeypatch.setattr(sys, "orig_argv", ["python", *words])
     monkeypatch.setattr(sys, "argv", arguments)
-    assert succession.program() == [*program, "memoryd.daemon"]
+    assert succession.read_program() == [*program, "memoryd.daemon"]
 
 
 def test_a_successor_of_a_relative_script_is_that_script_from_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "orig_argv", ["python", "bin/memoryd", "--socket", "x"])
     monkeypatch.setattr(sys, "argv", ["bin/memoryd", "--socket", "x"])
     monkeypatch.setattr(sys.modules["__main__"], "__file__", "/venv/bin/memoryd", raising=False)
-    assert succession.program() == ["/venv/bin/memoryd"]
+    assert succession.read_program() == ["/venv/bin/memoryd"]
 
 
 def waiting_client(path: Path) -> socket.socket:
@@ -122,7 +122,7 @@ def waiting_client(path: Path) -> socket.socket:
 
 
 def test_whoever_waits_when_a_socket_is_given_up_is_told_and_its_file_is_gone(folder: Path) -> None:
-    listener = listener_at(folder / "s", None)
+    listener = open_listener(folder / "s", None)
     with waiting_client(folder / "s") as one, waiting_client(folder / "s") as other:
         retire(listener, FAREWELL)
         for client in (one, other):
@@ -132,7 +132,7 @@ def test_whoever_waits_when_a_socket_is_given_up_is_told_and_its_file_is_gone(fo
 
 
 def test_a_socket_that_another_has_put_in_the_place_stays(folder: Path) -> None:
-    listener = listener_at(folder / "s", None)
+    listener = open_listener(folder / "s", None)
     (folder / "s").unlink()
     with socket.socket(socket.AF_UNIX) as another:
         another.bind(str(folder / "s"))
@@ -143,7 +143,7 @@ def test_a_socket_that_another_has_put_in_the_place_stays(folder: Path) -> None:
 
 
 def test_a_socket_of_a_service_manager_keeps_its_file_and_its_queue(folder: Path) -> None:
-    made = listener_at(folder / "s", None)
+    made = open_listener(folder / "s", None)
     with made.socket.dup() as kept, waiting_client(folder / "s") as client:
         retire(Listener(made.socket, made.path, held=True, inode=made.inode), FAREWELL)
         assert (folder / "s").exists()

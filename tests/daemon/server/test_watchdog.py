@@ -41,11 +41,11 @@ def test_the_interval_is_a_third_of_what_systemd_allows_this_process(
 ) -> None:
     for name, value in (("WATCHDOG_USEC", limit), ("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)):
         monkeypatch.setenv(name, value) if value is not None else monkeypatch.delenv(name, raising=False)
-    assert watchdog.interval_s() == expected
+    assert watchdog.read_interval_s() == expected
 
 
 async def test_the_pulse_goes_on_while_the_writer_rests_and_while_it_works(told: socket.socket, store: Store) -> None:
-    beating = asyncio.create_task(watchdog.pulse(0.001, store.silent_s, limit_s=5))
+    beating = asyncio.create_task(watchdog.pulse(0.001, store.silence_s, limit_s=5))
     for _ in range(3):
         assert await asyncio.to_thread(told.recv, 64) == b"WATCHDOG=1"
         store.write(lambda transaction: time.sleep(0.01))
@@ -57,8 +57,8 @@ async def test_a_writer_that_hangs_ends_the_pulse_although_the_loop_is_alive(
 ) -> None:
     gate = threading.Event()
     written = store.write(lambda transaction: gate.wait(30))
-    await asyncio.to_thread(wait_until, lambda: store.silent_s() > 0.05)
-    beating = asyncio.create_task(watchdog.pulse(0.001, store.silent_s, limit_s=0.05))
+    await asyncio.to_thread(wait_until, lambda: store.silence_s() > 0.05)
+    beating = asyncio.create_task(watchdog.pulse(0.001, store.silence_s, limit_s=0.05))
     told.setblocking(False)
     await asyncio.sleep(0.05)
     with pytest.raises(BlockingIOError):
@@ -77,7 +77,7 @@ def test_a_long_statement_is_not_a_hang(store: Store) -> None:
     began = time.monotonic()
     written = store.write(lambda transaction: transaction.connection.execute(counting).get)
     while not written.done():
-        most = max(most, store.silent_s())
+        most = max(most, store.silence_s())
         time.sleep(0.001)
     assert most < (time.monotonic() - began) / 2  # it got on with it in between
-    wait_until(lambda: store.silent_s() == 0.0)
+    wait_until(lambda: store.silence_s() == 0.0)

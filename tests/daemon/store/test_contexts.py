@@ -47,20 +47,20 @@ def test_searches_use_the_vector_of_the_context_and_duplicates_their_own(core: C
     added, other = add(core, "yes, that one"), add(core, "storks nest on roofs")
     generation = core.embedding.active
     assert generation is not None
-    before, within = generation.stamp(), vector("which port does the daemon use")
+    before, within = generation.take_stamp(), vector("which port does the daemon use")
     row = give_context(core, added.id, "which port does the daemon use\nyes, that one", within)
-    assert generation.index.nearest(within, 1).rows.tolist() == [row]
+    assert generation.index.find_nearest(within, 1).rows.tolist() == [row]
     assert row in alike(generation, vector("yes, that one"))
     assert row in alike(generation, vector("yes, that one"), before)
-    assert alike(generation, vector("yes, that one"), generation.stamp()) == []
+    assert alike(generation, vector("yes, that one"), generation.take_stamp()) == []
     with core.store.reading() as connection:
-        numbers, exact = generation.exact(connection, [row])
+        numbers, exact = generation.read_exact(connection, [row])
         assert (numbers, exact.tobytes()) == ([row], within.tobytes())
         assert vectors.read_exact(connection, generation.model, [row])[1].tobytes() == vector("yes, that one").tobytes()
         again = Generation(generation.model, "words", CountingEmbedder())
         again.fill(vectors.read_all(connection, generation.model))
         assert contexts.read_waiting(connection, generation.model, 0, 9) == []
-    assert again.index.nearest(within, 1).rows.tolist() == [row]
+    assert again.index.find_nearest(within, 1).rows.tolist() == [row]
     assert row in alike(again, vector("yes, that one"))
     assert add(core, "Yes, THAT one", dedup_threshold=0.99).id == added.id
     assert add(core, "storks nest on roofs").id == other.id
@@ -77,25 +77,25 @@ def test_a_context_ends_with_the_text_that_it_is_of(core: Core) -> None:
     update(core, added.id, content="no, the other one")
     with core.store.reading() as connection:
         assert contexts.read(connection, [row]) == {}
-    assert generation.index.nearest(vector("no, the other one"), 1).similarities[0] > 0.99
+    assert generation.index.find_nearest(vector("no, the other one"), 1).similarities[0] > 0.99
     give_context(core, added.id, "which port\nno, the other one", vector("which port"))
     removed = delete(core, added.id)
     with core.store.reading() as connection:
         assert contexts.read(connection, [row]) == {}
     undo(core, removed.operation)
-    assert generation.index.nearest(vector("no, the other one"), 1).similarities[0] > 0.99
+    assert generation.index.find_nearest(vector("no, the other one"), 1).similarities[0] > 0.99
     assert len(generation.own) == 0
 
 
 def test_the_vector_of_a_context_is_in_use_until_that_is_taken_away(store: Store) -> None:
     row = insert(store, "yes").row
-    number = write(store, lambda connection: vectors.model_number(connection, "m", "f", 4))
+    number = write(store, lambda connection: vectors.ensure_model(connection, "m", "f", 4))
     write(store, lambda connection: contexts.put(connection, [(row, "which\nyes"), (99, "nothing has this number")]))
     [(_, context)] = write(store, lambda connection: contexts.read(connection, [row, 99])).items()
     write(store, lambda connection: vectors.put(connection, number, context.search_hash, np.ones(4, np.float32)))
-    assert write(store, trimming.new_orphans) == []
+    assert write(store, trimming.find_new_orphans) == []
     write(store, lambda connection: contexts.remove(connection, [row]))
-    assert len(write(store, trimming.new_orphans)) == 1
+    assert len(write(store, trimming.find_new_orphans)) == 1
 
 
 def test_a_key_is_unique_in_its_namespace(store: Store) -> None:

@@ -21,7 +21,7 @@ NOW = 1000.0
 
 
 def by_ram(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
-    return set(store.mask_of(chosen, now).rows())
+    return set(store.build_mask(chosen, now).rows())
 
 
 def by_sql(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
@@ -82,7 +82,7 @@ def test_after_any_changes_ram_and_sqlite_leave_the_same_memories(store: Store, 
             assert by_ram(store, chosen) == by_sql(store, chosen), question
     with store.reading() as connection:
         again = Facts(connection, Positions())
-    assert set(again.mask_of(Filter(), NOW).rows()) == by_sql(store, Filter())
+    assert set(again.build_mask(Filter(), NOW).rows()) == by_sql(store, Filter())
 
 
 def test_what_is_taken_back_is_not_there(store: Store) -> None:
@@ -99,7 +99,7 @@ def test_what_is_taken_back_is_not_there(store: Store) -> None:
 
 def test_rows_that_a_mask_does_not_know_are_not_allowed(store: Store) -> None:
     row = insert(store, "one").row
-    mask = store.mask_of(Filter(), NOW)
+    mask = store.build_mask(Filter(), NOW)
     assert mask.select(np.array([row, 10**9, -5])).tolist() == [True, False, False]
     assert mask.restrict(np.array([row, 10**9])).rows() == [row]
     assert not mask.restrict(np.zeros(0, np.int64)).rows()
@@ -156,13 +156,13 @@ def test_a_row_is_counted_whole_or_not_at_all_while_it_is_written(
     insert(store, "first", "a", tier="L1")
     before = (store.facts.count_standing(None), store.facts.tally("tier", None))
     seen: list[Any] = []
-    numbers = Facts._numbers
+    numbers = Facts._find_numbers
 
     def look_meanwhile(facts: Facts, words: list[str]) -> list[int]:
         seen.append((facts.count_standing(None), facts.tally("tier", None)))
         return numbers(facts, words)
 
-    monkeypatch.setattr(Facts, "_numbers", look_meanwhile)
+    monkeypatch.setattr(Facts, "_find_numbers", look_meanwhile)
     insert(store, "second", "a", tier="L1")
     assert seen == [before] * 3
 
@@ -213,7 +213,7 @@ def test_what_is_counted_while_rows_come_and_go_is_of_their_places(store: Store,
         while not done.is_set():
             wrong += [found for found in store.facts.count_standing(None) if found.namespace < 1 or found.tier != "L1"]
             store.facts.tally("source", None)
-            store.mask_of(compile_filter(List(type=["type 0"], namespace="place 0"), store.namespaces), NOW)
+            store.build_mask(compile_filter(List(type=["type 0"], namespace="place 0"), store.namespaces), NOW)
     finally:
         writer.join()
     assert wrong == []

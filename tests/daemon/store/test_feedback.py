@@ -5,7 +5,7 @@ from hypothesis import strategies as some
 
 from memoryd.client.protocol import Vote
 from memoryd.daemon.store import feedback
-from memoryd.daemon.store.feedback import factor, merge, note_citation, note_vote, text, usefulness, votes
+from memoryd.daemon.store.feedback import decode_votes, factor, merge, note_citation, note_vote, rate_usefulness, text
 
 VOTES = some.lists(
     some.builds(
@@ -21,7 +21,7 @@ VOTES = some.lists(
 
 
 def test_no_feedback_is_an_empty_text_and_changes_nothing() -> None:
-    assert (text([]), votes(""), factor(""), usefulness("")) == ("", [], 1.0, None)
+    assert (text([]), decode_votes(""), factor(""), rate_usefulness("")) == ("", [], 1.0, None)
 
 
 def test_one_vote_is_a_twentieth_and_many_come_close_to_the_bound() -> None:
@@ -39,8 +39,10 @@ def test_what_a_caller_said_last_counts_and_only_that() -> None:
     assert factor(column) == 1.05
     column = note_vote(column, "a", False, "no longer", 30.0)
     assert factor(column) == 0.95
-    assert votes(column) == [Vote(by="a", useful=False, note="no longer", at=30.0)]
-    assert usefulness(column, notes=True) == usefulness(column).__class__(factor=0.95, useless=1, notes=["no longer"])
+    assert decode_votes(column) == [Vote(by="a", useful=False, note="no longer", at=30.0)]
+    assert rate_usefulness(column, notes=True) == rate_usefulness(column).__class__(
+        factor=0.95, useless=1, notes=["no longer"]
+    )
 
 
 def test_a_citation_counts_half_once_for_each_session_and_two_at_most() -> None:
@@ -66,20 +68,20 @@ def test_the_oldest_votes_go_when_there_are_too_many() -> None:
     column = ""
     for number in range(feedback.MAX_VOTES + 5):
         column = note_vote(column, f"{number}", True, "", float(number))
-    assert [vote.by for vote in votes(column)] == [f"{number}" for number in range(5, feedback.MAX_VOTES + 5)]
+    assert [vote.by for vote in decode_votes(column)] == [f"{number}" for number in range(5, feedback.MAX_VOTES + 5)]
 
 
 def test_two_memories_that_become_one_keep_the_latest_vote_of_each_caller() -> None:
     one = note_vote(note_vote("", "a", True, "", 1.0), "b", True, "", 4.0)
     other = note_vote(note_vote("", "a", False, "", 2.0), "b", False, "", 3.0)
-    assert [(vote.by, vote.useful) for vote in votes(merge(one, other))] == [("a", False), ("b", True)]
+    assert [(vote.by, vote.useful) for vote in decode_votes(merge(one, other))] == [("a", False), ("b", True)]
     assert merge(one, "") == merge("", one) == one
 
 
 @given(VOTES)
 def test_the_factor_never_leaves_its_bounds(found: list[Vote]) -> None:
     assert 0.85 < factor(text(found)) < 1.15
-    assert votes(text(found)) == sorted(found, key=lambda vote: (vote.at, vote.by))[-feedback.MAX_VOTES :]
+    assert decode_votes(text(found)) == sorted(found, key=lambda vote: (vote.at, vote.by))[-feedback.MAX_VOTES :]
 
 
 @given(VOTES, some.text(max_size=5))

@@ -22,7 +22,7 @@ def found(
 ) -> list[str]:
     with store.reading() as connection, fulltext.stopping_at(connection, deadline):
         question = fulltext.ask(connection, store.postings, query)
-        hits = fulltext.rank(store.postings, question, store.mask_of(chosen, 100.0), limit)
+        hits = fulltext.rank(store.postings, question, store.build_mask(chosen, 100.0), limit)
         contents = rows.read_rows(connection, [row for row, _ in hits])
         return [contents[row].content for row, _ in hits]
 
@@ -104,7 +104,7 @@ def test_a_text_is_found_by_itself_if_it_has_a_word(store: Store, text: str) -> 
     row = insert(store, text)
     try:
         with store.reading() as connection:
-            words = fulltext.words_of(connection, text)
+            words = fulltext.split_words(connection, text)
             indexed = connection.execute("SELECT count(*) FROM memories_terms").get
         assert bool(indexed) == bool(words)
         assert found(store, text) == ([text] if words else [])
@@ -270,20 +270,22 @@ def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Sto
 
         store.write(job).result()
     assert [
-        problem for problem in store.problems().result() if "hashes" not in problem
+        problem for problem in store.find_problems().result() if "hashes" not in problem
     ] == []  # only texts were changed
     with store.reading() as connection:
         every = rows.select(connection, "TRUE", ())
         for row in every:
             question = fulltext.ask(connection, store.postings, row.content)
-            assert row.row in dict(fulltext.rank(store.postings, question, store.mask_of(EVERYTHING, 0.0), len(every)))
+            assert row.row in dict(
+                fulltext.rank(store.postings, question, store.build_mask(EVERYTHING, 0.0), len(every))
+            )
 
 
 def test_a_check_finds_no_damage_where_there_is_none_however_often_and_on_whichever_thread(store: Store) -> None:
     for number in range(60):
         insert(store, f"heron {number}")
         if number % 20 == 0:
-            assert store.problems().result() == []
+            assert store.find_problems().result() == []
 
 
 def test_damage_within_the_index_is_found_and_mended(store: Store) -> None:
@@ -292,10 +294,10 @@ def test_damage_within_the_index_is_found_and_mended(store: Store) -> None:
     other = apsw.Connection(str(store.path))
     other.execute("UPDATE memories_fts_data SET block = x'00' WHERE id > 10")
     other.close()
-    assert len(store.problems().result()) == 2
+    assert len(store.find_problems().result()) == 2
     store.rebuild().result()
     assert len(found(store, "heron", limit=100)) == 50
-    assert store.problems().result() == []
+    assert store.find_problems().result() == []
 
 
 @pytest.mark.parametrize(
@@ -322,4 +324,4 @@ def test_words_without_spaces_are_found_within_a_sentence(store: Store, text: st
 def best(store: Store, query: str) -> list[int]:
     with store.reading() as connection:
         question = fulltext.ask(connection, store.postings, query)
-        return [row for row, _ in fulltext.rank(store.postings, question, store.mask_of(Filter(), 0.0), 10)]
+        return [row for row, _ in fulltext.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10)]

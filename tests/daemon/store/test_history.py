@@ -22,7 +22,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, reading
-from memoryd.daemon.store.actor import Actor, acting
+from memoryd.daemon.store.actor import Actor, act_as
 from workbench import add, add_many, delete, disk_and_memory, found, undo, update
 
 
@@ -191,15 +191,15 @@ def test_only_what_is_within_reach_as_a_whole_can_be_undone_and_is_listed(core: 
 
 
 def test_who_made_an_operation_is_shown_where_it_was_called(core: Core) -> None:
-    with acting(Actor("ci", "s1", "agent.py (7)")):
+    with act_as(Actor("ci", "s1", "agent.py (7)")):
         added = add(core, "Our plan", "team")
         removed = delete(core, added.id)
     undo(core, removed.operation)
     log = reading.operations(core, Operations())
     assert [(o.token, o.session, o.process) for o in log] == [("", "", ""), *[("ci", "s1", "agent.py (7)")] * 2]
-    changes = reading.changes(core, History(id=added.id))
+    changes = reading.read_changes(core, History(id=added.id))
     assert [change.process for change in changes] == ["agent.py (7)", "agent.py (7)", ""]
-    seen = reading.changes(core, History(id=added.id, namespace="team", reach="exact"))
+    seen = reading.read_changes(core, History(id=added.id, namespace="team", reach="exact"))
     assert [change.process for change in seen] == ["agent.py (7)", "", ""]  # the deletion was called at the root
     listed = reading.operations(core, Operations(namespace="team", reach="exact"))
     assert [operation.token for operation in listed] == ["", "", "ci"]
@@ -209,7 +209,7 @@ def test_history_tells_each_change_also_of_a_deleted_memory(core: Core) -> None:
     added = add(core, "first thing", "team")
     update(core, added.id, importance=1.0)
     delete(core, added.id)
-    listed = reading.changes(core, History(id=added.id[:8])).changes
+    listed = reading.read_changes(core, History(id=added.id[:8])).changes
     assert [(change.kind, change.action) for change in listed] == [
         ("add", "created"),
         ("update", "updated"),
@@ -219,7 +219,7 @@ def test_history_tells_each_change_also_of_a_deleted_memory(core: Core) -> None:
     assert listed[0].changed["content"] == (None, "first thing")
     assert listed[2].changed["content"] == ("first thing", None)
     with pytest.raises(NotFound):
-        reading.changes(core, History(id=added.id, namespace="others"))
+        reading.read_changes(core, History(id=added.id, namespace="others"))
 
 
 def test_an_operation_says_what_it_did_to_each_memory_also_when_later_ones_changed_it_again(core: Core) -> None:
@@ -279,7 +279,7 @@ def test_history_of_two_deleted_memories_by_one_prefix_is_ambiguous(core: Core) 
     add_many(core, [NewMemory(content=f"text of {id}", id=id) for id in ids])
     delete(core, *ids)
     with pytest.raises(AmbiguousId) as refused:
-        reading.changes(core, History(id="abcd"))
+        reading.read_changes(core, History(id="abcd"))
     assert refused.value.data == {"candidates": ids}
 
 
@@ -291,7 +291,7 @@ def test_undoing_everything_in_turn_leads_back_through_every_state(core: Core, s
     for step in range(40):
         _random_operation(core, dice, step)
         states.append(everything(core))
-    assert core.store.problems().result() == []
+    assert core.store.find_problems().result() == []
     for earlier, later in zip(reversed(states[:-1]), reversed(states[1:]), strict=True):
         undone = undo(core)
         assert everything(core) == earlier
@@ -302,7 +302,7 @@ def test_undoing_everything_in_turn_leads_back_through_every_state(core: Core, s
             assert everything(core) == earlier
     assert everything(core) == {}
     assert disk_and_memory(core) == ({}, {})
-    assert core.store.problems().result() == []
+    assert core.store.find_problems().result() == []
 
 
 WORDS = ["heron", "egret", "stork", "crane", "ibis", "bittern", "spoonbill", "avocet"]

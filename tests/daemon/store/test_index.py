@@ -56,7 +56,7 @@ def test_with_exact_rescoring_the_best_ten_are_the_true_best_ten(shape: Any) -> 
 
 
 def best_ten(index: VectorIndex, vectors: Vector, query: Vector) -> list[int]:
-    found = index.nearest(query, RESCORE).rows
+    found = index.find_nearest(query, RESCORE).rows
     best: list[int] = found[np.argsort(-(vectors[found] @ query))][:10].tolist()
     return best
 
@@ -73,7 +73,7 @@ def test_among_vectors_closer_than_the_codes_tell_apart_what_is_found_is_as_simi
 def test_similarities_are_the_cosine_to_about_a_thousandth() -> None:
     dice = np.random.default_rng(1)
     vectors = gaussian(dice, 500)
-    found = filled(vectors).nearest(vectors[3], 500)
+    found = filled(vectors).find_nearest(vectors[3], 500)
     assert found.rows[0] == 3
     assert np.abs(found.similarities - vectors[found.rows] @ vectors[3]).max() < 0.003
     assert (np.diff(found.similarities) <= 0).all()
@@ -84,7 +84,7 @@ def test_similarities_are_the_cosine_to_about_a_thousandth() -> None:
 def test_any_size_gives_the_best_k_or_all(count: int, k: int) -> None:
     vectors = gaussian(np.random.default_rng(2), count + 1)
     index = filled(vectors[:count]) if count else VectorIndex(DIMENSIONS)
-    found = index.nearest(vectors[count], k)
+    found = index.find_nearest(vectors[count], k)
     assert len(found.rows) == min(k, count) == len(set(found.rows.tolist()))
     assert len(index) == count
     if 0 < count <= k:
@@ -96,8 +96,8 @@ def test_the_top_of_many_is_found_by_blocks_as_by_a_full_sort() -> None:
     vectors = unit(dice.standard_normal((20_011, 16)))
     index = filled(vectors)
     query = vectors[0]
-    assert set(index.nearest(query, 5).rows.tolist()) <= set(np.argsort(-(vectors @ query))[:12].tolist())
-    assert len(index.nearest(query, 5).rows) == 5
+    assert set(index.find_nearest(query, 5).rows.tolist()) <= set(np.argsort(-(vectors @ query))[:12].tolist())
+    assert len(index.find_nearest(query, 5).rows) == 5
 
 
 @pytest.mark.parametrize("count", [2, 5000])
@@ -111,7 +111,7 @@ def test_filters_leave_only_what_they_allow_and_the_best_of_it(count: int) -> No
         return Mask(mask, index._positions, index._positions.epoch)
 
     def found(k: int, rows: set[int]) -> list[int]:
-        return index.nearest(vectors[0], k, allowed(rows)).rows.tolist()
+        return index.find_nearest(vectors[0], k, allowed(rows)).rows.tolist()
 
     every = set(range(count))
     for wanted in (every, every - {0}, {row for row in every if row % 2}, {1}, set()):
@@ -120,7 +120,7 @@ def test_filters_leave_only_what_they_allow_and_the_best_of_it(count: int) -> No
     best = few[np.argsort(-(vectors[few] @ vectors[0]))][:5]
     assert set(found(5, set(few.tolist()))) == set(best.tolist())
     known = allowed(set(range(count // 2)), count // 2)  # rows past its end are not allowed
-    assert set(index.nearest(vectors[0], count, known).rows.tolist()) == set(range(count // 2))
+    assert set(index.find_nearest(vectors[0], count, known).rows.tolist()) == set(range(count // 2))
     assert set(like(index, vectors[0], count, 0, "odd")) == {row for row in every if row % 6 == 3}
     assert like(index, vectors[0], count, 0, "absent") == []
 
@@ -164,7 +164,7 @@ def test_a_removed_row_is_never_found_and_its_place_is_used_again() -> None:
         index.remove(row)
         index.remove(row)
     assert len(index) == 1500
-    assert set(index.nearest(vectors[0], 3000).rows.tolist()) == set(range(1, 3000, 2))
+    assert set(index.find_nearest(vectors[0], 3000).rows.tolist()) == set(range(1, 3000, 2))
     index.extend([(row, 0, "new") for row in range(5000, 6500)], vectors[:1500])
     assert index.size_bytes() == size
     assert like(index, vectors[0], 1, 0, "new") == [5000]
@@ -175,8 +175,8 @@ def test_a_row_added_again_has_its_new_vector_namespace_and_type_only() -> None:
     index = filled(vectors)
     index.add(7, 9, "changed", vectors[8])
     assert len(index) == 100
-    assert set(index.nearest(vectors[8], 2).rows.tolist()) == {7, 8}
-    assert index.nearest(vectors[7], 1).rows.tolist() != [7]
+    assert set(index.find_nearest(vectors[8], 2).rows.tolist()) == {7, 8}
+    assert index.find_nearest(vectors[7], 1).rows.tolist() != [7]
     assert like(index, vectors[7], 5, 9, "changed") == [7]
     assert 7 not in like(index, vectors[7], 100, 7 % 3, "odd")
 
@@ -185,19 +185,19 @@ def test_a_zero_vector_harms_nobody() -> None:
     vectors = gaussian(np.random.default_rng(8), 10)
     index = filled(vectors)
     index.add(99, 0, "zero", np.zeros(DIMENSIONS, np.float32))
-    assert index.nearest(vectors[1], 1).rows.tolist() == [1]
-    assert len(index.nearest(np.zeros(DIMENSIONS, np.float32), 11).rows) == 11
+    assert index.find_nearest(vectors[1], 1).rows.tolist() == [1]
+    assert len(index.find_nearest(np.zeros(DIMENSIONS, np.float32), 11).rows) == 11
 
 
 def test_the_place_of_a_vector_is_known_until_the_vector_changes() -> None:
     vectors = gaussian(np.random.default_rng(12), 4)
     index = filled(vectors[:3])
-    assert index.places([0, 1, 99]) == [0, 0, 0]
+    assert index.find_places([0, 1, 99]) == [0, 0, 0]
     index.learn([0, 1, 2, 99], [70, 71, 72, 73], np.stack([vectors[0], vectors[1], vectors[3], vectors[3]]))
-    assert index.places([0, 1, 2, 99]) == [70, 71, 0, 0]  # row 2 has another vector by now
+    assert index.find_places([0, 1, 2, 99]) == [70, 71, 0, 0]  # row 2 has another vector by now
     index.add(1, 0, "x", vectors[3])
     index.remove(0)
-    assert index.places([0, 1, 2]) == [0, 0, 0]
+    assert index.find_places([0, 1, 2]) == [0, 0, 0]
 
 
 def test_a_full_index_takes_at_most_450_bytes_for_a_vector() -> None:
@@ -232,7 +232,7 @@ def test_with_heads_scanned_first_the_best_ten_are_the_true_best_ten(
     allowed[chosen] = True
     mask = Mask(allowed, index._positions, index._positions.epoch)
     for query in unit(vectors[dice.integers(0, len(vectors), 40)] + 0.02 * dice.standard_normal((40, DIMENSIONS))):
-        found = index.nearest(query, RESCORE, mask)
+        found = index.find_nearest(query, RESCORE, mask)
         exact = vectors[found.rows] @ query
         assert np.abs(found.similarities - exact).max() < 0.004
         best = found.rows[np.argsort(-exact)][:10].tolist()
@@ -245,7 +245,7 @@ def test_among_thousands_that_are_nearly_the_same_the_best_are_found() -> None:
     index = filled(vectors)
     right = 0
     for query in near_identical(dice, 20):
-        found = index.nearest(query, RESCORE).rows
+        found = index.find_nearest(query, RESCORE).rows
         best = found[np.argsort(-(vectors[found] @ query))][:10]
         right += len(set(best.tolist()) & set(np.argsort(-(vectors @ query))[:10].tolist()))
     assert right >= 198
@@ -261,7 +261,7 @@ def test_a_search_in_a_large_index_looks_at_few_tails(
         index_module, "_score", lambda view, asked, places: scored.append(len(places)) or score(view, asked, places)
     )
     for query in vectors[::1000]:
-        index.nearest(query, RESCORE)
+        index.find_nearest(query, RESCORE)
     assert 0 < sum(scored) < 0.1 * len(vectors) * len(vectors[::1000])
 
 
@@ -269,13 +269,13 @@ def test_an_index_that_has_learned_its_basis_takes_changes_as_before(many: tuple
     index, vectors = many
     stamp, numbers = index.stamp, list(range(0, 20_000, 4000))
     index.learn(numbers, numbers, vectors[numbers])
-    assert index.places(numbers) == numbers
+    assert index.find_places(numbers) == numbers
     index.add(30_000, 0, "odd", vectors[17])
     assert like(index, vectors[17], 9, 0, "odd", stamp) == [30_000]
     assert set(index.find_alike(vectors[17:18], Wanted(17 % 3, "odd", 0.99, 8))[0]) >= {17}
-    assert set(index.nearest(vectors[17], 2).rows.tolist()) == {17, 30_000}
+    assert set(index.find_nearest(vectors[17], 2).rows.tolist()) == {17, 30_000}
     index.remove(30_000)
-    assert index.nearest(vectors[17], 1).rows.tolist() == [17]
+    assert index.find_nearest(vectors[17], 1).rows.tolist() == [17]
 
 
 CHANGES = st.lists(

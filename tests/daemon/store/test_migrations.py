@@ -74,9 +74,9 @@ def test_what_history_knows_of_deleted_successors_is_taken_over(folder: Path, mo
     connection.close()
     store = Store(folder)
     try:
-        assert store.mask_of(Filter(), 1.0).rows() == [3]
+        assert store.build_mask(Filter(), 1.0).rows() == [3]
         store.write(lambda transaction: rows.delete(transaction.connection, [3])).result()
-        assert store.mask_of(Filter(), 1.0).rows() == [1]
+        assert store.build_mask(Filter(), 1.0).rows() == [1]
     finally:
         store.close()
 
@@ -128,11 +128,11 @@ def test_the_database_of_a_release_opens_with_all_it_holds(folder: Path, release
     shutil.copy(release, folder / "data" / FILE_NAME)
     with running(folder, CountingEmbedder()) as core:
         assert schema(core.store.path)[-1] == ("version", str(len(migrations.MIGRATIONS)), "")
-        assert core.store.problems().result() == []
+        assert core.store.find_problems().result() == []
         assert found(core, "Which cache do we use?")[0] == "We use Valkey as the cache"
         memory = reading.get(core, Get(id="ab" * 16))
         assert (memory.namespace, memory.metadata) == ("acme/api", {"project": "api"})
-        assert [change.action for change in reading.changes(core, reading.History(id="ab" * 16))] == [
+        assert [change.action for change in reading.read_changes(core, reading.History(id="ab" * 16))] == [
             "created",
             "updated",
         ]

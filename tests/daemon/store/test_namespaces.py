@@ -100,6 +100,6 @@ def test_a_namespace_of_a_failed_write_is_not_known(store: Store) -> None:
 
     with pytest.raises(Invalid):
         store.write(job).result()
-    assert store.namespaces.number("gone") is None
+    assert store.namespaces.find_number("gone") is None
     row = insert(store, "text", "kept")
     assert store.namespaces.name(row.namespace) == "kept"

@@ -14,7 +14,7 @@ from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.postings import _sum_of_varints
 from memoryd.daemon.store.store import Store
-from memoryd.daemon.store.tokenizer import stems_of
+from memoryd.daemon.store.tokenizer import stem_words
 from workbench import insert
 
 WORDS = ["heron", "herons", "egret", "stork", "crane", "ibis", "Ünïcode", "日本", "C++", "the", "a"]
@@ -25,12 +25,12 @@ ORACLE = "SELECT rowid, -bm25(memories_fts, 1.0, 0.5, 0.35) FROM memories_fts WH
 def ranked(store: Store, query: str, within: Mask | None = None) -> dict[int, float]:
     with store.reading() as connection:
         question = fulltext.ask(connection, store.postings, query, reached=within)
-        return dict(fulltext.rank(store.postings, question, store.mask_of(Filter(), 0.0), 10_000))
+        return dict(fulltext.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10_000))
 
 
 def by_fts5(store: Store, query: str) -> dict[int, float]:
     with store.reading() as connection:
-        words = fulltext.words_of(connection, query)
+        words = fulltext.split_words(connection, query)
         found: Any = connection.execute(ORACLE, (" OR ".join(f'"{word}"' for word in words),)).fetchall()
         return dict(found)
 
@@ -105,7 +105,7 @@ def test_the_best_are_those_of_scoring_every_memory(store: Store, query: str, li
     best = sorted(by_fts5(store, query).values(), reverse=True)[:limit]
     with store.reading() as connection:
         question = fulltext.ask(connection, store.postings, query)
-        everything = store.mask_of(Filter(), 0.0)
+        everything = store.build_mask(Filter(), 0.0)
         found = fulltext.rank(store.postings, question, everything, limit)
         half = everything.restrict(np.arange(0, 6000, 2))
         of_half = fulltext.rank(store.postings, question, half, limit)
@@ -125,7 +125,7 @@ def test_common_words_are_scored_only_where_they_matter(store: Store, monkeypatc
     many(store, 10, 6000, VARIED)
     with store.reading() as connection:
         question = fulltext.ask(connection, store.postings, "stork ibis crane heron")
-        fulltext.rank(store.postings, question, store.mask_of(Filter(), 0.0), 10)
+        fulltext.rank(store.postings, question, store.build_mask(Filter(), 0.0), 10)
     assert sum(scored) < 0.2 * sum(word.documents for word in question.words)
 
 
@@ -180,7 +180,7 @@ def test_a_question_names_a_word_that_no_memory_holds_but_does_not_ask_it(store:
     with store.reading() as connection:
         question = fulltext.ask(connection, store.postings, "heron zebra")
         assert question.asked == ["heron"]
-        texts = [Counter(stems_of(connection, text)) for text in ("zebras in a text of its own", "something else")]
+        texts = [Counter(stem_words(connection, text)) for text in ("zebras in a text of its own", "something else")]
         one, other = fulltext.score(question, texts, [text.total() for text in texts])
         assert (one > 0, other) == (True, 0)
 
@@ -222,7 +222,7 @@ def test_a_damaged_index_does_not_keep_the_database_from_opening(tmp_path: Any) 
     other.close()
     store = Store(tmp_path)
     try:
-        assert store.mask_of(Filter(), 0.0).rows()
+        assert store.build_mask(Filter(), 0.0).rows()
     finally:
         store.close()
 

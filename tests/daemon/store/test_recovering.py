@@ -8,7 +8,7 @@ import pytest
 
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import NewMemory
-from memoryd.daemon.store.recovering import recover, tables
+from memoryd.daemon.store.recovering import list_tables, recover
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import CountingEmbedder, add, add_many, found, running
 
@@ -47,7 +47,7 @@ def break_pages(path: Path, pages: list[int]) -> None:
 
 def open_recovered(folder: Path) -> Store:
     store = Store(folder)
-    assert store.problems().result() == []
+    assert store.find_problems().result() == []
     return store
 
 
@@ -65,7 +65,7 @@ def test_a_sound_database_comes_over_whole(damaged: Path, folder: Path) -> None:
     assert done.rows["memories"] == NUMBER + 1
     before, after = Store(damaged.parent), open_recovered(target)
     with before.reading() as old, after.reading() as new:
-        for table in tables(new):
+        for table in list_tables(new):
             sql = f"SELECT * FROM {table.name}"
             assert sorted(map(repr, old.execute(sql))) == sorted(map(repr, new.execute(sql))), table.name
     before.close()
@@ -77,7 +77,7 @@ def test_bytes_that_are_no_text_are_told_and_cost_their_row_alone(damaged: Path,
     connection.execute("UPDATE memories SET content = CAST(x'dff0e5' AS TEXT) WHERE row = 7")
     connection.close()
     store = Store(damaged.parent)
-    assert "memories: not all of them can be read" in store.problems().result()[-1]
+    assert "memories: not all of them can be read" in store.find_problems().result()[-1]
     store.close()
     target = folder / "new"
     target.mkdir()

@@ -195,7 +195,7 @@ def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_again_once_
         delete(core, kept[0].id)
         undo(core, kept[1].operation)
         assert present(core) == {one.id for one in kept[2:]}
-        assert core.store.problems().result() == []
+        assert core.store.find_problems().result() == []
 
 
 def test_on_a_nearly_full_disk_the_limit_leaves_room_to_delete(small_disk: Path) -> None:
@@ -207,7 +207,7 @@ def test_on_a_nearly_full_disk_the_limit_leaves_room_to_delete(small_disk: Path)
         for one in kept:
             delete(core, one.id)
         assert present(core) == set()
-        assert core.store.problems().result() == []
+        assert core.store.find_problems().result() == []
 
 
 def repeat(action: Callable[[int], Any]) -> None:

@@ -132,4 +132,4 @@ def test_of_a_question_and_its_answer_the_question_is_embedded(
     row = insert(store, content, turns=turns)
     with store.reading() as connection:
         told = connection.execute(f"SELECT {rows.EMBEDDED} FROM memories m WHERE m.row = ?", (row.row,)).get
-    assert told == rows.text_to_embed(content, turns=turns) == expected
+    assert told == rows.build_embedded_text(content, turns=turns) == expected

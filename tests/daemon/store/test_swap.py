@@ -30,7 +30,7 @@ def word_of(folder: Path) -> str | None:
 
 def make_ready(folder: Path, discard: bool = False) -> None:
     make(swap.begin(folder), "new")
-    swap.ready(folder, "restore", discard)
+    swap.mark_ready(folder, "restore", discard)
     os.utime(folder / swap.NEXT, (NOW, NOW))
 
 

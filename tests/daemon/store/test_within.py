@@ -14,8 +14,8 @@ from workbench import insert
 
 
 def search(store: Store, text: str, *names: str) -> dict[int, float]:
-    numbers = frozenset(number for name in names if (number := store.namespaces.number(name)) is not None)
-    within = store.mask_of(Filter(numbers), 0.0)
+    numbers = frozenset(number for name in names if (number := store.namespaces.find_number(name)) is not None)
+    within = store.build_mask(Filter(numbers), 0.0)
     with store.reading() as connection:
         question = fulltext.ask(connection, store.postings, text, reached=within)
         return dict(fulltext.rank(store.postings, question, within, 10))

@@ -111,7 +111,7 @@ def test_actions_run_after_the_commit_in_the_order_of_the_jobs_and_before_anybod
             setting(name)(transaction)
             transaction.after_commit(lambda: order.append(f"{name} {name in settings(store)}"))
             transaction.after_commit(broken)
-            transaction.on_rollback(lambda: order.append(f"{name} taken back"))
+            transaction.call_on_rollback(lambda: order.append(f"{name} taken back"))
 
         return run
 
@@ -129,7 +129,7 @@ def test_a_job_that_fails_runs_its_rollback_actions_only(store: Store) -> None:
 
     def job(transaction: Transaction) -> None:
         transaction.after_commit(lambda: order.append("committed"))
-        transaction.on_rollback(lambda: order.append("taken back"))
+        transaction.call_on_rollback(lambda: order.append("taken back"))
         raise Invalid("no")
 
     with pytest.raises(Invalid):
@@ -171,7 +171,7 @@ def test_a_job_for_which_there_is_no_room_fails_with_its_own_error_and_the_other
     told: list[str] = []
 
     def good(transaction: Transaction) -> str:
-        transaction.on_rollback(lambda: told.append("taken back"))
+        transaction.call_on_rollback(lambda: told.append("taken back"))
         transaction.after_commit(lambda: told.append("written"))
         return setting("good")(transaction)
 
@@ -217,7 +217,7 @@ def test_a_commit_that_fails_again_and_again_fails_all_and_takes_everything_back
         setting("a")(transaction)
         store._connection.set_commit_hook(lambda: True)  # turns the commit into a rollback
         transaction.after_commit(lambda: taken_back.append("never"))
-        transaction.on_rollback(lambda: taken_back.append("a"))
+        transaction.call_on_rollback(lambda: taken_back.append("a"))
 
     held = Held(store)
     jobs = [store.write(job), store.write(setting("b"))]
@@ -318,7 +318,7 @@ def test_a_job_alone_is_taken_back_as_a_whole_and_others_go_on(store: Store) -> 
         assert gate.wait(10)
 
     def fails(transaction: Transaction) -> None:
-        transaction.on_rollback(taken_back.set)
+        transaction.call_on_rollback(taken_back.set)
         transaction.connection.execute("INSERT INTO settings VALUES ('a', '1')")
         raise NotFound("no such thing")
 

@@ -9,7 +9,7 @@ import pytest
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.private import run_private_daemon
 from memoryd.daemon.system import clock as clocks
-from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, reader_of, reader_of_dates
+from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, build_date_reader, build_reader
 
 NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 DAY_S = 86_400.0
@@ -31,17 +31,17 @@ def test_the_file_says_how_much_time_passed_and_in_which_boot(folder: Path) -> N
     file = folder / "clock"
     file.touch()
     os.utime(file, (NOW, NOW))
-    assert reader_of(FileClock(file))() == Reading(NOW, NOW, "")
+    assert build_reader(FileClock(file))() == Reading(NOW, NOW, "")
     file.write_text("3600 second")
     os.utime(file, (NOW, NOW))
-    assert reader_of(FileClock(file))() == Reading(NOW, 3600.0, "second")
+    assert build_reader(FileClock(file))() == Reading(NOW, 3600.0, "second")
 
 
 def test_a_clock_that_is_only_a_function_is_always_right() -> None:
-    assert reader_of(lambda: NOW)() == Reading(NOW, NOW, "")
-    assert reader_of_dates(lambda: NOW)() == []
+    assert build_reader(lambda: NOW)() == Reading(NOW, NOW, "")
+    assert build_date_reader(lambda: NOW)() == []
     clock = SystemClock()
-    assert reader_of_dates(clock) == clock.read_dates
+    assert build_date_reader(clock) == clock.read_dates
 
 
 def test_the_systems_clock_counts_the_time_since_the_boot() -> None:

@@ -30,7 +30,7 @@ class Panic(BaseException):
 
 
 def state(supervisor: Supervisor, name: str) -> ThreadState:
-    return next((one for one in supervisor.states() if one.name == name), ThreadState(name=name))
+    return next((one for one in supervisor.list_states() if one.name == name), ThreadState(name=name))
 
 
 def works_again(supervisor: Supervisor, name: str) -> bool:
@@ -86,7 +86,7 @@ def test_the_pause_doubles_up_to_a_minute_and_begins_anew_once_it_worked() -> No
     supervisor.note_work("worker")
     assert supervisor.note_failure("worker", OSError()) == 1.0
     supervisor.forget("worker")
-    assert supervisor.states() == []
+    assert supervisor.list_states() == []
 
 
 def test_a_thread_that_rests_after_a_failure_ends_at_once() -> None:
@@ -105,7 +105,7 @@ def test_a_thread_that_rests_after_a_failure_ends_at_once() -> None:
 
 def test_a_thread_that_never_failed_is_shown_as_such() -> None:
     with started(lambda: None) as supervisor:
-        assert supervisor.states() == [ThreadState(name="worker")]
+        assert supervisor.list_states() == [ThreadState(name="worker")]
 
 
 # Each kind of thread -------------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_workspaces_are_watched_once_the_database_opens_again(
         watchers = Watchers(core)
         watchers.start()
         try:
-            live = core.workspaces.live(workspace.id)
+            live = core.workspaces.get_live(workspace.id)
             wait_until(lambda: live.watching == "inotify")
             assert works_again(core.supervisor, "workspaces")
         finally:
@@ -279,7 +279,7 @@ def test_a_panic_of_what_watches_a_folder_ends_nothing(folder: Path, quick: None
     def notify(folders: Any) -> watching.Notify:
         if panics:
             raise panics.pop()
-        return watching.inotify(folders)
+        return watching.open_inotify(folders)
 
     with running(folder, CountingEmbedder()) as core:
         watchers = Watchers(core, notify)
@@ -287,11 +287,11 @@ def test_a_panic_of_what_watches_a_folder_ends_nothing(folder: Path, quick: None
         try:
             workspace = registry.add(core, str(folder / "notes"), None, ())
             name = f"workspace-{workspace.id}"
-            live = core.workspaces.live(workspace.id)
+            live = core.workspaces.get_live(workspace.id)
             wait_until(lambda: live.watching == "inotify")
             assert state(core.supervisor, name).restarts == 2
             registry.remove(core, "notes")
-            wait_until(lambda: name not in [one.name for one in core.supervisor.states()])
+            wait_until(lambda: name not in [one.name for one in core.supervisor.list_states()])
         finally:
             watchers.close()
 

@@ -41,7 +41,7 @@ def looked(time: Timekeeper, settings: Any) -> Timekeeper:
 
 def times(time: Timekeeper) -> tuple[float, float, float]:
     """Return the time for dates, for expiry, for deletion, from where the tests begin, in days."""
-    return tuple(round((at - NOW) / DAY_S, 3) for at in (time(), time.passed(), time.settled()))  # type: ignore[return-value]
+    return tuple(round((at - NOW) / DAY_S, 3) for at in (time(), time.read_elapsed(), time.read_settled()))  # type: ignore[return-value]
 
 
 def test_time_that_passes_counts(clock: Any, settings: Any) -> None:
@@ -49,7 +49,7 @@ def test_time_that_passes_counts(clock: Any, settings: Any) -> None:
     assert times(time) == (0, 0, 0)
     clock.advance(400 * DAY_S)
     assert times(time) == (400, 400, 400)
-    assert time.state().state == "steady"
+    assert time.read_state().state == "steady"
     looked(time, settings)
     clock.advance(30 * DAY_S)  # asleep
     assert times(started(clock, settings)) == (430, 430, 430)
@@ -59,28 +59,28 @@ def test_a_jump_ahead_does_not_count_and_goes_without_a_trace(clock: Any, settin
     time = looked(started(clock, settings), settings)
     clock.jump(400 * DAY_S)
     assert times(time) == (400, 0, 0)
-    state = time.state()
+    state = time.read_state()
     assert (state.state, state.off_s, state.since) == ("ahead", 400 * DAY_S, NOW + 400 * DAY_S)
-    assert time.jumped()
+    assert time.has_jumped()
     for restarted in (time, started(clock, settings), looked(started(clock, settings), settings)):
         clock.advance(DAY_S / 4)
         assert round(times(restarted)[0] - times(restarted)[1], 3) == 400
     clock.jump(-400 * DAY_S)
     assert times(looked(restarted, settings)) == (0.75, 0.75, 0.75)
     assert times(started(clock, settings)) == (0.75, 0.75, 0.75)
-    assert restarted.state().state == "steady"
+    assert restarted.read_state().state == "steady"
 
 
 def test_a_jump_counts_once_as_much_time_has_passed(clock: Any, settings: Any) -> None:
     time = started(clock, settings)
     clock.jump(10 * DAY_S)
     assert times(looked(time, settings)) == (10, 0, 0)
-    assert time.state().counts_in_s == 10 * DAY_S
+    assert time.read_state().counts_in_s == 10 * DAY_S
     clock.advance(9.9 * DAY_S)
     assert times(looked(time, settings)) == (19.9, 9.9, 9.9)
     clock.advance(0.1 * DAY_S)
     assert times(looked(time, settings)) == (20, 20, 20)
-    assert time.state().state == "steady"
+    assert time.read_state().state == "steady"
 
 
 def test_a_jump_counts_when_somebody_confirms_it(clock: Any, settings: Any) -> None:
@@ -90,9 +90,9 @@ def test_a_jump_counts_when_somebody_confirms_it(clock: Any, settings: Any) -> N
     settings["clock"] = time.confirm()
     assert times(time) == times(started(clock, settings)) == (400, 400, 400)
     clock.jump(-400 * DAY_S)
-    assert time.state().state == "behind"
+    assert time.read_state().state == "behind"
     settings["clock"] = time.confirm()
-    assert time.state().state == "steady"
+    assert time.read_state().state == "steady"
     clock.jump(400 * DAY_S)
     assert times(time) == (400, 0, 0)
 
@@ -101,7 +101,7 @@ def test_a_clock_set_back_goes_by_what_it_says_and_may_come_back(clock: Any, set
     time = started(clock, settings)
     clock.jump(-400 * DAY_S)
     assert times(time) == (-400, -400, -400)
-    assert (time.state().state, time.state().off_s) == ("behind", 400 * DAY_S)
+    assert (time.read_state().state, time.read_state().off_s) == ("behind", 400 * DAY_S)
     clock.advance(DAY_S)
     clock.jump(400 * DAY_S)
     assert times(looked(time, settings)) == (1, 1, 1)
@@ -124,10 +124,10 @@ def test_a_machine_that_was_off_for_a_month_has_no_jump(clock: Any, settings: An
     clock.reboot("second", off_s=30 * DAY_S)
     time = started(clock, settings)
     assert times(time) == (30, 30, 0), "what is deleted waits for an hour: a wrong clock is set right by then"
-    assert (time.state().state, time.jumped()) == ("settling", False)
+    assert (time.read_state().state, time.has_jumped()) == ("settling", False)
     clock.advance(SETTLE_S)
     assert times(looked(time, settings)) == (30.042, 30.042, 30.042)
-    assert time.state().state == "steady"
+    assert time.read_state().state == "steady"
 
 
 def test_a_machine_that_is_never_on_for_an_hour_forgets_all_the_same(clock: Any, settings: Any) -> None:
@@ -159,9 +159,9 @@ def test_a_machine_without_a_clock_of_its_own_gets_the_time_from_the_network(clo
     clock.advance(EARLY_S / 2)
     clock.jump(3 * DAY_S)
     assert times(time)[:2] == (3.003, 3.003)
-    assert time.state().state == "settling"
+    assert time.read_state().state == "settling"
     clock.advance(SETTLE_S)
-    assert looked(time, settings).state().state == "steady"
+    assert looked(time, settings).read_state().state == "steady"
 
 
 def test_after_a_boot_with_a_dead_battery_time_goes_on_from_where_it_was(clock: Any, settings: Any) -> None:
@@ -170,12 +170,12 @@ def test_after_a_boot_with_a_dead_battery_time_goes_on_from_where_it_was(clock: 
     time = looked(started(clock, settings), settings)
     clock.advance(2 * DAY_S)
     assert times(time) == (2, 2, 2)
-    assert (time.state().state, time.state().off_s) == ("behind", NOW)
+    assert (time.read_state().state, time.read_state().off_s) == ("behind", NOW)
     assert times(started(clock, settings)) == (2, 2, 2)
     clock.jump(NOW + 5 * DAY_S)  # the network sets it: it was off for five days
     assert times(looked(time, settings)) == (7, 7, 2)
     clock.advance(SETTLE_S)
-    assert looked(time, settings).state().state == "steady"
+    assert looked(time, settings).read_state().state == "steady"
     assert times(time) == (7.042, 7.042, 7.042)
 
 
@@ -200,7 +200,7 @@ def test_a_jump_is_not_forgotten_over_a_boot(clock: Any, settings: Any) -> None:
     assert times(time) == (401, 1, 0)
     clock.reboot("third", off_s=-399 * DAY_S)  # set right while the machine was off for a day more
     time = started(clock, settings)
-    assert time.state().state == "settling"
+    assert time.read_state().state == "settling"
     assert times(time) == (2, 2, 0)
 
 
@@ -215,7 +215,7 @@ def test_a_jump_of_this_boot_while_the_daemon_did_not_run_is_seen_by_the_dates_o
     clock.files.append(clock.now)
     time = started(clock, settings)
     assert times(time) == (401.125, 1.125, 0)
-    assert time.jumped()
+    assert time.has_jumped()
 
 
 def test_the_dates_of_files_say_nothing_of_a_clock_that_was_set_at_the_boot() -> None:
@@ -231,7 +231,7 @@ def test_the_dates_of_files_say_nothing_of_a_clock_that_was_set_at_the_boot() ->
 
 def test_what_cannot_be_read_of_the_former_clock_is_left_out(clock: Any) -> None:
     for kept in ("", "{", '{"boot": 3}'):
-        assert Timekeeper(clock, kept).state().state == "steady"
+        assert Timekeeper(clock, kept).read_state().state == "steady"
 
 
 steps = st.one_of(

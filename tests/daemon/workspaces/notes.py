@@ -41,7 +41,7 @@ class Watched(NamedTuple):
         return workspace
 
     def settle(self) -> None:
-        wait_until(lambda: self.core.embedding.pending() == 0)
+        wait_until(lambda: self.core.embedding.count_pending() == 0)
 
     def status(self, workspace: Workspace) -> WorkspaceStatus:
         return reporting.status(self.core, workspace)

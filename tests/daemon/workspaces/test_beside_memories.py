@@ -27,7 +27,7 @@ DAY_S = 86400.0
 def added(core: Core, root: Path) -> Workspace:
     workspace = registry.add(core, str(root), None, ())
     indexing.index(core, workspace)
-    wait_until(lambda: core.embedding.pending() == 0)
+    wait_until(lambda: core.embedding.count_pending() == 0)
     return workspace
 
 
@@ -118,7 +118,7 @@ def test_the_same_content_in_two_files_is_shown_once_and_it_is_the_first_path(co
             workspace = added(core, root)
         else:
             indexing.index(core, workspace)
-    wait_until(lambda: core.embedding.pending() == 0)
+    wait_until(lambda: core.embedding.count_pending() == 0)
     assert [hit.path for hit in search(core, "herons")] == [str(root / "memory/a.md")]
 
 
@@ -130,7 +130,7 @@ def test_of_old_daily_files_the_relevant_one_is_first_however_small_its_score(
         text = "The herons nest in the reeds by the lake" if day == 12 else f"The herons ate {day} frogs"
         write(root, f"memory/2024-07-{day:02}.md", f"{text}.\n")
     added(core, root)
-    wait_until(lambda: core.embedding.pending() == 0)
+    wait_until(lambda: core.embedding.count_pending() == 0)
     hits = list(search(core, "Where do herons nest in the reeds?", limit=5, touch=False, **options))
     assert 0.0 < hits[0].score < 1e-6
     assert hits[0].path == str(root / "memory/2024-07-12.md")

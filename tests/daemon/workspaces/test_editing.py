@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from memoryd.daemon.workspaces.editing import append, cut, item_around, split
+from memoryd.daemon.workspaces.editing import append, cut, find_item, split
 
 STYLES = [
     ("", "- x\n"),
@@ -187,4 +187,4 @@ def test_lines_are_taken_out_whole(text: str, lines: tuple[int, int], left: str,
     ],
 )
 def test_an_item_is_its_line_and_what_belongs_to_it(text: str, line: int, expected: tuple[int, int]) -> None:
-    assert item_around(text, line) == expected
+    assert find_item(text, line) == expected

@@ -81,12 +81,12 @@ def test_editing_one_line_of_a_hundred_chunks_embeds_at_most_two(folder: Path, r
     path = write(root, "memory/long.md", sections(100))
     with running(folder, embedder) as core:
         workspace = added(core, root)
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert len(chunks(core)) >= 100
         embedder.texts.clear()
         path.write_text(sections(100, changed=50, word="xylophone"))
         counts = indexing.index(core, workspace)
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert 1 <= len(embedder.texts) <= 2
         assert counts.chunks_new == len(embedder.texts)
         assert "xylophone" in found(core, "xylophone")[0]
@@ -98,12 +98,12 @@ def test_lines_of_chunks_below_an_inserted_line_follow_and_nothing_else_is_embed
     path = write(root, "memory/long.md", sections(20))
     with running(folder, embedder) as core:
         workspace = added(core, root)
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         before = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
         embedder.texts.clear()
         path.write_text(f"# First\n\nA new beginning.\n\n{sections(20)}")
         indexing.index(core, workspace)
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert len(embedder.texts) == 1
         after = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
         moved = after.keys() & before.keys()
@@ -117,12 +117,12 @@ def test_a_renamed_file_costs_no_embedding_and_a_removed_one_leaves(folder: Path
     path = write(root, "memory/a.md", sections(5))
     with running(folder, embedder) as core:
         workspace = added(core, root)
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         embedder.texts.clear()
         path.rename(root / "memory/b.md")
         counts = indexing.index(core, workspace)
         assert (counts.removed, counts.indexed) == (1, 1)
-        assert core.embedding.pending() == 0
+        assert core.embedding.count_pending() == 0
         assert embedder.texts == []
         assert all(place.startswith(str(root / "memory/b.md")) for place in chunks(core))
         (root / "memory/b.md").unlink()
@@ -136,7 +136,7 @@ def test_the_embedded_text_begins_with_the_headings(folder: Path, root: Path) ->
     write(root, "memory/a.md", "# Birds\n\n## Herons\n\nThey stand still.\n")
     with running(folder, embedder) as core:
         added(core, root)
-        wait_until(lambda: core.embedding.pending() == 0)
+        wait_until(lambda: core.embedding.count_pending() == 0)
         embedded = [f"{m.metadata['heading']}\n{m.content}" for m in reading.list_(core, List())]
         assert sorted(embedder.texts) == sorted(embedded)
         assert any("Birds > Herons" in text for text in embedded)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.workspaces.items import Change, change_items, items, strip_time
+from memoryd.daemon.workspaces.items import Change, change_items, list_items, strip_time
 
 TEXT = """---
 title: x
@@ -44,7 +44,7 @@ PIECES = [
 
 
 def texts_of(text: str) -> list[str]:
-    return [item.text for item in items(text)]
+    return [item.text for item in list_items(text)]
 
 
 def test_list_items_and_paragraphs_are_items_and_nothing_else_is() -> None:
@@ -53,16 +53,16 @@ def test_list_items_and_paragraphs_are_items_and_nothing_else_is() -> None:
 
 
 def test_what_others_hang_on_and_what_holds_markup_is_not_free() -> None:
-    assert [item.text for item in items(TEXT) if not item.is_free] == ["parent", "stays <!-- note -->"]
+    assert [item.text for item in list_items(TEXT) if not item.is_free] == ["parent", "stays <!-- note -->"]
 
 
 def test_an_item_knows_its_date_and_lines() -> None:
-    [item] = [item for item in items(TEXT) if item.date]
+    [item] = [item for item in list_items(TEXT) if item.date]
     assert (item.date, item.start, item.end, item.marker) == ("2026-01-03", 8, 9, "- ")
 
 
 def test_an_item_goes_and_another_takes_its_place() -> None:
-    [old] = [item for item in items(TEXT) if item.date]
+    [old] = [item for item in list_items(TEXT) if item.date]
     new = change_items(TEXT, Change([old], [(old.start, "- ", "It is at 10:00")]), "## Learned")
     assert new == TEXT.replace("- The standup is at 9:30 (2026-01-03)\n", "- It is at 10:00\n")
 
@@ -76,7 +76,7 @@ def test_what_has_no_place_goes_below_a_heading_which_is_made_once() -> None:
 
 def test_line_ends_a_byte_order_mark_and_a_missing_last_line_end_stay() -> None:
     text = "\ufeff# M\r\n\r\n- a\r\n- b"
-    [first, last] = items(text)
+    [first, last] = list_items(text)
     assert change_items(text, Change([first], []), "## Learned") == "\ufeff# M\r\n\r\n- b"
     assert change_items(text, Change([], [(first.end - 1, "- ", "c")]), "## Learned").endswith("- a\r\n- c\r\n- b")
     assert change_items(text, Change([], [(last.end - 1, "- ", "c")]), "## Learned").endswith("- a\r\n- b\r\n- c\r\n")
@@ -85,7 +85,7 @@ def test_line_ends_a_byte_order_mark_and_a_missing_last_line_end_stay() -> None:
 @given(st.lists(st.sampled_from(PIECES), max_size=12), st.data())
 def test_only_the_lines_of_what_goes_are_gone(pieces: list[str], data: st.DataObject) -> None:
     text = "".join(pieces)
-    found = [item for item in items(text) if item.is_free]
+    found = [item for item in list_items(text) if item.is_free]
     going = data.draw(st.lists(st.sampled_from(found), unique=True)) if found else []
     new = change_items(text, Change(going, []), "## Learned") if going else text
     gone = {number for item in going for number in range(item.start, item.end)}

@@ -327,7 +327,7 @@ class registry_paused:
     """The watcher's thread does nothing: a change is met by the call itself."""
 
     def __init__(self, watched: Watched, workspace: Workspace) -> None:
-        self.live = watched.core.workspaces.live(workspace.id)
+        self.live = watched.core.workspaces.get_live(workspace.id)
 
     def __enter__(self) -> None:
         self.live.passing.acquire()

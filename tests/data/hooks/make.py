@@ -11,11 +11,11 @@ HERE = Path(__file__).parent
 
 def main() -> None:
     for agent in HOSTS:
-        for target in installing.targets(agent, None):
+        for target in installing.list_targets(agent, None):
             foreign = HERE / agent / f"{target.path.name}.foreign"
             given = installing.text_of(target, foreign.read_bytes())
-            (HERE / agent / f"{target.path.name}.installed").write_bytes(target.added(given, COMMAND).encode())
-            (HERE / agent / f"{target.path.name}.fresh").write_bytes(target.added(target.empty, COMMAND).encode())
+            (HERE / agent / f"{target.path.name}.installed").write_bytes(target.add(given, COMMAND).encode())
+            (HERE / agent / f"{target.path.name}.fresh").write_bytes(target.add(target.empty, COMMAND).encode())
 
 
 if __name__ == "__main__":

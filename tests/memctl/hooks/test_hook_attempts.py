@@ -64,7 +64,7 @@ def test_a_call_at_which_the_daemon_dies_twice_is_set_aside_and_the_rest_is_sent
         spool.append(call(number, POISON if number == 1 else ""))
     assert replayed(Link()) == [0]
     assert replayed(Link()) == []
-    assert (spool.count_waiting(), spool.aside()) == (3, 0)
+    assert (spool.count_waiting(), spool.count_aside()) == (3, 0)
     assert replayed(Link()) == [2, 3]
     assert (spool.count_waiting(), kept_aside(own)) == (0, [POISON])
     assert (own / "hooks.aside").stat().st_mode & 0o777 == 0o600
@@ -85,7 +85,7 @@ def test_a_daemon_that_is_only_busy_loses_no_call(own: Path, monkeypatch: pytest
     spool.append(call(1, POISON))
     for _ in range(3):
         replayed(Link(lambda: Silent("timed out")))
-    assert (spool.count_waiting(), spool.aside()) == (1, 0)
+    assert (spool.count_waiting(), spool.count_aside()) == (1, 0)
 
 
 def test_a_call_that_is_never_answered_does_not_hold_up_the_rest_for_ever(
@@ -126,7 +126,7 @@ def test_a_call_that_arrives_after_one_loss_is_forgiven(own: Path) -> None:
     spool.append(call(1, POISON))
     replayed(Link())
     replayed(Link(how=lambda: spool.Refused("conflict")))
-    assert (spool.count_waiting(), spool.aside()) == (0, 0)
+    assert (spool.count_waiting(), spool.count_aside()) == (0, 0)
 
 
 def test_a_hook_that_was_killed_while_it_sent_counts_too(own: Path) -> None:
@@ -170,7 +170,7 @@ def test_what_was_set_aside_is_reported_and_can_be_sent_again(own: Path, memctl:
     assert memctl("hooks", "status", "--json").json["set_aside"] == 1
     assert "1 call set aside" in memctl("hooks", "status").out
     assert memctl("hooks", "retry").out == "1 call will be sent again by the next hook.\n"
-    assert (spool.count_waiting(), spool.aside()) == (1, 0)
+    assert (spool.count_waiting(), spool.count_aside()) == (1, 0)
     assert memctl("hooks", "retry", "--json").json == {"retried": 0}
     assert replayed(Link(how=lambda: spool.Refused("conflict"))) == []
     assert spool.count_waiting() == 0
@@ -186,14 +186,14 @@ def test_nothing_is_put_back_into_a_full_spool(own: Path, memctl: Memctl, monkey
         1,
         "memctl: The spool of the hooks is full. Run `memctl up`, let a hook send what waits, and try again.\n",
     )
-    assert spool.aside() == 1
+    assert spool.count_aside() == 1
 
 
 HANGING = f"""
 import re
 from memoryd.daemon.conversations import gate
-judge = gate.verdict
-gate.verdict = lambda text: re.fullmatch("(?:a|a)*b", "a" * 60) if text == {POISON!r} else judge(text)
+judge = gate.check
+gate.check = lambda text: re.fullmatch("(?:a|a)*b", "a" * 60) if text == {POISON!r} else judge(text)
 from memoryd.daemon.__main__ import main
 main()
 """

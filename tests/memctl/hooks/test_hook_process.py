@@ -443,7 +443,7 @@ def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, fold
     link = Link()
     said = answering.context(link, asked)  # type: ignore[arg-type]
     assert bool(said) == (event in host.injects)
-    for call in [*link.calls, *answering.notes(asked), {"method": "index_workspace", "workspace": "/a"}]:
+    for call in [*link.calls, *answering.list_calls(asked), {"method": "index_workspace", "workspace": "/a"}]:
         kind: type[Call[Any]] = next(one for one in METHODS if method_name(one) == call["method"])
         msgspec.msgpack.decode(msgspec.msgpack.encode(call), type=kind)
 

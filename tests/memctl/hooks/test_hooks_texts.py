@@ -51,9 +51,9 @@ def configurations(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
 @given(configuration=configurations())
 def test_any_foreign_configuration_is_preserved(part: Part, configuration: tuple[dict[str, Any], str]) -> None:
     value, text = configuration
-    made = part.added(text, COMMAND)
-    assert part.entries(made)
-    assert part.entries(text) == []
+    made = part.add(text, COMMAND)
+    assert part.read_entries(made)
+    assert part.read_entries(text) == []
     said = json.loads(made)
     assert {key: said[key] for key in value if key not in ("hooks", "mcpServers")} == {
         key: value[key] for key in value if key not in ("hooks", "mcpServers")
@@ -62,7 +62,7 @@ def test_any_foreign_configuration_is_preserved(part: Part, configuration: tuple
         assert said["hooks"][event][: len(groups)] == groups
     for name, server in value.get("mcpServers", {}).items():
         assert said["mcpServers"][name] == server
-    assert json.loads(part.removed(made)) == ({"version": 1, **value} if getattr(part, "head", ()) else value)
+    assert json.loads(part.remove(made)) == ({"version": 1, **value} if getattr(part, "head", ()) else value)
 
 
 @given(configuration=configurations(), value=VALUES)
@@ -95,15 +95,15 @@ def test_one_thing_is_taken_out(text: str, path: jsontext.Path, left: str) -> No
 @pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", "\n\n", "[t]\na = 1\r\n", "# only a comment", "a = nan\n"])
 def test_a_toml_block_goes_without_a_trace(text: str) -> None:
     part = TomlServer()
-    made = part.added(text, COMMAND)
-    assert part.entries(made) == [{"command": COMMAND[0], "args": ["mcp"]}]
-    assert part.removed(made) == text
-    assert part.added(made, COMMAND) == made
+    made = part.add(text, COMMAND)
+    assert part.read_entries(made) == [{"command": COMMAND[0], "args": ["mcp"]}]
+    assert part.remove(made) == text
+    assert part.add(made, COMMAND) == made
 
 
 def test_what_was_written_behind_a_toml_block_stays_on_a_line_of_its_own() -> None:
-    made = TomlServer().added("a = 1", COMMAND) + "[t]\nb = 2\n"
-    assert TomlServer().removed(made) == "a = 1\n[t]\nb = 2\n"
+    made = TomlServer().add("a = 1", COMMAND) + "[t]\nb = 2\n"
+    assert TomlServer().remove(made) == "a = 1\n[t]\nb = 2\n"
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1))
@@ -111,8 +111,8 @@ def test_any_path_is_quoted_for_toml_and_for_the_shell(name: str) -> None:
     import shlex
 
     command = ["/" + name.replace("\0", "") + "/memctl"]
-    assert tomltext.parse(TomlServer().added("", command))["mcp_servers"]["memoryd"]["command"] == command[0]
-    text = Hooks("codex").added("{}", command)
-    entries = Hooks("codex").entries(text)
+    assert tomltext.parse(TomlServer().add("", command))["mcp_servers"]["memoryd"]["command"] == command[0]
+    text = Hooks("codex").add("{}", command)
+    entries = Hooks("codex").read_entries(text)
     assert len(entries) == 6
     assert shlex.split(entries[0][2]["command"])[0] == command[0]

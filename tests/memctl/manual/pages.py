@@ -179,7 +179,7 @@ def memctl() -> str:
 
 def memoryd_page() -> str:
     """Return memoryd(1)."""
-    parser = daemon._parser()
+    parser = daemon._build_parser()
     lines = [
         head("memoryd"),
         *section("name", "memoryd \\- one memory for every agent on a machine: the daemon"),

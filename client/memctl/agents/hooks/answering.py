@@ -92,13 +92,13 @@ def _question(event: Asked) -> Call | None:
         task = f"Work on {os.path.basename(event.folder) or 'this machine'}"
         fresh = event.text("source") in _LOST
         return {"task": task, "opening": True, "fresh": fresh, "max_tokens": OPENING_TOKENS}
-    prompt = _prompt(event)
+    prompt = _read_prompt(event)
     if event.event == hosts.PROMPT and prompt:
         return {"task": prompt[:_MAX_TASK_CHARS], "unasked": True, "max_tokens": PROMPT_TOKENS}
     return None
 
 
-def _prompt(event: Asked) -> str:
+def _read_prompt(event: Asked) -> str:
     """Return what the user said, empty for a command to the host."""
     prompt = event.text("prompt")
     for injected in _INJECTED:
@@ -110,12 +110,12 @@ def _prompt(event: Asked) -> str:
 # What the daemon gets ---------------------------------------------------------------------------------------------
 
 
-def notes(event: Asked) -> list[Call]:
+def list_calls(event: Asked) -> list[Call]:
     """Return the calls that must reach the daemon, now or later."""
     place = {"namespace": event.namespace, "session": event.session}
     calls: list[Call] = []
     if event.event == hosts.PROMPT:
-        calls = _turn(event, "user", _prompt(event))
+        calls = _turn(event, "user", _read_prompt(event))
     elif event.event == hosts.STOP:
         calls = _turn(event, "assistant", *_find_said(event))
         if calls and (files := touched.take(event.session)):
@@ -137,14 +137,14 @@ def _turn(event: Asked, role: str, text: str, id: str = "") -> list[Call]:
     if not text.strip():
         return []
     turn: Call = {"role": role, "content": text[:_MAX_TEXT_CHARS], "created_at": event.at}
-    if role == "user" and (speaker := _speaker()):
+    if role == "user" and (speaker := _find_speaker()):
         turn["speaker"] = speaker
     if not os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
         turn["id"] = id or os.urandom(16).hex()
     return [{"method": "observe", "namespace": event.namespace, "session": event.session, "turns": [turn]}]
 
 
-def _speaker() -> str:
+def _find_speaker() -> str:
     """Return the name of who types the prompts, empty where it is not known."""
     name = os.environ.get("USER", "")
     return name if name.isprintable() and len(name.encode(errors="replace")) <= _MAX_SPEAKER_BYTES else ""

@@ -27,13 +27,13 @@ _ADVICE = {
 # install, uninstall --------------------------------------------------------------------------------------------------
 
 
-def _agent_arguments(parser: ArgumentParser) -> None:
+def _declare_agent(parser: ArgumentParser) -> None:
     parser.add_argument("agent", choices=tuple(HOSTS), metavar="AGENT", help=", ".join(HOSTS))
-    _project_argument(parser)
+    _declare_project(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would be changed, and change nothing")
 
 
-def _project_argument(parser: ArgumentParser) -> None:
+def _declare_project(parser: ArgumentParser) -> None:
     parser.add_argument("--project", metavar="DIR", type=_folder, help="for one project (default: for all of yours)")
 
 
@@ -45,12 +45,12 @@ def _folder(text: str) -> Path:
 
 
 def _install_arguments(parser: ArgumentParser) -> None:
-    _agent_arguments(parser)
+    _declare_agent(parser)
     parser.add_argument("--print", action="store_true", help="print what belongs into the files, and change nothing")
 
 
 def _install(args: Namespace) -> int:
-    targets = installing.targets(args.agent, args.project)
+    targets = installing.list_targets(args.agent, args.project)
     command = installing.own_command()
     if args.print:
         show(args, [_paste(target, command) for target in targets], lambda: _paste_text(targets, command))
@@ -65,7 +65,7 @@ def _install(args: Namespace) -> int:
 
 def _uninstall(args: Namespace) -> int:
     command = installing.own_command()
-    targets = installing.targets(args.agent, args.project)
+    targets = installing.list_targets(args.agent, args.project)
     return _change(args, targets, lambda target: installing.plan_uninstall(target, command))
 
 
@@ -81,16 +81,16 @@ def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Targe
         return 1
     if not args.dry_run:
         for change in changes:
-            installing.carry_out(change)
+            installing.apply(change)
     show(args, [_describe(change) for change in changes], lambda: _changes_text(changes, args.dry_run))
     return 0
 
 
 def _describe(change: Change) -> dict[str, Any]:
-    return {"path": str(change.target.path), "change": _verb(change)}
+    return {"path": str(change.target.path), "change": _choose_verb(change)}
 
 
-def _verb(change: Change) -> str:
+def _choose_verb(change: Change) -> str:
     if not change.is_one:
         return "unchanged"
     return "deleted" if change.after is None else "created" if change.before is None else "changed"
@@ -99,16 +99,16 @@ def _verb(change: Change) -> str:
 def _changes_text(changes: Sequence[Change], dry_run: bool) -> str:
     lines = []
     for change in changes:
-        verb = _verb(change)
+        verb = _choose_verb(change)
         lines.append(f"{paint(f'{verb:<9}', 'dim' if verb == 'unchanged' else 'green')}  {_shorten(change.target)}")
         if dry_run:
-            lines += _difference(change)
+            lines += _format_difference(change)
     if dry_run and any(change.is_one for change in changes):
         lines.append("Nothing was changed: this was a dry run.")
     return "\n".join(lines)
 
 
-def _difference(change: Change) -> list[str]:
+def _format_difference(change: Change) -> list[str]:
     old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.before, change.after))
     colours = {"+": "green", "-": "red"}
     found = [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if line[:3] not in ("---", "+++")]
@@ -116,11 +116,11 @@ def _difference(change: Change) -> list[str]:
 
 
 def _paste(target: Target, command: Sequence[str]) -> dict[str, Any]:
-    return {"path": str(target.path), "text": target.added(target.empty, command)}
+    return {"path": str(target.path), "text": target.add(target.empty, command)}
 
 
 def _paste_text(targets: Sequence[Target], command: Sequence[str]) -> str:
-    return "\n".join(f"# {_shorten(target)}\n{target.added(target.empty, command).rstrip()}" for target in targets)
+    return "\n".join(f"# {_shorten(target)}\n{target.add(target.empty, command).rstrip()}" for target in targets)
 
 
 def _shorten(target: Target) -> str:
@@ -131,8 +131,8 @@ def _shorten(target: Target) -> str:
 
 
 def _status(args: Namespace) -> None:
-    found = [check_state(agent, target) for agent in HOSTS for target in installing.targets(agent, args.project)]
-    calls = {"spooled": spool.count_waiting(), "set_aside": spool.aside()}
+    found = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, args.project)]
+    calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside()}
     show(args, {"files": found, **calls}, lambda: _status_text(found, **calls))
 
 
@@ -141,8 +141,8 @@ def check_state(agent: str, target: Target) -> dict[str, str]:
     command = installing.own_command()
     try:
         text = installing.text_of(target, files.read(target.path))
-        there = target.entries(text)
-        wanted = target.entries(target.added(target.removed(text), command)) if any(there) else []
+        there = target.read_entries(text)
+        wanted = target.read_entries(target.add(target.remove(text), command)) if any(there) else []
     except Refusal as refusal:
         state = f"unreadable: {refusal.reason}"
     except UNFIT as error:
@@ -178,13 +178,13 @@ def _retry(args: Namespace) -> int:
 # hook ----------------------------------------------------------------------------------------------------------------
 
 
-def _hook_arguments(parser: ArgumentParser) -> None:
+def _declare_hook(parser: ArgumentParser) -> None:
     told = "; ".join(f"{name}: {meaning}" for name, meaning in EVENTS.items())
     parser.add_argument("event", choices=tuple(EVENTS), metavar="EVENT", help=told)
     parser.add_argument("--agent", choices=tuple(HOSTS), default=next(iter(HOSTS)), help="whose event it is")
 
 
-def _hook(args: Namespace) -> None:
+def _run_hook(args: Namespace) -> None:
     from memoryd.client.memctl.agents.hooks import process
 
     process.main([args.event, "--agent", args.agent])
@@ -199,14 +199,14 @@ COMMANDS = {
         "  memctl hooks install cursor --project .\n"
         "  memctl hooks install gemini --print",
     ),
-    "hooks uninstall": Command(_agent_arguments, _uninstall, "  memctl hooks uninstall claude-code"),
+    "hooks uninstall": Command(_declare_agent, _uninstall, "  memctl hooks uninstall claude-code"),
     "hooks status": Command(
-        _project_argument, _status, "  memctl hooks status\n  memctl hooks status --project . --json"
+        _declare_project, _status, "  memctl hooks status\n  memctl hooks status --project . --json"
     ),
     "hooks retry": Command(lambda parser: None, _retry, "  memctl hooks retry"),
     "hook": Command(
-        _hook_arguments,
-        _hook,
+        _declare_hook,
+        _run_hook,
         """  echo '{"session_id": "s1", "prompt": "add a cache"}' | memctl hook prompt""",
     ),
 }

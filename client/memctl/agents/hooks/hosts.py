@@ -45,7 +45,7 @@ class Host(NamedTuple):
             return {"additional_context": text}
         return {"hookSpecificOutput": {"hookEventName": self.events[event].name, "additionalContext": text}}
 
-    def nothing(self, event: str) -> bytes:
+    def answer_nothing(self, event: str) -> bytes:
         """Return what leaves the agent as if there were no hook."""
         return b'{"continue":true}' if self.flat and event == PROMPT else self.silence
 

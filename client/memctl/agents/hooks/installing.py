@@ -37,21 +37,21 @@ class Target(NamedTuple):
         """A text of its kind that says nothing."""
         return "" if self.is_toml else "{}\n"
 
-    def added(self, text: str, command: Sequence[str]) -> str:
+    def add(self, text: str, command: Sequence[str]) -> str:
         """Return a text that has nothing of ours with our entries."""
         for part in self.parts:
-            text = part.added(text, command)
+            text = part.add(text, command)
         return text
 
-    def removed(self, text: str) -> str:
+    def remove(self, text: str) -> str:
         """Return the text without our entries."""
         for part in self.parts:
-            text = part.removed(text)
+            text = part.remove(text)
         return text
 
-    def entries(self, text: str) -> list[list[object]]:
+    def read_entries(self, text: str) -> list[list[object]]:
         """Return our entries, part by part."""
-        return [part.entries(text) for part in self.parts]
+        return [part.read_entries(text) for part in self.parts]
 
 
 class Refusal(Exception):
@@ -86,12 +86,12 @@ def own_command() -> list[str]:
 # Where agents keep their configuration -------------------------------------------------------------------------------
 
 
-def targets(agent: str, project: Path | None) -> list[Target]:
+def list_targets(agent: str, project: Path | None) -> list[Target]:
     """Return the files of an agent: of a project, else of the user."""
     return _FILES[agent](project)
 
 
-def _claude(project: Path | None) -> list[Target]:
+def _list_claude(project: Path | None) -> list[Target]:
     hooks = (Hooks("claude-code"),)
     if project:  # not settings.json and what else a team shares: paths of this machine are written there
         return [
@@ -107,7 +107,7 @@ def _claude(project: Path | None) -> list[Target]:
     ]
 
 
-def _codex(project: Path | None) -> list[Target]:
+def _list_codex(project: Path | None) -> list[Target]:
     folder = project / ".codex" if project else Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
     mode = files.SHARED if project else files.PRIVATE
     return [
@@ -116,24 +116,24 @@ def _codex(project: Path | None) -> list[Target]:
     ]
 
 
-def _cursor(project: Path | None) -> list[Target]:
+def _list_cursor(project: Path | None) -> list[Target]:
     folder = (project or Path.home()) / ".cursor"
     mode = files.SHARED if project else files.PRIVATE
     hooks = Hooks("cursor", grouped=False, head=(("version", 1),))
     return [Target(folder / "hooks.json", (hooks,), mode), Target(folder / "mcp.json", (Server(),), mode)]
 
 
-def _gemini(project: Path | None) -> list[Target]:
+def _list_gemini(project: Path | None) -> list[Target]:
     folder = (project or Path.home()) / ".gemini"
     mode = files.SHARED if project else files.PRIVATE
     return [Target(folder / "settings.json", (Hooks("gemini", unit=1000), Server()), mode)]
 
 
 _FILES: dict[str, Callable[[Path | None], list[Target]]] = {
-    "claude-code": _claude,
-    "codex": _codex,
-    "cursor": _cursor,
-    "gemini": _gemini,
+    "claude-code": _list_claude,
+    "codex": _list_codex,
+    "cursor": _list_cursor,
+    "gemini": _list_gemini,
 }
 
 
@@ -151,7 +151,7 @@ def text_of(target: Target, data: bytes | None) -> str:
     try:
         if not target.is_toml and not isinstance(parsed_json(text), dict):
             raise NotJson("it is not an object")
-        target.entries(text)
+        target.read_entries(text)
     except NotJson as error:
         raise Refusal(target, f"it is not the JSON that it should be ({error})") from None
     except NotToml as error:
@@ -163,10 +163,10 @@ def plan_install(target: Target, command: Sequence[str]) -> Change:
     """Return what puts our entries into a file; nothing is to be done where they are in it."""
     before = files.read(target.path)
     text = text_of(target, before)
-    bare = target.removed(text)
+    bare = target.remove(text)
     made = _add(target, bare, command)
     kept = files.read(files.copy_of(target.path))
-    if target.entries(text) == target.entries(made):
+    if target.read_entries(text) == target.read_entries(made):
         return Change(target, before, before, kept)
     copy = before if bare == text else kept if kept is not None else before
     return Change(target, before, made.encode(), copy)
@@ -177,11 +177,11 @@ def plan_uninstall(target: Target, command: Sequence[str]) -> Change:
     before = files.read(target.path)
     kept = files.read(files.copy_of(target.path))
     text = text_of(target, before)
-    if not any(target.entries(text)):
+    if not any(target.read_entries(text)):
         return Change(target, before, before, kept)
     if _is_made_by(target, kept, command, text):
         return Change(target, before, kept, None)
-    after = target.removed(text)
+    after = target.remove(text)
     if kept is None and _is_bare(target, after):
         return Change(target, before, None, None)
     return Change(target, before, after.encode(), before)
@@ -189,7 +189,7 @@ def plan_uninstall(target: Target, command: Sequence[str]) -> Change:
 
 def _add(target: Target, bare: str, command: Sequence[str]) -> str:
     try:
-        return target.added(bare, command)
+        return target.add(bare, command)
     except UNFIT as error:
         raise Refusal(target, str(error)) from None
 
@@ -197,7 +197,7 @@ def _add(target: Target, bare: str, command: Sequence[str]) -> str:
 def _is_made_by(target: Target, data: bytes | None, command: Sequence[str], text: str) -> bool:
     """Return whether installing into a former file, or none, made just this text."""
     try:
-        return target.added(text_of(target, data), command) == text
+        return target.add(text_of(target, data), command) == text
     except (Refusal, *UNFIT):
         return False
 
@@ -210,7 +210,7 @@ def _is_bare(target: Target, text: str) -> bool:
     return set(parsed_json(text)) <= heads
 
 
-def carry_out(change: Change) -> None:
+def apply(change: Change) -> None:
     """Change the file, after its copy is kept."""
     target = change.target
     if not change.is_one:

@@ -63,7 +63,7 @@ def remove(text: str, path: Path) -> str:
     around = _find(text, path[:-1])
     if around is None or not isinstance(around.value, dict | list):
         return text
-    items = _items(text, around.value_at)
+    items = _parse_items(text, around.value_at)
     at = next((at for at in reversed(range(len(items))) if path[-1] in (at, items[at].key)), None)
     if at is None:
         return text
@@ -98,7 +98,7 @@ def _find(text: str, path: Path) -> Item | None:
     for depth, key in enumerate(path):
         if not isinstance(found.value, list if isinstance(key, int) else dict):
             raise NotJson(f"{_name(path[:depth])} is no {'array' if isinstance(key, int) else 'object'}")
-        items = _items(text, found.value_at)
+        items = _parse_items(text, found.value_at)
         named = items[key : key + 1] if isinstance(key, int) else [item for item in items if item.key == key]
         if not named:
             return None
@@ -110,7 +110,7 @@ def _name(path: Path) -> str:
     return ".".join(map(str, path)) or "the whole"
 
 
-def _items(text: str, opened_at: int) -> list[Item]:
+def _parse_items(text: str, opened_at: int) -> list[Item]:
     """Return the members or elements of the object or array that opens there."""
     is_object = text[opened_at] == "{"
     found: list[Item] = []
@@ -138,14 +138,14 @@ def _skip(text: str, at: int) -> int:
 
 def _put(text: str, opened_at: int, label: str, value: Any) -> str:
     """Return the text with `label value` at the end of the object or array that opens there."""
-    items = _items(text, opened_at)
+    items = _parse_items(text, opened_at)
     if items and "\n" not in text[opened_at : items[-1].start]:  # all of it on one line, and so it stays
         at = items[-1].end
         return f"{text[:at]}, {label}{json.dumps(value, ensure_ascii=False)}{text[at:]}"
     newline = "\r\n" if "\r\n" in text else "\n"
     unit = _unit(text)
-    outer = _margin(text, opened_at)
-    inner = _margin(text, items[-1].start) if items else outer + unit
+    outer = _find_margin(text, opened_at)
+    inner = _find_margin(text, items[-1].start) if items else outer + unit
     written = json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", newline + inner)
     if items:
         at = items[-1].end
@@ -159,7 +159,7 @@ def _unit(text: str) -> str:
     return found[1] if found else "  "
 
 
-def _margin(text: str, at: int) -> str:
+def _find_margin(text: str, at: int) -> str:
     """Return the blanks with which the line begins that a place is on."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]

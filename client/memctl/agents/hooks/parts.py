@@ -21,13 +21,13 @@ _OURS = re.compile(r"(?:^|[/\s'\"])(?:memctl|memoryd\.client\.memctl)['\"]? hook
 class Part(Protocol):
     """Our entries in one text."""
 
-    def added(self, text: str, command: Sequence[str]) -> str:
+    def add(self, text: str, command: Sequence[str]) -> str:
         """Return a text that has none of our entries with them; raise `NotJson` or `NotToml`."""
 
-    def removed(self, text: str) -> str:
+    def remove(self, text: str) -> str:
         """Return the text without our entries."""
 
-    def entries(self, text: str) -> list[Any]:
+    def read_entries(self, text: str) -> list[Any]:
         """Return our entries in the text."""
 
 
@@ -39,35 +39,35 @@ class Hooks(NamedTuple):
     grouped: bool = True
     head: tuple[tuple[str, Any], ...] = ()  # members that the file must begin with
 
-    def added(self, text: str, command: Sequence[str]) -> str:
+    def add(self, text: str, command: Sequence[str]) -> str:
         """Return the text with one entry for each event."""
         for key, value in self.head:
             if jsontext.value_at(text, (key,)) is None:
                 text = jsontext.add_member(text, (), key, value)
         for event, hook in HOSTS[self.agent].events.items():
-            entry = self._entry(shlex.join([*command, "hook", event, "--agent", self.agent]), hook.timeout_s)
+            entry = self._build_entry(shlex.join([*command, "hook", event, "--agent", self.agent]), hook.timeout_s)
             matcher = {"matcher": hook.matcher} if hook.matcher else {}
             text = jsontext.add_element(
                 text, ("hooks", hook.name), {**matcher, "hooks": [entry]} if self.grouped else entry
             )
         return text
 
-    def _entry(self, command: str, timeout_s: int) -> dict[str, Any]:
+    def _build_entry(self, command: str, timeout_s: int) -> dict[str, Any]:
         kind = {"type": "command"} if self.grouped else {}
         name = {"name": SERVER} if self.agent == "gemini" else {}
         return {**kind, **name, "command": command, "timeout": timeout_s * self.unit}
 
-    def removed(self, text: str) -> str:
+    def remove(self, text: str) -> str:
         """Return the text without our entries, and without what is empty for that."""
-        for event in list(_object(jsontext.value_at(text, ("hooks",)))):
-            text = self._without(text, event)
+        for event in list(_read_object(jsontext.value_at(text, ("hooks",)))):
+            text = self._remove_event(text, event)
         return text
 
-    def _without(self, text: str, event: str) -> str:
+    def _remove_event(self, text: str, event: str) -> str:
         path: jsontext.Path = ("hooks", event)
         before = text
         for at, group in _reverse(jsontext.value_at(text, path)):
-            entries = _array(_object(group).get("hooks")) if self.grouped else [group]
+            entries = _read_array(_read_object(group).get("hooks")) if self.grouped else [group]
             if entries and all(map(self._is_ours, entries)):
                 text = jsontext.remove(text, (*path, at))
                 continue
@@ -77,17 +77,17 @@ class Hooks(NamedTuple):
         return _prune(text, before, path)
 
     def _is_ours(self, entry: Any) -> bool:
-        command = _object(entry).get("command")
+        command = _read_object(entry).get("command")
         found = _OURS.search(command) if isinstance(command, str) else None
         return found is not None and found[1] == self.agent
 
-    def entries(self, text: str) -> list[Any]:
+    def read_entries(self, text: str) -> list[Any]:
         """Return our entries, each with its event and matcher, sorted by event: a file may have these in any order."""
         found = []
-        for event, given in _object(jsontext.value_at(text, ("hooks",))).items():
-            for group in _array(given):
-                inner = _array(_object(group).get("hooks")) if self.grouped else [group]
-                matcher = _object(group).get("matcher", "")
+        for event, given in _read_object(jsontext.value_at(text, ("hooks",))).items():
+            for group in _read_array(given):
+                inner = _read_array(_read_object(group).get("hooks")) if self.grouped else [group]
+                matcher = _read_object(group).get("matcher", "")
                 found += [(event, matcher, entry) for entry in inner if self._is_ours(entry)]
         return sorted(found, key=itemgetter(0))
 
@@ -95,58 +95,58 @@ class Hooks(NamedTuple):
 class Server(NamedTuple):
     """The MCP server in JSON: a member of `mcpServers`."""
 
-    def added(self, text: str, command: Sequence[str]) -> str:
+    def add(self, text: str, command: Sequence[str]) -> str:
         """Return the text with the server."""
-        if jsontext.value_at(text, ("mcpServers",)) is not None and self._there(text) is not None:
+        if jsontext.value_at(text, ("mcpServers",)) is not None and self._find_server(text) is not None:
             raise NotJson(f"it has an MCP server of the name {SERVER} that is not this one")
-        return jsontext.add_member(text, ("mcpServers",), SERVER, server_entry(command))
+        return jsontext.add_member(text, ("mcpServers",), SERVER, build_server_entry(command))
 
-    def _there(self, text: str) -> Any:
-        return _object(jsontext.value_at(text, ("mcpServers",))).get(SERVER)
+    def _find_server(self, text: str) -> Any:
+        return _read_object(jsontext.value_at(text, ("mcpServers",))).get(SERVER)
 
-    def removed(self, text: str) -> str:
+    def remove(self, text: str) -> str:
         """Return the text without the server."""
-        if not self.entries(text):
+        if not self.read_entries(text):
             return text
         return _prune(jsontext.remove(text, ("mcpServers", SERVER)), text, ("mcpServers",))
 
-    def entries(self, text: str) -> list[Any]:
+    def read_entries(self, text: str) -> list[Any]:
         """Return the server, if it is ours."""
-        there = self._there(text)
+        there = self._find_server(text)
         return [there] if _is_server(there) else []
 
 
 class TomlServer(NamedTuple):
     """The MCP server in TOML: a block of lines between marks."""
 
-    def added(self, text: str, command: Sequence[str]) -> str:
+    def add(self, text: str, command: Sequence[str]) -> str:
         """Return the text with the server."""
-        return tomltext.add_block(text, self.block(command))
+        return tomltext.add_block(text, self.format_block(command))
 
-    def block(self, command: Sequence[str]) -> str:
+    def format_block(self, command: Sequence[str]) -> str:
         """Return the lines that make the server known."""
-        value = server_entry(command)
-        arguments = ", ".join(map(_toml, value["args"]))
-        return f"[mcp_servers.{SERVER}]\ncommand = {_toml(value['command'])}\nargs = [{arguments}]\n"
+        value = build_server_entry(command)
+        arguments = ", ".join(map(_format_toml, value["args"]))
+        return f"[mcp_servers.{SERVER}]\ncommand = {_format_toml(value['command'])}\nargs = [{arguments}]\n"
 
-    def removed(self, text: str) -> str:
+    def remove(self, text: str) -> str:
         """Return the text without the server."""
         return tomltext.remove_block(text)
 
-    def entries(self, text: str) -> list[Any]:
+    def read_entries(self, text: str) -> list[Any]:
         """Return the server, if it is ours."""
-        there = _object(tomltext.parse(text).get("mcp_servers")).get(SERVER)
+        there = _read_object(tomltext.parse(text).get("mcp_servers")).get(SERVER)
         return [there] if _is_server(there) and tomltext.BEGIN in text else []
 
 
-def server_entry(command: Sequence[str]) -> dict[str, Any]:
+def build_server_entry(command: Sequence[str]) -> dict[str, Any]:
     """Return how an agent starts the MCP server."""
     return {"command": command[0], "args": [*command[1:], "mcp"]}
 
 
 def _is_server(value: Any) -> bool:
-    arguments = _array(_object(value).get("args"))
-    program = str(_object(value).get("command", "")).rpartition("/")[2]
+    arguments = _read_array(_read_object(value).get("args"))
+    program = str(_read_object(value).get("command", "")).rpartition("/")[2]
     return arguments[-1:] == ["mcp"] and (program == "memctl" or "memoryd.client.memctl" in arguments)
 
 
@@ -157,7 +157,7 @@ def _prune(text: str, before: str, path: jsontext.Path) -> str:
     return text
 
 
-def _toml(value: str) -> str:
+def _format_toml(value: str) -> str:
     import json
 
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # a basic string is written as in JSON
@@ -165,12 +165,12 @@ def _toml(value: str) -> str:
 
 def _reverse(value: Any) -> list[tuple[int, Any]]:
     """Return the elements of an array with their places, the last one first."""
-    return list(enumerate(_array(value)))[::-1]
+    return list(enumerate(_read_array(value)))[::-1]
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _read_object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _array(value: Any) -> list[Any]:
+def _read_array(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []

@@ -35,7 +35,7 @@ def main(words: Sequence[str]) -> NoReturn:
     signal.signal(signal.SIGALRM, lambda number, frame: answer.leave())
     signal.setitimer(signal.ITIMER_REAL, HOSTS[agent].events[event].timeout_s - _RESERVE_S)
     try:
-        carry_out(event, agent, _input(), answer)
+        handle(event, agent, _read_input(), answer)
     except BaseException as error:
         with suppress(Exception):
             sys.stderr.write(f"memctl hook: {type(error).__name__}: {error}\n")
@@ -55,7 +55,7 @@ def _name(words: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _input() -> bytes:
+def _read_input() -> bytes:
     parts = []
     while part := os.read(0, 1 << 16):
         parts.append(part)
@@ -73,7 +73,7 @@ class Answer:
         if self._is_given:
             return
         self._is_given = True
-        data = self._host.nothing(self._event)
+        data = self._host.answer_nothing(self._event)
         if text:
             import msgspec
 
@@ -88,7 +88,7 @@ class Answer:
         os._exit(0)
 
 
-def carry_out(event: str, agent: str, data: bytes, answer: Answer) -> None:
+def handle(event: str, agent: str, data: bytes, answer: Answer) -> None:
     """Answer an event and report it to the daemon; what cannot be sent is spooled."""
     from memoryd.client.errors import Untrusted
     from memoryd.client.memctl.agents.hooks import answering, touched
@@ -99,15 +99,15 @@ def carry_out(event: str, agent: str, data: bytes, answer: Answer) -> None:
         touched.note(asked.session, answering.list_edited(asked))
     link = None
     with suppress(Silent):
-        link = _link(event)
-        _tell(link, asked, answer)
+        link = _open_link(event)
+        _report(link, asked, answer)
     answer.give("")
-    _note(link, answering.notes(asked))
+    _note(link, answering.list_calls(asked))
     if event == hosts.START:
         touched.forget_old()
 
 
-def _link(event: str) -> Any:
+def _open_link(event: str) -> Any:
     """Return a link to the daemon; at the start of a session it is started where none answers."""
     from memoryd.client.memctl.agents.hooks.wire import Link, Silent
 
@@ -123,7 +123,7 @@ def _link(event: str) -> Any:
     return Link(give_up_at)
 
 
-def _tell(link: Any, asked: Any, answer: Answer) -> None:
+def _report(link: Any, asked: Any, answer: Answer) -> None:
     """Send what waits, answer the host, and have written memory files indexed; a refusal leaves the host unanswered."""
     from memoryd.client.memctl.agents.hooks import answering, spool
     from memoryd.client.memctl.agents.hooks.wire import Refused

@@ -69,7 +69,7 @@ def count_waiting() -> int:
     return _read(path()).count(b"\n")
 
 
-def aside() -> int:
+def count_aside() -> int:
     """Return how many calls were set aside."""
     return _read(aside_path()).count(b"\n")
 
@@ -88,19 +88,19 @@ def replay(link: Link, until: float) -> None:
     if not _size(path()):
         return
     with attempts.hold() as tried:
-        if tried is None or not _answers(link):
+        if tried is None or not _is_answering(link):
             return  # a daemon that hangs already hangs at none of these
         data, taken = _read(path()), 0
         try:
             for line in data.splitlines(keepends=True):
-                if time.monotonic() > until or not _pass_on(link, line, tried):
+                if time.monotonic() > until or not _send_line(link, line, tried):
                     break
                 taken += len(line)
         finally:
             _take_out(path(), data[:taken])
 
 
-def _pass_on(link: Link, line: bytes, tried: attempts.Attempts) -> bool:
+def _send_line(link: Link, line: bytes, tried: attempts.Attempts) -> bool:
     """Send one line, or set it aside; say whether it is done with. Half a line never becomes a whole one."""
     if tried.is_hopeless(line):
         _set_aside(line)
@@ -134,12 +134,12 @@ def _is_hung() -> bool:
     except Silent:
         return True
     try:
-        return not _answers(probe)
+        return not _is_answering(probe)
     finally:
         probe.close()
 
 
-def _answers(link: Link) -> bool:
+def _is_answering(link: Link) -> bool:
     try:
         link.call("status")
     except Silent:

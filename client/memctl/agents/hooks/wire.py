@@ -40,7 +40,7 @@ class Link:
         self._number = 0
         self._ends = False
         try:
-            self._patience()
+            self._check_patience()
             address = paths.socket_address()
             self._socket.connect(address)
             trust.check_connection(self._socket, address)
@@ -59,7 +59,7 @@ class Link:
         self._number += 1
         data = msgspec.msgpack.encode([VERSION, self._number, {"method": method, **fields}])
         try:
-            self._patience()
+            self._check_patience()
             self._socket.sendall(_LENGTH.pack(len(data)) + data)
             while True:
                 reply = msgspec.msgpack.decode(self._receive(_LENGTH.unpack(self._receive(_LENGTH.size))[0]))
@@ -79,14 +79,14 @@ class Link:
     def _receive(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
-            self._patience()
+            self._check_patience()
             part = self._socket.recv(size - len(data))
             if not part:
                 raise ConnectionError("the daemon closed the connection")
             data += part
         return data
 
-    def _patience(self) -> None:
+    def _check_patience(self) -> None:
         left_s = self._give_up_at - time.monotonic()
         if left_s <= 0:
             raise TimeoutError("the time of the hook is over")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.workspaces.documents.document import Document, Limits
-from memoryd.daemon.workspaces.documents.files import document as from_bytes
+from memoryd.daemon.workspaces.documents.files import build_document as from_bytes
 from memoryd.daemon.workspaces.documents.files import read
 
 

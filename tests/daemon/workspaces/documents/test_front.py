@@ -6,22 +6,22 @@ from hypothesis import strategies as st
 
 from memoryd.client.times import seconds
 from memoryd.daemon.workspaces.documents.document import Front
-from memoryd.daemon.workspaces.documents.front import front_matter
+from memoryd.daemon.workspaces.documents.front import parse_front_matter
 
 
 def front(text: str) -> tuple[Front, str | None]:
-    return front_matter(f"---\n{text}\n---\nbody".split("\n"))
+    return parse_front_matter(f"---\n{text}\n---\nbody".split("\n"))
 
 
 @pytest.mark.parametrize(
     "text", ["", "body", "---", "---\ntype: decision", "\n---\ntype: x\n---", "body\n---\ntype: x\n---"]
 )
 def test_only_lines_between_marks_at_the_very_start_are_front_matter(text: str) -> None:
-    assert front_matter(text.split("\n")) == (Front(), None)
+    assert parse_front_matter(text.split("\n")) == (Front(), None)
 
 
 def test_empty_front_matter_is_two_lines_that_say_nothing() -> None:
-    assert front_matter(["---", "---"]) == (Front(end_line=2), None)
+    assert parse_front_matter(["---", "---"]) == (Front(end_line=2), None)
 
 
 def test_all_that_memoryd_knows_is_read_and_the_rest_is_metadata() -> None:
