@@ -19,7 +19,7 @@ from memoryd.daemon.memories import adding, duplicates
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.memories.duplicates import Embedded, Known, New, Place
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import feedback, graph_writing, history, links, namespaces, rows, successors, vectors
+from memoryd.daemon.store import feedback, graph_writing, history, links, namespaces, rows, shared, successors, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -141,6 +141,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     )
     adding.insert(core, transaction, place, copy, verdict, embedded, operation)
     links.add(connection, copy.id, source.id, "shared_from", core.clock())
+    shared.name_for_sharing(connection, copy.id)
     return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
 
 
@@ -158,6 +159,7 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     for other in verdict.contradicted:
         links.add(connection, source.id, other.id, "contradicts", core.clock())
     rows.change(connection, source.row, {"namespace": place.number, "updated_at": core.clock()})
+    shared.name_for_sharing(connection, source.id)
     graph_writing.leave_nodes(connection, [source.row])  # its node belongs to the old namespace
     transaction.after_commit(lambda: core.embedding.refresh([source.row]))
     return SharedMemory(id=source.id, origin=source.id, outcome="moved")

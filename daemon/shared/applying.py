@@ -47,9 +47,11 @@ class Remote(Struct, kw_only=True):
 
 def apply(session: Session, remotes: Sequence[Remote]) -> None:
     """Apply versions of the server."""
+    batch = {remote.id for remote in remotes}
     here = session.read([remote.id for remote in remotes])
     for remote in remotes:
         try:
+            _free_key(session, remote, batch)
             _apply(session, remote, here[remote.id])
         except (MemorydError, msgspec.MsgspecError, RecursionError) as error:
             session.done.refused.append(remote.id)
@@ -69,6 +71,28 @@ def _apply(session: Session, remote: Remote, here: Here) -> None:
         session.settle(msgspec.structs.replace(mine, pushed=0))
     else:
         _branch(session, remote, here)
+
+
+def _free_key(session: Session, remote: Remote, batch: set[str]) -> None:
+    """Take a key from the memory here that has it: another machine gave it to another memory first.
+
+    What had it becomes the other version of that memory, unless the server's version of it comes with the same batch.
+    """
+    body = None if remote.deleted or remote.purged else _decode(remote, session.root.name)
+    number = session.core.store.namespaces.number(remote.ns)
+    if body is None or body.key is None or number is None:
+        return
+    holder = rows.read_key(session.connection, number, body.key)
+    if holder is None or holder.id == remote.id:
+        return
+    [held] = session.read([holder.id]).values()
+    session.record(holder.id, holder)
+    rows.change(session.connection, holder.row, {"key": None})
+    if holder.id in batch:
+        return
+    beside = msgspec.structs.replace(held.version, conflict_of=remote.id, root=session.root.id, pushed=0)
+    session.settle(msgspec.structs.replace(beside, namespace=remote.ns))
+    session.done.conflicts.append(remote.id)
 
 
 def _branch(session: Session, remote: Remote, here: Here) -> None:
@@ -171,7 +195,7 @@ def _write(session: Session, remote: Remote) -> None:
     is_strange = not shared.read_versions(session.connection, [old.id]) and old.namespace not in session.namespaces
     if is_strange and (old.content, old.namespace) != (made.content, made.namespace):
         raise Conflict(f"Its id is that of a memory that is not shared here, {old.id[:8]}.")
-    kept = {name: getattr(old, name) for name in ("row", "tier", "access_count", "last_accessed_at")}
+    kept = {name: getattr(old, name) for name in ("row", "tier", "access_count", "last_accessed_at", "neighbours")}
     made = msgspec.structs.replace(made, **kept)
     different = {name: new for name in rows.COLUMNS if (new := getattr(made, name)) != getattr(old, name)}
     if different:

@@ -25,8 +25,9 @@ DERIVED = frozenset({"extraction", "session_summary"})
 
 
 class Body(Struct, kw_only=True):
-    """What a memory says to other machines. Tier, access counts and the graph are each machine's own."""
+    """What a memory says to other machines. Tier, access counts, neighbours and the graph are each machine's own."""
 
+    key: str | None = None
     type: str
     source: str
     importance: float
@@ -42,7 +43,6 @@ class Body(Struct, kw_only=True):
     votes: list[Vote] = []
     summary: str = ""
     metadata: dict[str, Any] = {}
-    neighbours: str = ""
     content: str
 
 
@@ -63,7 +63,7 @@ SAME = tuple(name for name in Body.__struct_fields__ if name not in ("pinned", "
 
 def read_text(body: Body) -> str:
     """Return all that a person or a program may have written into a memory."""
-    return "\n".join([body.content, body.summary, body.neighbours, msgspec.json.encode(body.metadata).decode()])
+    return "\n".join([body.content, body.summary, msgspec.json.encode(body.metadata).decode()])
 
 
 def hash_body(namespace: str, body: Body | None, conflict_of: str | None) -> bytes:
@@ -109,7 +109,7 @@ def is_ancestor(version: str, ancestors: Iterable[str]) -> bool:
 
 def merge(theirs: Body, mine: Body) -> Body | None:
     """Return what two versions say together if their texts are equal and nothing else disagrees, else None."""
-    agreed = {name: getattr(theirs, name) for name in (*MERGED, "updated_at", "importance", "summary", "neighbours")}
+    agreed = {name: getattr(theirs, name) for name in (*MERGED, "updated_at", "importance", "summary")}
     if msgspec.structs.replace(mine, **agreed) != theirs:
         return None
     if any(mine.metadata[key] != theirs.metadata[key] for key in mine.metadata.keys() & theirs.metadata.keys()):

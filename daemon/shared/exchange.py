@@ -45,6 +45,9 @@ INSERT INTO memoryd.mem AS m (root, id, seq, vtag, anc, ns, key, content_hash, b
     r.deleted OR d.id IS NOT NULL, r.purged, r.conflict_of, d.id, %(machine)s, session_user, now()
   FROM {_RECORDS}
   CROSS JOIN (SELECT seq FROM memoryd.heads WHERE root = %(root)s) h LEFT JOIN LATERAL ({_EQUAL}) d ON true
+  WHERE NOT EXISTS (
+    SELECT 1 FROM memoryd.mem k WHERE k.root = %(root)s AND k.ns = r.ns AND k.key = r.key AND k.id <> r.id
+  )
   ORDER BY r.ord
 ON CONFLICT (root, id) DO UPDATE SET seq = excluded.seq, vtag = excluded.vtag, anc = excluded.anc, ns = excluded.ns,
     key = excluded.key, content_hash = excluded.content_hash, body = excluded.body, deleted = excluded.deleted,

@@ -91,6 +91,7 @@ def _record(row: Row | None, version: Version, body: Body | None) -> dict[str, A
         "mtag": changes.name_merged(version.version),
         "anc": version.ancestors,
         "ns": version.namespace,
+        "key": None if body is None else body.key,
         "content_hash": None if row is None or body is None else changes.content_hash(row),
         "body": said,
         "deleted": body is None,

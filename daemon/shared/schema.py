@@ -39,6 +39,8 @@ CREATE TABLE memoryd.mem (
   PRIMARY KEY (root, id)
 );
 CREATE UNIQUE INDEX mem_feed ON memoryd.mem (root, seq);
+-- A key is that of one memory of its namespace, whichever machine was first.
+CREATE UNIQUE INDEX mem_key ON memoryd.mem (root, ns, key) WHERE key IS NOT NULL;
 CREATE INDEX mem_equal ON memoryd.mem (root, ns, content_hash) WHERE NOT deleted;
 -- How far each machine has read, so that a purge can name those that still hold a text.
 CREATE TABLE memoryd.machines (

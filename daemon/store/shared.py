@@ -15,8 +15,8 @@ from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
 
 _WATCHED = (
-    "namespace, type, source, importance, expires_at, pinned, superseded_by, turns, feedback, summary, metadata,"
-    " neighbours, content"
+    "namespace, key, type, source, importance, expires_at, pinned, superseded_by, turns, feedback, summary, metadata,"
+    " content"
 )
 # Of which root a memory is: as its version says, or by its namespace.
 _QUEUE = """
@@ -148,8 +148,9 @@ def name_for_sharing(connection: apsw.Connection, memory: str) -> None:
 
 
 def is_named(connection: apsw.Connection, memory: str) -> bool:
-    """Return whether somebody shared a memory by name."""
-    return connection.execute("SELECT 1 FROM shared_by_name WHERE memory = ?", (memory,)).fetchone() is not None
+    """Return whether somebody shared a memory by name, also before its root was shared."""
+    found = "SELECT 1 FROM shared_by_name WHERE memory = ?1 UNION SELECT 1 FROM links WHERE origin = ?1 AND kind = ?2"
+    return connection.execute(found, (memory, "shared_from")).fetchone() is not None
 
 
 # Versions ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.shared import server
 from memoryd.daemon.shared.engine import Engine
 from memoryd.daemon.shared.server import Server
-from memoryd.daemon.store import shared
+from memoryd.daemon.store import rows, shared
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.shared import Root
 from memoryd.daemon.store.writer import Transaction
@@ -50,6 +50,21 @@ class Machine:
     def delete(self, *ids: str) -> None:
         delete(self.core, *ids)
 
+    def give_key(self, id: str, key: str | None) -> None:
+        def write(transaction: Transaction) -> None:
+            [row] = rows.read_ids(transaction.connection, [id]).values()
+            rows.change(transaction.connection, row.row, {"key": key})
+
+        self.core.store.write(write).result()
+
+    def keys(self) -> dict[str, str]:
+        with self.core.store.reading() as connection:
+            return {key: id for id, key in _select(connection, "m.id, m.key", PLACE) if key}
+
+    def conflicts(self) -> dict[str, str]:
+        with self.core.store.reading() as connection:
+            return {id: of for id, of in _select(connection, "m.id, v.conflict_of", PLACE) if of}
+
     def sync(self) -> None:
         """Exchange until nothing waits."""
         assert self.engine.exchange_all(), self.engine.figures.error
@@ -62,9 +77,9 @@ class Machine:
 
     def rows(self, namespace: str = PLACE) -> list[Any]:
         """Return all that machines must agree on, of each shared memory."""
-        said = "m.id, m.type, m.source, m.importance, m.pinned, m.superseded_by, m.summary, m.metadata, m.content,"
+        said = "m.id, m.type, m.source, m.importance, m.pinned, m.superseded_by, m.summary, m.metadata, m.content"
         with self.core.store.reading() as connection:
-            return sorted(_select(connection, f"{said} v.version, v.conflict_of", namespace))
+            return sorted(_select(connection, f"{said}, m.key, v.version, v.conflict_of", namespace))
 
     def waiting(self) -> int:
         with self.core.store.reading() as connection:

@@ -49,3 +49,27 @@ def test_a_server_cannot_reach_into_what_is_not_shared(postgres: Postgres, datab
         two.sync()
         assert two.texts() == {id: "a shared fact"}
         assert two.texts("private") == {own: "of this machine alone"}
+
+
+def test_one_key_on_two_machines_is_one_memory_with_a_conflict(postgres: Postgres, database: str, folder: Path) -> None:
+    with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
+        first, second = one.add("the port is 80"), two.add("the port is 90")
+        for machine, id in ((one, first), (two, second)):
+            machine.give_key(id, "port")
+        converge(one, two)
+        assert one.texts() == {first: "the port is 80", second: "the port is 90"}
+        assert one.keys() == two.keys() == {"port": first}
+        assert one.conflicts() == two.conflicts() == {second: first}
+
+
+def test_keys_may_change_hands(postgres: Postgres, database: str, folder: Path) -> None:
+    with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
+        first, second = one.add("the old one"), one.add("another that is new")
+        one.give_key(first, "port")
+        converge(one, two)
+        one.give_key(first, None)
+        one.give_key(second, "port")
+        one.update(first, content="the old one again")  # it comes after the other one
+        converge(one, two)
+        assert one.keys() == two.keys() == {"port": second}
+        assert one.conflicts() == two.conflicts() == {}

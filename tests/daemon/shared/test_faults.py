@@ -1,0 +1,277 @@
+"""What the exchange survives, one fault at a time; afterwards all machines hold the same and nothing is lost."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from machines import Machine, converge, machines
+
+from memoryd.client.protocol import NewMemory
+from memoryd.daemon.shared import engine, exchange
+from memoryd.daemon.store import shared
+from postgres import Postgres
+from workbench import add_many
+
+
+@pytest.fixture
+def pair(postgres: Postgres, database: str, folder: Path) -> Iterator[tuple[Machine, Machine]]:
+    with machines(folder, postgres.address(database=database), "one", "two") as made:
+        yield made[0], made[1]
+
+
+def add_all(machine: Machine, *texts: str) -> None:
+    add_many(machine.core, [NewMemory(content=text) for text in texts], "acme/api", dedup=False)
+
+
+def test_a_server_that_stops_at_once_and_comes_back(pair: tuple[Machine, Machine], postgres: Postgres) -> None:
+    one, two = pair
+    postgres.sql("CHECKPOINT")  # the tables stay; of what comes now the server may lose what it acknowledged
+    one.add("before")
+    converge(one, two)
+    postgres.stop(at_once=True)
+    try:
+        one.add("while it was away")
+        assert not one.engine.exchange_all()
+        assert one.engine.figures.state == "offline"
+        assert "cannot be used" in one.engine.figures.error
+    finally:
+        postgres.start()
+    assert not two.engine.exchange_all()  # its connection was cut
+    converge(one, two)
+    assert set(two.texts().values()) == {"before", "while it was away"}
+
+
+def test_a_server_that_hangs_is_given_up_at_the_limit(
+    pair: tuple[Machine, Machine], postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = pair
+    one.sync()
+    monkeypatch.setattr(engine, "LIMIT_S", 0.2)
+    postgres.hang()
+    try:
+        began = time.monotonic()
+        assert not one.engine.exchange_all()
+        assert time.monotonic() - began < 20  # a hanging server would be waited for without end
+        one.add("while it hung")
+    finally:
+        postgres.resume()
+    monkeypatch.undo()
+    converge(one, two)
+    assert set(two.texts().values()) == {"while it hung"}
+
+
+@pytest.mark.parametrize("error", [psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected])
+def test_a_transaction_that_another_was_in_the_way_of_is_tried_again(
+    pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch, error: type[psycopg.Error]
+) -> None:
+    one, two = pair
+    errors, real = [error("in the way"), error("again")], exchange.push
+
+    def push(*given: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return real(*given)
+
+    monkeypatch.setattr(exchange, "push", push)
+    one.add("pushed at last")
+    converge(one, two)
+    assert errors == []
+    assert list(two.texts().values()) == ["pushed at last"]
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(
+    pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = pair
+
+    def push(*given: Any) -> Any:
+        raise psycopg.errors.DiskFull("could not extend file: No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exchange, "push", push)
+        one.add("waits for room")
+        assert not one.engine.exchange_all()
+        assert "disk is full" in one.engine.figures.error
+    converge(one, two)
+    assert list(two.texts().values()) == ["waits for room"]
+
+
+def test_a_row_that_is_refused_does_not_hold_up_the_others(
+    pair: tuple[Machine, Machine], postgres: Postgres, database: str
+) -> None:
+    one, two = pair
+    postgres.sql("ALTER TABLE memoryd.mem ADD CHECK (body::text NOT LIKE '%poison%')", database)
+    add_all(one, "first", "poison", "last")
+    one.sync()
+    two.sync()
+    assert set(two.texts().values()) == {"first", "last"}
+    with one.core.store.reading() as connection:
+        [(id, reason)] = shared.read_stuck(connection, one.engine.root.id)
+    assert "check constraint" in reason
+    one.update(id, content="medicine")
+    converge(one, two)
+    assert set(two.texts().values()) == {"first", "last", "medicine"}
+
+
+def test_a_role_that_is_revoked_in_mid_batch_keeps_its_outbox(
+    pair: tuple[Machine, Machine], postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memoryd.daemon.shared import schema, server
+
+    role, real, one = f"r_{database}", exchange.push, pair[0]
+    postgres.sql(f"CREATE ROLE {role} LOGIN")
+    owner = server.connect(postgres.address(database=database))
+    schema.grant(owner, "acme", role, True)
+
+    def push(*given: Any) -> Any:
+        done = real(*given)
+        schema.revoke(owner, "acme", role)
+        return done
+
+    try:
+        with machines(folder, postgres.address(role, database), "three") as (three,):
+            add_all(three, *(f"text {number}" for number in range(250)))
+            with monkeypatch.context() as patch:
+                patch.setattr(exchange, "push", push)
+                assert not three.engine.exchange_all()
+            assert three.engine.figures.state == "refused"
+            assert three.waiting() == 50
+            one.sync()
+            assert len(one.texts()) == 200
+            schema.grant(owner, "acme", role, True)
+            converge(one, three)
+            assert len(one.texts()) == 250
+    finally:
+        owner.close()
+        postgres.sql(f"DROP OWNED BY {role}", database)
+        postgres.sql(f"DROP ROLE {role}")
+
+
+def test_an_older_client_pulls_and_does_not_push(
+    pair: tuple[Machine, Machine], postgres: Postgres, database: str
+) -> None:
+    one, two = pair
+    one.add("from a newer one")
+    one.sync()
+    postgres.sql("UPDATE memoryd.meta SET min_client = 99", database)
+    two.add("from an older one")
+    two.sync()
+    assert set(two.texts().values()) == {"from a newer one", "from an older one"}
+    assert (two.engine.figures.state, two.waiting()) == ("old", 1)
+    assert "newer memoryd" in two.engine.figures.error
+
+
+def test_fields_of_a_newer_client_are_kept(pair: tuple[Machine, Machine], postgres: Postgres, database: str) -> None:
+    one, two = pair
+    id = one.add("the port is 80")
+    one.sync()
+    postgres.sql("UPDATE memoryd.mem SET body = body || '{\"future\": [1]}'", database)
+    two.sync()
+    two.update(id, content="the port is 90")
+    two.sync()
+    assert postgres.sql("SELECT body->'future', body->>'content' FROM memoryd.mem", database) == [
+        ([1], "the port is 90")
+    ]
+
+
+def test_who_was_away_longer_than_the_log_takes_what_the_server_says(
+    pair: tuple[Machine, Machine], postgres: Postgres, database: str
+) -> None:
+    one, two = pair
+    ids = [one.add(f"text {number}") for number in range(4)]
+    converge(one, two)
+    one.delete(ids[0])
+    one.update(ids[1], content="changed there")
+    two.update(ids[2], content="changed here")
+    one.sync()
+    one.add("the latest")
+    one.sync()
+    postgres.sql(
+        "UPDATE memoryd.mem SET at = now() - interval '100 days' WHERE deleted;"
+        "UPDATE memoryd.log SET at = now() - interval '100 days'",
+        database,
+    )
+    one.engine._noted_at = -engine.NOTED_S
+    one.sync()  # it forgets what is that old
+    assert postgres.sql("SELECT count(*) FROM memoryd.log", database) == [(1,)]
+    converge(one, two)
+    assert set(one.texts().values()) == {"changed there", "changed here", "text 3", "the latest"}
+
+
+def test_a_first_copy_that_is_cut_goes_on_where_it_was(
+    pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_in_two(pair, monkeypatch, 1_800)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_first_copy_of_many_rows(pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_in_two(pair, monkeypatch, 100_000)
+
+
+def copy_in_two(pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    one, two = pair
+    for start in range(0, count, 5_000):
+        add_all(one, *(f"text {number}" for number in range(start, min(count, start + 5_000))))
+    one.sync()
+    real, pulls = exchange.pull, 0
+
+    def pull(*given: Any) -> Any:
+        nonlocal pulls
+        pulls += 1
+        if pulls == max(2, count // exchange.PULLED // 2):
+            raise psycopg.OperationalError("cut")
+        return real(*given)
+
+    monkeypatch.setattr(exchange, "pull", pull)
+    assert not two.engine.exchange_all()
+    got = len(two.texts())
+    assert 0 < got < count
+    pulls = -count
+    two.sync()
+    assert len(two.texts()) == count
+    assert two.engine.figures.pulled == count, "nothing is copied twice"
+
+
+def test_equal_texts_of_two_machines_are_one_memory(pair: tuple[Machine, Machine]) -> None:
+    one, two = pair
+    first = one.add("Deploys are on Tuesday", metadata={"team": "infra"})
+    two.add("deploys are on  Tuesday", metadata={"source": "wiki"})
+    converge(one, two)
+    assert two.texts() == {first: "Deploys are on Tuesday"}
+    [row] = one.rows()
+    assert '"team":"infra"' in row[7]
+    assert '"source":"wiki"' in row[7]
+
+
+def test_changes_that_do_not_disagree_are_merged(pair: tuple[Machine, Machine]) -> None:
+    one, two = pair
+    id = one.add("Deploys are on Tuesday")
+    converge(one, two)
+    one.update(id, metadata={"team": "infra"})
+    two.update(id, metadata={"source": "wiki"}, pinned=True)
+    converge(one, two)
+    [row] = one.rows()
+    assert (row[0], row[4]) == (id, 1)
+    assert '"team":"infra"' in row[7]
+    assert '"source":"wiki"' in row[7]
+
+
+def test_an_edit_wins_against_a_deletion(pair: tuple[Machine, Machine]) -> None:
+    one, two = pair
+    ids = [one.add("the port is 80"), one.add("the host is db")]
+    converge(one, two)
+    one.delete(*ids)
+    two.update(ids[0], content="the port is 81")
+    one.sync()  # the deletion comes first
+    converge(one, two)
+    assert one.texts() == {ids[0]: "the port is 81"}
+    two.delete(ids[0])
+    one.update(ids[0], content="the port is 82")
+    one.sync()  # the edit comes first
+    converge(one, two)
+    assert two.texts() == {ids[0]: "the port is 82"}
