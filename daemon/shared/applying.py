@@ -79,7 +79,7 @@ def _free_key(session: Session, remote: Remote, batch: set[str]) -> None:
     What had it becomes the other version of that memory, unless the server's version of it comes with the same batch.
     """
     body = None if remote.deleted or remote.purged else _decode(remote, session.root.name)
-    number = session.core.store.namespaces.number(remote.ns)
+    number = session.core.store.namespaces.find_number(remote.ns)
     if body is None or body.key is None or number is None:
         return
     holder = rows.read_key(session.connection, number, body.key)
