@@ -15,6 +15,11 @@ from typing import NamedTuple
 NAMES = (
     *("password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "mot de passe", "contraseña", "pwd"),
     *("pass", "secret", "credential", "token", "key"),
+    *("pw", "senha", "wachtwoord", "parola", "palavra-passe", "adgangskode", "salasana", "contrasena"),
+)
+_FOREIGN_NAMES = (
+    *("密码", "密碼", "口令", "パスワード", "비밀번호", "암호", "пароль", "пароля", "hasło", "lösenord", "şifre"),
+    *("heslo", "jelszó", "κωδικός", "mật khẩu", "รหัสผ่าน", "كلمة المرور", "סיסמה", "पासवर्ड"),
 )
 _KEYS = re.compile(
     r"(?:api|app|access|auth|private|signing|encryption|master|account|service|subscription|secret)[ _-]?",
@@ -35,16 +40,20 @@ _QUOTED = rf"(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{{4,{_MOST}}}+)(?P=quote)"
 _BARE = rf"(?P<bare>[^\s\"'`,;<>()\[\]{{}}|\\]{{4,{_MOST}}}+)(?![(\[{{<])"
 _LONGEST_BETWEEN = 32  # from a name to its value, apart from white space
 _VALUE = rf"\\?(?:{_QUOTED}|{_BARE})"
+_NEXT_LINE = r"[ \t]?\\?\r?\n[ \t]{1,8}"
 _ASSIGNED = re.compile(
-    rf"{_REST}(?P<between>[\\\"'\]*]{{0,4}}[ \t]{{0,4}}(?P<sign>:=|=>|={{1,3}}|%3D|:)[ \t]{{0,4}}){_VALUE}",
+    rf"{_REST}(?P<between>[\\\"'\]*]{{0,4}}[ \t]{{0,4}}(?P<sign>:=|=>|={{1,3}}|%3D|[:：])(?:[ \t]{{0,4}}|{_NEXT_LINE}))"
+    rf"{_VALUE}",
     re.IGNORECASE,
 )
 _SAID = re.compile(
     rf"{_REST} (?:(?:for|of|to|on|in|für|zum|von|pour|de|du) (?:[\w'.:/-]{{1,40}} ){{0,4}}?)?"
-    r"(?:(?:(?:is |was )?(?:changed |set |reset ))?to|is|was|=|lautet|ist|est|es)(?: now| still| just)?[: ]"
-    rf"[ \t]{{0,2}}{_VALUE}",
+    r"(?:(?:(?:is |was )?(?:changed |set |reset ))?to|is|was|=|lautet|ist|est|es)(?: now| still| just)?"
+    rf"(?:[: ][ \t]{{0,2}}|:?{_NEXT_LINE}){_VALUE}",
     re.IGNORECASE,
 )
+_SAID_THERE = re.compile(rf"[ \t]?(?:是|为|為|は|が|이|은|는|это|είναι|je|jest|to)[ \t:：]{{0,2}}{_VALUE}")
+_NEXT = re.compile(rf"{_REST}[ \t]{{1,2}}{_VALUE}", re.IGNORECASE)
 _OPTION = re.compile(rf"[ =]{_VALUE}")
 _BEFORE_OPTION = re.compile(r"(?:^|[\s\"'`])--?(?:[a-z]+-){0,4}$")
 _SET = re.compile(rf"[ \t]{{1,4}}{_VALUE}")
@@ -53,11 +62,16 @@ _ELEMENT = re.compile(rf">\s{{0,8}}(?P<bare>[^<\s]{{4,{_MOST}}}+)\s{{0,8}}<")
 _LOGIN = re.compile(rf"\s{{1,4}}(?P<bare>\S{{4,{_MOST_SHORT}}})")
 _BEFORE_LOGIN = re.compile(r"\blogin\s{1,4}\S{1,100}\s{1,4}$", re.IGNORECASE)
 _IDENTIFIED = re.compile(r"identified(?: with \w{1,40})? by '(?P<quoted>[^'\s]{4,200}+)'", re.IGNORECASE)
-_USER = re.compile(r" (?:-u|--user)[ =]['\"]?[^\s:'\"]{1,80}:(?P<bare>[^\s'\"]{4,200})")
-_CURL = re.compile(r"curl\b")
-_LONGEST_AFTER_CURL = 200
+_USER = re.compile(
+    r"\s(?:-u|--user)(?:=|\s{1,5})(?P<open>['\"]?)"
+    r"(?:(?P<whole>[^\s:'\"$]{8,200}):(?P=open)(?=\s)|[^\s:'\"]{0,80}['\"]?:['\"]?(?P<bare>[^\s'\"]{4,200}))"
+)
+_LONGEST_AFTER_CURL = 204  # with its name
 _PARAMETER = re.compile(r"&\w{1,40}=|%26\w{1,40}%3D", re.IGNORECASE)
 _BEFORE_PLAIN = re.compile(r"(?:^|\s)[A-Z0-9_]*$|[?&;]\w*$")
+_BEFORE_JSON = re.compile(r"\"[\w.-]{0,40}$")
+_BEFORE_YAML = re.compile(r"(?:^|\n)[ \t]*(?:- )?[\w.-]{0,40}$")
+_PHRASE = re.compile(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
 _NAME_AT_END = re.compile(r"(?:[_ -]?(?:value|string|text|plain|prod|dev|live|test|b64|base64)|[12s])?$")
 
 _EMPTY = re.compile(
@@ -72,6 +86,15 @@ _PLAIN = frozenset(
     "password passwd passphrase passcode secret token string integer number boolean object required optional none null"
     " true false default undefined hidden masked username credential credentials apikey api_key pass pwd str bytes"
     " testing tested wrong invalid missing expired unknown empty disabled enabled changed".split()
+)
+# What forms, types and rules say of passwords.
+_LABELS = frozenset(
+    "the and for with must not least most minimum maximum eight twelve characters character length long strong weak"
+    " reset forgot forgotten change update confirm repeat verify verification enter type input field form page link"
+    " button label text hash hashed bcrypt argon salted encrypted encryption protected policy manager generator auth"
+    " authentication required mandatory user account login email name file path url env var variable config settings"
+    " module class function object instance client server service store vault provider handler based only see ask"
+    " kubernetes secret default public private prompt interactive stdin redacted removed omitted".split()
 )
 _TECHNICAL = re.compile(
     r"(?:[vxhsp]\d{1,4}(?![a-z0-9])|(?:base|sha|md|utf|ascii|latin|rsa|ed|aes|blake|argon|bcrypt|scrypt|pbkdf|hs|rs|es|oauth|http|ipv?|py|u?int|"
@@ -88,6 +111,7 @@ _EMPTY_PARTS = (  # of which one is in whatever `_EMPTY` finds
 )
 _MIN_TOKEN, _MIN_SECRET, _MIN_PASSWORD = 16, 8, 6
 _MIN_WORD = 8  # of letters alone
+_MIN_UNSAID = 20  # where nothing says that it is one
 _LONGEST_PLAIN = 32
 _HEX_BITS, _TEXT_BITS = 2.8, 3.2  # of entropy per character from which a key looks made: words have less
 _KINDS = ("secret", "credential", "token", "key")
@@ -107,7 +131,7 @@ def find_assigned(text: str, lowered: str) -> Iterator[Assigned]:
 
     One that is within another one may be left out.
     """
-    for name in NAMES:
+    for name in NAMES if text.isascii() else (*NAMES, *_FOREIGN_NAMES):
         yield from _find_named(name, text, lowered)
     if "identified" in lowered:
         for match in _IDENTIFIED.finditer(text):
@@ -145,15 +169,15 @@ def _find_next(name: str, text: str, lowered: str, found: Assigned) -> int:
 
 
 def _find_user_passwords(text: str) -> Iterator[Assigned]:
-    """Yield the passwords that are given to curl with the name of a user."""
+    """Yield the passwords that are given to curl with the name of a user, and keys in place of a name."""
     latest = 0
     for match in _USER.finditer(text):
-        begin = max(latest, match.start() - _LONGEST_AFTER_CURL - len("curl"))
-        line = text.rfind("\n", begin, match.start()) + 1
-        if _CURL.search(text, max(begin, line), match.start() + 1):
-            latest = match.end()
-            if found := _judge("password", match, strict=False):
-                yield found
+        at = text.rfind("curl ", max(latest, match.start() - _LONGEST_AFTER_CURL), match.start() + 1)
+        if at < 0 or "\n" in text[at : match.start()].replace("\\\n", ""):
+            continue  # of another command
+        latest = match.end()
+        if found := _judge("password", match, strict=match["whole"] is not None, plain=True):
+            yield found
 
 
 def _is_separate(name: str, lowered: str, at: int) -> bool:
@@ -165,7 +189,9 @@ def _is_separate(name: str, lowered: str, at: int) -> bool:
         return not lowered.endswith(_PUBLIC, 0, at)
     if name == "pass":
         return lowered.endswith(_PASSES, 0, at)
-    return name != "pwd" or at == 0 or not lowered[at - 1].isalnum()
+    if name == "pw" and lowered[at + 2 : at + 3].isalnum():
+        return False
+    return name not in ("pw", "pwd") or at == 0 or not lowered[at - 1].isalnum()
 
 
 def _find_beside(name: str, text: str, at: int, end: int) -> Assigned | None:
@@ -175,19 +201,30 @@ def _find_beside(name: str, text: str, at: int, end: int) -> Assigned | None:
     if follows in (" ", "=") and before.endswith("-") and _BEFORE_OPTION.search(before):
         match = _OPTION.match(text, end)
     elif match := _ASSIGNED.match(text, end):
-        if _is_plain(text[at:end], match, before):
+        if _is_plain(text[at:end], match, before) or _is_data(text, match, before):
             return _judge(name, match, strict=False, plain=True)
-        code = match["sign"] == "=" and " = " in match["between"]
-        return _judge(name, match, strict=code and match["quoted"] is None)
+        code = match["sign"] == "=" and " = " in match["between"] and match["quoted"] is None
+        return _judge(name, match, strict=code or "\n" in match["between"])
     elif follows == ">":
         match = _ELEMENT.match(text, end)
     elif name == "password" and _BEFORE_LOGIN.search(text[max(0, at - 120) : at]):
         match = _LOGIN.match(text, end)
-    elif (match := _SAID.match(text, end)) or (
-        follows in (" ", "\t") and _BEFORE_SET.search(before) and (match := _SET.match(text, end))
-    ):
-        return _judge(name, match, strict=True)
+    else:
+        match = _match_said(name, text, end, before)
+        return _judge(name, match, strict=True) if match else None
     return _judge(name, match, strict=False) if match else None
+
+
+def _match_said(name: str, text: str, end: int, before: str) -> re.Match[str] | None:
+    """Return the match of a value that a sentence gives to a name, or that comes right after it."""
+    if match := _SAID.match(text, end):
+        return match
+    if text[end : end + 1] in (" ", "\t") and _BEFORE_SET.search(before) and (match := _SET.match(text, end)):
+        return match
+    if name in _FOREIGN_NAMES and (match := _SAID_THERE.match(text, end)):
+        return match
+    match = _NEXT.match(text, end)
+    return match if match and _is_unmistakable(name, match) else None
 
 
 def _is_plain(written: str, match: re.Match[str], before: str) -> bool:
@@ -198,13 +235,31 @@ def _is_plain(written: str, match: re.Match[str], before: str) -> bool:
     return found is not None and (written.isupper() or found.group().startswith(("?", "&", ";")))
 
 
+def _is_data(text: str, match: re.Match[str], before: str) -> bool:
+    """Return whether a name and its value are an entry of JSON or a line of YAML: the value is no variable there."""
+    if match["quoted"] is not None:
+        return match["quote"] == '"' and match["between"].startswith('"') and bool(_BEFORE_JSON.search(before))
+    is_line = text.startswith(("\n", "\r"), match.end()) or match.end() == len(text)
+    return match["between"].startswith(": ") and is_line and bool(_BEFORE_YAML.search(before))
+
+
+def _is_unmistakable(name: str, match: re.Match[str]) -> bool:
+    """Return whether a value right after its name, with nothing between, can be nothing but a credential."""
+    value = match["quoted"] or match["bare"]
+    if name == "pw":
+        return bool(_STRONG.search(value)) and _is_mixed(value)
+    return kind_of(name) in _KINDS and len(value) >= _MIN_UNSAID and _is_mixed(value) and _is_random(value)
+
+
 def _judge(name: str, match: re.Match[str], strict: bool, plain: bool = False) -> Assigned | None:
     groups = match.groupdict()
-    group = "quoted" if groups.get("quoted") is not None else "bare"
+    group = next((group for group in ("quoted", "whole") if groups.get(group) is not None), "bare")
     value = str(groups[group])
     cut = len(value) in (_MOST, _MOST_SHORT)
     value = _first_parameter(value).rstrip(".,:?*") if group == "bare" else value.removesuffix("\\")
-    word = plain and kind_of(name) == "password" and len(value) >= _MIN_WORD and value.isalpha()
+    word = kind_of(name) == "password" and (
+        (plain and len(value) >= _MIN_WORD and value.isalpha() and not _is_label(value)) or _is_phrase(value)
+    )
     if not (word and not is_placeholder(value)) and not is_credential(name, value, group == "quoted", strict):
         return None
     start = match.start(group)
@@ -217,13 +272,29 @@ def _first_parameter(value: str) -> str:
     return value[: following.start()] if following else value
 
 
+def _is_label(value: str) -> bool:
+    """Return whether a word is what a form says beside a field."""
+    lowered = value.lower()
+    return any(name in lowered for name in NAMES) or lowered in _LABELS
+
+
+def _is_phrase(value: str) -> bool:
+    """Return whether a value is a passphrase: three words or more, none of which speaks of passwords."""
+    return (
+        bool(_PHRASE.fullmatch(value))
+        and _LABELS.isdisjoint(parts := re.split("[-_.]", value))
+        and not any(part in NAMES or part in _PLAIN for part in parts)
+    )
+
+
 def name_in(key: str) -> str | None:
     """Return the telling name that a key ends with, if it does."""
     lowered = key.lower()
-    if not any(name in lowered for name in NAMES):
+    names = NAMES if key.isascii() else (*NAMES, *_FOREIGN_NAMES)
+    if not any(name in lowered for name in names):
         return None
     lowered = _NAME_AT_END.sub("", lowered, count=1)
-    for name in NAMES:
+    for name in names:
         if lowered.endswith(name) and _is_separate(name, lowered, len(lowered) - len(name)):
             return name
     return None

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from memoryd.client.credentials import armour
+from memoryd.client.credentials.usage import USES
 
 
 class Format(NamedTuple):
@@ -25,12 +26,8 @@ class Format(NamedTuple):
     source: str
     free: bool = False
     loose: bool = False
+    folded: bool = False  # case does not matter
     end_of_rest: Callable[[str, int], int] | None = None
-
-    @property
-    def folded(self) -> bool:
-        """Return whether case does not matter."""
-        return bool(self.pattern.flags & re.IGNORECASE)
 
     def span(self, text: str, match: re.Match[str]) -> tuple[int, int]:
         """Return where what is taken out begins and ends; where there is nothing, it ends where it begins."""
@@ -44,7 +41,7 @@ def _make_format(
 ) -> Format:
     if pattern.startswith(r"\b"):
         pattern = _BEGINNING + pattern.removeprefix(r"\b")
-    return Format(name, tuple(anchors.split()), re.compile(pattern, flags), source, free, loose)
+    return Format(name, tuple(anchors.split()), re.compile(pattern, flags), source, free, loose, flags == re.IGNORECASE)
 
 
 _BEGINNING = r"(?:\b|(?<=%[0-9A-F]{2}))"  # in an encoded address a letter may stand before it: `%3D`
@@ -256,5 +253,9 @@ FORMATS: tuple[Format, ...] = (
         r"[?&](?:sig|X-Amz-Signature|X-Goog-Signature|Signature)=(?P<secret>[A-Za-z0-9%+/_-]{40,600}=*)",
         "Azure docs: SAS; AWS docs: query string authentication; Google Cloud docs: signed URLs",
         re.IGNORECASE,
+    ),
+    *(
+        Format(name, anchors, re.compile(pattern, flags), source, free, True, flags == re.IGNORECASE)
+        for name, anchors, pattern, source, flags, free in USES
     ),
 )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.credentials.assigned import find_assigned, is_credential, is_placeholder, kind_of, name_in
 from memoryd.client.credentials.formats import FORMATS, MIN_RUN, RUN_CHARS, Format
+from memoryd.client.credentials.usage import find_manifest
 
 MIN_CHARS = 10  # the shortest is `pwd=` and six characters
 _FEW = 6  # a key of fewer different characters than that is a placeholder
@@ -15,6 +16,10 @@ _IN_RUNS = [(shape, anchor) for shape in FORMATS if not shape.loose for anchor i
 _RUN = re.compile(f"[{re.escape(RUN_CHARS)}]{{{MIN_RUN},}}")
 _CLASSES = bytes(ord("w") if chr(byte) in RUN_CHARS else ord(" ") for byte in range(256))
 _LONG = b"w" * MIN_RUN
+_MOST_BEFORE = 120  # characters of a line that are looked at before its end
+_KEY_CHARS = r"[A-Za-z0-9_+/=.-]"
+_NEXT_LINE = re.compile(rf"\n[ \t]{{0,16}}(?P<run>{_KEY_CHARS}{{6,400}})")
+_LINE_END = re.compile(rf"(?P<run>{_KEY_CHARS}{{12,100}}+)[ \t]{{0,4}}\\?\r?\Z")
 _DIGITS = frozenset("0123456789")
 
 
@@ -44,7 +49,9 @@ def find(text: str, allowed: Allowed | None = None) -> list[Found]:
     if len(lowered) != len(text):  # one character has a lower form of two
         lowered = text.replace("\u0130", "I").lower()
     found = [*_find_shaped(text, lowered)]
+    found += _find_broken(text, {one.end for one in found})
     found += [Found(one.kind, one.start, one.end) for one in find_assigned(text, lowered)]
+    found += [Found("Kubernetes secret", start, end) for start, end in find_manifest(text, lowered)]
     if not found:
         return found
     return [one for one in _drop_overlaps(found) if not (allowed and allowed.fullmatch(text, one.start, one.end))]
@@ -56,6 +63,46 @@ def _find_shaped(text: str, lowered: str) -> Iterator[Found]:
             start, end = shape.span(text, match)
             if start < end and not _is_example(shape.name, text[start:end]):
                 yield Found(shape.name, start, end)
+
+
+def _find_broken(text: str, ends: set[int]) -> Iterator[Found]:
+    """Yield the long keys that are broken over lines, apart from those that end where a line does (`ends`)."""
+    for spans in _join_lines(text, ends):
+        whole = "".join(text[start:end] for start, end in spans)
+        if _DIGITS.isdisjoint(whole):
+            continue
+        for shape, anchor in _candidates(whole, whole.lower()):
+            for match in (
+                () if shape.loose else _matches(shape, anchor, whole, whole.lower() if shape.folded else whole)
+            ):
+                start, end = shape.span(whole, match)
+                first, last = _place(spans, start), _place(spans, end - 1)
+                if "\n" in text[first:last] and not _is_example(shape.name, whole[start:end]):
+                    yield Found(shape.name, first, last + 1)
+
+
+def _join_lines(text: str, ends: set[int]) -> Iterator[list[tuple[int, int]]]:
+    """Yield the spans of runs of characters that end with their line, each with those that continue it."""
+    spans: list[tuple[int, int]] = []
+    for match in _NEXT_LINE.finditer(text):
+        before = _LINE_END.search(text, max(0, match.start() - _MOST_BEFORE), match.start())
+        if before is None or before.end("run") in ends:
+            continue
+        if spans and spans[-1][1] != before.end("run"):
+            yield spans
+            spans = []
+        spans = [*(spans or [before.span("run")]), match.span("run")]
+    if spans:
+        yield spans
+
+
+def _place(spans: Sequence[tuple[int, int]], at: int) -> int:
+    """Return where in the text a character of the joined spans is."""
+    for start, end in spans:
+        if at < end - start:
+            return start + at
+        at -= end - start
+    raise IndexError(at)
 
 
 def _candidates(text: str, lowered: str) -> Iterator[tuple[Format, str]]:

@@ -58,7 +58,8 @@ HOLDING: dict[str, list[str]] = {
     "Google client secret": _whole([f"«GOC|SPX-{MIXED[:28]}»"]),
     "Azure storage key": _whole([f"AccountName=a;Account|Key=«{MIXED}{MIXED}{MIXED[:6]}==»;"]),
     "Azure client secret": _whole([f"«q7R8|Q~{MIXED[:34]}»"]),
-    "Stripe key": _whole([f"«sk_|live_{MIXED[:24]}»", f"«rk_|test_{MIXED[:24]}»"]),
+    "Stripe key": _whole([f"STRIPE=«sk_|live_{MIXED[:12]}\n{MIXED[12:24]}»"])
+    + _whole([f"«sk_|live_{MIXED[:24]}»", f"«rk_|test_{MIXED[:24]}»"]),
     "webhook secret": _whole([f"«whs|ec_{MIXED[:32]}»"]),
     "Slack token": _whole([f"«xox|b-123456789012-{MIXED[:24]}»", f"«xa|pp-1-A0123456789-{MIXED[:24]}»"]),
     "Slack webhook": _whole(
@@ -148,12 +149,60 @@ HOLDING: dict[str, list[str]] = {
             "mot de passe : «q7Rt|2ZkP»",
             "contraseña: «q7Rt|2ZkP»",
             "the root password was changed to «q7Rt|2ZkP» on Monday",
+            "password: «correct-|horse-battery»",
+            "passphrase: «lunar otter |gravel pinecone»",
+            "the wifi passphrase is «lunar-otter-|gravel-pinecone».",
+            "pw «Tr0ub|4dor&3»",
+            "user bob, pw=«Tr0ub|4dor&3»",
+            "*:*:*:postgres:«monday|morning»",
+            "db.example.org:5432:orders:app:«monday|morning»",
+            "mysql -u root -p«S3cret|Root» orders",
+            "mariadb-dump -uapp -p'«monday|morning»' orders",
+            "sshpass -p «Winter|2024» ssh bob@host",
+            "redis-cli -h cache -a «r3dis|Pass» ping",
+            "openssl enc -aes-256-cbc -k «Zx81|spectrum» -in a",
+            "openssl rsa -in a -passin pass:«Zx81|spectrum» -out b",
+            '"auths": {"registry.example.org": {"auth": "«Ym9iOmh1|bnRlcjIxMjM=»"}}',
+            '{"user": "bob", "password": "«sword|fish»"}',
+            "db:\n  password: «sword|fish»\n",
+            "log in with admin / «Sup3r|Geheim»",
+            "the credentials are admin:«Sup3r|Geheim»",
+            "password：«Tr0ub|4dor3x»",
+            "密码是 «Tr0ub|4dor3x»",
+            "パスワードは «Tr0ub|4dor3x» です",
+            "пароль: «Tr0ub|4dor3x»",
+            "senha: «Tr0ub|4dor3x»",
+            "hasło: «Tr0ub|4dor3x»",
+            "비밀번호: «Tr0ub|4dor3x»",
+            "curl -X POST \\\n  -u developer:«yqDV|tkqP» https://api.acme.test",
+            'curl -u "«d2LkV78|zLx!t»:" https://api.acme.test',
+            "curl --user kevin:'«pRf7|vG2h»' -X PATCH",
+        ]
+    ),
+    "password hash": _whole(
+        [
+            "bob:«$6$k9sX2mQp|$T8vX1s0dY3uJzKp2QxLwErTyUiOpAsDf»:19000:0:99999:7:::",
+            "bob:«$apr1$k9sX2mQp|$T8vX1s0dY3uJzKp2QxLwE1»",
+            "bob:«{SHA}|2kuSN7rMzfGcB2DKt67EqDWQELA=»",
+        ]
+    ),
+    "session cookie": _whole(
+        [
+            "Cookie: theme=dark; sessionid=«8fj2kd93jfk2|9dk3jf9dk2jf9»; lang=en",
+            "Set-Cookie: JSESSIONID=«9A8B7C6D5E4F3021|1203F4E5D6C7B8A9»; Path=/",
+        ]
+    ),
+    "Kubernetes secret": _whole(
+        [
+            "kind: Secret\ndata:\n  # base64\n  db: «bXlwYXNz|d29yZA==»\n",
+            "data:\n  .dockercfg: |\n    «eyJhdXRocyI6eyJo|dHRwczovL2V4YW1wbGUi»\nkind: Secret\n",
         ]
     ),
     "secret": _whole(
         [
             'client_secret = "«q7Rt2ZkP|9wXc4VbN»"',
             "SESSION_SECRET=«q7Rt2ZkP|9wXc4VbN8mLs»",
+            f"AWS secret access key «{MIXED}»",
             "the webhook secret is «q7Rt2ZkP|9wXc4VbN8mLs»",
         ]
     ),
@@ -165,12 +214,17 @@ HOLDING: dict[str, list[str]] = {
             f"upload --token «{MIXED}»",
             f"ENV APP_TOKEN «{MIXED}»",
             f"set -gx CI_TOKEN «{MIXED}»",
+            f"twilio auth token «{HEX}»",
+            f"curl -H 'Authorization: «{MIXED}»' https://api.acme.test",
+            "curl -H 'X-Api-Token: «Sk94|HG7f6KB»' https://api.acme.test",
         ]
     ),
     "key": _whole(
         [
             f"api_key = '«{MIXED}»'",
             f"X-Api-Key: «{HEX}»",
+            f"the api key is\n  «{MIXED[:24]}»",
+            f"API_KEY=\\\n  «{MIXED[:24]}»",
             f"apikey=«{MIXED[:24]}»&q=1",
             f"/login?next=%2Fx%3Fapi_key%3D«{MIXED[:24]}»%26page%3D2",
             f"APP_KEY=«base64:{MIXED}»",
@@ -182,6 +236,24 @@ HOLDING: dict[str, list[str]] = {
 }
 
 HARMLESS: list[str] = [
+    "password: see the wiki page",
+    "password: forgot-password-link",
+    "password: minimum-eight-characters",
+    '{"password": "Password", "confirm": "required"}',
+    "mysql -u root -p orders",
+    "ssh -p 2222 bob@host and docker run -p 5432:5432 postgres",
+    'sshpass -p "$PW" ssh x',
+    "redis-cli -a $REDIS_PASSWORD ping",
+    "Cookie: theme=dark; session=none",
+    "log in with Google / GitHub",
+    "log in with admin / password",
+    "db.example.org:5432:orders:app",
+    '"auth": "required", "auth": "oauth2"',
+    "pw reset mail was sent",
+    "curl -u $USER:$PASS https://api.acme.test",
+    'curl -H "apikey: $API_KEY" https://api.acme.test',
+    "kind: Secret\ndata:\n  htpasswd: {{ htpasswd }}\n",
+    "the secret access key is in the vault",
     "The commit is 4b825dc642cb6eb9a060e54bf8d69288fbee4904.",
     f"sha256:{HEX}{HEX}",
     f"ETag: {HEX}",
