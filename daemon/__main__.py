@@ -119,8 +119,7 @@ def _options(given: argparse.Namespace) -> list[str]:
 def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     """Start the parts, serve, stop the parts; return the exit code, unless this process becomes the next daemon."""
     from memoryd import models
-    from memoryd.daemon.conversations.judging import Judge
-    from memoryd.daemon.conversations.thinking import Thinker
+    from memoryd.daemon.conversations.worker import Worker
     from memoryd.daemon.core.core import Core, make_private
     from memoryd.daemon.embedding.api import Models
     from memoryd.daemon.embedding.fetch import fetch
@@ -157,9 +156,9 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         listener = listen.open_listener(socket_path, given.listener_fd)
         stack.callback(listener.socket.close)
         core.start()
-        for worker in (Judge(core), Thinker(core)):
-            stack.callback(worker.close)
-            worker.start()
+        worker = Worker(core)
+        stack.callback(worker.close)
+        worker.start()
         restarting = asyncio.run(_run(core, settings, listener, given.ready_fd))
         heir = listener.socket.dup() if restarting and not listener.held else None
     logger.info("stopped")

@@ -21,7 +21,7 @@ import pytest
 
 from memoryd.client import Client
 from memoryd.daemon.config import Config, ModelConfig
-from memoryd.daemon.conversations.judging import Judge
+from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.server import handlers  # noqa: F401
@@ -166,7 +166,7 @@ class Daemon:
         with listen(self.socket) as listener:
             self.jobs = Runner(self.core)  # by hand only: no scheduler
             self.server = Server(self.core, self._config.server, listener, self._stop.set, self.jobs)
-            judge = Judge(self.core)
+            judge = Worker(self.core, thinks=False)
             judge.start()
             watchers = Watchers(self.core)
             watchers.start()

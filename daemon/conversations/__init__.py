@@ -5,15 +5,16 @@ texts and with what its session was given, linked to the question that it answer
 oldest of more than 20 leave L0 (`promoting`): to L1, or with low importance to L2. None is dropped. `tiers/active`
 holds the same rings in RAM, updated after each commit.
 
-**The judge** (`judging`) works off the table `cognition`: it rates turns, makes the vectors of those in L0,
-condenses what was promoted. It asks a provider (`llm/provider.py`: rules or a language model), and the rules when
-that fails.
+**The extraction worker** (`worker`) is the one thread for everything that is made of turns later. It asks a provider
+(`llm/provider.py`: rules or a language model), and for judging the rules when that fails.
 
-**The extraction worker** (`thinking`) works on whole conversations once they rest. `observe` queues accepted turns
-and makes a task due for each kind of work (`store/thoughts.py`). The worker gives the oldest queued turns of a due
-task to its function; one transaction writes the outcome and removes exactly these turns from the queue, so a crash
-neither loses nor repeats any. *Facts* (`learning`): a provider names them; they name their turns, which stay; what
-is known already is evidence, what disagrees is linked. *Summaries* (`summarising`): the next one of a session
-supersedes the one before. Between tasks a language model names nodes of the graph. `log` reads what was done,
-session by session.
+**Judging** (`judging`) works off the table `cognition`: it rates turns, makes the vectors of those in L0, condenses
+what was promoted.
+
+**Thinking** (`thinking`) works on whole conversations once they rest. `observe` queues accepted turns and makes a task
+due for each kind of work (`store/thoughts.py`). The oldest queued turns of a due task are given to its function; one
+transaction writes the outcome and removes exactly these turns from the queue, so a crash neither loses nor repeats
+any. *Facts* (`learning`): a provider names them; they name their turns, which stay; what is known already is evidence,
+what disagrees is linked. *Summaries* (`summarising`): the next one of a session supersedes the one before. Between
+tasks a language model names nodes of the graph. `log` reads what was done, session by session.
 """

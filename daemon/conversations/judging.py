@@ -1,16 +1,14 @@
-"""The judge: rates turns, makes the vectors of those in L0, condenses what was promoted. In the background.
+"""Judging: turns are rated, those in L0 get vectors, what was promoted is condensed. In the background.
 
 What is to be done is a queue on disk (`cognition`), so it survives a crash and waits for a model where it needs one. A
 judgement is applied wherever the turn is by then: in L0, or in the memory that it has become. Ratings and summaries are
 derived, so they are no operations.
 
-Threads: one of its own at low priority. `step` may be called by others; it does one small batch at a time.
+Threads: the extraction worker's. `step` may be called by others; it does one small batch at a time.
 """
 
 import logging
 import math
-import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -43,40 +41,6 @@ class Thing(NamedTuple):
     row: Row | None
 
 
-class Judge:
-    """The thread."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin; what an earlier run of the daemon left is done first."""
-        wake = self._core.cognition.wake
-        self._thread = self._core.supervisor.start("judge", self._work, self._closing, wake, nice=True)
-
-    def close(self) -> None:
-        """End the thread; what is not judged stays in the queue."""
-        self._closing.set()
-        self._core.cognition.provider.close()
-        self._core.cognition.wake.set()
-        if self._thread:
-            self._thread.join()
-
-    def _work(self) -> float | None:
-        while self._run_batch() and not self._closing.is_set():
-            pass
-        return None if self._core.embedding.active else _NO_MODEL_S
-
-    def _run_batch(self) -> bool:
-        """Do a batch and yield; say whether there was any."""
-        began = time.perf_counter()
-        done = step(self._core)
-        self._core.rest(time.perf_counter() - began)
-        return done
-
-
 def step(core: Core) -> bool:
     """Do one batch of what can be done now; say whether there was any."""
     return _rate(core, core.cognition.provider) or _embed(core) or citing.step(core) or _condense(core)
@@ -85,6 +49,11 @@ def step(core: Core) -> bool:
 def step_at_once(core: Core) -> bool:
     """Do one batch of rating and embedding, by rules: somebody waits for it."""
     return _rate(core, RULES) or _embed(core)
+
+
+def wait_s(core: Core) -> float | None:
+    """Return how long to wait for work, None for until something comes."""
+    return None if core.embedding.active else _NO_MODEL_S
 
 
 def count_batches(core: Core) -> int:

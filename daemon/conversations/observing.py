@@ -1,4 +1,4 @@
-"""Observing: turns of a conversation pass the gate and enter L0. No model is asked; the judge looks at them later.
+"""Observing: turns of a conversation pass the gate and enter L0. No model is asked; the worker judges them later.
 
 Acknowledged means journaled. One call is one transaction: its turns are all taken or, when one of them is wrong, none.
 """
@@ -119,7 +119,6 @@ def _queue_accepted(place: Place, taken: Sequence[Taken], results: Sequence[Obse
     thoughts.queue_turns(
         place.connection, (place.number, place.session), said, thinking.list_rests(cognition, place.session), place.now
     )
-    place.transaction.after_commit(place.core.cognition.note_due)
 
 
 def _take_turn(place: Place, taken: Taken) -> ObservedTurn:

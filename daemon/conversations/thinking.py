@@ -2,15 +2,12 @@
 
 The queue is on disk (`store/thoughts.py`). A thought is finished by one transaction that writes its outcome and takes
 its turns out of the queue, so a crash loses nothing and repeats nothing; a failure puts it off, and after several it is
-given up and counted. At a stop the rules work off what facts wait, within a limit; the rest is there after the start.
+given up and counted.
 
-Between thoughts a language model names nodes of the graph (`naming`).
-
-Threads: one of its own at low priority. `step` may be called where that is not running.
+Threads: the extraction worker's. `step` may be called where that is not running.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -21,7 +18,6 @@ from memoryd.daemon.config import CognitionConfig
 from memoryd.daemon.conversations import learning, summarising
 from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.graph.naming import Naming
 from memoryd.daemon.llm.provider import RULES, Provider
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, thoughts
@@ -72,7 +68,7 @@ def end(core: Core, call: EndSession) -> "Future[SessionEnded]":
         number = core.store.namespaces.find_number(place)
         if number is None:
             return SessionEnded(waiting=[])
-        transaction.after_commit(core.cognition.thoughts.set)
+        transaction.after_commit(core.cognition.wake.set)
         return SessionEnded(waiting=thoughts.hurry(transaction.connection, number, call.session, core.clock()))
 
     return core.store.write(write)
@@ -86,7 +82,7 @@ def hurry(core: Core, reached: frozenset[int] | None) -> None:
         for thought in thoughts.read_all(transaction.connection, learning.KIND):
             if (reached is None or thought.key.namespace in reached) and thought.attempts == 0:
                 thoughts.hasten(transaction.connection, thought.key, now)
-        transaction.after_commit(core.cognition.thoughts.set)
+        transaction.after_commit(core.cognition.wake.set)
 
     core.store.write(write).result()
 
@@ -100,6 +96,16 @@ def step(core: Core) -> bool:
         return False
     think(core, thought, core.cognition.provider)
     return True
+
+
+def wait_s(core: Core) -> float | None:
+    """Return how long to wait for work, None for until something comes."""
+    thought = _find_next(core)
+    if thought is None:
+        return None
+    if core.store.is_full():
+        return _LOOK_EVERY_S
+    return min(_LOOK_EVERY_S, max(_SOON_S, thought.due_at - core.clock()))
 
 
 def _find_next(core: Core) -> Thought | None:
@@ -159,55 +165,3 @@ def flush(core: Core, limit_s: float) -> None:
                 break
             first = heard[0].id
             think(core, thought, RULES)
-
-
-class Thinker:
-    """The thread."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._naming = Naming(core)
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin; what is overdue is done first."""
-        wake = self._core.cognition.thoughts
-        self._thread = self._core.supervisor.start("thinker", self._work, self._closing, wake, nice=True)
-
-    def close(self) -> None:
-        """End the thread and write down what can be within the limit; the rest stays in the queue."""
-        self._closing.set()
-        self._core.cognition.provider.close()
-        self._core.cognition.thoughts.set()
-        if self._thread:
-            self._thread.join()
-            try:
-                flush(self._core, self._core.config.cognition.flush_s)
-            except Exception as error:
-                log.warning("what waits is thought about after the next start: %s", error)
-
-    def _work(self) -> float | None:
-        self._core.cognition.expecting = False  # before the queue is read: what comes later wakes the thread
-        while not self._closing.is_set() and self._step():
-            pass
-        return self._wait_s()
-
-    def _step(self) -> bool:
-        if self._core.store.is_full():  # what comes of a conversation would be added
-            return False
-        began = time.perf_counter()
-        done = step(self._core) or self._naming.step()
-        if done:
-            self._core.rest(time.perf_counter() - began)
-        return done
-
-    def _wait_s(self) -> float | None:
-        """Return how long to wait, None for until something comes."""
-        thought = _find_next(self._core)
-        if thought is None:
-            return self._naming.wait_s()
-        if self._core.store.is_full():
-            return _LOOK_EVERY_S
-        self._core.cognition.expecting = True
-        return min(_LOOK_EVERY_S, max(_SOON_S, thought.due_at - self._core.clock()))

@@ -158,7 +158,7 @@ def _drop(core: Core, transaction: Transaction, drop: Drop) -> bool:
 
 
 def _name(core: Core, transaction: Transaction, name: Name) -> bool:
-    transaction.after_commit(core.cognition.thoughts.set)  # a language model may name it
+    transaction.after_commit(core.cognition.wake.set)  # a language model may name it
     return store.settle(transaction.connection, *name)
 
 

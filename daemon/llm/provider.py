@@ -156,14 +156,7 @@ class Cognition:
     def __init__(self, provider: Provider | None = None) -> None:
         self.provider: Provider = provider or RULES
         self.wake = threading.Event()
-        self.thoughts = threading.Event()  # set when a conversation may be due
-        self.expecting = False  # whether one is known to be due some time, and looked at then
         self.embedding = threading.Lock()  # held while turns are embedded, so that each is once
-
-    def note_due(self) -> None:
-        """Note that a conversation will be due, where that is not known."""
-        if not self.expecting:
-            self.thoughts.set()
 
     def report_usage(self) -> LlmUsage | None:
         """Return how a language model was used, None where there is none."""

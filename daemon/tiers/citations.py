@@ -1,6 +1,6 @@
-"""What agents said in sessions that were given memories, until the judge checks whether they cite them.
+"""What agents said in sessions that were given memories, until the extraction worker checks whether they cite them.
 
-Bounded in RAM, lost at a crash: these are habits, not memories. Threads: `note` by any, `take` by the judge.
+Bounded in RAM, lost at a crash: these are habits, not memories. Threads: `note` by any, `take` by that worker.
 """
 
 from collections import deque

@@ -12,7 +12,7 @@ from memoryd.client import Client
 from memoryd.client.memctl.bench.material import Item
 from memoryd.client.memctl.bench.storing import Store
 from memoryd.client.protocol import NewTurn
-from memoryd.daemon.conversations.thinking import Thinker
+from memoryd.daemon.conversations.worker import Worker
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -22,10 +22,10 @@ def plain(start_daemon: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> 
     """A daemon that keeps each turn as it is: figures depend on no rule about what matters."""
     daemon = start_daemon(cognition={"extract": False}, tiers={"promote_from": 0.0})
     monkeypatch.setenv("MEMORYD_SOCKET", str(daemon.socket))
-    thinker = Thinker(daemon.core)
-    thinker.start()
+    worker = Worker(daemon.core)
+    worker.start()
     yield daemon
-    thinker.close()
+    worker.close()
 
 
 def write(path: Path, rows: Sequence[Any]) -> str:

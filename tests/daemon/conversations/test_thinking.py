@@ -10,7 +10,7 @@ import pytest
 from memoryd.client.protocol import EndSession, List, NewTurn, Observe
 from memoryd.daemon.config import Config
 from memoryd.daemon.conversations import learning, observing, thinking
-from memoryd.daemon.conversations.thinking import Thinker
+from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import reading
@@ -242,14 +242,14 @@ def test_the_queue_outlives_a_restart(folder: Path, clock: Any) -> None:
 
 
 def test_a_thread_works_it_off_and_a_stop_flushes_what_is_not_due(core: Core, clock: Any) -> None:
-    thinker = Thinker(core)
-    thinker.start()
+    worker = Worker(core)
+    worker.start()
     observe(core, DECIDED)
     clock.advance(31)
-    core.cognition.thoughts.set()
+    core.cognition.wake.set()
     wait_until(lambda: extracted(core) == [DECIDED])
     observe(core, RULE, session="s")
-    thinker.close()
+    worker.close()
     assert extracted(core) == [DECIDED, RULE]
     assert waiting(core) == {"summary": 1}
 
@@ -260,21 +260,21 @@ def test_a_stop_does_not_wait_for_a_provider_that_hangs(core: Core, clock: Any) 
     recorder.gate.clear()
     observe(core, DECIDED)
     clock.advance(31)
-    thinker = Thinker(core)
-    thinker.start()
+    worker = Worker(core)
+    worker.start()
     assert recorder.asked.wait(LIMIT_S)
     observe(core, RULE)
-    thinker.close()
+    worker.close()
     assert extracted(core) == [DECIDED, RULE]
 
 
 def test_a_stop_without_time_leaves_all_in_the_queue(folder: Path, clock: Any) -> None:
     config = Config(cognition=type(Config().cognition)(flush_s=0.0))
     with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
-        thinker = Thinker(core)
-        thinker.start()
+        worker = Worker(core)
+        worker.start()
         observe(core, DECIDED)
-        thinker.close()
+        worker.close()
         assert (extracted(core), waiting(core)) == ([], {"extract": 1})
 
 

@@ -10,6 +10,7 @@ from model_server import ModelServer, after, fails, says
 from memoryd.client.protocol import Consolidate, GetStats, NewTurn, Observe
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.conversations import judging, observing
+from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.memories import reading
@@ -68,7 +69,7 @@ def test_a_turn_is_asked_about_once(core: Core, server: ModelServer) -> None:
 
 def test_consolidation_does_not_wait_for_the_model(core: Core, server: ModelServer) -> None:
     server.will(after(15.0, says({"importances": [0.31]})))
-    judge = judging.Judge(core)
+    judge = Worker(core, thinks=False)
     judge.start()
     try:
         observe(core)
@@ -85,7 +86,7 @@ def test_consolidation_does_not_wait_for_the_model(core: Core, server: ModelServ
 
 def test_a_stop_does_not_wait_for_the_model(core: Core, server: ModelServer) -> None:
     server.will(after(15.0, says({"importances": [0.31]})))
-    judge = judging.Judge(core)
+    judge = Worker(core, thinks=False)
     judge.start()
     observe(core)
     while not server.requests:

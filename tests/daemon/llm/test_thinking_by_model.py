@@ -10,7 +10,7 @@ from model_server import Behaviour, ModelServer, after, drips, fails, says
 from memoryd.client.protocol import EndSession, GetStats, List, NewTurn, Observe
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.conversations import observing, thinking
-from memoryd.daemon.conversations.thinking import Thinker
+from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.llm.llm import Llm
@@ -133,12 +133,12 @@ def test_a_repaired_answer_is_used(core: Core, server: ModelServer) -> None:
 def test_a_stop_does_not_wait_for_a_model_that_hangs(core: Core, server: ModelServer) -> None:
     answered: list[object] = []
     server.will(after(30, answered.append))
-    thinker = Thinker(core)
-    thinker.start()
+    worker = Worker(core)
+    worker.start()
     observe(core)
     thinking.end(core, EndSession(session="s")).result(LIMIT_S)
     wait_until(lambda: len(server.requests) > 0)
-    thinker.close()
+    worker.close()
     assert answered == []
     assert [fact.content for fact in stored(core, "extraction")] == [SAID[0], SAID[2]]
 

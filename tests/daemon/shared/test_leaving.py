@@ -10,7 +10,7 @@ import pytest
 from conversing import FACTS
 from memoryd.client import Client
 from memoryd.client.protocol import Consolidate, EndSession, GetSharing, GrantRoot, Share, ShareRoot
-from memoryd.daemon.conversations.thinking import Thinker
+from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.shared import server
 from postgres import Postgres
 from waiting import wait_until
@@ -22,13 +22,13 @@ SAID = [*FACTS[:30], "My dentist is in the Elm street.", "My sister is called Wi
 def day_of_agents(start_daemon: Callable[..., Any], **settings: Any) -> Iterator[Client]:
     """A daemon on which agents talked, and which drew facts and summaries out of that."""
     daemon = start_daemon(cognition={"quiet_s": 0.05, "summary_after_s": 0.05}, **settings)
-    thinker = Thinker(daemon.core)
-    thinker.start()
+    worker = Worker(daemon.core)
+    worker.start()
     try:
         with daemon.client("acme/api") as client:
             yield client
     finally:
-        thinker.close()
+        worker.close()
 
 
 def talk(client: Client) -> None:

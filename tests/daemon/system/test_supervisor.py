@@ -12,7 +12,7 @@ import pytest
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import Job, JobList, Jobs, RunJob, ThreadState
 from memoryd.daemon.conversations import thinking
-from memoryd.daemon.conversations.thinking import Thinker
+from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.server.timer import Timer
@@ -170,13 +170,13 @@ def test_jobs_that_wait_for_the_database_are_refused_when_the_daemon_stops(
 
 
 def test_conversations_are_thought_about_once_the_database_opens_again(core: Core, descriptors: Descriptors) -> None:
-    thinker = Thinker(core)
+    worker = Worker(core)
     descriptors.used_up = True
-    thinker.start()
-    wait_until(lambda: state(core.supervisor, "thinker").is_failing())
+    worker.start()
+    wait_until(lambda: state(core.supervisor, "conversations").is_failing())
     descriptors.used_up = False
-    wait_until(lambda: works_again(core.supervisor, "thinker"))
-    thinker.close()
+    wait_until(lambda: works_again(core.supervisor, "conversations"))
+    worker.close()
 
 
 def test_a_panic_while_thinking_ends_nothing(core: Core, monkeypatch: pytest.MonkeyPatch, quick: None) -> None:
@@ -188,10 +188,10 @@ def test_a_panic_while_thinking_ends_nothing(core: Core, monkeypatch: pytest.Mon
         return False
 
     monkeypatch.setattr(thinking, "step", step)
-    thinker = Thinker(core)
-    thinker.start()
-    wait_until(lambda: works_again(core.supervisor, "thinker"))
-    thinker.close()
+    worker = Worker(core)
+    worker.start()
+    wait_until(lambda: works_again(core.supervisor, "conversations"))
+    worker.close()
 
 
 def test_full_text_is_checked_once_the_database_opens(folder: Path, descriptors: Descriptors) -> None:

@@ -1,0 +1,67 @@
+"""The extraction worker: one thread at low priority for all that is made of conversations.
+
+It judges turns first, since a search may look for what was just said, then draws facts and summaries out of
+conversations that rest (`thinking`), and has a language model name nodes of the graph (`graph/naming`). Each step is
+one small batch; after it the thread rests and begins with judging again. What is to be done is on disk, so a crash
+loses nothing. At a stop the rules work off what facts wait, within a limit; the rest is there after the start.
+"""
+
+import logging
+import threading
+import time
+
+from memoryd.daemon.conversations import judging, thinking
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.graph.naming import Naming
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """The thread; without `thinks` it judges alone."""
+
+    def __init__(self, core: Core, thinks: bool = True) -> None:
+        self._core, self._thinks = core, thinks
+        self._naming = Naming(core)
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin; what an earlier run of the daemon left is done first."""
+        wake = self._core.cognition.wake
+        self._thread = self._core.supervisor.start("conversations", self._work, self._closing, wake, nice=True)
+
+    def close(self) -> None:
+        """End the thread and write down the facts that wait, as far as the limit allows."""
+        self._closing.set()
+        self._core.cognition.provider.close()
+        self._core.cognition.wake.set()
+        if not self._thread:
+            return
+        self._thread.join()
+        try:
+            if self._thinks:
+                thinking.flush(self._core, self._core.config.cognition.flush_s)
+        except Exception as error:
+            log.warning("the facts that wait are drawn out after the next start: %s", error)
+
+    def _work(self) -> float | None:
+        while not self._closing.is_set() and self._run_step():
+            pass
+        waits = [judging.wait_s(self._core)]
+        if self._thinks:
+            waits += [thinking.wait_s(self._core), self._naming.wait_s()]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def _run_step(self) -> bool:
+        """Do a batch and rest; say whether there was any."""
+        began = time.perf_counter()
+        done = judging.step(self._core) or (self._thinks and self._think())
+        if done:
+            self._core.rest(time.perf_counter() - began)
+        return done
+
+    def _think(self) -> bool:
+        if self._core.store.is_full():  # what comes of a conversation would be added
+            return False
+        return thinking.step(self._core) or self._naming.step()
