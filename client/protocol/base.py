@@ -15,7 +15,7 @@ MAX_CONDITIONS = 64  # of one filter
 
 Reach = Literal["visible", "subtree", "exact", "all"]
 Tier = Literal["L0", "L1", "L2", "documents"]
-TierName = Literal["L0", "hot", "L1", "L2", "documents"]
+TierName = Literal["L0", "hot", "L1", "L2", "documents", "L3"]
 Sort = Literal["created", "updated", "accessed", "count", "importance"]
 Action = Literal["created", "updated", "deleted"]
 Limit = Annotated[int, Meta(ge=1, le=1000)]

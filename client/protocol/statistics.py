@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from memoryd.client.protocol.base import Scoped, rpc
 from memoryd.client.protocol.jobs import Job, ThreadState
+from memoryd.client.protocol.roots import SharedRoot
 from memoryd.client.protocol.service import ModelState
 from memoryd.client.protocol.tiers import TierState
 
@@ -128,6 +129,8 @@ class Runtime(Struct, kw_only=True):
     """who is connected"""
     threads: list[ThreadState] = []
     """the daemon's threads"""
+    shared: list[SharedRoot] = []
+    """roots that are shared with other machines"""
 
 
 class Stats(Struct, kw_only=True):

@@ -18,11 +18,11 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import graph_reading, thoughts, turns
+from memoryd.daemon.store import graph_reading, shared, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Standing
 from memoryd.daemon.store.namespaces import check
-from memoryd.daemon.store.tiers import HOT, L0, TIERS
+from memoryd.daemon.store.tiers import HOT, L0, SHARED, TIERS
 
 _HOT_BYTES = 100  # of an entry of the hot buffer
 _ROW_BYTES = 37  # of the columns that filters read, per memory
@@ -93,6 +93,7 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
         waiting = turns.count_waiting(connection, condition)
         heard = thoughts.count_waiting(connection, condition)
         nodes = graph_reading.count_nodes(connection, condition)
+        on_servers = shared.count_within(connection, condition)
     active = core.active.list_turns(reached)
     hot = {
         name: fill
@@ -100,7 +101,7 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
         if not caller.bound and (reached is None or core.store.namespaces.find_number(name) in reached)
     }
     return TierReport(
-        tiers=_build_states(core, stored, active, hot),
+        tiers=_build_states(core, stored, active, hot, on_servers),
         namespaces=_build_namespaces(core, stored, active, account),
         flows=_sum(account),
         waiting=waiting,
@@ -109,7 +110,9 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
     )
 
 
-def _build_states(core: Core, stored: list[Standing], active: list[turns.Turn], hot: dict[str, int]) -> list[TierState]:
+def _build_states(
+    core: Core, stored: list[Standing], active: list[turns.Turn], hot: dict[str, int], on_servers: int | None
+) -> list[TierState]:
     """Return what each tier holds, in the order of the table."""
     hot_rows, memory_bytes = sum(hot.values()), _ROW_BYTES + _count_vector_bytes(core)
     turn_times = [turn.created_at for turn in active]
@@ -117,7 +120,9 @@ def _build_states(core: Core, stored: list[Standing], active: list[turns.Turn], 
         L0: _Held(len(active), sum(turn.size_bytes() for turn in active), turn_times, turn_times),
         HOT: _Held(hot_rows, _HOT_BYTES * hot_rows),
     }
-    for name in TIERS.keys() - held.keys():
+    if on_servers is not None:
+        held[SHARED] = _Held(on_servers, 0)
+    for name in TIERS.keys() - held.keys() - {SHARED}:
         parts = [part for part in stored if part.tier == name]
         count = sum(part.memories for part in parts)
         oldest, newest = [part.oldest_at for part in parts], [part.newest_at for part in parts]
@@ -134,6 +139,7 @@ def _build_states(core: Core, stored: list[Standing], active: list[turns.Turn], 
             newest_at=max(held[name].newest, default=None),
         )
         for name, tier in TIERS.items()
+        if name in held
     ]
 
 

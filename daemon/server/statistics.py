@@ -42,4 +42,5 @@ def _read_runtime(context: Context, found: Stats) -> Runtime:
         jobs=context.jobs.list().jobs,
         clients=server.clients(),
         threads=core.supervisor.list_states(),
+        shared=context.lines.report().roots,
     )

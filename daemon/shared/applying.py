@@ -51,6 +51,7 @@ def apply(session: Session, remotes: Sequence[Remote]) -> None:
     here = session.read([remote.id for remote in remotes])
     for remote in remotes:
         try:
+            session.origin = f"{remote.machine} ({remote.author})"
             _free_key(session, remote, batch)
             _apply(session, remote, here[remote.id])
         except (MemorydError, msgspec.MsgspecError, RecursionError) as error:

@@ -1,6 +1,6 @@
 """One transaction's work on one shared root: memories as they are here, what is written of them, what is erased.
 
-Everything runs in the writer's transaction, as one operation of the log, which begins with the first change.
+Everything runs in the writer's transaction; what one machine and role changed is one operation of the log.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from memoryd.daemon.memories import removing
 from memoryd.daemon.shared import changes
 from memoryd.daemon.shared.changes import Body
 from memoryd.daemon.store import history, rows, shared
+from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.shared import Root, Version
 from memoryd.daemon.store.tiers import L1, L2
@@ -48,7 +49,8 @@ class Session:
         self.connection = transaction.connection
         self.tier = L2 if first_copy else L1
         self.namespaces = shared.list_shared_namespaces(self.connection, root.id)
-        self._operation: int | None = None
+        self.origin = ""  # who made the changes that are applied: machine and role
+        self._operations: dict[str, int] = {}
         self.done = Applied()
 
     def read(self, ids: Sequence[str]) -> dict[str, Here]:
@@ -99,9 +101,11 @@ class Session:
         history.record(self.connection, self._begin(), id, name, before)
 
     def _begin(self) -> int:
-        if self._operation is None:
-            self._operation = history.begin(self.connection, KIND, self.root.name, self.core.clock())
-        return self._operation
+        if self.origin not in self._operations:
+            with act_as(Actor(process=self.origin)):
+                number = history.begin(self.connection, KIND, self.root.name, self.core.clock())
+            self._operations[self.origin] = number
+        return self._operations[self.origin]
 
     def purge(self, ids: Sequence[str]) -> list[str]:
         """Erase memories here and, with the next push, everywhere; return those that are, their siblings included."""

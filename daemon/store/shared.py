@@ -200,6 +200,17 @@ def count_memories(connection: apsw.Connection, root: int) -> int:
     return int(found)
 
 
+def count_within(connection: apsw.Connection, reached: str) -> int | None:
+    """Return how many memories within reach (a condition on `m`) a server has too; None while nothing is shared."""
+    if not connection.execute("SELECT count(*) FROM shared_roots").get:
+        return None
+    found: Any = connection.execute(
+        "SELECT count(*) FROM shared_versions v JOIN memories m ON m.id = v.memory"
+        f" WHERE v.pushed AND NOT v.purged AND {reached}"
+    ).get
+    return int(found)
+
+
 def list_memories(connection: apsw.Connection, root: int) -> list[str]:
     """Return the memories here that the server has too, or is to get."""
     found: Any = connection.execute(

@@ -13,6 +13,7 @@ HOT: Final = "hot"
 L1: Final = "L1"
 L2: Final = "L2"
 DOCUMENTS: Final = "documents"
+SHARED: Final = "L3"
 
 HOT_ROWS = 20
 
@@ -84,6 +85,17 @@ TIERS: dict[str, Tier] = {
         limit=lambda settings: 0,
         half_life_days=lambda settings: 0.0,
         stage="candidates",
+    ),
+    # On a server; what is here of it is in the other tiers too. Shown while something is shared.
+    SHARED: Tier(
+        title="L3 shared",
+        unit="memory",
+        enters="memories of shared namespaces, from every machine",
+        leaves="what is deleted on one of them",
+        to="",
+        limit=lambda settings: 0,
+        half_life_days=lambda settings: 0.0,
+        stage="",
     ),
 }
 

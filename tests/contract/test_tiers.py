@@ -7,7 +7,7 @@ from typing import get_args
 from memoryd import daemon
 from memoryd.client.protocol import Tier, TierName
 from memoryd.daemon.search.pipeline import PIPELINE
-from memoryd.daemon.store.tiers import HOT, TIERS
+from memoryd.daemon.store.tiers import HOT, SHARED, TIERS
 
 DAEMON = Path(str(daemon.__file__)).parent
 # A schema that was shipped does not change; names of origins in a trace are no tiers.
@@ -16,7 +16,9 @@ EXEMPT = {"store/tiers.py", "store/migrations.py", "search/traces.py"}
 
 def test_the_protocol_names_the_tiers_of_the_table() -> None:
     assert list(get_args(TierName)) == list(TIERS), "client/protocol/base.py: TierName has the names of TIERS, in order"
-    assert list(get_args(Tier)) == [name for name in TIERS if name != HOT], "Tier has those that hold memories"
+    assert list(get_args(Tier)) == [name for name in TIERS if name not in (HOT, SHARED)], (
+        "Tier has those that hold memories"
+    )
 
 
 def test_each_tier_is_searched_by_a_stage_and_leads_to_a_tier() -> None:

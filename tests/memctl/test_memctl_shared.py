@@ -1,8 +1,12 @@
 """memctl shared: what it shows, what it asks, what it sends."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
+from memoryd.client.memctl.doctor.work import check_shared
 from memoryd.client.protocol import (
     Done,
     GetSharing,
@@ -105,3 +109,27 @@ def test_tables_are_made_and_a_root_is_removed(memctl: Memctl, fake: FakeDaemon)
     fake.replies[UnshareRoot] = Done(message="acme is not shared any more; 3 memories stay here.")
     assert "stay here" in memctl("shared", "remove", "acme").out
     assert fake.calls[-1] == UnshareRoot(root="acme")
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "said"),
+    [
+        ({"state": "ready"}, "ok", "1 root shared"),
+        ({"state": "offline", "waiting": 3}, "warn", "3 changes wait here"),
+        ({"state": "refused", "error": "This role may not."}, "fail", "This role may not."),
+        ({"state": "old", "error": "It wants a newer one."}, "fail", "newer one"),
+        ({"state": "ready", "conflicts": 2}, "warn", "2 memories of acme have two versions"),
+        ({"state": "ready", "refused": [RefusedMemory(id="ab" * 16, reason="too long")]}, "warn", "too long"),
+    ],
+)
+def test_doctor_says_what_is_wrong_with_sharing(changes: dict[str, Any], state: str, said: str) -> None:
+    root = SharedRoot(**{"root": "acme", "server": ADDRESS, **changes})
+    stats = SimpleNamespace(daemon=SimpleNamespace(shared=[root]))
+    finding = check_shared(SimpleNamespace(stats=stats))  # type: ignore[arg-type]
+    assert finding is not None
+    assert finding.state == state
+    assert said in finding.message
+
+
+def test_doctor_says_nothing_where_nothing_is_shared() -> None:
+    assert check_shared(SimpleNamespace(stats=SimpleNamespace(daemon=SimpleNamespace(shared=[])))) is None  # type: ignore[arg-type]

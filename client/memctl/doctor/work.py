@@ -53,6 +53,29 @@ def check_overdue(patient: Patient) -> Finding | None:
     return report_ok(f"{count_text(len(waiting), 'job')} waiting for their time")
 
 
+def check_shared(patient: Patient) -> Finding | None:
+    """Look for roots whose exchange with their server fails, and for what waits for a person."""
+    roots = patient.stats.daemon.shared if patient.stats and patient.stats.daemon else []
+    if not roots:
+        return None
+    for root in roots:
+        if root.state in ("refused", "old"):
+            return fail(f"{root.root} is not exchanged: {to_one_line(root.error)}", "memctl shared status")
+    for root in roots:
+        if root.state == "offline":
+            waiting = count_text(root.waiting, "change")
+            return warn(f"the server of {root.root} does not answer; {waiting} wait here", "memctl shared status")
+        if root.refused:
+            reason = shorten(to_one_line(root.refused[0].reason), REASON_CHARS)
+            return warn(
+                f"{count_text(len(root.refused), 'memory')} of {root.root} stay here: {reason}", "memctl shared"
+            )
+        if root.conflicts:
+            message = f"{count_text(root.conflicts, 'memory')} of {root.root} have two versions"
+            return warn(message, "memctl shared conflicts")
+    return report_ok(f"{count_text(len(roots), 'root')} shared, all is exchanged")
+
+
 def check_workspaces(patient: Patient) -> Finding | None:
     """Look for workspaces whose folder no longer exists or cannot be read."""
     if not patient.status:

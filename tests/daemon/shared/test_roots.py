@@ -8,19 +8,22 @@ from typing import Any
 
 import pytest
 
-from memoryd.client import Client
+from memoryd.client import Client, exposition
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from memoryd.client.protocol import (
     Add,
     GetSharing,
+    GetStats,
     GrantRoot,
     ListConflicts,
     MigrateServer,
     NewMemory,
+    Operations,
     PurgeShared,
     ResolveConflict,
     SharedRoot,
     ShareRoot,
+    Tiers,
     UnshareRoot,
 )
 from postgres import Postgres
@@ -261,3 +264,20 @@ def test_a_credential_that_was_let_in_stays_here(
         assert postgres.sql("SELECT count(*) FROM memoryd.mem", database) == [(1,)]
         client.update(id, content="The deploy key is in the safe")
         wait_until(lambda: root_of(client).memories == 2 and not root_of(client).refused)
+
+
+def test_what_came_from_another_machine_says_from_which_and_counts_as_l3(two: tuple[Client, Client]) -> None:
+    one, other = two
+    id = one.add("deploys are on Tuesday").id
+    wait_until(lambda: bool(texts(other)))
+    [operation] = other.call(Operations()).operations
+    assert operation.kind == "job:shared"
+    assert operation.process == f"{one.call(GetSharing()).machine} (postgres)"
+    assert other.history(id).changes[0].operation == operation.id
+    [tier] = [tier for tier in other.call(Tiers()).tiers if tier.name == "L3"]
+    assert tier.count == 1
+    stats = other.call(GetStats())
+    assert stats.daemon is not None
+    assert [root.root for root in stats.daemon.shared] == ["acme"]
+    assert 'memoryd_shared_roots{state="ready"} 1' in exposition.format_stats(stats)
+    assert "memoryd_shared_memories 1" in exposition.format_stats(stats)
