@@ -21,7 +21,8 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.tiers import L1, L2, TIERS, half_life_days
 from memoryd.daemon.store.writer import Transaction
 
-_L1, _L2, _FACTS = Group("tier", L1), Group("tier", L2), Group("source", SOURCE, last_type=CORRECTION)
+_L1, _L2 = Group("tier", L1), Group("tier", L2, own=True)
+_FACTS = Group("source", SOURCE, last_type=CORRECTION, own=True)
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:

@@ -38,15 +38,20 @@ class Leaf(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The memories of a tier or a source, which have a limit in each namespace; one type is deleted last."""
+    """The memories of a tier or a source, which have a limit in each namespace; one type is deleted last.
+
+    What other machines have too does not count with `own`: a limit of this machine deletes nothing of theirs.
+    """
 
     column: Literal["tier", "source"]
     value: str
     last_type: str = ""
+    own: bool = False
 
     def condition(self) -> str:
         """Return the condition on the alias `m`. The literal lets the index of one tier be used."""
-        return f"m.{self.column} = '{self.value}'"
+        shared = " AND NOT EXISTS (SELECT 1 FROM shared_versions v WHERE v.memory = m.id)" if self.own else ""
+        return f"m.{self.column} = '{self.value}'{shared}"
 
 
 def find_unused(connection: apsw.Connection, now: float, used_before: float, created_before: float) -> Iterator[Leaf]:

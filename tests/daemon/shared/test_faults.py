@@ -11,7 +11,9 @@ from machines import Machine, converge, machines
 
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.shared import engine, exchange
-from memoryd.daemon.store import shared
+from memoryd.daemon.store import aging, shared
+from memoryd.daemon.store.aging import Group
+from memoryd.daemon.store.tiers import L1
 from postgres import Postgres
 from workbench import add_many
 
@@ -275,3 +277,14 @@ def test_an_edit_wins_against_a_deletion(pair: tuple[Machine, Machine]) -> None:
     one.sync()  # the edit comes first
     converge(one, two)
     assert two.texts() == {ids[0]: "the port is 82"}
+
+
+def test_a_limit_of_one_machine_deletes_nothing_of_the_others(pair: tuple[Machine, Machine]) -> None:
+    one, two = pair
+    add_all(one, *(f"text {number}" for number in range(10)))
+    converge(one, two)
+    two.add("of this machine alone", "private")
+    group = Group("tier", L1, own=True)
+    with two.core.store.reading() as connection:
+        assert [count for _, count in aging.count_over(connection, group, 0)] == [1]
+        assert [count for _, count in aging.count_over(connection, Group("tier", L1), 0)] == [10, 1]
