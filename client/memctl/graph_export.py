@@ -111,7 +111,11 @@ def _format_data(values: dict[str, Any]) -> str:
 
 def format_html(graph: Graph) -> Iterator[str]:
     """Yield the page: the template with the graph and its layout as JSON in it."""
-    before, after = Path(__file__).with_name("graph.html").read_text(encoding="utf-8").split("/*DATA*/null")
+    here = Path(__file__)
+    # The page of `memctl web` draws the same map, as a module.
+    drawing = here.with_name("web").joinpath("static", "map.js").read_text(encoding="utf-8")
+    page = here.with_name("graph.html").read_text(encoding="utf-8")
+    before, after = page.replace("/*MAP*/", drawing.replace("export function", "function")).split("/*DATA*/null")
     yield before
     # `</` would end the script; it cannot stand in JSON but within a text.
     yield msgspec.json.encode(lay_out(graph)).decode().replace("</", "<\\/")

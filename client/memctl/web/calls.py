@@ -3,6 +3,7 @@
 Each method of the contract is in `ALLOWED` or in `REFUSED`, so a new one is placed on purpose.
 """
 
+from collections.abc import Coroutine
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -37,7 +38,6 @@ REFUSED: dict[str, str] = {
     "delete_where": "The page deletes what is selected in it.",
     "subscribe": "Events have an address of their own.",
 }
-STATUS = {"not_found": 404, "conflict": 409, "ambiguous_id": 409, "forbidden": 403, "busy": 429, "unavailable": 503}
 
 
 class _Tagged(msgspec.Struct):
@@ -47,8 +47,6 @@ class _Tagged(msgspec.Struct):
 _tag = msgspec.json.Decoder(_Tagged)
 _call = msgspec.json.Decoder(reduce(or_, (method for method in METHODS if method_name(method) in ALLOWED)))
 _encoder = msgspec.json.Encoder()
-
-Answer = tuple[int, bytes]
 
 
 def read_call(body: bytes) -> Call[Any]:
@@ -67,14 +65,18 @@ def read_call(body: bytes) -> Call[Any]:
     return call
 
 
-async def answer_call(client: AsyncClient, body: bytes) -> Answer:
-    """Return the status and the JSON text of the answer to a request."""
+async def answer_call(client: AsyncClient, body: bytes) -> bytes:
+    """Return the answer to a request as JSON text."""
+    return await answer_work(_send_call(client, body))
+
+
+async def _send_call(client: AsyncClient, body: bytes) -> bytes:
+    return _encoder.encode(await client.call(read_call(body)))
+
+
+async def answer_work(work: Coroutine[Any, Any, bytes]) -> bytes:
+    """Return `{"result": …}`, or `{"error": …}` with code, sentence and details: an error is an answer, too."""
     try:
-        return 200, _encoder.encode(await client.call(read_call(body)))
+        return b'{"result":' + await work + b"}"
     except MemorydError as error:
-        return STATUS.get(error.code, 400), encode_error(error)
-
-
-def encode_error(error: MemorydError) -> bytes:
-    """Return an error as JSON text: code, sentence, details."""
-    return _encoder.encode({"code": error.code, "message": error.message, "data": error.data})
+        return _encoder.encode({"error": {"code": error.code, "message": error.message, "data": error.data}})

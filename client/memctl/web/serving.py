@@ -3,15 +3,13 @@
 import signal
 import socket
 from argparse import Namespace
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -56,19 +54,14 @@ class Page:
 
     async def _open(self, request: Request) -> Response:
         token = self._opening.exchange((await request.body()).decode("utf-8", "replace").strip('"'))
-        return (
-            _encode_json({"token": token})
-            if token
-            else _encode_json({"message": "This address was used already."}, 403)
-        )
+        return JSONResponse({"token": token}) if token else _refuse("This address was used already.", 403)
 
     async def _call(self, request: Request) -> Response:
-        status, text = await calls.answer_call(self._client, await request.body())
-        return Response(text, status, media_type="application/json")
+        return _reply(await calls.answer_call(self._client, await request.body()))
 
     async def _follow(self, request: Request) -> Response:
         if self._streams >= MAX_STREAMS:
-            return _encode_json({"message": "Too many tabs follow what happens."}, 429)
+            return _refuse("Too many tabs follow what happens.", 429)
         return StreamingResponse(self._send_events(), media_type="text/event-stream")
 
     async def _send_events(self) -> AsyncIterator[bytes]:
@@ -80,21 +73,18 @@ class Page:
             self._streams -= 1
 
     async def _check_health(self, request: Request) -> Response:
-        return await _report(reports.read_findings(self._args))
+        return _reply(await calls.answer_work(reports.read_findings(self._args)))
 
     async def _draw_map(self, request: Request) -> Response:
-        return await _report(reports.read_map(self._args))
+        return _reply(await calls.answer_work(reports.read_map(self._args)))
 
 
-async def _report(work: Coroutine[Any, Any, bytes]) -> Response:
-    try:
-        return Response(await work, media_type="application/json")
-    except MemorydError as error:
-        return Response(calls.encode_error(error), calls.STATUS.get(error.code, 400), media_type="application/json")
+def _reply(text: bytes) -> Response:
+    return Response(text, media_type="application/json")
 
 
-def _encode_json(value: dict[str, str], status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+def _refuse(message: str, status: int) -> Response:
+    return JSONResponse({"message": message}, status)
 
 
 def serve(args: Namespace, usual_port: int) -> int:

@@ -1,7 +1,5 @@
 """The page in tests: a daemon in this process, `memctl web` as a process, a Chromium in a thread of its own."""
 
-import asyncio
-import contextlib
 import json
 import os
 import queue
@@ -85,8 +83,6 @@ class Browser:
     def _run(self) -> None:
         from playwright.sync_api import sync_playwright
 
-        with contextlib.suppress(RuntimeError):
-            asyncio.set_event_loop(asyncio.new_event_loop())
         with sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
             while (asked := self._work.get()) is not None:

@@ -196,31 +196,31 @@ def test_each_method_is_allowed_or_refused_on_purpose() -> None:
 def test_what_is_not_allowed_does_not_reach_the_daemon(site: Served) -> None:
     token = site.token
     answers = {name: ask(site.port, PLAIN, token, b'{"method":"%s"}' % name.encode()) for name in calls.REFUSED}
-    assert {status for status, _, _ in answers.values()} == {403}
-    assert b"may not call" in answers["shutdown"][2]
+    said = [msgspec.json.decode(body)["error"] for _, _, body in answers.values()]
+    assert {one["code"] for one in said} == {"forbidden"}
+    assert all("may not call" in one["message"] for one in said)
     with Client(socket=site.socket, autostart=False) as client:
         used = client.stats().methods
     assert used.keys() & (calls.REFUSED.keys() - {"hello", "authenticate", "subscribe"}) == set()
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "text"),
+    ("body", "code", "text"),
     [
-        (b"", 400, "cannot be read"),
-        (b"[]", 400, "cannot be read"),
-        (b'{"method":"nothing"}', 400, "There is no method nothing"),
-        (b'{"method":"get"}', 400, "missing required field `id`"),
-        (b'{"method":"get","id":"abcd","more":1}', 400, "unknown field `more`"),
-        (b'{"method":"get","id":"abcd"}', 404, "abcd"),
-        (b'{"method":"update","id":"abcd","content":"x","allow_secrets":true}', 403, "credentials"),
-        (b'{"method":"list","limit":' + b"[" * 5000, 400, "cannot be read"),
-        (b'{"method":"\xff"}', 400, "cannot be read"),
+        (b"", "invalid", "cannot be read"),
+        (b"[]", "invalid", "cannot be read"),
+        (b'{"method":"nothing"}', "unknown_method", "There is no method nothing"),
+        (b'{"method":"get"}', "invalid", "missing required field `id`"),
+        (b'{"method":"get","id":"abcd","more":1}', "invalid", "unknown field `more`"),
+        (b'{"method":"get","id":"abcd"}', "not_found", "abcd"),
+        (b'{"method":"update","id":"abcd","content":"x","allow_secrets":true}', "forbidden", "credentials"),
+        (b'{"method":"list","limit":' + b"[" * 5000, "invalid", "cannot be read"),
+        (b'{"method":"\xff"}', "invalid", "cannot be read"),
     ],
 )
-def test_a_wrong_call_gets_one_sentence(site: Served, body: bytes, status: int, text: str) -> None:
-    found, _, answer = ask(site.port, PLAIN, site.token, body)
-    said = msgspec.json.decode(answer)
-    assert (found, said.keys()) == (status, {"code", "message", "data"})
+def test_a_wrong_call_gets_one_sentence(site: Served, body: bytes, code: str, text: str) -> None:
+    said = msgspec.json.decode(ask(site.port, PLAIN, site.token, body)[2])["error"]
+    assert (said["code"], said.keys()) == (code, {"code", "message", "data"})
     assert text in said["message"]
     assert "Traceback" not in said["message"]
 
@@ -282,5 +282,5 @@ async def test_only_so_many_streams_of_events_are_open(site: Served) -> None:
 
 async def test_an_answer_of_the_daemon_comes_through_as_json(site: Served) -> None:
     async with AsyncClient(socket=site.socket, autostart=False) as client:
-        status, text = await calls.answer_call(client, b'{"method":"list","reach":"all"}')
-    assert (status, msgspec.json.decode(text)) == (200, {"memories": [], "total": 0})
+        text = await calls.answer_call(client, b'{"method":"list","reach":"all"}')
+    assert msgspec.json.decode(text) == {"result": {"memories": [], "total": 0}}

@@ -62,9 +62,9 @@ async function send(path, options = {}) {
   return answer;
 }
 async function read(answer) {
-  const value = await answer.json();
-  if (!answer.ok) throw new Failure(value);
-  return value;
+  const { result, error, ...refusal } = await answer.json();
+  if (!answer.ok || error) throw new Failure(error || refusal);
+  return result;
 }
 export async function call(method, fields = {}) {
   const body = JSON.stringify({ method, ...fields });

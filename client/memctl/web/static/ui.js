@@ -28,17 +28,31 @@ export function span(seconds) {
   const [size, unit] = value < 90 ? [1, "s"] : value < 5400 ? [60, "min"] : value < 172800 ? [3600, "h"] : [86400, "days"];
   return `${Math.round(value / size)} ${unit}`;
 }
-export const Time = ({ at }) => html`<time datetime=${at ? new Date(at * 1000).toISOString() : undefined} title=${at ? new Date(at * 1000).toISOString() : ""}>${when(at)}</time>`;
-export const Badge = ({ kind = "", children, title }) => html`<span class=${`badge ${kind}`} title=${title}>${children}</span>`;
+const iso = (at) => (at ? new Date(at * 1000).toISOString() : undefined);
+export const time = (at) => html`<time datetime=${iso(at)} title=${iso(at)}>${when(at)}</time>`;
+export const clockTime = (at) => html`<time datetime=${iso(at)} title=${iso(at)}>${clock.format(at * 1000)}</time>`;
+export const badge = (text, kind = "") => html`<span class=${`badge ${kind}`}>${text}</span>`;
+export const dim = (text) => html`<p class="dim">${text}</p>`;
 export const Empty = ({ children }) => html`<div class="empty">${children}</div>`;
-export const Problem = ({ error }) => html`<div class="problem" role="alert">${error.message}</div>`;
-export const Loading = () => html`<div class="loading" aria-label="Loading"></div>`;
+export const problem = (error) => html`<div class="problem" role="alert">${error.message}</div>`;
 export const Head = ({ title, children }) => html`<header class="head"><h1>${title}</h1><div class="tools">${children}</div></header>`;
+// A line of small facts; what is empty is left out.
+export const about = (...parts) => html`<span class="about">${parts.filter((part) => part || part === 0).map((part) => (typeof part === "object" ? part : html`<span>${part}</span>`))}</span>`;
+// An answer as soon as it is there, or why it is not.
+export const show = (answer, draw) => (answer.error ? problem(answer.error) : answer.value ? draw(answer.value) : html`<div class="loading" aria-label="Loading"></div>`);
+// A table; a head that begins with `>` is of numbers. A cell may be `[class, content]`.
+export const table = (label, heads, rows) => html`<div class="wide" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((head) => html`<th class=${head[0] === ">" ? "right" : ""}>${head.replace(">", "")}</th>`)}</tr></thead>
+  <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, index) => html`<td class=${`${heads[index][0] === ">" ? "right" : ""} ${Array.isArray(cell) ? cell[0] : ""}`}>${Array.isArray(cell) ? cell[1] : cell}</td>`)}</tr>`)}</tbody></table></div>`;
+export const tabs = (label, all, now, open) => html`<div class="tabs" role="tablist" aria-label=${label}>${all.map(([key, title]) => html`<button key=${key} role="tab" aria-selected=${now === key} onClick=${() => open(key)}>${title}</button>`)}</div>`;
+export const facts = (pairs) => html`<dl class="facts">${pairs.filter((pair) => pair && pair[1] !== undefined && pair[1] !== "").map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+export const panel = (title, body) => html`<section class="panel"><h2>${title}</h2>${body}</section>`;
+export const part = (title, body) => html`<section><h3>${title}</h3>${body}</section>`;
+export const list = (items, draw) => html`<ul>${items.map((item, index) => html`<li key=${item.id ?? index}>${draw(item, index)}</li>`)}</ul>`;
 
 // One record that cannot be shown does not take the others with it.
 export function Safe({ children }) {
   const [error] = useErrorBoundary();
-  return error ? html`<div class="problem">This cannot be shown: ${String(error.message)}</div>` : children;
+  return error ? problem({ message: `This cannot be shown: ${error.message}` }) : children;
 }
 
 // The answer to a call, again when its fields change, when the daemon is back, and on `reload`.
@@ -88,13 +102,16 @@ export function Choice({ label, value, options, change, all }) {
   </select></label>`;
 }
 // The namespaces that hold something, as a choice; the root is written `/`.
-export function Places({ value, change, names }) {
+export function Places({ value, change }) {
+  const names = useNames();
   return html`<${Choice} label="Namespace" value=${value} change=${change} all="all" options=${names.map((name) => [name || "/", place(name)])} />`;
 }
+export const useNames = () => Object.keys(useStats()?.by_namespace || {});
+export const useStats = () => useCall("stats", { reach: "all" }).value;
 export const scope = (chosen) => (chosen ? { namespace: chosen === "/" ? "" : chosen, reach: "exact" } : { reach: "all" });
 
 // A bar of how much of the largest.
-export const Bar = ({ part, from = 0, kind = "" }) => html`<span class="bar" aria-hidden="true"><i class=${kind} style=${{ left: `${from * 100}%`, width: `${Math.max(part * 100, 0.6)}%` }}></i></span>`;
+export const bar = (share, from = 0) => html`<span class="bar" aria-hidden="true"><i style=${{ left: `${from * 100}%`, width: `${Math.max(share * 100, 0.6)}%` }}></i></span>`;
 
 // The words that differ between two texts.
 export function Diff({ before, after }) {
@@ -163,7 +180,7 @@ export function usePages(fields) {
     reload: () => { kept.current = { ...kept.current, pages: new Map() }; show((before) => ({ ...before, again: (before.again || 0) + 1 })); },
   };
 }
-export const About = ({ memory }) => html`<span class="about">${memory.pinned && html`<${Badge} kind="pin">pinned<//>`}<${Badge}>${memory.type}<//><span>${place(memory.namespace)}</span><span>${memory.tier}</span><${Time} at=${memory.created_at} />${memory.superseded_by && html`<${Badge}>superseded<//>`}</span>`;
+export const aboutMemory = (memory) => about(memory.pinned && badge("pinned", "pin"), badge(memory.type), place(memory.namespace), memory.tier, time(memory.created_at), memory.superseded_by && badge("superseded"));
 
 export const go = (path) => { location.hash = path; };
 export const copy = (text) => navigator.clipboard?.writeText(text);

@@ -1,0 +1,125 @@
+"""The page in a real Chromium: what people do with it, by pointer and by keyboard alone."""
+
+import re
+from typing import Any
+
+from page import Tab
+from shelf import HOSTILE
+
+VIEWS = ["today", "search", "memory", "tiers", "topics", "jobs", "health"]
+
+
+def test_why_did_my_agent_not_know_it_in_three_actions(tab: Tab) -> None:
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        page.keyboard.press("2")  # one: search; the recent searches of agents are there
+        page.get_by_role("button", name="when do we deploy?").click()  # two: what the agent asked
+        expect(page.locator(".hit .score").first).to_be_visible()
+        page.get_by_role("tab", name="Why not?").click()
+        page.get_by_label("The memory that is missing").fill("rotate the signing key every 90 days")
+        page.keyboard.press("Enter")  # three: the memory that it should have known
+        verdict = page.locator(".verdict")
+        expect(verdict).to_contain_text("Lost at: reach")
+        expect(verdict).to_contain_text("It is in acme/ops, and a search from acme/api does not see that.")
+
+    tab.look(steps)
+
+
+def test_what_happened_this_morning_is_undone_in_three_actions(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client() as client:
+        before = [operation for operation in client.operations(100) if operation.kind != "undo"]
+
+        def steps(page: Any) -> str:
+            page.keyboard.press("1")  # one
+            page.get_by_label("Select all of This morning").check()  # two
+            expect(page.get_by_role("toolbar")).to_contain_text("selected")
+            page.keyboard.press("u")  # three
+            expect(page.locator(".toast").first).to_contain_text("Undid")
+            expect(page.get_by_role("toolbar")).to_have_count(0)
+            return str(page.locator(".toast").first.inner_text())
+
+        said = tab.look(steps)
+        undone = [one for one in client.operations(100) if one.undone_by]
+        assert len(undone) == len(before) - 7  # those of the days before stay
+        assert f"Undid {len(undone)} operations" in said
+        assert {one.at > 1_799_970_000 for one in undone} == {True}
+        tab.look(lambda page: page.get_by_role("button", name="Undo", exact=True).last.is_visible())
+
+
+def test_the_keyboard_alone_deletes_and_undoes(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client() as client:
+        first = client.list(limit=1)[0]
+
+        def delete(page: Any) -> None:
+            page.keyboard.press("3")
+            expect(page.locator(".row").first).to_be_visible()
+            page.keyboard.press("j")
+            expect(page.locator("[data-at='0']")).to_be_focused()
+            page.keyboard.press("#")
+            expect(page.locator(".toast")).to_contain_text("Deleted 1 memory")
+            expect(page.locator(f"a[href='#/m/{first.id}']")).to_have_count(0)
+
+        def undo(page: Any) -> None:
+            page.keyboard.press("u")
+            expect(page.locator(f".row a[href='#/m/{first.id}']")).to_have_count(1)
+
+        tab.look(delete)
+        assert first.id not in {memory.id for memory in client.list(limit=100)}
+        tab.look(undo)
+        assert first.id in {memory.id for memory in client.list(limit=100)}
+
+
+def test_what_happens_is_shown_at_once_and_hostile_memories_are_text_in_every_view(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    def watch(page: Any) -> None:
+        expect(page.locator(".op").first).to_be_visible()
+        count = page.locator(".op").count()
+        with morning.client("acme/api") as agent:
+            added = agent.add(HOSTILE, type="<b>", metadata={"tags": ["<i>x</i>"], "<u>k": HOSTILE})
+            agent.observe([{"role": "user", "content": f"{HOSTILE} and some more words of a person"}], session="<b>s")
+            agent.search("<script> right to left onerror", limit=3)
+        expect(page.locator("button.new")).to_contain_text("new")
+        assert page.locator(".op").count() == count  # the list does not jump
+        page.locator("button.new").click()
+        expect(page.locator(".op .what").first).to_contain_text("<script>")
+        page.locator(".op .what").first.click()
+        for path in (*VIEWS, f"m/{added.id}", "search?q=right+to+left+onerror", "search?q=right+to+left&tab=context"):
+            page.evaluate("path => { location.hash = '/' + path; }", path)
+            expect(page.locator("main h1")).to_be_visible()
+            expect(page.locator(".loading")).to_have_count(0, timeout=20_000)
+            if path.startswith(("m/", "search?")):
+                expect(page.locator("main").get_by_text("onerror=").first).to_be_visible()
+            assert page.locator("main script, main img, main i:has-text('x'), main u").count() == 0
+            assert "owned" not in page.title()
+
+    tab.look(watch)
+
+
+def test_a_memory_is_corrected_in_place_and_its_history_shows_the_difference(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client() as client:
+        wanted = next(memory for memory in client.list(limit=30) if "wagtail" in memory.content)
+
+        def steps(page: Any) -> None:
+            page.evaluate("id => { location.hash = '/m/' + id; }", wanted.id)
+            expect(page.locator(".body")).to_contain_text("wagtail")
+            page.keyboard.press("e")
+            page.get_by_label("Text of the memory").fill(wanted.content.replace("wagtail", "heron"))
+            page.keyboard.press("Control+Enter")
+            expect(page.locator(".body")).to_contain_text("heron")
+            expect(page.locator("del").first).to_have_text("wagtail")
+            expect(page.locator("ins").first).to_have_text("heron")
+            page.keyboard.press("p")
+            expect(page.locator(".side .badge.pin")).to_be_visible()
+
+        tab.look(steps)
+        after = client.get(wanted.id, touch=False)
+        assert (re.search("heron", after.content) is not None, after.pinned) == (True, True)
+        assert after.access_count == wanted.access_count  # looking counts no access
