@@ -17,9 +17,9 @@ from memoryd.client.transport.aio import AsyncClient
 ALLOWED = frozenset(
     """
     count count_tokens delete dismiss_link explain feedback get get_around get_context get_log get_trace get_workspace
-    graph_edges graph_node graph_nodes graph_topics history job_history jobs links list list_tokens namespaces
-    operation operations pause_job resume_job run_job search share skipped stats status tag tiers traces
-    turns undo update why_not workspaces
+    graph_edges graph_node graph_nodes graph_topics history job_history jobs links list list_files list_tokens
+    namespaces operation operations pause_job resume_job run_job search share shared_conflicts sharing skipped stats
+    status tag tiers traces turns undo update why_not workspaces
     """.split()
 )
 
@@ -33,6 +33,9 @@ REFUSED: dict[str, str] = {
     ),
     **dict.fromkeys("shutdown restart use_model hello authenticate backup verify confirm_clock".split(), _DAEMON),
     **dict.fromkeys("add_token revoke_token add_workspace remove_workspace index_workspace".split(), _SETTING),
+    **dict.fromkeys(
+        "share_root unshare_root grant_root migrate_server purge_shared resolve_conflict".split(), _SETTING
+    ),
     **dict.fromkeys("forget diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
     **dict.fromkeys("consolidate graph_dedupe graph_abstract graph_regroup".split(), "Run the job instead."),
     "delete_where": "The page deletes what is selected in it.",

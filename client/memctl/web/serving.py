@@ -57,7 +57,7 @@ class Page:
         return JSONResponse({"token": token}) if token else _refuse("This address was used already.", 403)
 
     async def _call(self, request: Request) -> Response:
-        return _reply(await calls.answer_call(self._client, await request.body()))
+        return _make_reply(await calls.answer_call(self._client, await request.body()))
 
     async def _follow(self, request: Request) -> Response:
         if self._streams >= MAX_STREAMS:
@@ -73,13 +73,13 @@ class Page:
             self._streams -= 1
 
     async def _check_health(self, request: Request) -> Response:
-        return _reply(await calls.answer_work(reports.read_findings(self._args)))
+        return _make_reply(await calls.answer_work(reports.read_findings(self._args)))
 
     async def _draw_map(self, request: Request) -> Response:
-        return _reply(await calls.answer_work(reports.read_map(self._args)))
+        return _make_reply(await calls.answer_work(reports.read_map(self._args)))
 
 
-def _reply(text: bytes) -> Response:
+def _make_reply(text: bytes) -> Response:
     return Response(text, media_type="application/json")
 
 

@@ -1,7 +1,7 @@
 // The way to the daemon: the token of this tab, calls, events from one stream for all tabs, and what can be undone.
 
 const listeners = new Map();
-export const state = { token: "", online: true, notice: "", epoch: 0 };
+export const state = { token: "", online: true, opened: false, notice: "", epoch: 0 };
 
 export function on(name, act) {
   if (!listeners.has(name)) listeners.set(name, new Set());
@@ -104,11 +104,11 @@ function share(name, value) {
 }
 function receive(name, value) {
   if (name === "event") return emit("event", value);
-  const online = name === "open", changed = online !== state.online;
-  state.online = online;
-  state.notice = online ? "" : value.message;
-  if (changed && online) state.epoch += 1;
-  if (changed) emit("online");
+  // A stream that opens again, be it another tab's, has missed what happened meanwhile.
+  const online = name === "open", missed = online && state.opened;
+  if (online === state.online && !missed) { state.opened = state.opened || online; return; }
+  Object.assign(state, { online, opened: state.opened || online, notice: online ? "" : value.message, epoch: state.epoch + Number(online) });
+  emit("online");
 }
 
 // What was done here and can be undone: each entry is the operations of one action, the latest last.

@@ -39,14 +39,14 @@ export const Head = ({ title, children }) => html`<header class="head"><h1>${tit
 // A line of small facts; what is empty is left out.
 export const about = (...parts) => html`<span class="about">${parts.filter((part) => part || part === 0).map((part) => (typeof part === "object" ? part : html`<span>${part}</span>`))}</span>`;
 // An answer as soon as it is there, or why it is not.
-export const show = (answer, draw) => (answer.error ? problem(answer.error) : answer.value ? draw(answer.value) : html`<div class="loading" aria-label="Loading"></div>`);
+export const show = (answer, draw) => (answer.error ? problem(answer.error) : answer.value ? draw(answer.value) : html`<div class="loading">Loading…</div>`);
 // A table; a head that begins with `>` is of numbers. A cell may be `[class, content]`.
 export const table = (label, heads, rows) => html`<div class="wide" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((head) => html`<th class=${head[0] === ">" ? "right" : ""}>${head.replace(">", "")}</th>`)}</tr></thead>
   <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, index) => html`<td class=${`${heads[index][0] === ">" ? "right" : ""} ${Array.isArray(cell) ? cell[0] : ""}`}>${Array.isArray(cell) ? cell[1] : cell}</td>`)}</tr>`)}</tbody></table></div>`;
 export const tabs = (label, all, now, open) => html`<div class="tabs" role="tablist" aria-label=${label}>${all.map(([key, title]) => html`<button key=${key} role="tab" aria-selected=${now === key} onClick=${() => open(key)}>${title}</button>`)}</div>`;
 export const facts = (pairs) => html`<dl class="facts">${pairs.filter((pair) => pair && pair[1] !== undefined && pair[1] !== "").map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 export const panel = (title, body) => html`<section class="panel"><h2>${title}</h2>${body}</section>`;
-export const part = (title, body) => html`<section><h3>${title}</h3>${body}</section>`;
+export const part = (title, body) => html`<section><h2 class="small">${title}</h2>${body}</section>`;
 export const list = (items, draw) => html`<ul>${items.map((item, index) => html`<li key=${item.id ?? index}>${draw(item, index)}</li>`)}</ul>`;
 
 // One record that cannot be shown does not take the others with it.

@@ -4,7 +4,7 @@ import { about, badge, bytes, count, Empty, fixed, Head, html, line, number, pla
 
 const under = (flows, begin) => Object.entries(flows).filter(([name]) => name.startsWith(begin)).sort((a, b) => b[1] - a[1]);
 const sum = (flows, begin) => under(flows, begin).reduce((all, [, many]) => all + many, 0);
-const card = (title, many, text) => html`<section class="panel tier"><h3>${title}</h3><b>${number(many)}</b>${text}</section>`;
+const card = (title, many, text) => html`<section class="panel tier"><h2 class="small">${title}</h2><b>${number(many)}</b>${text}</section>`;
 const arrow = (many, text) => html`<div class="arrow"><b>${number(many)}</b>${text}</div>`;
 const HOOKS = html`No turn is in L0: nothing was observed lately. Hooks observe what is said to an agent: <code>memctl hooks install claude-code</code>.`;
 

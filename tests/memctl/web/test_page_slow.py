@@ -1,0 +1,217 @@
+"""The page in a real Chromium, at length: accessibility in both themes, many tabs, a daemon that restarts, sizes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page import Browser, Served, Tab
+from shelf import fill
+from test_page import VIEWS
+
+pytestmark = pytest.mark.slow
+PATHS = [*VIEWS, "search?q=when+do+we+deploy", "search?q=deploy&tab=missing", "search?q=deploy&tab=context"]
+
+
+def show(page: Any, path: str) -> None:
+    """Go to a view and wait until it has its answers."""
+    from playwright.sync_api import expect
+
+    page.evaluate("path => { location.hash = '/' + path; }", path)
+    expect(page.locator("main h1")).to_be_visible()
+    expect(page.locator(".loading")).to_have_count(0, timeout=30_000)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_any_view(browser: Browser, morning: Any, served: Served, axe: str, theme: str) -> None:
+    tab = Tab(browser, served, color_scheme=theme)
+    with morning.client() as client:
+        id = client.list(limit=1)[0].id
+
+    def steps(page: Any) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in (*PATHS, f"m/{id}"):
+            show(page, path)
+            page.evaluate(axe)
+            wrong = page.evaluate("() => axe.run(document).then(found => found.violations)")
+            nodes = [f"{one['id']}: {node['html'][:160]}" for one in wrong for node in one["nodes"]]
+            if nodes:
+                found[path] = nodes
+        page.keyboard.press("?")
+        page.evaluate(axe)
+        wrong = page.evaluate("() => axe.run(document).then(found => found.violations.map(one => one.id))")
+        return {**found, "help": wrong} if wrong else found
+
+    assert tab.look(steps) == {}
+    tab.close()
+    assert tab.errors == []
+
+
+@pytest.mark.parametrize("width", [320, 400, 900, 1800])
+def test_no_view_is_wider_than_the_window(tab: Tab, width: int) -> None:
+    def steps(page: Any) -> list[str]:
+        page.set_viewport_size({"width": width, "height": 800})
+        wide = []
+        for path in PATHS:
+            show(page, path)
+            if page.evaluate("() => document.documentElement.scrollWidth") > width:
+                wide.append(path)
+        return wide
+
+    assert tab.look(steps) == []
+
+
+def test_ten_tabs_have_one_stream_and_all_show_what_happens(tab: Tab, morning: Any, served: Served) -> None:
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        pages = [page]
+        for _ in range(9):
+            other = tab.context.new_page()  # no token of its own: another tab of the page gives it
+            tab.watch(other)
+            other.goto(served.base)
+            pages.append(other)
+        for one in pages:
+            expect(one.locator(".op").first).to_be_visible(timeout=20_000)
+        with morning.client() as client:
+            client.add("Every tab sees this")
+            following = [one.subscriptions for one in client.stats().daemon.clients if one.subscriptions]
+        assert following == [1]
+        for one in pages:
+            expect(one.locator("button.new")).to_contain_text("1 new", timeout=20_000)
+        page.close()  # the leader: another tab takes over
+        with morning.client() as client:
+            client.add("The others see this, too")
+        for one in pages[1:]:
+            counted, listed = one.locator("button.new", has_text="2 new"), one.get_by_text("The others see this, too")
+            expect(counted.or_(listed).first).to_be_visible(timeout=20_000)
+
+    tab.look(steps)
+
+
+def test_the_page_says_that_the_daemon_is_away_and_goes_on_when_it_is_back(
+    browser: Browser, start_daemon: Callable[..., Any]
+) -> None:
+    from playwright.sync_api import expect
+
+    first = start_daemon()
+    served = Served(first.socket)
+    tab = Tab(browser, served)
+    tab.look(lambda page: expect(page.locator(".empty")).to_contain_text("Nothing was remembered yet"))
+    first.stop()
+    tab.look(lambda page: expect(page.locator(".away")).to_be_visible(timeout=20_000))
+    second = start_daemon()
+    with second.client() as client:
+        client.add("Added while the page was alone")
+    second.socket.rename(first.socket)
+
+    def back(page: Any) -> None:
+        expect(page.locator(".away")).to_have_count(0, timeout=20_000)
+        expect(page.locator(".op .what")).to_contain_text("Added while the page was alone")
+
+    tab.look(back)
+    assert served.stop() == 0
+    tab.look(lambda page: expect(page.locator(".away")).to_contain_text("memctl web", timeout=20_000))
+    tab.close()
+
+
+def test_many_are_selected_tagged_and_deleted_and_one_undo_takes_each_back(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        show(page, "memory")
+        for number in range(3):
+            page.locator(".row input").nth(number).check()
+        page.get_by_label("Tag for the selected memories").fill("seen")
+        page.keyboard.press("Enter")
+        expect(page.locator(".toast")).to_contain_text("Tagged 3 memories")
+        page.locator(".toast").get_by_role("button", name="Undo").click()
+        expect(page.locator(".toast").last).to_contain_text("Undone: Tagged 3 memories")
+        page.get_by_role("button", name="Delete (#)").click()
+        expect(page.locator(".toast").last).to_contain_text("Deleted 3 memories")
+        page.locator(".toast").last.get_by_role("button", name="Undo").click()
+        expect(page.locator(".toast").last).to_contain_text("Undone: Deleted 3 memories")
+
+    with morning.client() as client:
+        before = {memory.id: memory.metadata for memory in client.list(limit=100)}
+        tab.look(steps)
+        assert {memory.id: memory.metadata for memory in client.list(limit=100)} == before
+
+
+def test_a_plan_is_applied_as_it_was_shown_and_undone(tab: Tab, morning: Any, clock: Any) -> None:
+    from playwright.sync_api import expect
+
+    clock.advance(400 * 86400.0)
+
+    def steps(page: Any) -> None:
+        show(page, "jobs")
+        page.get_by_role("button", name="Plan sweep").click()
+        expect(page.get_by_role("heading", name="Plan of sweep")).to_contain_text("steps")
+        page.get_by_role("button", name="Apply").click()
+        expect(page.locator(".toast")).to_contain_text("sweep: ")
+        expect(page.get_by_role("region", name="Runs").locator("tbody tr").first).to_contain_text("done")
+
+    with morning.client() as client:
+        before = {memory.id: memory.tier for memory in client.list(limit=100)}
+        tab.look(steps)
+        assert {memory.tier for memory in client.list(limit=100)} >= {"L2"}
+        tab.look(lambda page: page.keyboard.press("u"))
+        tab.look(lambda page: expect(page.locator(".toast").last).to_contain_text("Undone: sweep"))
+        assert {memory.id: memory.tier for memory in client.list(limit=100)} == before
+
+
+def test_without_the_code_a_tab_says_what_to_do(browser: Browser, served: Served) -> None:
+    def steps(chromium: Any) -> str:
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(served.base)
+        text = str(page.locator("main.out").inner_text(timeout=10_000))
+        context.close()
+        return text
+
+    assert "memctl web" in browser.do(steps)
+
+
+def test_the_map_is_drawn_in_the_page_and_a_node_shows_its_memories(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    from memoryd.client.protocol import Consolidate
+
+    with morning.client() as client:
+        client.call(Consolidate())
+
+    def steps(page: Any) -> None:
+        show(page, "topics")
+        page.get_by_role("button", name="Map").click()
+        expect(page.locator("canvas[data-drawn]")).to_be_visible()
+        page.get_by_role("button", name="List").click()
+        page.locator(".side .topic", has_not_text="concept").first.click()
+        expect(page.locator(".side a[href^='#/m/']").first).to_be_visible()
+
+    tab.look(steps)
+
+
+def test_a_long_list_holds_only_the_rows_in_sight(browser: Browser, daemon: Any, served: Served, clock: Any) -> None:
+    from playwright.sync_api import expect
+
+    with daemon.client() as client:
+        fill(client, clock, 5000)
+    tab = Tab(browser, served)
+
+    def steps(page: Any) -> None:
+        show(page, "memory")
+        expect(page.locator(".row").first).to_be_visible()
+        page.locator(".rows").evaluate("rows => { rows.scrollTop = rows.scrollHeight; }")
+        expect(page.locator("li[aria-posinset='5000'] .about, li[aria-posinset='4990'] .about").first).to_be_visible()
+        assert page.locator(".row").count() < 60
+
+    tab.look(steps)
+    tab.close()
+
+
+def test_what_is_vendored_and_written_stays_small() -> None:
+    static = Path(__file__).parents[3] / "client" / "memctl" / "web" / "static"
+    sizes = {path.relative_to(static).as_posix(): path.stat().st_size for path in static.rglob("*.*")}
+    assert sizes["vendor/htm-preact.js"] <= 15_000
+    assert sizes["style.css"] <= 15_000
+    assert sum(size for name, size in sizes.items() if name.endswith(".js") and "vendor" not in name) <= 83_000
