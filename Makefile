@@ -1,5 +1,6 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
 # make check: format, lint, types, imports, slow tests.                   make bench: every benchmark.
+# make demo-team: three machines share a memory through a PostgreSQL server of its own, which fails over.
 # make soak: 200,000 mixed calls on one daemon, and what becomes of its memory (ten to thirty minutes).
 PYTHON ?= python3
 VENV := .venv
@@ -9,10 +10,13 @@ PARALLEL := --numprocesses auto --dist loadfile
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo test check bench soak format protocol manual clean
+.PHONY: demo demo-team test check bench soak format protocol manual clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
+
+demo-team: $(VENV)/installed
+	$(BIN)/python tests/demo_team.py
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"

@@ -30,9 +30,9 @@ def find_binaries() -> Path | None:
 
 
 class Postgres:
-    """A server; every data base of it trusts whoever connects locally."""
+    """A server; every data base of it trusts whoever connects locally. A standby follows `primary`."""
 
-    def __init__(self) -> None:
+    def __init__(self, primary: "Postgres | None" = None) -> None:
         binaries = find_binaries()
         assert binaries is not None
         self._binaries = binaries
@@ -44,6 +44,10 @@ class Postgres:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self._process: subprocess.Popen[bytes] | None = None
+        if primary is not None:
+            source = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres", "-c", "fast", "-R")
+            self._run("pg_basebackup", "-D", str(self.data), *source)
+            return
         made = (
             "initdb",
             "-D",
@@ -103,6 +107,10 @@ class Postgres:
         with psycopg.connect(self.address(database=database), autocommit=True) as connection:
             done = connection.execute(statement)  # type: ignore[arg-type]
             return done.fetchall() if done.description else []
+
+    def promote(self) -> None:
+        """Let a standby take over."""
+        self._run("pg_ctl", "promote", "-D", str(self.data), "-w")
 
     def hang(self) -> None:
         """Stop every process of the server, as a machine that swaps does; `resume` ends that."""

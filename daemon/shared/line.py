@@ -24,7 +24,7 @@ from memoryd.daemon.shared.server import Server
 from memoryd.daemon.store import shared
 from memoryd.daemon.store.shared import Root
 
-_LONGEST_PAUSE_S = 60.0  # while the server does not answer
+_LONGEST_PAUSE_S = 15.0  # while the server does not answer
 _TOGETHER_S = 0.03  # changes within that are pushed together
 _REPORT_S = 1.0  # between two reports of changes: each costs every commit of the server
 _LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
