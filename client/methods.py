@@ -1,6 +1,6 @@
 """The clients' methods that follow from the contract. Written by `make protocol`; do not edit."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from memoryd.client.method import method
 from memoryd.client.protocol import (
@@ -14,6 +14,7 @@ from memoryd.client.protocol import (
     DismissLink,
     Dream,
     EndSession,
+    Erase,
     Feedback,
     Get,
     GetAround,
@@ -112,6 +113,40 @@ def dream(
 ) -> Dream:
     """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace."""
     return Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, date=date)
+
+
+def erase(
+    session: str | None = None,
+    copies: bool = False,
+    dry_run: bool = False,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    type: list[str] = [],
+    source: list[str] = [],
+    tier: list[Literal["L0", "L1", "L2", "documents"]] = [],
+    metadata: dict[str, Any] = {},
+    where: dict[str, Any] = {},
+    after: float | None = None,
+    before: float | None = None,
+    path_prefix: str | None = None,
+    ids: list[str] = [],
+) -> Erase:
+    """Erase memories and turns for good: nothing on disk holds them any more, and no undo brings them back."""
+    return Erase(
+        session=session,
+        copies=copies,
+        dry_run=dry_run,
+        reach=reach,
+        type=type,
+        source=source,
+        tier=tier,
+        metadata=metadata,
+        where=where,
+        after=after,
+        before=before,
+        path_prefix=path_prefix,
+        ids=ids,
+    )
 
 
 def get(
@@ -483,6 +518,7 @@ class DeclaredMethods:
     namespaces = method(namespaces)
     count_tokens = method(count_tokens)
     dream = method(dream)
+    erase = method(erase)
     get = method(get)
     history = method(history)
     operations = method(operations)

@@ -17,6 +17,7 @@ from memoryd.client.protocol.base import DECLARED, Call, R
 from memoryd.client.protocol.chosen import *
 from memoryd.client.protocol.context import *
 from memoryd.client.protocol.dreams import *
+from memoryd.client.protocol.erase import *
 from memoryd.client.protocol.events import *
 from memoryd.client.protocol.feedback import *
 from memoryd.client.protocol.graph import *

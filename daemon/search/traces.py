@@ -70,6 +70,11 @@ class Traces:
             while len(self._kept) > self._capacity:
                 self._kept.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forget all traces."""
+        with self._lock:
+            self._kept.clear()
+
     def list_latest(self, namespace: str, owner: bytes, kinds: Sequence[str], limit: int) -> list[Trace]:
         """Return the latest traces, newest first, of those that `find` finds."""
         with self._lock:

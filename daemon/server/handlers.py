@@ -12,6 +12,7 @@ from memoryd.daemon.memories import (
     adding_many,
     changing,
     deleting,
+    erasing,
     feedback,
     links,
     reading,

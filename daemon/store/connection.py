@@ -21,6 +21,7 @@ def open_writer(path: Path) -> apsw.Connection:
         connection = apsw.Connection(str(path))
         connection.pragma("page_size", PAGE_BYTES)  # of a new file
         _prepare(connection)
+        connection.pragma("secure_delete", "fast")  # what is deleted within a page is overwritten
     except (OSError, apsw.Error) as error:
         raise StorageFailed(f"The database {path} cannot be opened: {_reason(error)}.") from None
     return connection

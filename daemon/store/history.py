@@ -18,6 +18,7 @@ from memoryd.daemon.store.links import Stored
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import Turn
 
+ERASE = "erase"  # the kind of an operation that is for good
 JOB = "job:"  # begins the kind of an operation that a background job made
 
 
@@ -176,7 +177,8 @@ def undo(
 
 
 def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
-    in_effect = f"o.undone_by IS NULL AND o.kind NOT IN ('undo', 'redo') AND o.kind NOT GLOB '{JOB}*' AND ?1 IS NULL"
+    others = f"o.kind NOT IN ('undo', 'redo', '{ERASE}') AND o.kind NOT GLOB '{JOB}*'"
+    in_effect = f"o.undone_by IS NULL AND {others} AND ?1 IS NULL"
     allowed = f"({condition_for(rights.own, 'o.namespace')} OR {_build_condition(rights.changeable)})"
     chosen = f"{allowed} AND {in_effect}" if operation is None else "o.id = ?1"
     found: Any = connection.execute(
@@ -190,6 +192,8 @@ def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rig
     number, kind, find_undo, is_allowed = found
     if not is_allowed:
         raise refusal(number)
+    if kind == ERASE:
+        raise Conflict(f"What operation {number} erased was erased for good.")
     if kind == "redo":
         raise Conflict(f"Operation {number} did an undone operation again; undo that operation itself.")
     if find_undo is not None:

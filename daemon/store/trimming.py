@@ -21,20 +21,20 @@ _OLD_OPERATIONS = (
     "SELECT id FROM operations WHERE id < coalesce((SELECT min(id) FROM operations WHERE at >= ?1), 9e999)"
     " OR id <= (SELECT id FROM operations ORDER BY id DESC LIMIT 1 OFFSET ?2) ORDER BY id"
 )
-_UNUSED = (
+UNUSED = (
     "NOT EXISTS (SELECT 1 FROM memories m WHERE m.text_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM history h WHERE h.text_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM contexts c WHERE c.search_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.text_hash = e.text_hash)"
 )
 _NEW_ORPHANS = (
-    f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {_UNUSED}"
+    f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {UNUSED}"
     " AND NOT EXISTS (SELECT 1 FROM orphans o WHERE o.vector = e.id)"
 )
 _OLD_ORPHANS = (
-    f"SELECT e.id, e.text_hash FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE o.since < ? AND {_UNUSED}"
+    f"SELECT e.id, e.text_hash FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE o.since < ? AND {UNUSED}"
 )
-_USED_AGAIN = f"SELECT o.vector FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE NOT ({_UNUSED})"
+_USED_AGAIN = f"SELECT o.vector FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE NOT ({UNUSED})"
 # Nothing is superseded through them any more, and their deletion cannot be undone.
 _UNUSED_SUCCESSORS = (
     "SELECT d.row FROM deleted_successors d WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.memory = d.id)"

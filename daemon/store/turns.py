@@ -200,6 +200,11 @@ def read_skipped(connection: apsw.Connection, condition: str, limit: int, offset
     return [Skip(*values) for values in found]
 
 
+def forget_skipped(connection: apsw.Connection, session: str) -> None:
+    """Delete the skipped turns of a session."""
+    connection.execute("DELETE FROM skipped WHERE session = ?", (session,))
+
+
 def was_skipped_after(connection: apsw.Connection, namespace: int, session: str, role: str, at: float) -> bool:
     """Return whether a turn of a role was skipped in a session at a time or later."""
     sql = "SELECT 1 FROM skipped WHERE namespace = ? AND session = ? AND role = ? AND at >= ? LIMIT 1"

@@ -30,6 +30,16 @@ def checkpoint(store: Store) -> int:
         connection.close()
 
 
+def clear_log(store: Store) -> None:
+    """Fold the whole log into the file and empty it, once no reader is in the way."""
+    connection = open_reader(store.path)
+    try:
+        connection.pragma("query_only", False)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.close()
+
+
 def count_segments(connection: apsw.Connection) -> int:
     """Return of how many segments the full-text index consists: each word is looked up in each of them."""
     count = connection.execute("SELECT count(DISTINCT segid) FROM memories_fts_idx").get

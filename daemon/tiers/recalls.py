@@ -85,6 +85,13 @@ class Recalls:
             del self._held[namespace]
         self._size -= len(said.sentences)
 
+    def forget(self, ids: Iterable[str]) -> None:
+        """Forget what was returned of some memories."""
+        with self._lock:
+            for told in self._told.values():
+                for id in ids:
+                    told.pop(id, None)
+
     def find_repeated(self, namespace: str, session: str, text: str) -> list[str]:
         """Return the ids of the memories that a text merely repeats: each of its sentences was returned.
 

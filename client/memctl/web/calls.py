@@ -39,6 +39,7 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys("forget diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
     **dict.fromkeys("consolidate graph_dedupe graph_abstract graph_regroup".split(), "Run the job instead."),
     "delete_where": "The page deletes what is selected in it.",
+    "erase": "What cannot be undone is done with memctl.",
     "subscribe": "Events have an address of their own.",
 }
 

@@ -20,16 +20,8 @@ if TYPE_CHECKING:
     from conftest import Daemon
 
 # What goes on at the limit. A new call stands here, or it is declared with `grows=True`.
-REMOVES = {
-    "delete",
-    "delete_where",
-    "purge_shared",
-    "forget",
-    "remove_workspace",
-    "reset_session",
-    "revoke_token",
-    "undo",
-}
+REMOVES = {"delete", "delete_where", "erase", "forget"}
+REMOVES |= {"purge_shared", "remove_workspace", "reset_session", "revoke_token", "undo"}
 TAKES_NO_ROOM = {
     "add_token",
     "backup",

@@ -193,6 +193,36 @@ def _take_out(where: str, beginning: bytes) -> None:
             os.ftruncate(file, len(rest))
 
 
+def erase(ids: set[str], session: str | None) -> None:
+    """Take turns with some ids, and all calls of a session, out of what waits and what was set aside."""
+    for where in (path(), aside_path()):
+        if not os.path.exists(where):
+            continue
+        with _lock(where, os.O_RDWR) as file:
+            data = os.pread(file, os.fstat(file).st_size, 0)
+            rest = b"".join(_strip_line(line, ids, session) for line in data.splitlines(keepends=True))
+            if rest != data:
+                os.pwrite(file, rest.ljust(len(data), b"\n"), 0)  # nothing is left beyond its end either
+                os.fdatasync(file)
+                os.ftruncate(file, len(rest))
+
+
+def _strip_line(line: bytes, ids: set[str], session: str | None) -> bytes:
+    try:
+        call = msgspec.json.decode(line, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return line
+    if session is not None and call.get("session") == session:
+        return b""
+    turns = call.get("turns")
+    if not isinstance(turns, list):
+        return line
+    left = [turn for turn in turns if not (isinstance(turn, dict) and turn.get("id") in ids)]
+    if len(left) == len(turns):
+        return line
+    return msgspec.json.encode({**call, "turns": left}) + b"\n" if left else b""
+
+
 @contextmanager
 def _lock(where: str, flags: int) -> Iterator[int]:
     file = os.open(where, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

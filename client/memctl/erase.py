@@ -1,0 +1,108 @@
+"""erase: memories and turns for good, in the database, its copies and what hooks have not sent yet."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.arguments import Usage, add_filters, add_reach, filters_of, parse_date
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.output import print_note, show
+from memoryd.client.memctl.table import count_text
+from memoryd.client.protocol import Erase, Erased, List
+
+_SHOWN = 20
+_CHARS = 70
+
+
+def _declare(parser: ArgumentParser) -> None:
+    parser.add_argument("targets", nargs="*", metavar="ID", help="ids or their first digits, deleted ones too")
+    parser.add_argument("--session", metavar="S", help="what was said in this session, skipped turns too")
+    parser.add_argument("--since", type=parse_date, metavar="DATE", help="what was created after this date")
+    parser.add_argument("--copies", action="store_true", help="rewrite the copies in the data directory that hold it")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be erased")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_reach(parser)
+    add_filters(parser)
+
+
+def _erase(args: Namespace) -> None:
+    fields = _read_fields(args)
+    if not fields:
+        raise Usage("say what is to be erased: ids, --session, --since, --where … (see `memctl erase --help`).")
+    found: Erased = send(args, Erase(dry_run=True, **fields))
+    if args.dry_run or not (found.count or args.session):
+        show(args, found, lambda: _found_text(args, found))
+        return
+    _ask(args, found)
+    done: Erased = send(args, Erase(copies=args.copies, **fields))
+    _erase_spooled(done, args.session)
+    show(args, done, lambda: _erased_text(done))
+
+
+def _read_fields(args: Namespace) -> dict[str, Any]:
+    fields = filters_of(args)
+    given = {"ids": [*args.targets, *fields.get("ids", [])], "session": args.session, "after": args.since}
+    return fields | {name: value for name, value in given.items() if value not in (None, [])}
+
+
+def _found_text(args: Namespace, found: Erased) -> str:
+    """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
+    if not found.count:
+        return "Nothing is to be erased: the filters leave nothing."
+    page = send(args, List(ids=found.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach="all"))
+    texts = {memory.id: " ".join(memory.content.split())[:_CHARS] for memory in page.memories}
+    shown = [f"{id[:8]}  {texts.get(id, '(a turn of L0, or deleted)')}" for id in found.ids[:_SHOWN]]
+    if found.count > len(shown):
+        shown.append(f"… and {found.count - len(shown):,} more")
+    return "\n".join([*shown, *_describe(found)])
+
+
+def _describe(found: Erased) -> list[str]:
+    lines = []
+    if found.derived:
+        lines.append(f"With it: {count_text(len(found.derived), 'memory')} made of it.")
+    if found.copies:
+        lines += ["These copies of the database hold it (--copies rewrites them):", *map("  {}".format, found.copies)]
+    return lines
+
+
+def _ask(args: Namespace, found: Erased) -> None:
+    """Go on only when that was typed; raise `Usage` where nobody can be asked."""
+    if args.yes:
+        return
+    warning = f"This erases {count_text(found.count, 'memory')} for good; it cannot be undone."
+    if not (sys.stdin and sys.stdin.isatty()):
+        raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
+    print_note(f"{_found_text(args, found)}\nmemctl: {warning}\nType erase to go on:")
+    if sys.stdin.readline().strip() != "erase":
+        raise MemorydError("Nothing was erased.")
+
+
+def _erase_spooled(done: Erased, session: str | None) -> None:
+    from memoryd.client.memctl.agents.hooks import spool
+
+    spool.erase({*done.ids, *done.derived}, session)
+
+
+def _erased_text(done: Erased) -> str:
+    lines = [f"Erased {count_text(done.count, 'memory')}. Copies outside the data directory are not known here."]
+    if done.rewritten:
+        lines.append(f"Rewritten: {', '.join(done.rewritten)}.")
+    lines += _describe(done)
+    if done.left:
+        lines += [
+            "Words of it are still in these files; another memory may say the same:",
+            *map("  {}".format, done.left),
+        ]
+    return "\n".join(lines)
+
+
+COMMANDS = {
+    "erase": Command(
+        _declare,
+        _erase,
+        "  memctl erase 3f9a\n  memctl erase --session 7c41 --dry-run\n  memctl erase --since yesterday --copies --yes",
+    ),
+}

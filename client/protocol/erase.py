@@ -1,0 +1,44 @@
+"""Erasing for good: what no undo brings back."""
+
+from msgspec import Struct
+
+from memoryd.client.protocol.base import Filtered, rpc
+
+
+class Erased(Struct, kw_only=True):
+    """Outcome of `erase`: what was erased, or would be in a dry run, and what still holds it."""
+
+    count: int
+    """how many memories and turns, those made of them aside"""
+    ids: list[str]
+    """full ids of the first 1,000 of them"""
+    derived: list[str]
+    """full ids of the first 1,000 facts, summaries and shared copies that were made of them and are erased too"""
+    operation: int | None = None
+    """number of the first operation; it says when and how many, and cannot be undone; null in a dry run"""
+    copies: list[str] = []
+    """copies of the database in the data directory that still hold some of it"""
+    rewritten: list[str] = []
+    """copies that held some of it and were rewritten"""
+    left: list[str] = []
+    """files of the data directory in which words of it were found afterwards: another memory may say the same"""
+    dry_run: bool = False
+    """nothing was erased"""
+
+
+@rpc("owner", lane="bulk")
+class Erase(Filtered[Erased], kw_only=True, frozen=True):
+    """Erase memories and turns for good: nothing on disk holds them any more, and no undo brings them back.
+
+    With them go their former versions, facts and summaries made of them, shared copies, vectors, the words in full
+    text, what other memories hold of them as neighbours, and traces. What was deleted before and is still in the
+    history is erased too, when its id or its session is given. Parts of files are not: erase them in the file. Copies
+    elsewhere, and texts that an agent has in its own files, are not known here.
+    """
+
+    session: str | None = None
+    """only what was said in this session, skipped turns included"""
+    copies: bool = False
+    """rewrite the copies in the data directory that hold it"""
+    dry_run: bool = False
+    """only return what would be erased"""

@@ -1,0 +1,140 @@
+"""Erasing for good, in parts: rows and what was made of them, then what is left in the file, then the copies.
+
+A crash between two parts leaves whole parts; the call made again does the rest. `store/erasing` says what is deleted.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import Erase, Erased
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.search.active import select_turns
+from memoryd.daemon.store import erasing, leftovers, queries, turns, upkeep
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.rows import choose_unique
+from memoryd.daemon.store.writer import Transaction, wait_patiently
+
+_PART = 500  # memories of one transaction
+_MAX_IDS = 1000  # of a reply
+
+T = TypeVar("T")
+
+
+@handles(Erase)
+def erase(core: Core, call: Erase) -> "Parts[Erased]":
+    """Erase what a filter leaves; with `dry_run` only return what that would be."""
+    ids = _choose(core, call)
+    with core.store.reading() as connection:
+        derived = erasing.find_derived(connection, ids)
+    every = [*ids, *derived]
+    done = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
+    if not call.dry_run:
+        texts: list[str] = []
+        for start in range(0, len(every), _PART):
+            yield
+            operation, said = _erase_part(core, every[start : start + _PART])
+            done.operation = done.operation or operation
+            texts += said
+        yield from _clean(core, call.session)
+        done.left = yield from _search_files(core, texts)
+    found = leftovers.find_copies(core.folder, every)
+    if call.copies and not call.dry_run:
+        for path in leftovers.rewrite(found, every, core.clock()):
+            done.rewritten.append(str(path))
+            yield
+        found = leftovers.find_copies(core.folder, every)
+    done.copies = [str(path) for path in found]
+    return done
+
+
+def _choose(core: Core, call: Erase) -> list[str]:
+    """Return the ids of what the filter leaves, and of what is in the history alone and has a given id or session."""
+    metadata = {**call.metadata, "session": call.session} if call.session is not None else call.metadata
+    asked = msgspec.structs.replace(
+        call, metadata=metadata, reach=call.reach or ("subtree" if call.namespace else "all")
+    )
+    chosen = compile_filter(asked, core.store.namespaces)
+    if not chosen.condition:
+        raise Invalid("The filter is empty and would erase everything; say what is to be erased.")
+    condition, values = chosen.full_condition(core.clock.read_elapsed(), True)
+    with core.store.reading() as connection:
+        stored, _ = queries.find_deletable(connection, condition, values)
+        active = select_turns(connection, chosen, asked, core.active.list_turns(chosen.reached))
+        past = _find_past(connection, call, chosen.reached) + erasing.find_erased(connection, call.ids)
+    found = list(dict.fromkeys([id for id, _ in stored] + [turn.key for turn in active] + past))
+    for prefix in call.ids:
+        choose_unique(prefix, [id for id in found if id.startswith(prefix)])
+    return found
+
+
+def _find_past(connection: Connection, call: Erase, reached: frozenset[int] | None) -> list[str]:
+    """Return what the history has of memories and turns with one of the ids, or of the session, that a call gives."""
+    if (not call.ids and call.session is None) or call.metadata or call.where or call.type or call.source:
+        return []
+    return [
+        one.id
+        for one in erasing.find_past(connection)
+        if (not call.ids or one.id.startswith(tuple(call.ids)))
+        and (call.session is None or (one.session is not None and one.session[1] == call.session))
+        and (reached is None or one.namespace in reached)
+        and (call.after is None or one.created_at > call.after)
+        and (call.before is None or one.created_at < call.before)
+    ]
+
+
+def _erase_part(core: Core, ids: Sequence[str]) -> tuple[int, list[str]]:
+    """Erase some memories and turns; return the operation and their texts."""
+
+    def write(transaction: Transaction) -> tuple[int, list[str]]:
+        operation, erased = erasing.erase(transaction.connection, ids, core.clock())
+        core.active.follow(transaction, erased.rings)
+        transaction.after_commit(lambda: _forget(core, ids, erased))
+        return operation, erased.texts
+
+    return _write(core, write)
+
+
+def _forget(core: Core, ids: Sequence[str], erased: erasing.Erased) -> None:
+    """Forget in RAM what was erased."""
+    for row in erased.rows:
+        core.embedding.remove_row(row)
+    core.embedding.refresh(erased.changed)
+    core.centroids.forget()
+    core.sources.traces.clear()
+    core.recalls.forget(ids)
+
+
+def _clean(core: Core, session: str | None) -> Iterator[None]:
+    """Take the words out of full text and the free pages, and fold the log into the file."""
+    if session is not None:
+        _write(core, lambda transaction: turns.forget_skipped(transaction.connection, session))
+    is_first = True
+    while _write(core, lambda transaction, first=is_first: erasing.merge(transaction.connection, first)):  # type: ignore[misc]
+        is_first = False
+        yield
+    _write(core, lambda transaction: erasing.overwrite_free_pages(transaction.connection))
+    upkeep.clear_log(core.store)
+
+
+def _search_files(core: Core, texts: Sequence[str]) -> Parts[list[str]]:
+    """Return the files that hold any of some texts; write the database again where nothing in use explains that."""
+    pieces = leftovers.choose_pieces(texts)
+    found = leftovers.find_files(core.folder, pieces)
+    with core.store.reading() as connection:
+        unexplained = erasing.select_unsaid(connection, pieces) if found else []
+    if leftovers.find_files(core.folder, unexplained):
+        yield
+        _write(core, lambda transaction: erasing.rewrite_file(transaction.connection), alone=True)
+        upkeep.clear_log(core.store)
+        found = leftovers.find_files(core.folder, pieces)
+    return found
+
+
+def _write(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
+    core.check_going_on()
+    return wait_patiently(lambda: core.store.write(job, alone=alone, over_limit=True), core.check_going_on)

@@ -1,0 +1,327 @@
+"""Erasing memories and turns for good: their rows, former versions and what was made of them, on one connection.
+
+The writer's own transaction, or that of a copy of the database. What is freed is overwritten with zeros; what full text
+has of erased words leaves its index when `merge` is done. `find_derived` says what is to be erased with some memories.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from memoryd.daemon.store import graph_writing, history, rows, turns, vectors
+from memoryd.daemon.store.history import Image
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.trimming import UNUSED
+from memoryd.daemon.store.turns import KEPT_CHARS, Turn
+
+SUMMARY = "session_summary"  # the source of notes on sessions
+_MERGED_PAGES = 500
+_FILLED = 1_000  # free pages that are filled by one statement
+
+
+class Erased(NamedTuple):
+    """What was erased: row numbers, namespaces whose L0 changed, texts, and rows that lost a neighbour's text."""
+
+    rows: list[int]
+    rings: set[int]
+    texts: list[str]
+    changed: list[int]
+
+
+class Past(NamedTuple):
+    """A former state of a memory or turn."""
+
+    id: str
+    image: Image
+
+    @property
+    def held(self) -> Row | Turn | None:
+        """The memory or turn as it was."""
+        return self.image.row or self.image.turn
+
+    @property
+    def namespace(self) -> int:
+        """Its namespace."""
+        return self.held.namespace if self.held else 0
+
+    @property
+    def created_at(self) -> float:
+        """When it was made or said."""
+        return self.held.created_at if self.held else 0.0
+
+    @property
+    def texts(self) -> list[str]:
+        """Its texts."""
+        return [] if self.held is None else [self.held.content, getattr(self.held, "summary", "")]
+
+    @property
+    def session(self) -> tuple[int, str, float] | None:
+        """The namespace and session that it was said in, and when."""
+        return _session_of(self.held)
+
+
+def find_past(connection: apsw.Connection, ids: Iterable[str] | None = None) -> Iterator[Past]:
+    """Yield the former states that the history holds, of some memories and turns or (None) of all."""
+    sql, values = "SELECT memory, before FROM history WHERE before IS NOT NULL", list(ids or ())
+    if ids is not None:
+        sql += f" AND memory IN ({', '.join('?' * len(values))})"
+    for memory, before in connection.execute(sql, values):
+        yield Past(str(memory), history.decode_image(str(before)))
+
+
+def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[str]:
+    """Return what was erased already and has an id that begins so: a copy may still hold it."""
+    sql = (
+        "SELECT h.memory FROM history h JOIN operations o ON o.id = h.operation"
+        f" WHERE o.kind = '{history.ERASE}' AND h.memory >= ? AND h.memory < ?"
+    )
+    return [str(id) for prefix in prefixes for (id,) in connection.execute(sql, rows.id_range(prefix))]
+
+
+def find_derived(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
+    """Return what was made of memories and turns: facts, summaries of their sessions, copies; deleted ones too."""
+    wanted, known = set(ids), set[str]()
+    sessions: dict[tuple[int, str], float] = {}
+    while wanted != known:
+        new, known = wanted - known, set(wanted)
+        for place, session, at in _find_sessions(connection, new):
+            sessions[place, session] = min(at, sessions.get((place, session), at))
+        wanted |= _find_made(connection, new)
+        past = find_past(connection)
+        wanted |= {one.id for one in past if one.image.row and _is_made_of(one.image.row, known, sessions)}
+        for (place, session), at in sessions.items():
+            wanted |= _read_ids(connection, _SUMMARIES, (place, SUMMARY, session, at))
+    return sorted(known - set(ids))
+
+
+_SUMMARIES = (
+    "SELECT id FROM memories WHERE namespace = ? AND source = ? AND metadata ->> '$.session' = ? AND created_at >= ?"
+)
+_FACTS = (
+    "SELECT m.id FROM memories m, json_each(m.metadata, '$.turns') t"
+    " WHERE json_type(m.metadata, '$.turns') = 'array' AND t.value IN (SELECT value FROM json_each(?))"
+)
+_COPIES = "SELECT origin FROM links WHERE kind = 'shared_from' AND target IN (SELECT value FROM json_each(?))"
+
+
+def _find_made(connection: apsw.Connection, ids: set[str]) -> set[str]:
+    listed = msgspec.json.encode(sorted(ids)).decode()
+    return _read_ids(connection, _FACTS, (listed,)) | _read_ids(connection, _COPIES, (listed,))
+
+
+def _read_ids(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> set[str]:
+    return {str(id) for (id,) in connection.execute(sql, values)}
+
+
+def _find_sessions(connection: apsw.Connection, ids: set[str]) -> Iterator[tuple[int, str, float]]:
+    present: list[Row | Turn] = list(rows.read_ids(connection, sorted(ids)).values())
+    present += turns.read_keys(connection, sorted(ids)).values()
+    found = [_session_of(held) for held in present] + [one.session for one in find_past(connection) if one.id in ids]
+    yield from (session for session in found if session)
+
+
+def _session_of(held: Row | Turn | None) -> tuple[int, str, float] | None:
+    """Return the namespace, session and time of a turn; None for what is none."""
+    if isinstance(held, Turn):
+        return held.namespace, held.session, held.created_at
+    if held is None or not held.turns:
+        return None
+    session = msgspec.json.decode(held.metadata).get("session")
+    return (held.namespace, session, held.created_at) if isinstance(session, str) else None
+
+
+def _is_made_of(row: Row, ids: set[str], sessions: dict[tuple[int, str], float]) -> bool:
+    metadata = msgspec.json.decode(row.metadata)
+    sources = metadata.get("turns")
+    if isinstance(sources, list) and not ids.isdisjoint(sources):
+        return True
+    session = metadata.get("session")
+    at = sessions.get((row.namespace, session)) if isinstance(session, str) and row.source == SUMMARY else None
+    return at is not None and row.created_at >= at
+
+
+# Erasing -------------------------------------------------------------------------------------------------------------
+
+
+def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[int, Erased]:
+    """Erase memories and turns, those that are in the history alone too; return the operation's number and the rest."""
+    connection.pragma("secure_delete", True)
+    wanted = set(ids)
+    found, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
+    texts, hashes = _gather(connection, wanted, list(found.values()), list(active.values()))
+    operation = history.begin(connection, history.ERASE, "", now)
+    _record(connection, operation, ids, [*found.values(), *active.values()])
+    marks = ", ".join("?" * len(wanted))
+    connection.execute(f"DELETE FROM history WHERE memory IN ({marks}) AND operation <> ?", (*wanted, operation))
+    _forget_nodes(connection, [row.row for row in found.values()])
+    rows.delete(connection, [row.row for row in found.values()])
+    turns.remove(connection, active.values())
+    for turn in active.values():
+        turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
+    for table, column in (("cognition", "id"), ("given", "memory"), ("heard", "key")):
+        connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(wanted))
+    changed = _forget_neighbours(connection, texts)
+    _forget_skipped(connection, texts)
+    _forget_vectors(connection, hashes)
+    rings = {turn.namespace for turn in active.values()}
+    return operation, Erased([row.row for row in found.values()], rings, texts, changed)
+
+
+def _gather(
+    connection: apsw.Connection, wanted: set[str], found: Sequence[Row], active: Sequence[Turn]
+) -> tuple[list[str], set[bytes]]:
+    """Return the texts of memories and turns, former ones too, and the keys of their vectors."""
+    texts = {text for one in find_past(connection, wanted) for text in one.texts} | {turn.content for turn in active}
+    texts |= {text for row in found for text in (row.content, row.summary)}
+    marks = ", ".join("?" * len(wanted))
+    numbers = ", ".join(str(row.row) for row in found)
+    keys: Any = connection.execute(
+        f"SELECT text_hash FROM history WHERE memory IN ({marks}) AND text_hash IS NOT NULL"
+        f" UNION SELECT search_hash FROM contexts WHERE memory IN ({numbers})"
+        f" UNION SELECT text_hash FROM parts WHERE memory IN ({numbers})",
+        tuple(wanted),
+    )
+    hashes = {bytes(key) for (key,) in keys} | {row.text_hash for row in found}
+    return sorted(texts - {""}), hashes | {vectors.text_hash(turn.content) for turn in active}
+
+
+def _record(connection: apsw.Connection, operation: int, ids: Iterable[str], held: Iterable[Row | Turn]) -> None:
+    """Note that something was erased, and nothing of what: the account of turns and the log have it from that."""
+    places = {one.id if isinstance(one, Row) else one.key: one.namespace for one in held}
+    for id in ids:
+        name: Any = connection.execute("SELECT name FROM namespaces WHERE id = ?", (places.get(id),)).get
+        last: Any = connection.execute("SELECT namespace FROM history WHERE memory = ? ORDER BY id DESC", (id,)).get
+        if name is not None or last is not None:  # else it was erased before
+            history.record(connection, operation, id, str(last if name is None else name), None)
+
+
+def _forget_nodes(connection: apsw.Connection, numbers: Sequence[int]) -> None:
+    """Delete the nodes of some memories with concepts and topics above them, whose labels may have their words."""
+    listed = ", ".join(map(str, numbers))
+    nodes = f"SELECT node FROM members WHERE memory IN ({listed})"
+    above = (
+        f"SELECT origin FROM edges WHERE target IN ({nodes}) UNION SELECT target FROM edges WHERE origin IN ({nodes})"
+    )
+    found: Any = connection.execute(
+        f"SELECT id, topic FROM nodes WHERE id IN ({nodes}) OR (kind <> 'cluster' AND id IN ({above}))"
+    ).fetchall()
+    topics = ", ".join({str(topic) for _, topic in found if topic})
+    for node, _ in found:
+        connection.execute("DELETE FROM names WHERE node = ?", (node,))
+        graph_writing.delete_node(connection, node)
+    connection.execute(f"UPDATE nodes SET topic = NULL WHERE topic IN ({topics})")
+    connection.execute(f"DELETE FROM topics WHERE id IN ({topics})")
+
+
+def _forget_neighbours(connection: apsw.Connection, texts: Sequence[str]) -> list[int]:
+    """Take texts out of the neighbours of others, and their contexts away; return the rows that changed."""
+    firsts = {text.split("\n", 1)[0]: text for text in texts}
+    changed: list[int] = []
+    found: Any = connection.execute("SELECT row, neighbours FROM memories WHERE neighbours <> ''").fetchall()
+    for number, neighbours in found:
+        if (left := _cut_texts(str(neighbours), texts, firsts)) != neighbours:
+            connection.execute("UPDATE memories SET neighbours = ? WHERE row = ?", (left, number))
+            changed.append(number)
+    found = connection.execute("SELECT memory, content FROM contexts").fetchall()
+    for number, content in found:
+        if _cut_texts(str(content), texts, firsts) != content:
+            connection.execute("DELETE FROM contexts WHERE memory = ?", (number,))
+            changed.append(number)
+    for number, previous in connection.execute("SELECT id, previous FROM turns WHERE previous <> ''").fetchall():
+        left = _cut_texts(str(previous), texts, firsts)
+        connection.execute("UPDATE turns SET previous = ? WHERE id = ? AND previous <> ?", (left, number, left))
+    _forget_past_neighbours(connection, texts, firsts)
+    return changed
+
+
+def _forget_past_neighbours(connection: apsw.Connection, texts: Sequence[str], firsts: dict[str, str]) -> None:
+    sql = (
+        "SELECT id, before FROM history WHERE coalesce(before ->> '$.row.neighbours', '') <> ''"
+        " OR coalesce(before ->> '$.turn.previous', '') <> ''"
+    )
+    for number, before in connection.execute(sql).fetchall():
+        image = history.decode_image(str(before))
+        if image.row:
+            image.row.neighbours = _cut_texts(image.row.neighbours, texts, firsts)
+        if image.turn:
+            image.turn.previous = _cut_texts(image.turn.previous, texts, firsts)
+        left = msgspec.json.encode(image).decode()
+        connection.execute("UPDATE history SET before = ? WHERE id = ? AND before <> ?", (left, number, left))
+
+
+def _cut_texts(held: str, texts: Sequence[str], firsts: dict[str, str]) -> str:
+    """Return a text of some turns, one after the other, without those that are among `texts`."""
+    if not any(line in firsts for line in held.split("\n")):
+        return held
+    for text in texts:
+        if f"\n{text}\n" in f"\n{held}\n":
+            held = f"\n{held}\n".replace(f"\n{text}\n", "\n").strip("\n")
+    return held
+
+
+def _forget_skipped(connection: apsw.Connection, texts: Sequence[str]) -> None:
+    """Delete skipped turns that said the same."""
+    values = ((text[:KEPT_CHARS],) for text in texts)
+    connection.executemany("DELETE FROM skipped WHERE content = ?", values)
+
+
+def _forget_vectors(connection: apsw.Connection, keys: Iterable[bytes]) -> None:
+    """Delete the vectors of texts that nothing holds any more."""
+    still = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}
+    connection.executemany(
+        f"DELETE FROM vec_embeddings AS e WHERE text_hash = ? AND {UNUSED}",
+        ((key,) for key in keys if key not in still),
+    )
+
+
+def select_unsaid(connection: apsw.Connection, pieces: Sequence[bytes]) -> list[bytes]:
+    """Return those of some pieces of text that no memory and no turn holds."""
+    said = (
+        "SELECT EXISTS (SELECT 1 FROM memories"
+        " WHERE instr(CAST(content || char(10) || neighbours || metadata AS BLOB), ?1))"
+        " OR EXISTS (SELECT 1 FROM turns WHERE instr(CAST(content AS BLOB), ?1))"
+    )
+    return [piece for piece in pieces if not connection.execute(said, (piece,)).get]
+
+
+# What is left in the file --------------------------------------------------------------------------------------------
+
+
+def merge(connection: apsw.Connection, is_first: bool) -> bool:
+    """Merge full text further into one segment, without anything that was erased; return whether there is more."""
+    connection.pragma("secure_delete", True)
+    before = connection.total_changes()
+    pages = -_MERGED_PAGES if is_first else _MERGED_PAGES
+    connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', ?)", (pages,))
+    return is_first or connection.total_changes() - before >= 2
+
+
+def overwrite_free_pages(connection: apsw.Connection) -> None:
+    """Fill the pages that the file does not use with zeros."""
+    connection.pragma("secure_delete", True)
+    size: Any = connection.pragma("page_size")
+    connection.execute("CREATE TABLE erased_space (zeros BLOB)")
+    while free := _count_free(connection):
+        connection.execute(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+            " INSERT INTO erased_space SELECT zeroblob(?) FROM n",
+            (min(free, _FILLED), size - 100),
+        )
+    connection.execute("DROP TABLE erased_space")
+    connection.pragma("secure_delete", "fast")
+
+
+def _count_free(connection: apsw.Connection) -> int:
+    found: Any = connection.pragma("freelist_count")
+    return int(found)
+
+
+def rewrite_file(connection: apsw.Connection) -> None:
+    """Write the file again without what it does not use, within a transaction of the writer."""
+    connection.execute("COMMIT")
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.execute("BEGIN IMMEDIATE")

@@ -1,0 +1,121 @@
+"""What is left on disk of erased texts: the bytes of all files are searched, those of the copies by their rows.
+
+Copies of the database are in the folder of backups and in the folders of former databases (`before-*`). One that holds
+what was erased is named, and rewritten when that is asked for: it is erased from a file beside it, which gets its name
+once it was checked.
+"""
+
+import mmap
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import apsw
+
+from memoryd.client.errors import StorageFailed
+from memoryd.daemon.store import connection as connections
+from memoryd.daemon.store import copies, erasing
+from memoryd.daemon.store.migrations import migrate
+
+_TEXTS = 32  # that are searched for
+_PIECE = 40  # bytes of each
+_LEAST = 12  # bytes of a text that could be no chance
+
+
+def choose_pieces(texts: Sequence[str]) -> list[bytes]:
+    """Return bytes by which texts are recognised: the middle of each of the longest."""
+    found = []
+    for text in sorted(texts, key=len, reverse=True)[:_TEXTS]:
+        data = text.encode()
+        at = max(0, (len(data) - _PIECE) // 2)
+        if len(data) >= _LEAST:
+            found.append(data[at : at + _PIECE])
+    return found
+
+
+def find_files(folder: Path, pieces: Sequence[bytes]) -> list[str]:
+    """Return the files of the data directory that hold any of some pieces, copies of the database aside."""
+    aside = set(list_copies(folder))
+    paths = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
+    return [str(path) for path in sorted(paths) if path not in aside and _has_any(path, pieces)]
+
+
+def _has_any(path: Path, pieces: Sequence[bytes]) -> bool:
+    try:
+        if not path.is_file() or not path.stat().st_size:
+            return False
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return any(data.find(piece) >= 0 for piece in pieces)
+    except OSError:  # deleted meanwhile
+        return False
+
+
+def list_copies(folder: Path) -> list[Path]:
+    """Return the copies of the database, and former databases, that are in the data directory."""
+    former = sorted(folder.glob("before-*/*.sqlite"))
+    return copies.list_copies(folder / copies.FOLDER) + former
+
+
+def find_copies(folder: Path, ids: Iterable[str]) -> list[Path]:
+    """Return those that hold any of some memories or turns; one that cannot be read may."""
+    wanted = set(ids)
+    return [path for path in list_copies(folder) if _select_held(path, wanted) is not False]
+
+
+def _select_held(path: Path, ids: set[str]) -> bool | None:
+    """Return whether a copy holds any of some ids; None where it cannot be read."""
+    try:
+        connection = apsw.Connection(
+            f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        )
+    except apsw.Error:
+        return None
+    held = (
+        "SELECT id FROM memories UNION ALL SELECT key FROM turns"
+        " UNION ALL SELECT memory FROM history WHERE before IS NOT NULL"
+    )
+    try:
+        return any(str(id) in ids for (id,) in connection.execute(held))
+    except apsw.Error:
+        return None
+    finally:
+        connection.close()
+
+
+def rewrite(paths: Iterable[Path], ids: Sequence[str], now: float) -> Iterator[Path]:
+    """Erase memories from copies; yield each that is done. Raise `StorageFailed` for one that cannot be rewritten."""
+    for path in paths:
+        part = path.with_suffix(".part")
+        try:
+            shutil.copyfile(path, part)
+            part.chmod(0o600)
+            _erase_from(part, ids, now)
+            copies.sync(part)
+            kept = path.stat()
+            os.utime(part, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+            part.replace(path)
+            copies.sync(path.parent)
+        except (OSError, apsw.Error) as error:
+            raise StorageFailed(f"The copy {path} cannot be rewritten: {error}.") from None
+        finally:
+            part.unlink(missing_ok=True)
+        yield path
+
+
+def _erase_from(part: Path, ids: Sequence[str], now: float) -> None:
+    connection = connections.open_writer(part)
+    try:
+        migrate(connection)
+        with connection:
+            every = [*ids, *erasing.find_derived(connection, ids)]
+            erasing.erase(connection, every, now)
+        is_first = True
+        while erasing.merge(connection, is_first):
+            is_first = False
+        connection.execute("VACUUM")
+        connection.pragma("journal_mode", "delete")
+        if found := copies.find_faults(connection):
+            raise StorageFailed(f"The copy {part.stem} is damaged: {found[0]}. It was left as it is.")
+    finally:
+        connection.close()

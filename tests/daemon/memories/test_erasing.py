@@ -1,0 +1,124 @@
+"""Erasing for good: no byte of the data directory holds what was said, and nothing brings it back."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+from memoryd.client import Client
+from memoryd.client.errors import Conflict, NotFound
+from memoryd.client.protocol import Backup, Erase, Erased
+from workbench import wait_until
+
+if TYPE_CHECKING:
+    from conftest import Daemon
+
+SECRET = "Zenobia confessed that the quokkafarm owes Xanthippe 48151 guilders"
+ANSWER = "I decided that the quokkafarm keeps its zythology ledger in Ljubljana"
+FORMER = "Zenobia owes the wombatfarm nothing at all"
+PLAIN = [
+    {"role": "user", "content": f"We decided that the service {name} listens on port {port}"}
+    for name, port in (("billing", 9001), ("search", 9002), ("mail", 9003))
+]
+WORDS = sorted(
+    {word for text in (SECRET, ANSWER, FORMER) for word in re.findall(r"\w{6,}", text)} - {"decided", "nothing"}
+)
+
+
+def holding(folder: Path, words: list[str]) -> list[tuple[str, str]]:
+    """Return the files that hold any of some words, in any case."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [(path.name, word) for path in files for word in words if word.lower().encode() in path.read_bytes().lower()]
+
+
+def erase(client: Client, **fields: Any) -> Erased:
+    return client.call(Erase(**fields))
+
+
+@pytest.fixture
+def said(start_daemon: Callable[..., "Daemon"]) -> Iterator[tuple["Daemon", Client]]:
+    """A session with a secret in it, whose turns left L0, were summed up, corrected, deleted and searched for."""
+    daemon = start_daemon(cognition={"quiet_s": 0.01})
+    with daemon.client() as client:
+        secret = {"role": "user", "content": SECRET, "id": "5e" * 16}
+        answer = {"role": "assistant", "content": ANSWER, "id": "a5" * 16}
+        client.observe([PLAIN[0], secret, answer, *PLAIN[1:], secret], session="s1")
+        client.observe([{"role": "user", "content": f"We decided that shelf {n} holds jar {n * 7}"} for n in range(30)])
+        client.update("5e" * 16, content=FORMER)
+        client.update("5e" * 16, content=SECRET)
+        client.add("The quokkafarm is in debt", metadata={"turns": ["5e" * 16]}, source="extraction")
+        client.add("Session s1: the wombatfarm was named", metadata={"session": "s1"}, source="session_summary")
+        wait_until(lambda: daemon.core.embedding.count_pending() == 0)
+        client.consolidate()
+        for name in ("sweep", "cluster", "optimize"):
+            client.run_job(name)
+        client.search("Zenobia quokkafarm")
+        client.context("what about the quokkafarm", session="s2")
+        assert ("memoryd.sqlite", "quokkafarm") in holding(daemon.core.folder, WORDS) or holding(
+            daemon.core.folder, WORDS
+        )
+        yield daemon, client
+
+
+def test_nothing_on_disk_holds_what_was_erased(said: tuple["Daemon", Client]) -> None:
+    daemon, client = said
+    found = erase(client, session="s1", dry_run=True)
+    assert {"5e" * 16, "a5" * 16} <= set(found.ids)
+    assert len(found.derived) == 1  # the summary is of the session as well
+    assert holding(daemon.core.folder, WORDS) != []
+    done = erase(client, session="s1")
+    assert (done.ids, done.left, done.copies) == (found.ids, [], [])
+    assert holding(daemon.core.folder, WORDS) == []
+    assert client.search("Zenobia quokkafarm", distinct=False).hits == [] or all(
+        "quokka" not in hit.content for hit in client.search("Zenobia quokkafarm")
+    )
+    assert all("shelf" in hit.content for hit in client.search("which shelf holds the jar"))
+    assert daemon.core.store.find_problems().result() == []
+
+
+def test_an_erased_memory_is_not_brought_back(said: tuple["Daemon", Client]) -> None:
+    daemon, client = said
+    before = {operation.id for operation in client.operations(limit=1000)}
+    done = erase(client, ids=["5e5e", "a5a5"])
+    assert done.count == 2
+    with pytest.raises(Conflict, match="erased for good"):
+        client.undo(done.operation)
+    for operation in sorted(before, reverse=True):
+        try:
+            client.undo(operation)
+        except (Conflict, NotFound):
+            continue
+    assert holding(daemon.core.folder, ["quokkafarm", "zythology", "wombatfarm"]) == []
+    with pytest.raises(NotFound):
+        client.get("5e" * 16)
+
+
+def test_what_was_deleted_before_is_erased_from_the_history(daemon: "Daemon", client: Client) -> None:
+    added = client.add(SECRET)
+    other = client.add("Plain words about nothing", neighbours=[SECRET, "other words"])
+    client.delete(added.id)
+    assert holding(daemon.core.folder, WORDS) != []
+    assert erase(client, ids=[added.id[:8]]).count == 1
+    assert holding(daemon.core.folder, WORDS) == []
+    assert client.get(other.id).content == "Plain words about nothing"
+    assert [change.action for change in client.history(added.id).changes] == []
+    with pytest.raises(NotFound):
+        client.get(added.id)
+
+
+def test_copies_that_hold_it_are_named_and_rewritten(daemon: "Daemon", client: Client) -> None:
+    added, kept = client.add(SECRET), client.add("Herons fish at dawn")
+    made = client.call(Backup())
+    assert erase(client, ids=[added.id], dry_run=True).copies == [made.path]
+    assert erase(client, ids=[added.id]).copies == [made.path]
+    assert {name for name, _ in holding(daemon.core.folder, WORDS)} == {Path(made.path).name}
+    done = erase(client, ids=[added.id], copies=True)
+    assert (done.copies, done.rewritten) == ([], [made.path])
+    assert holding(daemon.core.folder, WORDS) == []
+    copy = apsw.Connection(made.path)
+    assert copy.execute("SELECT id FROM memories").fetchall() == [(kept.id,)]
+    assert copy.execute("PRAGMA integrity_check").get == "ok"
+    copy.close()
