@@ -14,6 +14,7 @@ BENCHMARKS = (
     "bench_embed",
     "bench_memctl",
     "bench_hook",
+    "bench_web",
     "bench_rpc",
     "bench_start",
     "bench_search",

@@ -26,7 +26,7 @@ NOT_RUN = {
     "make demo": "it makes an environment of its own; test_memctl_demo.py runs the command",
     "make test": "that is what runs this",
     ".venv/bin/memctl demo --decay": "test_memctl_demo.py runs it",
-    "pip install 'memoryd[daemon,mcp]'": "it needs the network",
+    "pip install 'memoryd[daemon,mcp,web]'": "it needs the network",
     "memctl service install": "it changes the user's systemd; test_memctl_systemd.py runs it",
 }
 NEAR = 0.05  # between the score in README and that of another processor's arithmetic

@@ -24,12 +24,15 @@ def script(cache: Path) -> str | None:
     return kept.read_text(encoding="utf-8")
 
 
-def fetch(package: str, integrity: str, member: str) -> bytes:
-    """Return one file of a package; raise `ValueError` where it is not the one that is known."""
+def fetch(package: str, integrity: str, member: str, archives: list[bytes] | None = None) -> bytes:
+    """Return one file of a package, the package too in `archives`; raise `ValueError` where it is not the known one."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["npm", "pack", "--silent", package], cwd=folder, check=True, capture_output=True, timeout=60)
         [archive] = Path(folder).glob("*.tgz")
-        digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+        data = archive.read_bytes()
+        if archives is not None:
+            archives.append(data)
+        digest = base64.b64encode(hashlib.sha512(data).digest()).decode()
         if integrity and digest != integrity:
             raise ValueError(f"{package} has the digest {digest}, not {integrity}")
         with tarfile.open(archive) as unpacked:

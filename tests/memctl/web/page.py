@@ -97,7 +97,8 @@ class Browser:
 class Tab:
     """One signed-in tab in a browser context of its own; what it logs as an error is kept."""
 
-    def __init__(self, browser: Browser, served: Served, **options: Any) -> None:
+    def __init__(self, browser: Browser, served: Served, *, real_time: bool = False, **options: Any) -> None:
+        self._real_time = real_time
         self._browser, self.errors = browser, list[str]()
         self.page = browser.do(lambda chromium: self._open(chromium, served, options))
 
@@ -107,7 +108,8 @@ class Tab:
         )
         page = self.context.new_page()
         self.watch(page)
-        page.clock.set_fixed_time(NOON)
+        if not self._real_time:
+            page.clock.set_fixed_time(NOON)
         page.goto(served.opening)
         page.wait_for_selector("nav")
         return page

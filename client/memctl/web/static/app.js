@@ -33,6 +33,7 @@ function App() {
   useEffect(() => { signIn().then((known) => { sign(known); if (known) follow(); }); }, []);
   useEffect(() => { const changed = () => move(route()); addEventListener("hashchange", changed); return () => removeEventListener("hashchange", changed); }, []);
   useEffect(() => { document.title = `${VIEWS.find(([name]) => name === where.view)[1]} · memoryd`; load(where.view).then((found) => show(() => found.default)); }, [where.view]);
+  useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [where.view, signed]);
   useOn("signed-out", () => sign(false));
   useOn("online", () => draw((turn) => turn + 1));
   useKeys({

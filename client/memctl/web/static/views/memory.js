@@ -4,6 +4,7 @@ import { act, call, emit, fail, note, say } from "../api.js";
 import { about, aboutMemory, badge, Choice, copy, count, Diff, dim, Empty, facts, fixed, go, Head, html, line, list, number, part, place, Places, problem, Rows, Safe, scope, short, show, time, useCall, useEffect, useKeys, useNames, useOn, usePages, useRef, useState, useStats } from "../ui.js";
 
 const SORTS = [["created", "newest"], ["updated", "last changed"], ["accessed", "last read"], ["count", "most read"], ["importance", "importance"]];
+const SEEN = ["access_count", "last_accessed_at"]; // reading is no change to show
 const EMPTY = html`<p>There are no memories yet.</p><p>Add one with <code>memctl add "We deploy on Tuesdays"</code>, or let your agent remember: <code>memctl hooks install claude-code</code>.</p>`;
 const plain = (value) => (value === null || value === undefined || value === "" ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
 const remove = (ids) => act(`Deleted ${count(ids.length, "memory", "memories")}`, async () => [(await call("delete", { ids, reach: "all" })).operation]);
@@ -94,5 +95,5 @@ function Other({ id, mine }) {
 function Past({ changes }) {
   const change = ([name, [was, is]]) => (name === "content" ? html`<${Diff} before=${was} after=${is} />` : html`<p class="one"><span class="dim">${name}:</span> ${plain(was)} → ${plain(is)}</p>`);
   return part("History", [...changes].reverse().map((one) => html`<div class="panel">${about(time(one.at), badge(one.kind), `operation ${one.operation}`, one.token, one.process)}
-    ${one.action === "updated" ? Object.entries(one.changed).map(change) : html`<p class="text">${one.action}${one.action === "deleted" && one.changed.content ? `: ${plain(one.changed.content[0])}` : ""}</p>`}</div>`));
+    ${one.action === "updated" ? Object.entries(one.changed).filter(([name]) => !SEEN.includes(name)).map(change) : html`<p class="text">${one.action}${one.action === "deleted" && one.changed.content ? `: ${plain(one.changed.content[0])}` : ""}</p>`}</div>`));
 }

@@ -1,0 +1,127 @@
+"""Screenshots of the page, to look at: python tests/memctl/web/screenshots.py FOLDER [--memories 0,3,300,100000]
+
+Each view at 1,280 and 400 px, light and dark, over a made-up store with a fixed clock. `--readme` writes the one that
+README shows, `docs/web.png`.
+"""
+
+import argparse
+import functools
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).parents[3]
+sys.path[:0] = [str(CHECKOUT / "tests"), str(Path(__file__).parent)]
+
+import numpy as np  # noqa: E402
+from page import Browser, Served, Tab  # noqa: E402
+from shelf import fill  # noqa: E402
+
+from memoryd.client.protocol import Consolidate  # noqa: E402
+from memoryd.daemon.config import Config  # noqa: E402
+from memoryd.daemon.core.core import Core  # noqa: E402
+from workbench import Clock, Daemon, WordEmbedder, wait_until  # noqa: E402
+
+VIEWS = {
+    "today": "today",
+    "search": "search?q=when+do+we+deploy",
+    "missing": "search?q=when+do+we+deploy&tab=missing",
+    "context": "search?q=move+the+session+cache&tab=context",
+    "recent": "search",
+    "memory": "memory",
+    "one": "m/{id}",
+    "tiers": "tiers",
+    "topics": "topics",
+    "jobs": "jobs",
+    "health": "health",
+}
+
+
+class QuickEmbedder(WordEmbedder):  # type: ignore[misc, valid-type]
+    """Keeps the direction of each word, so that 100,000 memories take a minute."""
+
+    def _vector(self, text: str) -> Any:
+        total = sum(map(self._word, text.split()))
+        return total / max(float(np.linalg.norm(total)), 1e-9)
+
+    @functools.lru_cache(maxsize=200_000)  # noqa: B019 - it lives as long as the process
+    def _word(self, text: str) -> Any:
+        return super()._vector(text)
+
+
+@contextmanager
+def serve(many: int) -> Iterator[tuple[Served, str]]:
+    """Yield `memctl web` for a store with so many memories, and the id of one of them."""
+    folder = Path(tempfile.mkdtemp(prefix="mt-"))
+    clock = Clock()
+    core = Core(folder / "data", Config(), folder, lambda name, where: QuickEmbedder(), clock=clock)
+    core.start()
+    wait_until(lambda: core.embedding.active is not None)
+    daemon = Daemon(core, Config(), folder / "s")
+    with daemon.client(timeout_s=600) as client:
+        fill(client, clock, many)
+        if 0 < many <= 1000:
+            client.call(Consolidate())
+        listed = client.list(limit=2)
+    served = Served(folder / "s")
+    yield served, listed[len(listed) - 1].id if len(listed) else "0" * 32
+    served.stop()
+    daemon.stop()
+    core.close()
+    shutil.rmtree(folder)
+
+
+def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800) -> None:
+    """Write the screenshot of one view."""
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("path => { location.hash = '/' + path; }", path)
+        expect(page.locator("main h1")).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0, timeout=60_000)
+        page.wait_for_timeout(250)
+        page.screenshot(path=str(target))
+
+    tab.look(steps)
+
+
+def shoot_all(browser: Browser, folder: Path, many: int, names: list[str]) -> None:
+    """Write the screenshots of all views for one number of memories."""
+    for theme in ("light", "dark"):
+        with serve(many) as (served, id):
+            tab = Tab(browser, served, color_scheme=theme)
+            for width in (1280, 400):
+                for name in names:
+                    target = folder / f"{name}-{many}-{width}-{theme}.png"
+                    shoot(tab, VIEWS[name].format(id=id), target, width)
+            tab.close()
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("screenshots"))
+    parser.add_argument("--memories", default="0,3,300,100000")
+    parser.add_argument("--views", default=",".join(VIEWS))
+    parser.add_argument("--readme", action="store_true")
+    args = parser.parse_args()
+    browser = Browser()
+    if args.readme:
+        with serve(60) as (served, _):
+            tab = Tab(browser, served, color_scheme="light")
+            shoot(tab, VIEWS["search"], CHECKOUT / "docs" / "web.png", 1200, 560)
+            tab.close()
+    else:
+        args.folder.mkdir(parents=True, exist_ok=True)
+        for many in map(int, args.memories.split(",")):
+            shoot_all(browser, args.folder, many, args.views.split(","))
+    browser.close()
+
+
+if __name__ == "__main__":
+    main()
