@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from memoryd.client.errors import Invalid
+from memoryd.client.fields import Words, build, namespace_text, new_memory, new_turn, query_fields, to_list
 from memoryd.client.method import method
 from memoryd.client.methods import DeclaredMethods
 from memoryd.client.protocol import (
@@ -38,6 +38,7 @@ from memoryd.client.protocol import (
     NewMemory,
     NewTurn,
     Observe,
+    Put,
     Query,
     Reach,
     Record,
@@ -52,30 +53,13 @@ from memoryd.client.protocol import (
     Update,
     WhyNot,
 )
-from memoryd.client.times import When, moment, seconds
+from memoryd.client.times import When, seconds
 from memoryd.client.transport.batches import split_batches
 from memoryd.client.transport.paths import make_absolute, resolve_workspace
 
 R = TypeVar("R")
-Words = str | Sequence[str]
 
 Postprocessor = Callable[[str, list[Hit]], list[Hit]]
-
-
-def namespace_text(namespace: str | Sequence[str] | None) -> str:
-    """Return the wire form of a namespace: `("acme", "api")` and `"acme/api"` are the same."""
-    if namespace is None or isinstance(namespace, str):
-        return namespace or ""
-    if not all(isinstance(part, str) and part and "/" not in part for part in namespace):
-        raise Invalid(f"The namespace {tuple(namespace)!r} has a part that is empty, has a slash or is not text.")
-    return "/".join(namespace)
-
-
-def to_list(value: Words | None) -> list[str]:
-    """Return a list for one word or several."""
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else list(value)
 
 
 def add(
@@ -95,20 +79,6 @@ def add(
     return Add(memory=memory, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
 
 
-def new_memory(item: NewMemory | Mapping[str, Any]) -> NewMemory:
-    """Return a `NewMemory` for a mapping of its fields; dates may be ISO text or datetimes."""
-    if isinstance(item, NewMemory):
-        return item
-    fields = {name: value for name, value in item.items() if value is not None}
-    for name in ("created_at", "expires_at"):
-        if name in fields:
-            fields[name] = seconds(fields[name])
-    try:
-        return msgspec.convert(fields, NewMemory)
-    except msgspec.ValidationError as error:
-        raise Invalid(f"Not a memory: {error}.") from None
-
-
 def add_many_calls(
     memories: Iterable[NewMemory | Mapping[str, Any]],
     *,
@@ -121,60 +91,26 @@ def add_many_calls(
         yield AddMany(memories=batch, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
 
 
-def _filters(
-    type: Words | None = None,
-    source: Words | None = None,
-    tier: Words | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    where: Mapping[str, Any] | None = None,
-    after: When | None = None,
-    before: When | None = None,
-    path_prefix: str | None = None,
-    ids: Sequence[str] = (),
-    reach: str | None = None,
-) -> dict[str, Any]:
-    return {
-        "type": to_list(type),
-        "source": to_list(source),
-        "tier": to_list(tier),
-        "metadata": dict(metadata or {}),
-        "where": dict(where or {}),
-        "after": None if after is None else moment(after),
-        "before": None if before is None else moment(before),
-        "path_prefix": path_prefix,
-        "ids": list(ids),
-        "reach": reach,
-    }
-
-
-_FILTER_NAMES = frozenset(_filters())
-
-
-def _query_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    filters = _filters(**{name: fields.pop(name) for name in _FILTER_NAMES & fields.keys()})
-    return {**filters, **fields}
-
-
 def search(query: str = "", *, limit: int = 10, **fields: Any) -> Search:
     """Find memories for `query`, or for a `vector`, or those `like` a memory. `fields` are filters (type, source, tier,
     metadata, where, after, before, path_prefix, ids, reach) and the parameters of `Search` (offset, mode, distinct,
     include_vectors, deadline_ms, min_score, min_similarity, fusion …)."""
-    return _build(Search, query=query, limit=limit, **_query_fields(fields))
+    return build(Search, query=query, limit=limit, **query_fields(fields))
 
 
 def find_related(id: str, *, limit: int = 5, **fields: Any) -> Search:
     """Find memories that are near one memory in meaning, which is not among them; takes what `search` takes."""
-    return _build(Search, like=id, limit=limit, **_query_fields(fields))
+    return build(Search, like=id, limit=limit, **query_fields(fields))
 
 
 def explain(query: str, *, limit: int = 10, **fields: Any) -> Explain:
     """Run a search and return its trace with the hits; takes what `search` takes."""
-    return _build(Explain, query=query, limit=limit, **_query_fields(fields))
+    return build(Explain, query=query, limit=limit, **query_fields(fields))
 
 
 def why_not(id: str, query: str, *, limit: int = 10, **fields: Any) -> WhyNot:
     """Explain why memory `id` is or is not among the hits of `query`; takes what `search` takes."""
-    return _build(WhyNot, id=id, query=query, limit=limit, **_query_fields(fields))
+    return build(WhyNot, id=id, query=query, limit=limit, **query_fields(fields))
 
 
 def trace(id: str | None = None) -> GetTrace:
@@ -184,14 +120,14 @@ def trace(id: str | None = None) -> GetTrace:
 
 def list_(*, limit: int = 20, **fields: Any) -> List:
     """List memories; takes the filters of `search` and sort, ascending, offset, all_states."""
-    return _build(List, limit=limit, **_query_fields(fields))
+    return build(List, limit=limit, **query_fields(fields))
 
 
 def update(id: str, *, expires_at: When | UnsetType | None = UNSET, **fields: Any) -> Update:
     """Change the given fields of a memory: content, type, summary, metadata, importance, expires_at, pinned."""
     if not (expires_at is None or expires_at is UNSET):
         expires_at = seconds(expires_at)
-    return _build(Update, id=id, expires_at=expires_at, **fields)
+    return build(Update, id=id, expires_at=expires_at, **fields)
 
 
 def tag(id: str, *tags: str, **values: Any) -> Tag:
@@ -199,19 +135,34 @@ def tag(id: str, *tags: str, **values: Any) -> Tag:
     return Tag(id=id, tags=list(tags), values=values)
 
 
-def delete(*ids: str) -> Delete:
-    """Delete memories by id or unique prefix."""
-    return Delete(ids=list(ids))
+def delete(*ids: str, key: Words | None = None) -> Delete:
+    """Delete memories by id or unique prefix, or by `key`."""
+    return Delete(ids=list(ids), keys=to_list(key))
+
+
+def put(
+    key: str,
+    content: str,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    searchable: bool = True,
+    ttl_s: float | None = None,
+    allow_secrets: bool = False,
+    **fields: Any,
+) -> Put:
+    """Store a memory under a key, in place of the one that has it there. `fields` are those of `NewMemory`."""
+    memory = new_memory({"content": content, "metadata": metadata, **fields})
+    return Put(key=key, memory=memory, searchable=searchable, ttl_s=ttl_s, allow_secrets=allow_secrets)
 
 
 def delete_where(*, all_states: bool = False, dry_run: bool = False, **fields: Any) -> DeleteWhere:
     """Delete all that the filters of `search` leave, as one operation; `dry_run` only says what that would be."""
-    return _build(DeleteWhere, all_states=all_states, dry_run=dry_run, **_query_fields(fields))
+    return build(DeleteWhere, all_states=all_states, dry_run=dry_run, **query_fields(fields))
 
 
 def count(*, all_states: bool = False, **fields: Any) -> Count:
     """Count the memories that the filters of `search` leave."""
-    return _build(Count, all_states=all_states, **_query_fields(fields))
+    return build(Count, all_states=all_states, **query_fields(fields))
 
 
 def share(*ids: str, to: str | Sequence[str], move: bool = False) -> Share:
@@ -222,19 +173,6 @@ def share(*ids: str, to: str | Sequence[str], move: bool = False) -> Share:
 def observe(turns: Iterable[NewTurn | Mapping[str, Any]], *, session: str = "", allow_secrets: bool = False) -> Observe:
     """Record turns of a conversation: mappings with role and content, and created_at and id if they matter."""
     return Observe(turns=[new_turn(turn) for turn in turns], session=session, allow_secrets=allow_secrets)
-
-
-def new_turn(item: NewTurn | Mapping[str, Any]) -> NewTurn:
-    """Return a `NewTurn` for a mapping of its fields; the date may be ISO text or a datetime."""
-    if isinstance(item, NewTurn):
-        return item
-    fields = {name: value for name, value in item.items() if value is not None}
-    if "created_at" in fields:
-        fields["created_at"] = seconds(fields["created_at"])
-    try:
-        return msgspec.convert(fields, NewTurn)
-    except msgspec.ValidationError as error:
-        raise Invalid(f"Not a turn: {error}.") from None
 
 
 def seed(
@@ -256,7 +194,7 @@ def seed(
 def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> Forget:
     """Forget memories: lines of files are taken out, others are deleted. `text`, or `start_line` and `end_line`, name
     a part of one."""
-    return _build(Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
+    return build(Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
 
 
 def summarize(
@@ -269,20 +207,20 @@ def summarize(
     """Keep a conversation within a budget of tokens: its older part becomes a summary; `wait` asks a language model."""
     given = msgspec.convert(list(messages), list[Message], from_attributes=True)
     former = msgspec.convert(running_summary, RunningSummary | None, from_attributes=True)
-    return _build(Summarize, messages=given, running_summary=former, max_tokens=max_tokens, **fields)
+    return build(Summarize, messages=given, running_summary=former, max_tokens=max_tokens, **fields)
 
 
 def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> ExportMemories:
     """Return one batch of the memories with all that is stored of them; continue with `after_id` = its `next` until
     that is None. `fields` are the filters of `search`."""
-    return _build(ExportMemories, after_id=after_id, limit=limit, **_query_fields(fields))
+    return build(ExportMemories, after_id=after_id, limit=limit, **query_fields(fields))
 
 
 def import_memories(
     records: Iterable[Record], *, overwrite: bool = False, dry_run: bool = False, **fields: Any
 ) -> ImportMemories:
     """Restore exported memories exactly; where one differs from what is stored the later change wins."""
-    return _build(ImportMemories, records=list(records), overwrite=overwrite, dry_run=dry_run, **fields)
+    return build(ImportMemories, records=list(records), overwrite=overwrite, dry_run=dry_run, **fields)
 
 
 def backup(path: str | os.PathLike[str] = "") -> Backup:
@@ -292,7 +230,7 @@ def backup(path: str | os.PathLike[str] = "") -> Backup:
 
 def add_workspace(path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()) -> AddWorkspace:
     """Make a folder of Markdown files a workspace; a relative path is one from the current directory."""
-    return _build(
+    return build(
         AddWorkspace,
         path=make_absolute(path),
         namespace=namespace,
@@ -326,12 +264,12 @@ def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool 
     """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
     nothing is relevant. A `session` gets nothing twice, unless it is `fresh`. `fields` are filters, `opening`,
     `compact`, `touch` and `deadline_ms`."""
-    return _build(GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **_query_fields(fields))
+    return build(GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **query_fields(fields))
 
 
 def subscribe(kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None) -> Subscribe:
     """Subscribe to events; the clients' `subscribe` returns an iterator of them."""
-    return _build(Subscribe, kinds=to_list(kinds), reach=reach, limit=limit)
+    return build(Subscribe, kinds=to_list(kinds), reach=reach, limit=limit)
 
 
 def stats() -> GetStats:
@@ -342,17 +280,6 @@ def stats() -> GetStats:
 def status() -> GetStatus:
     """Return the daemon's health."""
     return GetStatus()
-
-
-C = TypeVar("C", bound=Call[Any])
-
-
-def _build(call: type[C], **fields: Any) -> C:
-    """Return the call with its fields checked, so that a mistake is an `Invalid` at the caller's line."""
-    unknown = fields.keys() - set(call.__struct_fields__)
-    if unknown:
-        raise Invalid(f"{call.__name__} has no parameter {', '.join(sorted(unknown))}.")
-    return call(**fields)
 
 
 class Methods(DeclaredMethods):
@@ -379,6 +306,7 @@ class Methods(DeclaredMethods):
     list = method(list_)
     update = method(update)
     tag = method(tag)
+    put = method(put)
     delete = method(delete)
     delete_where = method(delete_where)
     count = method(count)

@@ -150,49 +150,16 @@ def erase(
 
 
 def get(
-    id: str,
+    id: str = "",
+    key: str = "",
+    renew: bool = False,
     include_vectors: bool = False,
     touch: bool = True,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
 ) -> Get:
-    """Read one memory by id or unique prefix of 4 or more digits. That counts as an access, unless `touch` is
-    false."""
-    return Get(id=id, include_vectors=include_vectors, touch=touch, reach=reach)
-
-
-def history(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> History:
-    """Every change of one memory, also of a deleted one."""
-    return History(id=id, reach=reach)
-
-
-def operations(
-    limit: int = 20,
-    offset: int = 0,
-    after: float | None = None,
-    before: float | None = None,
-    kind: list[str] = [],
-    *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> Operations:
-    """The latest operations, newest first: what `undo` can take back."""
-    return Operations(limit=limit, offset=offset, after=after, before=before, kind=kind, reach=reach)
-
-
-def operation(
-    operation: int,
-    limit: int = 100,
-    offset: int = 0,
-    *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> GetOperation:
-    """Return one operation with what it did to each memory within reach."""
-    return GetOperation(operation=operation, limit=limit, offset=offset, reach=reach)
-
-
-def undo(operation: int | None = None, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Undo:
-    """Take back one operation as a whole; without a number the latest that was not undone yet."""
-    return Undo(operation=operation, reach=reach)
+    """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
+    return Get(id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, reach=reach)
 
 
 def feedback(
@@ -316,6 +283,40 @@ def graph_export(
 ) -> GraphExport:
     """Return a part of the graph within reach: the nodes with numbers above `after`, in order."""
     return GraphExport(after=after, limit=limit, preview=preview, reach=reach)
+
+
+def history(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> History:
+    """Every change of one memory, also of a deleted one."""
+    return History(id=id, reach=reach)
+
+
+def operations(
+    limit: int = 20,
+    offset: int = 0,
+    after: float | None = None,
+    before: float | None = None,
+    kind: list[str] = [],
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> Operations:
+    """The latest operations, newest first: what `undo` can take back."""
+    return Operations(limit=limit, offset=offset, after=after, before=before, kind=kind, reach=reach)
+
+
+def operation(
+    operation: int,
+    limit: int = 100,
+    offset: int = 0,
+    *,
+    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+) -> GetOperation:
+    """Return one operation with what it did to each memory within reach."""
+    return GetOperation(operation=operation, limit=limit, offset=offset, reach=reach)
+
+
+def undo(operation: int | None = None, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Undo:
+    """Take back one operation as a whole; without a number the latest that was not undone yet."""
+    return Undo(operation=operation, reach=reach)
 
 
 def links(limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Links:
@@ -520,10 +521,6 @@ class DeclaredMethods:
     dream = method(dream)
     erase = method(erase)
     get = method(get)
-    history = method(history)
-    operations = method(operations)
-    operation = method(operation)
-    undo = method(undo)
     feedback = method(feedback)
     jobs = method(jobs)
     run_job = method(run_job)
@@ -539,6 +536,10 @@ class DeclaredMethods:
     graph_abstract = method(graph_abstract)
     graph_regroup = method(graph_regroup)
     graph_export = method(graph_export)
+    history = method(history)
+    operations = method(operations)
+    operation = method(operation)
+    undo = method(undo)
     links = method(links)
     dismiss_link = method(dismiss_link)
     remember = method(remember)

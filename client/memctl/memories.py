@@ -9,8 +9,9 @@ import msgspec
 
 from memoryd.client.calls import delete as delete_call
 from memoryd.client.calls import list_ as list_call
-from memoryd.client.calls import new_memory, update
+from memoryd.client.calls import update
 from memoryd.client.errors import Invalid
+from memoryd.client.fields import new_memory
 from memoryd.client.memctl.arguments import (
     Usage,
     add_filters,
@@ -118,19 +119,22 @@ def _parse_when(text: str) -> float | str:
 
 
 def _get_arguments(parser: ArgumentParser) -> None:
-    add_id(parser)
+    parser.add_argument("id", nargs="?", metavar="ID", help="an id or its first digits, at least 4")
+    parser.add_argument("--key", metavar="KEY", help="instead of an id: the key of a memory in the namespace")
     parser.add_argument("--around", type=int, metavar="N", help="with N turns before and after it in its conversation")
     add_reach(parser)
 
 
 def _get(args: Namespace) -> None:
+    if (args.id is None) == (args.key is None) or (args.key is not None and args.around is not None):
+        raise Usage("give an ID or --key; --around is for an ID (see `memctl get --help`).")
     if args.around is not None:
         conversation = send(args, get_around(args.id, around=args.around))
         show(
             args, conversation.turns, lambda: "\n".join(turn_text(turn) for turn in conversation) or "No turn is kept."
         )
         return
-    memory = send(args, get_call(args.id))
+    memory = send(args, get_call(args.id or "", key=args.key or ""))
     show(args, memory, lambda: memory_text(memory))
 
 
@@ -267,6 +271,9 @@ def _value(value: Any) -> str:
 
 def _delete_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="ID", help="ids or their first digits; all are deleted or none")
+    parser.add_argument(
+        "--key", action="append", metavar="KEY", help="the key of a memory in the namespace; repeatable"
+    )
     parser.add_argument("--dry-run", action="store_true", help="with filters: only show what would be deleted")
     parser.add_argument("--all-states", action="store_true", help="with filters: superseded and expired ones too")
     add_reach(parser)
@@ -275,14 +282,14 @@ def _delete_arguments(parser: ArgumentParser) -> None:
 
 def _delete(args: Namespace) -> None:
     filters = filters_of(args)
-    if bool(args.targets) == bool(filters):
+    if bool(args.targets or args.key) == bool(filters):
         raise Usage("give ids of what to delete, or filters like --where (see `memctl delete --help`).")
-    if not args.targets:
+    if filters:
         _delete_where(args, filters)
         return
     if args.dry_run or args.all_states:
         raise Usage("--dry-run and --all-states go with filters like --where.")
-    gone = send(args, delete_call(*args.targets))
+    gone = send(args, delete_call(*args.targets, key=args.key))
     show(args, gone, lambda: _deleted_text(len(gone.ids), gone.operation))
 
 
@@ -312,7 +319,9 @@ COMMANDS = {
         "  git log -1 --format=%B | memctl add - --type codebase-knowledge",
     ),
     "get": Command(
-        _get_arguments, _get, "  memctl get 3f9a\n  memctl get 3f9a02c4 --json\n  memctl get 3f9a --around 5"
+        _get_arguments,
+        _get,
+        "  memctl get 3f9a\n  memctl get 3f9a02c4 --json\n  memctl get 3f9a --around 5\n  memctl get --key cache",
     ),
     "list": Command(
         _list_arguments,

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.calls import new_memory, new_turn
 from memoryd.client.errors import Invalid
+from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.memctl.arguments import Usage, add_secrets, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, namespace_of, say_redacted, send

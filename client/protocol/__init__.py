@@ -23,6 +23,7 @@ from memoryd.client.protocol.feedback import *
 from memoryd.client.protocol.graph import *
 from memoryd.client.protocol.history import *
 from memoryd.client.protocol.jobs import *
+from memoryd.client.protocol.keyed import *
 from memoryd.client.protocol.links import *
 from memoryd.client.protocol.memories import *
 from memoryd.client.protocol.notes import *

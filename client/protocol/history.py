@@ -1,11 +1,11 @@
-"""What the history of memories and the operation log return."""
+"""The history of memories and the operation log: reading them, taking operations back."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Action
+from memoryd.client.protocol.base import MAX_INTEGER, Action, Choice, Limit, Scoped, Seconds, rpc
 
 
 class Change(Struct, kw_only=True):
@@ -106,3 +106,47 @@ class Undone(Struct, kw_only=True):
     """number of the undo itself"""
     ids: list[str]
     """the memories it touched"""
+
+
+@rpc("within", reads=True)
+class History(Scoped[Changes], kw_only=True, frozen=True):
+    """Every change of one memory, also of a deleted one."""
+
+    id: str
+    """id or unique prefix, also of a deleted memory"""
+
+
+@rpc("within", reads=True)
+class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
+    """The latest operations, newest first: what `undo` can take back."""
+
+    limit: Limit = 20
+    """how many at most"""
+    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
+    """how many to skip"""
+    after: Seconds | None = None
+    """only those after this time"""
+    before: Seconds | None = None
+    """only those before this time"""
+    kind: Choice = []
+    """only those of one of these kinds"""
+
+
+@rpc("within", reads=True)
+class GetOperation(Scoped[OperationDetail], kw_only=True, frozen=True, tag="operation"):
+    """Return one operation with what it did to each memory within reach."""
+
+    operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
+    """its number"""
+    limit: Limit = 100
+    """changes in the reply at most"""
+    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
+    """how many of them to skip"""
+
+
+@rpc("within")
+class Undo(Scoped[Undone], kw_only=True, frozen=True):
+    """Take back one operation as a whole; without a number the latest that was not undone yet."""
+
+    operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
+    """its number; left out: the latest that is in effect"""

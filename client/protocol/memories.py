@@ -7,7 +7,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from memoryd.client.protocol.base import (
     MAX_INTEGER,
-    Choice,
     Filtered,
     Fraction,
     Limit,
@@ -20,7 +19,6 @@ from memoryd.client.protocol.base import (
     Tier,
     rpc,
 )
-from memoryd.client.protocol.history import Changes, OperationDetail, OperationLog, Undone
 
 
 class Vote(Struct, kw_only=True):
@@ -106,6 +104,12 @@ class Memory(Struct, kw_only=True):
     """files that this part of a file links to, as paths or `name (not found)`; returned by `get` alone"""
     linked_from: list[str] = []
     """files that link to the file it came from; returned by `get` alone"""
+    key: str | None = None
+    """its key, unique in its namespace"""
+    searchable: bool = True
+    """false: it is found by its key and in lists, not by searches"""
+    ttl_s: float | None = None
+    """how long it lives after it was put, or read with `renew`"""
     vector: list[float] | None = None
     """its vector, if `include_vectors` asked for it and it is made"""
     usefulness: Usefulness | None = None
@@ -271,10 +275,14 @@ class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
 
 @rpc("within", reads=True, lane="inline")
 class Get(Scoped[Memory], kw_only=True, frozen=True):
-    """Read one memory by id or unique prefix of 4 or more digits. That counts as an access, unless `touch` is false."""
+    """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
 
-    id: str
+    id: str = ""
     """id or unique prefix of 4 or more digits"""
+    key: str = ""
+    """instead of an id: the key of a memory in the namespace itself"""
+    renew: bool = False
+    """a memory with a time to live lives that long from now on"""
     include_vectors: bool = False
     """with its vector"""
     touch: bool = True
@@ -341,51 +349,9 @@ class Tag(Scoped[Changed], kw_only=True, frozen=True):
 
 @rpc("within")
 class Delete(Scoped[Deleted], kw_only=True, frozen=True):
-    """Delete memories by id or unique prefix: all or none. `undo` brings them back."""
+    """Delete memories by id or unique prefix, or by key: all or none. `undo` brings them back."""
 
-    ids: list[str]
-    """ids or unique prefixes, at least one"""
-
-
-@rpc("within", reads=True)
-class History(Scoped[Changes], kw_only=True, frozen=True):
-    """Every change of one memory, also of a deleted one."""
-
-    id: str
-    """id or unique prefix, also of a deleted memory"""
-
-
-@rpc("within", reads=True)
-class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
-    """The latest operations, newest first: what `undo` can take back."""
-
-    limit: Limit = 20
-    """how many at most"""
-    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
-    """how many to skip"""
-    after: Seconds | None = None
-    """only those after this time"""
-    before: Seconds | None = None
-    """only those before this time"""
-    kind: Choice = []
-    """only those of one of these kinds"""
-
-
-@rpc("within", reads=True)
-class GetOperation(Scoped[OperationDetail], kw_only=True, frozen=True, tag="operation"):
-    """Return one operation with what it did to each memory within reach."""
-
-    operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
-    """its number"""
-    limit: Limit = 100
-    """changes in the reply at most"""
-    offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
-    """how many of them to skip"""
-
-
-@rpc("within")
-class Undo(Scoped[Undone], kw_only=True, frozen=True):
-    """Take back one operation as a whole; without a number the latest that was not undone yet."""
-
-    operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
-    """its number; left out: the latest that is in effect"""
+    ids: list[str] = []
+    """ids or unique prefixes"""
+    keys: list[str] = []
+    """keys of memories in the namespace itself"""

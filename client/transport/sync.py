@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memoryd.client.calls import Methods, Words, add_many_calls, namespace_text, subscribe
+from memoryd.client.calls import Methods, add_many_calls, subscribe
 from memoryd.client.errors import MemorydError, Unavailable
+from memoryd.client.fields import Words, namespace_text
 from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Reach, Reply
 from memoryd.client.transport import paths
 from memoryd.client.transport.batches import extend_error, join_added

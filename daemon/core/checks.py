@@ -100,11 +100,11 @@ def check_editable(memory: str, tier: str, path: str | None) -> None:
         )
 
 
-def check_metadata(metadata: Metadata) -> None:
+def check_metadata(metadata: Metadata, limit_bytes: int = MAX_METADATA_BYTES) -> None:
     """Metadata is what JSON can hold: text keys, no NaN, no binary, not deeper than 16, not above 64 KiB."""
     size = _json_size(metadata, "metadata", MAX_METADATA_DEPTH)
-    if size > MAX_METADATA_BYTES:
-        raise Invalid(f"The metadata is about {size} bytes; the limit is {MAX_METADATA_BYTES}.")
+    if size > limit_bytes:
+        raise Invalid(f"The metadata is about {size} bytes; the limit is {limit_bytes}.")
 
 
 def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", depth: int = MAX_METADATA_DEPTH) -> None:
@@ -117,9 +117,9 @@ def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", dept
             check_depth(item, f"{where}.{key}", depth - 1)
 
 
-def metadata_text(metadata: Metadata) -> str:
+def metadata_text(metadata: Metadata, limit_bytes: int = MAX_METADATA_BYTES) -> str:
     """Return metadata as it is stored. Its keys are sorted, so that equal objects are equal texts in a filter."""
-    check_metadata(metadata)
+    check_metadata(metadata, limit_bytes)
     return msgspec.json.encode(metadata, order="sorted").decode()
 
 
@@ -132,7 +132,8 @@ def _json_size(value: Any, where: str, depth: int) -> int:
     if isinstance(value, list):
         return 2 + sum(1 + _json_size(item, f"{where}[{n}]", depth - 1) for n, item in enumerate(value))
     if isinstance(value, str):
-        check_text(where, value)
+        if "\0" in value:
+            raise Invalid(f"The {where[:80]} has a NUL byte.")
         return len(value.encode()) + 2
     if isinstance(value, float) and not math.isfinite(value):
         raise Invalid(f"{where[:80]} is not a finite number.")

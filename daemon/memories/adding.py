@@ -95,7 +95,7 @@ def write(core: Core, transaction: Transaction, place: Place, batch: Batch, oper
         near = batch.near[at]
         if near is not None:
             near = [*near, *newer[at], *(became[twin] for twin, _ in batch.twins[at])]
-        new = New(_add_lifetime(core, memory), batch.embedded[at], near)
+        new = New(add_lifetime(core, memory), batch.embedded[at], near)
         same = find_by_id(transaction.connection, place.number, memory)
         verdict = (
             Verdict(same, 1.0, []) if same else duplicates.judge(core, transaction.connection, place, new, batch.known)
@@ -134,7 +134,7 @@ def compute_expiry(core: Core, source: str, created_at: float) -> float | None:
     return None if days is None else created_at + days * 86400.0
 
 
-def _add_lifetime(core: Core, memory: NewMemory) -> NewMemory:
+def add_lifetime(core: Core, memory: NewMemory) -> NewMemory:
     """Return a memory that expires as its source says, unless it says so itself or is pinned."""
     if memory.expires_at is not None or memory.pinned:
         return memory
@@ -151,7 +151,7 @@ def insert(
     history.record(connection, operation, row.id, place.name, None)
     for other in verdict.contradicted:
         links.add(connection, row.id, other.id, "contradicts", core.clock())
-    _keep_vector(core, transaction, row, embedded)
+    keep_vector(core, transaction, row, embedded)
 
 
 def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory) -> Row | None:
@@ -255,7 +255,7 @@ def _refresh(
         fields |= {"path": memory.path, "start_line": memory.start_line, "end_line": memory.end_line}
     rows.change(connection, old.row, fields)
     if embedded is not None or fields["text_hash"] != old.text_hash:
-        _keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
+        keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
 
 
 def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, successor: str, operation: int) -> None:
@@ -276,7 +276,7 @@ def check_replaceable(old: Row, namespace: str, caller: Caller) -> None:
         raise Conflict(f"{old.id[:8]} is a part of the file {old.path}; change the file instead.", {"id": old.id})
 
 
-def _keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embedded) -> None:
+def keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embedded) -> None:
     """Write the vector and put it into the index at once, so that the next add of this transaction is compared with it.
 
     A search may see the index entry before the commit; it finds no row for it and drops it.

@@ -23,6 +23,7 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.memories import keys
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, present, rows, thoughts, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
@@ -80,13 +81,15 @@ def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
 @handles(Delete)
 def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]":
     """Delete memories, and turns that are still in L0: all or none."""
-    if not call.ids:
+    if not call.ids and not call.keys:
         raise Invalid("No ids are given to delete.")
     condition = visible_condition(core, call)
 
     def write(transaction: Transaction) -> Deleted:
         connection = transaction.connection
-        found = {row.id: row for row in (resolve_row(connection, prefix, condition) for prefix in call.ids)}
+        named = [resolve_row(connection, prefix, condition) for prefix in call.ids]
+        named += [keys.resolve_key(core, connection, call.namespace, key) for key in call.keys]
+        found = {row.id: row for row in named}
         operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
         delete_found(core, transaction, list(found.values()), operation, caller)
         return Deleted(ids=list(found), operation=operation)

@@ -210,7 +210,7 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
     found = [
         Near(row, exact[row.row])
         for row in known.values()
-        if (row.namespace, row.type) == (place.number, new.memory.type) and row.tier != DOCUMENTS
+        if (row.namespace, row.type) == (place.number, new.memory.type) and row.tier != DOCUMENTS and row.key is None
     ]
     return sorted(found, key=lambda one: -one.similarity)[:NEIGHBOURS]
 

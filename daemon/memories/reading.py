@@ -27,7 +27,7 @@ from memoryd.client.protocol import (
     Stats,
 )
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import mentions
+from memoryd.daemon.memories import keys, mentions
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
@@ -49,6 +49,8 @@ _PREVIEW = 160  # characters
 def read(core: Core, call: Get) -> Memory:
     """Return one memory, or a turn that is still in L0; with `touch` that counts as an access."""
     row, memory = _select(core, call)
+    if call.renew and row.ttl_s is not None:
+        keys.renew(core, [row.id])
     if row.row > 0 and call.touch:
         core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
     return memory
@@ -62,7 +64,10 @@ def get(core: Core, call: Get) -> Memory:
 def _select(core: Core, call: Get) -> tuple[Row, Memory]:
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
-        row = resolve_row(connection, call.id, condition)
+        if call.key:
+            row = keys.resolve_key(core, connection, call.namespace, call.key)
+        else:
+            row = resolve_row(connection, call.id, condition)
         [memory] = present.build_memories(
             connection, core.store.namespaces, [row], condition, core.clock.read_elapsed()
         )

@@ -128,6 +128,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
     copy = msgspec.structs.replace(
         source,
+        key=None,
         row=0,
         id=secrets.token_hex(16),
         namespace=place.number,
@@ -149,6 +150,8 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     connection, source = transaction.connection, going.row
     memory, embedded = going.new.memory, going.new.embedded
     verdict = duplicates.judge(core, connection, place, going.new, going.known)
+    if source.key is not None and rows.read_key(connection, place.number, source.key) is not None:
+        raise Conflict(f"The key {source.key[:80]!r} is that of another memory there.", {"id": source.id})
     history.record(connection, operation, source.id, core.store.namespaces.name(source.namespace), source)
     if verdict.same is not None:
         adding.merge(core, transaction, place, verdict, memory, embedded, operation)

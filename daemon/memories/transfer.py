@@ -12,7 +12,9 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import (
+    MAX_METADATA_BYTES,
     MAX_NOTE_CHARS,
+    MAX_VALUE_BYTES,
     Exported,
     ExportMemories,
     Imported,
@@ -22,7 +24,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import parts
+from memoryd.daemon.memories import keys, parts
 from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, turns, vectors
@@ -179,20 +181,32 @@ def _plan_steps(
     for record, row in made:
         number = core.store.namespaces.find_number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
-    return [_plan_step(call, record, row, stored.get(record.id), record.id in active) for record, row in made]
+    return [
+        _plan_step(call, record, row, stored.get(record.id), record.id in active or _is_key_taken(connection, row))
+        for record, row in made
+    ]
 
 
-def _plan_step(call: ImportMemories, record: Record, row: Row, old: Row | None, is_active: bool) -> _Step:
+def _is_key_taken(connection: Connection, row: Row) -> bool:
+    other = None if row.key is None else rows.read_key(connection, row.namespace, row.key)
+    return other is not None and other.id != row.id
+
+
+def _plan_step(call: ImportMemories, record: Record, row: Row, old: Row | None, is_taken: bool) -> _Step:
     if record.tier == DOCUMENTS:
         return _Step(record, row, old, "skipped")
     if old is None:
-        # A turn that is still in L0 would become a memory of the same id.
-        return _Step(record, row, None, "kept" if is_active else "created")
+        # A turn that is still in L0 would become a memory of the same id; a key may be another memory's.
+        return _Step(record, row, None, "kept" if is_taken else "created")
     compared = [name for name in rows.COLUMNS if name not in _OWN or (call.overwrite and name not in ("row", "id"))]
     if all(getattr(row, name) == getattr(old, name) for name in compared):
         return _Step(record, row, old, "unchanged")
-    wins = old.tier != DOCUMENTS and (call.overwrite or record.updated_at > old.updated_at)
+    wins = old.tier != DOCUMENTS and not is_taken and (call.overwrite or record.updated_at > old.updated_at)
     return _Step(record, row, old, "replaced" if wins else "kept")
+
+
+def _metadata_limit(record: Record) -> int:
+    return MAX_VALUE_BYTES if record.key is not None else MAX_METADATA_BYTES
 
 
 def _row(record: Record) -> Row:
@@ -218,9 +232,12 @@ def _row(record: Record) -> Row:
         content_hash=checks.content_hash(record.content),
         text_hash=vectors.text_hash(rows.build_embedded_text(record.content, turns=record.turns)),
         summary=record.summary,
-        metadata=checks.metadata_text(record.metadata),
+        metadata=checks.metadata_text(record.metadata, _metadata_limit(record)),
         neighbours=record.neighbours,
         content=record.content,
+        key=record.key,
+        searchable=int(record.searchable),
+        ttl_s=record.ttl_s,
     )
 
 
@@ -265,21 +282,29 @@ def _check_operation(connection: Connection, number: int) -> None:
 def check(records: list[Record]) -> None:
     """Check every record; raise `Invalid` that names the first which cannot be a memory by its `index`."""
     seen: dict[str, int] = {}
+    taken: set[tuple[str, str]] = set()
     for number, record in enumerate(records):
         try:
             check_record(record)
             if record.id in seen:
                 raise Invalid(f"The id {record.id} is that of memory {seen[record.id]} as well.")
+            if record.key is not None and (place := (record.namespace, record.key)) in taken:
+                raise Invalid(f"The key {place[1][:80]!r} is that of another memory as well.")
         except Invalid as error:
             raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
         seen[record.id] = number
+        taken |= {(record.namespace, record.key)} if record.key is not None else set()
 
 
 def check_record(record: Record) -> None:
     """Check every field of a memory to be imported."""
     namespaces.check(record.namespace)
     names = [name for name in NewMemory.__struct_fields__ if name not in ("neighbours", "supersedes")]
-    checks.check_memory(NewMemory(**{name: getattr(record, name) for name in names}))
+    given = {name: getattr(record, name) for name in names}
+    checks.check_memory(NewMemory(**given | {"metadata": {}}))
+    checks.check_metadata(record.metadata, _metadata_limit(record))
+    if record.key is not None:
+        keys.check_key(record.key)
     checks.check_text("neighbours", record.neighbours)
     if record.tier == L0:
         raise Invalid("It is a turn of L0, which is no memory yet; use `memctl observe`.")

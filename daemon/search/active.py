@@ -73,7 +73,11 @@ def select_turns(connection: Connection, chosen: Filter, call: Filtered[Any], tu
 
 def _to_object(turn: Turn) -> dict[str, Any]:
     row = msgspec.structs.asdict(to_row(turn))
-    return {name: row[name] for name in row.keys() - _HASHES} | {"metadata": describe(turn), "pinned": False}
+    return {name: row[name] for name in row.keys() - _HASHES} | {
+        "metadata": describe(turn),
+        "pinned": False,
+        "searchable": True,
+    }
 
 
 def _is_match(chosen: Filter, call: Filtered[Any], turn: Turn) -> bool:

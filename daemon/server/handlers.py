@@ -14,6 +14,7 @@ from memoryd.daemon.memories import (
     deleting,
     erasing,
     feedback,
+    keyed,
     links,
     reading,
     sharing,

@@ -33,10 +33,11 @@ _NEVER = -math.inf
 _PART = 10_000  # rows read at once
 _FEW = 6  # numbers that are compared one by one
 
-# 9e999 is infinity. What is pinned never expires.
+# 9e999 is infinity. What is pinned never expires; what is not searchable is in no mask.
 _SELECT = (
     "SELECT m.row, m.namespace, m.type, m.source, m.tier, m.created_at,"
-    " CASE WHEN m.pinned OR m.expires_at IS NULL THEN 9e999 ELSE m.expires_at END, m.superseded_by IS NULL{}"
+    " CASE WHEN NOT m.searchable THEN -9e999"
+    " WHEN m.pinned OR m.expires_at IS NULL THEN 9e999 ELSE m.expires_at END, m.superseded_by IS NULL{}"
     " FROM memories m"
 )
 _ALL, _FRESH = _SELECT.format(""), _SELECT.format(", m.feedback")
@@ -157,12 +158,6 @@ class Facts:
         if chosen.before is not None:
             mask &= columns.created < chosen.before
         return Mask(allowed, self._positions, epoch)
-
-    def count_by_namespace(self, chosen: Filter, now: float) -> list[tuple[int, int]]:
-        """Return (namespace, memories) for what a filter leaves that `mask_of` answers whole."""
-        places = np.flatnonzero(self.build_mask(chosen, now).allowed)
-        numbers, counts = np.unique(self._columns.namespace[places], return_counts=True)
-        return [pair for pair in zip(numbers.tolist(), counts.tolist(), strict=True) if pair[0] != _NOWHERE]
 
     def places(self) -> Places:
         """Return the positions of all memories."""

@@ -6,6 +6,7 @@ that of the operations: a job's run is one operation, and callers change memorie
 rows back; it is an operation like any other, so undoing an undo does the change again.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import apsw
@@ -169,11 +170,20 @@ def undo(
     decoded = [decode_image(before) for _, _, before in images if before]
     former = {image.row.id: image for image in decoded if image.row}
     back = [image.row for image in former.values() if image.row]
+    _check_keys(connection, back, present)
     rows.replace(connection, list(present.values()), back)
     rings = turns.exchange(connection, active.values(), [image.turn for image in decoded if image.turn])
     _restore_links(connection, former)
     connection.execute("UPDATE operations SET undone_by = ? WHERE id = ?", (mine, number))
     return number, mine, list(present.values()), back, rings
+
+
+def _check_keys(connection: apsw.Connection, back: Iterable[Row], present: Mapping[str, Row]) -> None:
+    """Raise `Conflict` where the key of a memory that comes back is that of another one by now."""
+    for row in back:
+        other = rows.read_key(connection, row.namespace, row.key) if row.key is not None else None
+        if other is not None and other.id not in present:
+            raise Conflict(f"The key {str(row.key)[:80]!r} belongs to memory {other.id[:8]} by now.", {"id": other.id})
 
 
 def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:

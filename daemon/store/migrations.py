@@ -150,7 +150,12 @@ CREATE TABLE pauses (
 ) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS)
+_KEYED = """
+ALTER TABLE memories ADD COLUMN searchable INTEGER NOT NULL DEFAULT 1;  -- 0: found by its key and in lists only
+ALTER TABLE memories ADD COLUMN ttl_s REAL;  -- a read that renews sets `expires_at` to so many seconds from then
+"""
+
+MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS, _KEYED)
 
 
 def migrate(connection: apsw.Connection) -> None:

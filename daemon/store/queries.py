@@ -23,14 +23,14 @@ _SORTED_BY = {
 # By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
 _EQUAL = (
     "m.content_hash = ? AND m.namespace = ? AND +m.type = coalesce(?, m.type)"
-    f" AND +m.tier <> {DOCUMENTS!r} AND {ALIVE} LIMIT ?"
+    f" AND +m.tier <> {DOCUMENTS!r} AND m.key IS NULL AND {ALIVE} LIMIT ?"
 )
 _LATEST_OF_SESSION = (
     f"m.namespace = ? AND m.type = ? AND m.source = ? AND m.metadata ->> '$.session' = ? AND {ALIVE}"
     " ORDER BY m.created_at DESC, m.row DESC LIMIT 1"
 )
 _UNPINNED = (
-    f"m.namespace = ? AND m.tier IN ({L1!r}, {L2!r}) AND m.pinned = 0 AND {ALIVE}"
+    f"m.namespace = ? AND m.tier IN ({L1!r}, {L2!r}) AND m.pinned = 0 AND m.key IS NULL AND {ALIVE}"
     " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
 )
 
@@ -108,14 +108,14 @@ def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type:
     """Return the latest living memories that are pinned or of a type."""
     where, values = chosen.full_condition(now)
     # The literal type lets the index of standing memories be used.
-    latest = f"{where} AND (m.pinned OR m.type = {type!r}) ORDER BY m.created_at DESC, m.id LIMIT ?"
+    latest = f"{where} AND m.searchable AND (m.pinned OR m.type = {type!r}) ORDER BY m.created_at DESC, m.id LIMIT ?"
     return rows.select_beginnings(connection, latest, (*values, limit), _MAX_CHARS)
 
 
 def find_latest(connection: apsw.Connection, chosen: Filter, now: float, turns_from: float, limit: int) -> list[Row]:
     """Return the latest living memories, turns below an importance and parts of files excepted."""
     where, values = chosen.full_condition(now)
-    worth = f"m.tier <> {DOCUMENTS!r} AND NOT (m.type = {TYPE!r} AND m.importance < ?)"
+    worth = f"m.searchable AND m.tier <> {DOCUMENTS!r} AND NOT (m.type = {TYPE!r} AND m.importance < ?)"
     latest = f"{where} AND {worth} ORDER BY m.created_at DESC, m.id LIMIT ?"
     return rows.select_beginnings(connection, latest, (*values, turns_from, limit), _MAX_CHARS)
 
@@ -136,6 +136,15 @@ def count_exported(connection: apsw.Connection, chosen: Filter) -> tuple[int, in
     where, values = chosen.full_condition(0.0, all_states=True)
     chunks = count(connection, f"{where} AND m.tier = {DOCUMENTS!r}", values)
     return count(connection, f"{where} AND m.tier <> {DOCUMENTS!r}", values), chunks
+
+
+def count_by_namespace(connection: apsw.Connection, chosen: Filter, now: float) -> list[tuple[int, int]]:
+    """Return (namespace, memories) for what a filter leaves."""
+    where, values = chosen.full_condition(now)
+    found: Any = connection.execute(
+        f"SELECT m.namespace, count(*) FROM memories m WHERE {where} GROUP BY m.namespace", values
+    )
+    return list(found)
 
 
 def count(connection: apsw.Connection, condition: str = "TRUE", values: Sequence[Any] = ()) -> int:

@@ -52,6 +52,8 @@ class Row(msgspec.Struct, kw_only=True):
     neighbours: str = ""
     content: str
     key: str | None = None
+    searchable: int = 1
+    ttl_s: float | None = None
 
 
 COLUMNS: tuple[str, ...] = Row.__struct_fields__
@@ -247,6 +249,15 @@ def count_accesses(connection: apsw.Connection, accesses: Iterable[tuple[int, in
         "UPDATE memories SET access_count = access_count + ?2,"
         " last_accessed_at = max(coalesce(last_accessed_at, 0), ?3) WHERE row = ?1",
         accesses,
+    )
+
+
+def renew(connection: apsw.Connection, ids: Sequence[str], now: float) -> None:
+    """Have memories with a time to live begin it again, unless it is over."""
+    connection.execute(
+        "UPDATE memories SET expires_at = ?2 + ttl_s WHERE id IN (SELECT value FROM json_each(?1))"
+        " AND ttl_s IS NOT NULL AND expires_at > ?2",
+        (msgspec.json.encode(ids).decode(), now),
     )
 
 

@@ -31,10 +31,10 @@ _OPERATORS = ("$eq", "$ne", *_RANGES, "$in", "$exists")
 _GROUPS = ("$and", "$or", "$not")
 _TEXT, _NUMBER, _FLAG = "text", "number", "true or false"
 _FIELDS = {
-    **dict.fromkeys(("content", "path", "source", "summary", "superseded_by", "tier", "type"), _TEXT),
-    **dict.fromkeys(("access_count", "created_at", "expires_at", "importance"), _NUMBER),
+    **dict.fromkeys(("content", "key", "path", "source", "summary", "superseded_by", "tier", "type"), _TEXT),
+    **dict.fromkeys(("access_count", "created_at", "expires_at", "importance", "ttl_s"), _NUMBER),
     **dict.fromkeys(("last_accessed_at", "updated_at"), _NUMBER),
-    "pinned": _FLAG,
+    **dict.fromkeys(("pinned", "searchable"), _FLAG),
 }
 _METADATA, _MEMORY = "metadata.", "memory."
 # What a value, or an element of a list, has to be; an object's members are no values of its key.

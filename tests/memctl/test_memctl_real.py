@@ -58,6 +58,15 @@ def test_what_filters_leave_is_counted_and_deleted_and_brought_back(memctl: Memc
     assert (refused.code, refused.err.count("\n")) == (1, 1)
 
 
+def test_a_memory_is_put_read_and_deleted_by_key(memctl: Memctl) -> None:
+    assert memctl("put", "cache", "We cache in Redis", "--metadata", "port=6379").out.startswith("Stored: cache")
+    assert memctl("put", "cache", "We cache in Valkey").out.startswith("Replaced: cache")
+    assert memctl("get", "--key", "cache", "--json").json["content"] == "We cache in Valkey"
+    assert memctl("get").code == memctl("get", "3f9a", "--key", "cache").code == 2
+    assert "Deleted 1 memory" in memctl("delete", "--key", "cache").out
+    assert memctl("get", "--key", "cache").code == 1
+
+
 def test_a_search_can_be_explained(memctl: Memctl) -> None:
     one = memctl("add", "the cache is warm in the morning", "--json").json["id"]
     memctl("add", "the cache is cold in the evening", "--json")

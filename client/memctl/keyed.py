@@ -1,0 +1,47 @@
+"""put: a memory under a key, in place of the one that has it."""
+
+from argparse import ArgumentParser, Namespace
+
+from memoryd.client.calls import put as put_call
+from memoryd.client.memctl.arguments import add_secrets, merge, parse_metadata
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.memories import read_content
+from memoryd.client.memctl.output import make_printable, paint, show
+
+
+def _declare_put(parser: ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY", help="any text of at most 512 bytes, unique in its namespace")
+    parser.add_argument("content", metavar="CONTENT", help="what to store; `-` reads standard input")
+    parser.add_argument("--type", metavar="T", help="fact (the default), decision, preference, lesson …")
+    parser.add_argument(
+        "--metadata", action="append", type=parse_metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
+    )
+    parser.add_argument("--ttl", type=float, metavar="S", help="how many seconds it lives (for good)")
+    parser.add_argument("--not-searchable", action="store_true", help="found by its key and in lists only")
+    add_secrets(parser)
+
+
+def _put(args: Namespace) -> None:
+    call = put_call(
+        args.key,
+        read_content(args.content),
+        type=args.type,
+        metadata=merge(args.metadata),
+        ttl_s=args.ttl,
+        searchable=not args.not_searchable,
+    )
+    done = send(args, call)
+    said = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}[done.outcome]
+    show(args, done, lambda: f"{said}: {make_printable(args.key)} ({paint(done.id, 'cyan')})")
+
+
+COMMANDS = {
+    "put": Command(
+        _declare_put,
+        _put,
+        '  memctl put cache "We cache in Valkey" --namespace acme/api\n'
+        "  git show HEAD:README.md | memctl put readme - --metadata lang=en\n"
+        "  memctl get --key cache --namespace acme/api",
+    )
+}

@@ -1,0 +1,186 @@
+"""Memories with keys: put, read and deleted by key; never merged; with history, undo, time to live."""
+
+from typing import Any
+
+import pytest
+
+from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
+from memoryd.client.protocol import (
+    Delete,
+    ExportMemories,
+    Get,
+    GetContext,
+    History,
+    ImportMemories,
+    List,
+    Memory,
+    Namespaces,
+    NewMemory,
+    Put,
+    Search,
+    Share,
+    WasPut,
+)
+from memoryd.daemon.context import preparing
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import changing, keyed, reading, sharing, spaces, transfer
+from memoryd.daemon.registry import finish
+from memoryd.daemon.search import pipeline
+from memoryd.daemon.store.caller import USER, Caller
+from workbench import CountingEmbedder, add, running, undo, wait_until
+
+LIMIT_S = 30
+
+
+def put(core: Core, key: str, content: str, namespace: str = "", caller: Caller = USER, **options: Any) -> WasPut:
+    call = {name: options.pop(name) for name in ("searchable", "ttl_s") if name in options}
+    memory = NewMemory(content=content, **options)
+    return keyed.put(core, Put(key=key, memory=memory, namespace=namespace, **call), caller).result(LIMIT_S)
+
+
+def get(core: Core, key: str, namespace: str = "", **options: Any) -> Memory:
+    return reading.read(core, Get(key=key, namespace=namespace, **options))
+
+
+def search(core: Core, query: str, **fields: Any) -> list[str | None]:
+    return [hit.key for hit in pipeline.search(core.sources, Search(query=query, **fields))]
+
+
+def test_a_key_names_one_memory_whose_content_is_replaced(core: Core, clock: Any) -> None:
+    made = put(core, "cache", "We cache in Redis", metadata={"port": 6379, "old": 1}, type="decision", pinned=True)
+    before = get(core, "cache")
+    clock.advance(5)
+    again = put(core, "cache", "We cache in Valkey", metadata={"port": 6380})
+    after = get(core, "cache")
+    assert (made.outcome, again.outcome, made.id) == ("created", "updated", again.id)
+    assert (after.content, after.metadata, after.type, after.pinned) == (
+        "We cache in Valkey",
+        {"port": 6380},
+        "fact",
+        False,
+    )
+    assert (after.created_at, after.updated_at) == (before.created_at, clock())
+    assert search(core, "valkey") == ["cache"]
+    assert search(core, "redis", mode="lexical") == []
+    actions = [change.action for change in reading.read_changes(core, History(id=made.id)).changes]
+    assert actions == ["created", "updated"]
+    undo(core, again.operation)
+    assert get(core, "cache").content == "We cache in Redis"
+    undo(core, made.operation)
+    with pytest.raises(NotFound, match="no memory with the key 'cache'"):
+        get(core, "cache")
+
+
+def test_the_same_again_changes_nothing_but_its_time(core: Core, clock: Any) -> None:
+    put(core, "cache", "We cache in Redis", metadata={"a": [1]})
+    clock.advance(5)
+    again = put(core, "cache", "We cache in Redis", metadata={"a": [1]})
+    assert (again.outcome, again.operation) == ("unchanged", None)
+    assert get(core, "cache").updated_at == clock()
+
+
+def test_a_key_is_of_one_namespace(core: Core) -> None:
+    for place in ("", "acme", "acme/api"):
+        put(core, "cache", "We cache in Redis", place)
+    assert len({get(core, "cache", place).id for place in ("", "acme", "acme/api")}) == 3
+    with pytest.raises(NotFound):
+        get(core, "cache", "acme/web")
+    changing.delete(core, Delete(keys=["cache"], namespace="acme")).result(LIMIT_S)
+    with pytest.raises(NotFound):
+        get(core, "cache", "acme")
+    assert get(core, "cache", "acme/api")
+
+
+def test_keyed_memories_are_never_merged_by_their_text(core: Core) -> None:
+    one, two = put(core, "one", "Herons fish at dawn"), put(core, "two", "Herons fish at dawn")
+    plain = add(core, "Herons fish at dawn")
+    assert len({one.id, two.id, plain.id}) == 3
+    assert add(core, "Herons fish at dawn").id == plain.id
+    assert set(search(core, "herons", distinct=False)) == {"one", "two", None}
+
+
+@pytest.mark.parametrize("key", ["a", "k" * 512, "ключ/🔑\n'; --", " "])
+def test_any_text_is_a_key(core: Core, key: str) -> None:
+    id = put(core, key, "Herons fish").id
+    assert get(core, key).id == id
+    assert reading.list_(core, List(where={"memory.key": key})).memories[0].key == key
+
+
+@pytest.mark.parametrize("key", ["", "k" * 513, "a\0b"])
+def test_what_cannot_be_a_key_is_refused(core: Core, key: str) -> None:
+    with pytest.raises(Invalid, match="1 to 512 bytes"):
+        put(core, key, "Herons fish")
+
+
+def test_an_id_or_a_predecessor_is_not_for_put(core: Core) -> None:
+    for field in ({"id": "0f" * 16}, {"supersedes": "abcd"}):
+        with pytest.raises(Invalid, match="its key says"):
+            put(core, "cache", "Herons fish", **field)
+
+
+def test_what_is_not_searchable_is_found_by_key_and_lists_alone(core: Core) -> None:
+    put(core, "hidden", "Herons fish at dawn", "acme", searchable=False, pinned=True)
+    assert search(core, "herons") == []
+    assert [memory.key for memory in reading.list_(core, List())] == ["hidden"]
+    assert [one.name for one in spaces.list_namespaces(core, Namespaces()).namespaces] == ["acme"]
+    asked = GetContext(task="herons", namespace="acme")
+    assert "Herons" not in preparing.context(core, core.sources, asked).result().text
+    put(core, "hidden", "Herons fish at dawn", "acme")
+    assert search(core, "herons") == ["hidden"]
+
+
+def test_a_value_may_have_eight_mebibytes(core: Core) -> None:
+    put(core, "large", "a large value", metadata={"text": "word " * 1_500_000}, searchable=False)
+    assert len(get(core, "large").metadata["text"]) == 7_500_000
+    with pytest.raises(Invalid, match="the limit is 8388608"):
+        put(core, "larger", "a larger value", metadata={"text": "x" * 9_000_000})
+
+
+def test_a_time_to_live_begins_again_with_a_read_that_renews(core: Core, clock: Any) -> None:
+    put(core, "short", "Herons fish", ttl_s=100.0)
+    clock.advance(60)
+    assert get(core, "short").expires_at == clock() + 40
+    get(core, "short", renew=True)
+    wait_until(lambda: get(core, "short").expires_at == clock() + 100)
+    clock.advance(101)
+    with pytest.raises(NotFound):
+        get(core, "short", renew=True)
+    again = put(core, "short", "Herons fish", ttl_s=100.0)
+    assert (again.outcome, get(core, "short").created_at) == ("updated", clock())
+
+
+def test_a_bound_caller_puts_into_its_own_namespace_alone(core: Core) -> None:
+    agent = Caller("agent", "acme/api")
+    put(core, "cache", "Shared", "acme")
+    assert put(core, "cache", "Its own", "acme/api", agent).outcome == "created"
+    with pytest.raises(Forbidden):
+        put(core, "cache", "Not its own", "acme", agent)
+
+
+def test_an_undo_does_not_give_a_key_to_two_memories(core: Core) -> None:
+    put(core, "cache", "We cache in Redis")
+    deleted = changing.delete(core, Delete(keys=["cache"])).result(LIMIT_S)
+    put(core, "cache", "We cache in Valkey")
+    with pytest.raises(Conflict, match="belongs to memory"):
+        undo(core, deleted.operation)
+    assert get(core, "cache").content == "We cache in Valkey"
+
+
+def test_a_shared_copy_has_no_key_and_a_move_keeps_it_where_it_is_free(core: Core) -> None:
+    id = put(core, "cache", "We cache in Redis", "acme/api").id
+    [copy] = sharing.share(core, Share(ids=[id], to="acme")).result(LIMIT_S).memories
+    assert reading.get(core, Get(id=copy.id)).key is None
+    put(core, "cache", "Another thing", "")
+    with pytest.raises(Conflict, match="is that of another memory"):
+        sharing.share(core, Share(ids=[id], to="", move=True)).result(LIMIT_S)
+    assert get(core, "cache", "acme/api").id == id
+
+
+def test_an_export_brings_keys_along(core: Core, folder: Any) -> None:
+    put(core, "cache", "We cache in Redis", metadata={"large": "x" * 100_000}, searchable=False, ttl_s=50.0)
+    [record] = transfer.export(core, ExportMemories()).records
+    with running(folder / "other", CountingEmbedder()) as other:
+        assert finish(transfer.import_(other, ImportMemories(records=[record]))).created == 1
+        [back] = transfer.export(other, ExportMemories()).records
+    assert back == record
+    assert (back.key, back.searchable, back.ttl_s) == ("cache", False, 50.0)
