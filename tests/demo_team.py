@@ -7,72 +7,21 @@ is stopped and removed at the end.
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from memoryd.client import Client
 from memoryd.client.protocol import GetSharing
-from postgres import Postgres, find_binaries
+from postgres import Cable, Postgres, find_binaries
 
 _LIMIT_S = 60.0
 _ADDRESS = re.compile(r'"?host=[^";]*(?:read-write)"?')  # too long to be read again and again
 _CONFIG = '[model]\nname = "none"\nfetch = false\n[jobs]\nenabled = false\n[shared.acme]\npoll_s = 0.5\n'
-
-
-class Cable:
-    """A way to a server that can be cut: a port that forwards to another one."""
-
-    def __init__(self, target: int) -> None:
-        self._target, self._plugged = target, True
-        self._open: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                try:
-                    server = socket.create_connection(("127.0.0.1", self._target), 2) if self._plugged else None
-                except OSError:
-                    server = None
-                if server is None:
-                    client.close()
-                    continue
-                self._open += [client, server]
-                for one, other in ((client, server), (server, client)):
-                    threading.Thread(target=_forward, args=(one, other), daemon=True).start()
-
-    def cut(self) -> None:
-        self._plugged = False
-        for one in self._open:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-        self._open.clear()
-
-    def plug(self) -> None:
-        self._plugged = True
-
-    def close(self) -> None:
-        self.cut()
-        self._listener.close()
-
-
-def _forward(one: socket.socket, other: socket.socket) -> None:
-    with suppress(OSError):
-        while data := one.recv(65536):
-            other.sendall(data)
-    for end in (one, other):
-        with suppress(OSError):
-            end.close()
 
 
 class Machine:

@@ -10,7 +10,9 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 _LIMIT_S = 60.0
@@ -143,3 +145,54 @@ class Postgres:
         """Stop the server and remove its files."""
         self.stop(at_once=True)
         shutil.rmtree(self.folder)
+
+
+class Cable:
+    """A way to a server that can be cut, or long: a port that forwards to another one after `delay_s`."""
+
+    def __init__(self, target: int, delay_s: float = 0.0) -> None:
+        self._target, self._plugged, self._delay_s = target, True, delay_s
+        self._open: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                try:
+                    server = socket.create_connection(("127.0.0.1", self._target), 2) if self._plugged else None
+                except OSError:
+                    server = None
+                if server is None:
+                    client.close()
+                    continue
+                server.settimeout(None)  # it was for connecting alone
+                self._open += [client, server]
+                for one, other in ((client, server), (server, client)):
+                    threading.Thread(target=_forward, args=(one, other, self._delay_s), daemon=True).start()
+
+    def cut(self) -> None:
+        self._plugged = False
+        for one in self._open:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
+
+    def plug(self) -> None:
+        self._plugged = True
+
+    def close(self) -> None:
+        self.cut()
+        self._listener.close()
+
+
+def _forward(one: socket.socket, other: socket.socket, delay_s: float) -> None:
+    with suppress(OSError):
+        while data := one.recv(1 << 20):
+            time.sleep(delay_s)
+            other.sendall(data)
+    for end in (one, other):
+        with suppress(OSError):
+            end.close()

@@ -25,6 +25,7 @@ BENCHMARKS = (
     "bench_cluster",
     "bench_jobs",
     "bench_workspace",
+    "bench_shared",
     "bench_chroma",
 )
 _WITHOUT_OPTIONS = {"bench_embed"}

@@ -210,7 +210,7 @@ def test_a_first_copy_that_is_cut_goes_on_where_it_was(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_first_copy_of_many_rows(pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch) -> None:
     copy_in_two(pair, monkeypatch, 100_000)
 
