@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Forbidden, Invalid, MemorydError, UnknownMethod
-from memoryd.client.protocol import METHODS, Call, method_name
+from memoryd.client.protocol import METHODS, Call, Erase, method_name
 from memoryd.client.transport.aio import AsyncClient
 
 ALLOWED = frozenset(
     """
-    count count_tokens delete dismiss_link explain feedback get get_around get_context get_log get_trace get_workspace
-    graph_edges graph_node graph_nodes graph_topics history job_history jobs links list list_files list_tokens
-    namespaces operation operations pause_job resume_job run_job search share shared_conflicts sharing skipped stats
-    status tag tiers traces turns undo update why_not workspaces
+    count count_tokens delete dismiss_link erase explain feedback get get_around get_context get_log get_trace
+    get_workspace graph_edges graph_node graph_nodes graph_topics history job_history jobs links list list_files
+    list_tokens namespaces operation operations pause_job resume_job run_job search share shared_conflicts sharing
+    skipped stats status tag tiers traces turns undo update why_not workspaces
     """.split()
 )
 
@@ -27,7 +27,7 @@ _STORED = "Memories come from agents and from memctl."
 _DAEMON = "The daemon is run with memctl."
 _SETTING = "Settings, tokens and workspaces are changed with memctl."
 REFUSED: dict[str, str] = {
-    **dict.fromkeys("add add_many observe complete_task end_session reset_session remember seed".split(), _STORED),
+    **dict.fromkeys("add add_many put observe complete_task end_session reset_session remember seed".split(), _STORED),
     **dict.fromkeys(
         "import_memories export_memories graph_export summarize".split(), "Data come in and out by memctl."
     ),
@@ -39,7 +39,6 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys("forget diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
     **dict.fromkeys("consolidate graph_dedupe graph_abstract graph_regroup".split(), "Run the job instead."),
     "delete_where": "The page deletes what is selected in it.",
-    "erase": "What cannot be undone is done with memctl.",
     "subscribe": "Events have an address of their own.",
 }
 
@@ -66,6 +65,8 @@ def read_call(body: bytes) -> Call[Any]:
         raise Invalid(f"The call cannot be read: {error}.") from None
     if getattr(call, "allow_secrets", False):
         raise Forbidden("The page stores no credentials.")
+    if isinstance(call, Erase) and (len(call.ids) != 1 or call.session is not None):
+        raise Forbidden("The page erases one memory at a time; `memctl erase` takes filters.")
     return call
 
 

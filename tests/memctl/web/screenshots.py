@@ -6,6 +6,7 @@ README shows, `docs/web.png`.
 
 import argparse
 import functools
+import itertools
 import shutil
 import sys
 import tempfile
@@ -92,14 +93,12 @@ def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800) -> N
 
 def shoot_all(browser: Browser, folder: Path, many: int, names: list[str]) -> None:
     """Write the screenshots of all views for one number of memories."""
-    for theme in ("light", "dark"):
-        with serve(many) as (served, id):
-            tab = Tab(browser, served, color_scheme=theme)
-            for width in (1280, 400):
-                for name in names:
-                    target = folder / f"{name}-{many}-{width}-{theme}.png"
-                    shoot(tab, VIEWS[name].format(id=id), target, width)
-            tab.close()
+    with serve(many) as (served, id):
+        tab = Tab(browser, served)
+        for theme, width, name in itertools.product(("light", "dark"), (1280, 400), names):
+            tab.look(lambda page, theme=theme: page.emulate_media(color_scheme=theme))
+            shoot(tab, VIEWS[name].format(id=id), folder / f"{name}-{many}-{width}-{theme}.png", width)
+        tab.close()
 
 
 def main() -> None:

@@ -137,6 +137,23 @@ def test_many_are_selected_tagged_and_deleted_and_one_undo_takes_each_back(tab: 
         assert {memory.id: memory.metadata for memory in client.list(limit=100)} == before
 
 
+def test_a_memory_is_erased_for_good_after_what_goes_with_it_was_shown(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client() as client:
+        wanted = next(memory for memory in client.list(limit=30) if "wagtail" in memory.content)
+
+        def steps(page: Any) -> None:
+            show(page, f"m/{wanted.id}")
+            page.get_by_role("button", name="Erase…").click()
+            expect(page.get_by_role("region", name="Erase")).to_contain_text("This erases 1 memory")
+            page.get_by_role("button", name="Erase for good").click()
+            expect(page.locator(".toast")).to_contain_text("Erased for good.")
+
+        tab.look(steps)
+        assert wanted.id not in {memory.id for memory in client.list(limit=100)}
+
+
 def test_a_plan_is_applied_as_it_was_shown_and_undone(tab: Tab, morning: Any, clock: Any) -> None:
     from playwright.sync_api import expect
 

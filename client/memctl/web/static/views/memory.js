@@ -62,6 +62,9 @@ function One({ id }) {
   const save = async () => { if (draft === memory.content || (await change("Changed the text", { content: draft }))) edit(null); };
   const pin = () => change(memory.pinned ? "Unpinned" : "Pinned", { pinned: !memory.pinned });
   const rate = (useful) => send(useful ? "Rated as useful" : "Rated as not useful", "feedback", { id, useful });
+  const [erasing, setErasing] = useState(null), eraseCall = (dry) => call("erase", { ids: [id], reach: "all", dry_run: dry });
+  const plan = async (shown) => { try { setErasing(shown === null ? null : await eraseCall(true)); } catch (error) { fail(error); } };
+  const erase = async () => { try { await eraseCall(false); say("Erased for good."); emit("changed"); go("/memory"); } catch (error) { fail(error); } };
   useKeys({ e: () => free && edit(memory.content), p: () => free && pin() });
   const history = past.value && html`<${Past} changes=${past.value.changes} />`, all = html`<a href="#/memory">All memories</a>`;
   if (answer.error && !memory) return html`${all}${problem(answer.error)}${history}`;
@@ -70,7 +73,10 @@ function One({ id }) {
     ${!editing ? html`<p class="text body">${memory.content}</p>` : html`<textarea ref=${field} aria-label="Text of the memory" value=${draft} onInput=${(event) => edit(event.target.value)} onKeyDown=${(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(); else if (event.key === "Escape") edit(null); }}></textarea>
       <div class="acts"><button class="main" onClick=${save}>Save (Ctrl+Enter)</button><button onClick=${() => edit(null)}>Cancel</button></div>`}
     <div class="acts">${free && !editing && html`<button onClick=${() => edit(memory.content)}>Edit (e)</button><button aria-pressed=${memory.pinned} onClick=${pin}>${memory.pinned ? "Unpin" : "Pin"} (p)</button><button onClick=${() => rate(true)}>Useful</button><button onClick=${() => rate(false)}>Not useful</button>`}
-      ${!file && html`<button class="danger" onClick=${async () => { if (await remove([memory.id])) go("/memory"); }}>Delete (#)</button>`}</div>
+      ${!file && html`<button class="danger" onClick=${async () => { if (await remove([memory.id])) go("/memory"); }}>Delete (#)</button><button class="danger" onClick=${() => plan()}>Erase…</button>`}</div>
+    ${erasing && html`<div class="panel" role="region" aria-label="Erase">${dim(`This erases ${count(erasing.count, "memory", "memories")}${erasing.derived.length ? ` and ${number(erasing.derived.length)} made of it` : ""} for good, with its history: no undo brings it back.`)}
+      ${erasing.copies.length > 0 && dim(`${count(erasing.copies.length, "copy", "copies")} of the database still ${erasing.copies.length === 1 ? "holds" : "hold"} it; memctl erase --copies rewrites them.`)}
+      <div class="acts"><button class="danger" onClick=${erase}>Erase for good</button><button onClick=${() => plan(null)}>Keep it</button></div></div>`}
     ${free && html`<${Tags} id=${id} tags=${[memory.metadata.tags || []].flat()} change=${change} />`}
     ${part("About it", facts([["remembered", html`${time(memory.created_at)}, by ${memory.source}`], ["changed", time(memory.updated_at)], ["read", memory.access_count ? html`${count(memory.access_count, "time")}, last ${time(memory.last_accessed_at)}` : "never"], ["importance", fixed(memory.importance, 2)], memory.expires_at && ["leaves search", time(memory.expires_at)], ["summary", memory.summary],
       memory.path && ["file", memory.path], memory.superseded_by && ["replaced by", html`<a href=${`#/m/${memory.superseded_by}`}>${short(memory.superseded_by)}</a>`],
