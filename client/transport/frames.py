@@ -21,6 +21,11 @@ class FrameReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
+    @property
+    def size(self) -> int:
+        """How many bytes wait for the rest of their frame, or to be taken."""
+        return len(self._buffer)
+
     def feed(self, data: bytes = b"") -> Iterator[bytes]:
         """Take received bytes; yield each complete payload. Raise `BadFrame` at a length over the limit.
 

@@ -34,6 +34,12 @@ from memoryd.daemon.system.peer import Peer, find_peer, process_name
 
 log = logging.getLogger(__name__)
 
+FIRST_CALL_S = 10.0  # for the first call, and for a token where one is required
+FRAME_S = 30.0  # from the first byte of a frame to its last
+IDLE_S = 5.0  # after which a connection is given up for another one, when there are too many
+MAX_UNKNOWN_BYTES = 64 * 1024  # of a frame before a token was given, where one is required
+MAX_RECEIVED_BYTES = 256 * 1024 * 1024  # of unfinished frames, of all clients together
+_SMALL_BYTES = 64 * 1024  # which a client may always send
 _WRITE_HIGH_WATER = 1024 * 1024
 _LINGER_S = 1.0
 
@@ -50,6 +56,7 @@ class Host(Protocol):
     subscriptions: Subscriptions
     connections: "set[Connection]"
     leaving: "set[Connection]"
+    received_bytes: int
     facts: ServerFacts
     draining: bool
     served_at: float
@@ -69,6 +76,9 @@ class Connection(asyncio.Protocol):
         self._frames = FrameReader()
         self._transport: asyncio.Transport | None = None
         self._slow: asyncio.TimerHandle | None = None
+        self._late: asyncio.TimerHandle | None = None  # while a frame is unfinished
+        self._counted = 0  # of its received bytes
+        self._heard_at = time.monotonic()
         self._reading = True
         self._taking = False
         self._caller = NOBODY if server.core.tokens.required else USER
@@ -91,10 +101,11 @@ class Connection(asyncio.Protocol):
             log.warning("refused a connection of another user")
             transport.abort()
             return
-        if len(self._server.connections) >= self._server.config.max_connections:
+        if len(self._server.connections) >= self._server.config.max_connections and not self._make_room():
             self._dismiss(Busy("The daemon has too many connections.", {"retry_after_ms": 500}))
-        else:
-            self._server.connections.add(self)
+            return
+        self._server.connections.add(self)
+        self._server.loop.call_later(FIRST_CALL_S, self._drop_silent)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the client and what it has waiting; its calls under way finish and their replies are dropped."""
@@ -103,8 +114,10 @@ class Connection(asyncio.Protocol):
         self._server.connections.discard(self)
         self._server.leaving.discard(self)
         self._transport = None
-        if self._slow:
-            self._slow.cancel()
+        self._count_received(0)
+        for timer in (self._slow, self._late):
+            if timer:
+                timer.cancel()
         for subscription in list(self._subscriptions):
             subscription.fail(Unavailable("The client has left."))
 
@@ -112,7 +125,9 @@ class Connection(asyncio.Protocol):
         """Take the whole frames, as many as may be under way at once."""
         if self in self._server.leaving:
             return
+        self._heard_at = time.monotonic()
         self._take_frames(self._frames.feed(data))
+        self._watch_frame()
         self._regulate()
 
     def pause_writing(self) -> None:
@@ -154,6 +169,8 @@ class Connection(asyncio.Protocol):
         self._refuse(0, reason)
         self._server.connections.discard(self)
         self._server.leaving.add(self)
+        self._frames = FrameReader()
+        self._count_received(0)
         if self._transport:
             self._transport.write_eof()
             self._server.loop.call_later(_LINGER_S, self.abort)
@@ -168,6 +185,51 @@ class Connection(asyncio.Protocol):
         if self._transport:
             log.warning("dropped a client that did not read its replies")
             self._transport.abort()
+
+    # Patience --------------------------------------------------------------------------------------------------------
+
+    def _make_room(self) -> bool:
+        """End the connection that has been idle for longest, whose client comes again when it has a call."""
+        idle = [one for one in self._server.connections if one.is_idle()]
+        longest = min(idle, key=lambda one: one._heard_at, default=None)
+        if longest is not None:
+            longest._dismiss(Unavailable("The connection was idle, and others waited.", {"retry_after_ms": 100}))
+        return longest is not None
+
+    def is_idle(self) -> bool:
+        """Return whether the client has asked for nothing for a while, and waits for nothing."""
+        return not self.in_flight and not self._subscriptions and time.monotonic() - self._heard_at > IDLE_S
+
+    def _drop_silent(self) -> None:
+        """End a connection over which nobody has said who they are, or anything."""
+        if self in self._server.connections and (not self._calls or self._caller is NOBODY):
+            self._dismiss(Unavailable(f"No call was made within {FIRST_CALL_S:g} s.", {"retry_after_ms": 100}))
+
+    def _watch_frame(self) -> None:
+        """Limit the time and the room of a frame that is not complete."""
+        size = self._frames.size if self._can_take_more() else 0
+        self._count_received(size)
+        if self._late and not size:
+            self._late.cancel()
+            self._late = None
+        elif size and not self._late:
+            self._late = self._server.loop.call_later(FRAME_S, self._drop_late, self._calls)
+        if size > MAX_UNKNOWN_BYTES and self._caller is NOBODY:
+            self._dismiss(BadFrame(f"A frame of more than {MAX_UNKNOWN_BYTES} bytes came before a token."))
+        elif size > _SMALL_BYTES and self._server.received_bytes > MAX_RECEIVED_BYTES:
+            self._dismiss(Busy("The daemon is sent too much at once.", {"retry_after_ms": 500}))
+
+    def _count_received(self, size: int) -> None:
+        self._server.received_bytes += size - self._counted
+        self._counted = size
+
+    def _drop_late(self, calls: int) -> None:
+        """End a connection whose frame is still not complete; one that has made calls meanwhile sends another."""
+        self._late = None
+        if self._calls > calls:
+            self._watch_frame()
+        elif self in self._server.connections:
+            self._dismiss(BadFrame(f"A frame was not complete after {FRAME_S:g} s."))
 
     def _can_take_more(self) -> bool:
         """Return whether the client may have more calls under way and reads its replies."""

@@ -24,6 +24,7 @@ from memoryd.daemon.server.succession import Succession
 from memoryd.daemon.server.view import View
 from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.caller import USER
+from memoryd.daemon.system.listen import BACKLOG
 
 _POLL_S = 0.01
 _CROWDED_S = 0.2
@@ -45,6 +46,7 @@ class Server:
         self.subscriptions = Subscriptions(core)
         self.connections: set[Connection] = set()
         self.leaving: set[Connection] = set()
+        self.received_bytes = 0
         self.draining = self.restarting = False
         self._stop, self._succession = stop, Succession(core.store, config)
         self._started_at = time.monotonic()
@@ -73,7 +75,9 @@ class Server:
         self.loop = asyncio.get_running_loop()
         # Its unix variant removes the socket's file at the end from Python 3.13 on, whoever it belongs to. A duplicate,
         # since asyncio closes what it is given: clients that come during the drain wait in the queue of the other one.
-        self._asyncio_server = await self.loop.create_server(lambda: Connection(self), sock=self._listener.dup())
+        self._asyncio_server = await self.loop.create_server(
+            lambda: Connection(self), sock=self._listener.dup(), backlog=BACKLOG
+        )
         await asyncio.to_thread(self.lines.start)
 
     async def stop(self) -> None:

@@ -52,7 +52,7 @@ def renew(path: Path, tell: Tell | None = None) -> bool:
     """Write an old database again into pages that its vectors fill; return whether that was done.
 
     `tell` gets a sentence on each batch, and an empty one while SQLite is at work. Raise nothing for a damaged or
-    foreign file: whoever opens it reports that.
+    foreign file.
     """
     part = path.parent / _FOLDER
     try:
@@ -61,6 +61,8 @@ def renew(path: Path, tell: Tell | None = None) -> bool:
             _fold_log(path)
             _write(path, part, wanted, tell or _Report().say)
             return True
+    except (apsw.NotADBError, apsw.CorruptError):
+        pass  # whoever opens it reports that
     except (apsw.Error, OSError, StorageFailed) as error:
         log.warning("the database keeps its pages, it could not be written again: %s", error)
     shutil.rmtree(part, ignore_errors=True)

@@ -16,7 +16,7 @@ from memoryd.client.transport import trust
 from memoryd.client.transport.lock import take
 
 _FIRST_PASSED_FD = 3
-_BACKLOG = 512
+BACKLOG = 512
 
 
 def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
@@ -67,7 +67,7 @@ def listen(path: Path) -> socket.socket:
     before = os.umask(0o177)
     try:
         listener.bind(os.fspath(path))
-        listener.listen(_BACKLOG)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         raise Unavailable(f"The socket {path} cannot be made: {error.strerror}.") from None

@@ -71,7 +71,8 @@ def _by_id(call: type[Call[Any]], **fields: Any) -> Probe:
     def probe(world: World) -> Iterator[Call[Any]]:
         for id in IDS:
             yield call(id=id, **fields)
-        yield from _placed(call, id=SECRET_IDS[0], **fields)
+        if issubclass(call, protocol.Scoped):
+            yield from _placed(call, id=SECRET_IDS[0], **fields)
 
     return probe
 
