@@ -12,14 +12,10 @@ from memoryd.client.errors import Conflict
 from memoryd.client.memctl.agents.hooks import files, installing
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 
-DATA = Path(__file__).parents[2] / "data" / "hooks"
+CHECKOUT = Path(__file__).parents[3]
+DATA = CHECKOUT / "tests" / "data" / "hooks"
 COMMAND = ["/opt/memory tools/bin/memctl"]
-FILES = {
-    "claude-code": (".claude/settings.json", ".claude.json"),
-    "codex": (".codex/hooks.json", ".codex/config.toml"),
-    "cursor": (".cursor/hooks.json", ".cursor/mcp.json"),
-    "gemini": (".gemini/settings.json",),
-}
+FILES = {agent: tuple(host.files) for agent, host in HOSTS.items()}
 EACH = [(agent, name) for agent, names in FILES.items() for name in names]
 
 
@@ -29,8 +25,8 @@ def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = folder / "home"
     made.mkdir()
     monkeypatch.setenv("HOME", str(made))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
-        monkeypatch.delenv(name, raising=False)
+    for host in HOSTS.values():
+        monkeypatch.delenv(host.home, raising=False)
     monkeypatch.setattr(installing, "own_command", lambda: COMMAND)
     return made
 
@@ -48,6 +44,24 @@ def laid_out(home: Path, kind: str = "foreign") -> None:
 
 def contents(home: Path) -> dict[str, bytes]:
     return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("agent", HOSTS)
+def test_each_agent_has_golden_files_and_is_in_the_guide(agent: str) -> None:
+    kinds = ("foreign", "fresh", "installed")
+    paths = [DATA / agent / f"{Path(name).name}.{kind}" for name in FILES[agent] for kind in kinds]
+    missing = [str(path.relative_to(CHECKOUT)) for path in paths if not path.exists()]
+    assert missing == [], "write FILE.foreign, as a user of the agent may have it, then run tests/data/hooks/make.py"
+    guide = (CHECKOUT / "docs" / "agents.md").read_text(encoding="utf-8")
+    left_out = [name for name in (agent, HOSTS[agent].title) if name not in guide]
+    assert left_out == [], "docs/agents.md names each agent and its title"
+
+
+def test_the_files_are_where_the_agents_read_them() -> None:
+    assert FILES["claude-code"] == (".claude/settings.json", ".claude.json")
+    assert FILES["codex"] == (".codex/hooks.json", ".codex/config.toml")
+    assert FILES["cursor"] == (".cursor/hooks.json", ".cursor/mcp.json")
+    assert FILES["gemini"] == (".gemini/settings.json",)
 
 
 @pytest.mark.parametrize("agent", HOSTS)

@@ -19,13 +19,7 @@ FOREIGN = st.dictionaries(st.text(), VALUES, max_size=4)
 ENTRY = st.fixed_dictionaries({"type": st.just("command"), "command": st.text()})
 GROUPS = st.lists(st.fixed_dictionaries({"hooks": st.lists(ENTRY, max_size=2)}), min_size=1, max_size=2)
 INDENTS = st.sampled_from([None, 1, 2, 4, "\t"])
-PARTS: list[Part] = [
-    Hooks("claude-code"),
-    Hooks("codex"),
-    Hooks("cursor", grouped=False, head=(("version", 1),)),
-    Hooks("gemini", unit=1000),
-    Server(),
-]
+PARTS: list[Part] = [*map(Hooks, HOSTS), Server()]
 COMMAND = ["/opt/a 'b'/memctl"]
 
 
@@ -62,7 +56,8 @@ def test_any_foreign_configuration_is_preserved(part: Part, configuration: tuple
         assert said["hooks"][event][: len(groups)] == groups
     for name, server in value.get("mcpServers", {}).items():
         assert said["mcpServers"][name] == server
-    assert json.loads(part.remove(made)) == ({"version": 1, **value} if getattr(part, "head", ()) else value)
+    head = dict(part.host.head) if isinstance(part, Hooks) else {}
+    assert json.loads(part.remove(made)) == {**head, **value}
 
 
 @given(configuration=configurations(), value=VALUES)

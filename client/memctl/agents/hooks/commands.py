@@ -16,14 +16,6 @@ from memoryd.client.memctl.output import complain, paint, print_note, say, show
 from memoryd.client.memctl.place import short_path
 from memoryd.client.memctl.table import count_text, format_table
 
-_ADVICE = {
-    "claude-code": "Sessions that run take it up when they are started again.",
-    "codex": "Codex asks you to trust the hooks when it starts next (see /hooks there).",
-    "cursor": "Cursor reads it at once; its chats are given memories when they begin.",
-    "gemini": "Sessions that run take it up when they are started again.",
-}
-
-
 # install, uninstall --------------------------------------------------------------------------------------------------
 
 
@@ -57,7 +49,7 @@ def _install(args: Namespace) -> int:
         return 0
     done = _change(args, targets, lambda target: installing.plan_install(target, command))
     if done == 0 and not args.json and not args.dry_run:
-        print_note(f"memctl: {_ADVICE[args.agent]}")
+        print_note(f"memctl: {HOSTS[args.agent].advice}")
         if find_spec("mcp") is None:
             print_note("memctl: the MCP server needs a package that is not here; run: pip install 'memoryd[mcp]'")
     return done

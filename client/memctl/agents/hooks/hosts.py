@@ -28,15 +28,28 @@ class HostEvent(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A coding agent. `session`, `message`: names of fields of its JSON; `silence`: what says nothing at an event."""
+    """A coding agent: its events, its files and what is written into them, how it asks and is answered.
+
+    `files` are below the user's home or a project, each with what of ours it holds: `hooks`, `server` (of MCP). With
+    `home` they are in the folder that this variable names. `project_files`: a project's, where they are others.
+    """
 
     title: str
     events: dict[str, HostEvent]
-    session: tuple[str, ...] = ("session_id",)
-    message: str = "last_assistant_message"
+    files: dict[str, str]
+    project_files: dict[str, str] | None = None
+    home: str = ""
+    advice: str = "Sessions that run take it up when they are started again."
+    # An entry of a file
+    head: tuple[tuple[str, Any], ...] = ()  # members that the file of hooks must begin with
+    unit: int = 1  # in which part of a second limits are given
+    named: bool = False  # whether an entry has a name
+    flat: bool = False  # whether an entry is in no group, and an answer one object, as Cursor has it
+    # Its JSON
+    session: tuple[str, ...] = ("session_id",)  # fields that may name the session
+    message: str = "last_assistant_message"  # field of the agent's answer
     injects: tuple[str, ...] = (START, PROMPT)
-    silence: bytes = b""
-    flat: bool = False  # whether an answer is one object, as Cursor has it
+    silence: bytes = b""  # what says nothing at an event
     compactions: tuple[str, ...] = ()  # triggers of a compaction that report one; none: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:
@@ -61,6 +74,10 @@ HOSTS = {
             STOP: HostEvent("Stop", 5),
             END: HostEvent("SessionEnd", 3),
         },
+        {".claude/settings.json": "hooks", ".claude.json": "server"},
+        # Not settings.json and what else a team shares: paths of this machine are written there.
+        project_files={".claude/settings.local.json": "hooks", ".mcp.json": "server"},
+        home="CLAUDE_CONFIG_DIR",
     ),
     "codex": Host(
         "Codex",
@@ -72,6 +89,9 @@ HOSTS = {
             STOP: HostEvent("Stop", 5),
             END: HostEvent("SessionEnd", 3),
         },
+        {".codex/hooks.json": "hooks", ".codex/config.toml": "server"},
+        home="CODEX_HOME",
+        advice="Codex asks you to trust the hooks when it starts next (see /hooks there).",
     ),
     "cursor": Host(
         "Cursor",
@@ -83,6 +103,9 @@ HOSTS = {
             STOP: HostEvent("afterAgentResponse", 5),
             END: HostEvent("sessionEnd", 3),
         },
+        {".cursor/hooks.json": "hooks", ".cursor/mcp.json": "server"},
+        advice="Cursor reads it at once; its chats are given memories when they begin.",
+        head=(("version", 1),),
         session=("conversation_id", "session_id"),
         message="text",
         injects=(START,),  # `beforeSubmitPrompt` may stop a prompt and say why, no more
@@ -99,6 +122,9 @@ HOSTS = {
             STOP: HostEvent("AfterAgent", 5),
             END: HostEvent("SessionEnd", 3),
         },
+        {".gemini/settings.json": "hooks server"},
+        unit=1000,
+        named=True,
         message="prompt_response",
         silence=b"{}",
         compactions=("manual",),  # `auto` comes before every prompt, whether anything is compressed or not (0.61)

@@ -7,11 +7,12 @@ of ours in a place where ours does not fit, is refused before anything is change
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from memoryd.client.memctl.agents.hooks import files
+from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 from memoryd.client.memctl.agents.hooks.jsontext import NotJson
 from memoryd.client.memctl.agents.hooks.jsontext import parse as parsed_json
 from memoryd.client.memctl.agents.hooks.parts import Hooks, Part, Server, TomlServer
@@ -88,53 +89,26 @@ def own_command() -> list[str]:
 
 def list_targets(agent: str, project: Path | None) -> list[Target]:
     """Return the files of an agent: of a project, else of the user."""
-    return _FILES[agent](project)
-
-
-def _list_claude(project: Path | None) -> list[Target]:
-    hooks = (Hooks("claude-code"),)
-    if project:  # not settings.json and what else a team shares: paths of this machine are written there
-        return [
-            Target(project / ".claude" / "settings.local.json", hooks, files.SHARED),
-            Target(project / ".mcp.json", (Server(),), files.SHARED),
-        ]
-    chosen = os.environ.get("CLAUDE_CONFIG_DIR")
-    folder = Path(chosen) if chosen else Path.home() / ".claude"
-    state = (folder if chosen else Path.home()) / ".claude.json"
+    host = HOSTS[agent]
+    if project:
+        names, mode = host.project_files or host.files, files.SHARED
+    else:
+        names, mode = host.files, files.PRIVATE
+    folder = os.environ.get(host.home) if host.home and not project else None
     return [
-        Target(folder / "settings.json", hooks, files.PRIVATE),
-        Target(state, (Server(),), files.PRIVATE),
+        Target(
+            Path(folder, os.path.basename(name)) if folder else (project or Path.home()) / name,
+            tuple(_make_part(agent, name, kind) for kind in kinds.split()),
+            mode,
+        )
+        for name, kinds in names.items()
     ]
 
 
-def _list_codex(project: Path | None) -> list[Target]:
-    folder = project / ".codex" if project else Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
-    mode = files.SHARED if project else files.PRIVATE
-    return [
-        Target(folder / "hooks.json", (Hooks("codex"),), mode),
-        Target(folder / "config.toml", (TomlServer(),), mode),
-    ]
-
-
-def _list_cursor(project: Path | None) -> list[Target]:
-    folder = (project or Path.home()) / ".cursor"
-    mode = files.SHARED if project else files.PRIVATE
-    hooks = Hooks("cursor", grouped=False, head=(("version", 1),))
-    return [Target(folder / "hooks.json", (hooks,), mode), Target(folder / "mcp.json", (Server(),), mode)]
-
-
-def _list_gemini(project: Path | None) -> list[Target]:
-    folder = (project or Path.home()) / ".gemini"
-    mode = files.SHARED if project else files.PRIVATE
-    return [Target(folder / "settings.json", (Hooks("gemini", unit=1000), Server()), mode)]
-
-
-_FILES: dict[str, Callable[[Path | None], list[Target]]] = {
-    "claude-code": _list_claude,
-    "codex": _list_codex,
-    "cursor": _list_cursor,
-    "gemini": _list_gemini,
-}
+def _make_part(agent: str, name: str, kind: str) -> Part:
+    if kind == "hooks":
+        return Hooks(agent)
+    return TomlServer() if name.endswith(".toml") else Server()
 
 
 # Plans ---------------------------------------------------------------------------------------------------------------
@@ -206,7 +180,7 @@ def _is_bare(target: Target, text: str) -> bool:
     """Return whether a text says nothing but what an installation into no file would leave."""
     if target.is_toml:
         return not text.strip()
-    heads = {key for part in target.parts if isinstance(part, Hooks) for key, _ in part.head}
+    heads = {key for part in target.parts if isinstance(part, Hooks) for key, _ in part.host.head}
     return set(parsed_json(text)) <= heads
 
 

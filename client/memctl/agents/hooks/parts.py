@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from memoryd.client.memctl.agents.hooks import jsontext, tomltext
-from memoryd.client.memctl.agents.hooks.hosts import HOSTS
+from memoryd.client.memctl.agents.hooks.hosts import HOSTS, Host
 from memoryd.client.memctl.agents.hooks.jsontext import NotJson
 
 SERVER = "memoryd"
@@ -35,27 +35,29 @@ class Hooks(NamedTuple):
     """The hooks of an agent, in JSON: `hooks.EVENT` is an array of entries, or of groups that hold entries."""
 
     agent: str
-    unit: int = 1  # in which part of a second the agent gives limits
-    grouped: bool = True
-    head: tuple[tuple[str, Any], ...] = ()  # members that the file must begin with
+
+    @property
+    def host(self) -> Host:
+        """The agent's row."""
+        return HOSTS[self.agent]
 
     def add(self, text: str, command: Sequence[str]) -> str:
         """Return the text with one entry for each event."""
-        for key, value in self.head:
+        for key, value in self.host.head:
             if jsontext.value_at(text, (key,)) is None:
                 text = jsontext.add_member(text, (), key, value)
-        for event, hook in HOSTS[self.agent].events.items():
+        for event, hook in self.host.events.items():
             entry = self._build_entry(shlex.join([*command, "hook", event, "--agent", self.agent]), hook.timeout_s)
             matcher = {"matcher": hook.matcher} if hook.matcher else {}
             text = jsontext.add_element(
-                text, ("hooks", hook.name), {**matcher, "hooks": [entry]} if self.grouped else entry
+                text, ("hooks", hook.name), entry if self.host.flat else {**matcher, "hooks": [entry]}
             )
         return text
 
     def _build_entry(self, command: str, timeout_s: int) -> dict[str, Any]:
-        kind = {"type": "command"} if self.grouped else {}
-        name = {"name": SERVER} if self.agent == "gemini" else {}
-        return {**kind, **name, "command": command, "timeout": timeout_s * self.unit}
+        kind = {} if self.host.flat else {"type": "command"}
+        name = {"name": SERVER} if self.host.named else {}
+        return {**kind, **name, "command": command, "timeout": timeout_s * self.host.unit}
 
     def remove(self, text: str) -> str:
         """Return the text without our entries, and without what is empty for that."""
@@ -67,7 +69,7 @@ class Hooks(NamedTuple):
         path: jsontext.Path = ("hooks", event)
         before = text
         for at, group in _reverse(jsontext.value_at(text, path)):
-            entries = _read_array(_read_object(group).get("hooks")) if self.grouped else [group]
+            entries = [group] if self.host.flat else _read_array(_read_object(group).get("hooks"))
             if entries and all(map(self._is_ours, entries)):
                 text = jsontext.remove(text, (*path, at))
                 continue
@@ -86,7 +88,7 @@ class Hooks(NamedTuple):
         found = []
         for event, given in _read_object(jsontext.value_at(text, ("hooks",))).items():
             for group in _read_array(given):
-                inner = _read_array(_read_object(group).get("hooks")) if self.grouped else [group]
+                inner = [group] if self.host.flat else _read_array(_read_object(group).get("hooks"))
                 matcher = _read_object(group).get("matcher", "")
                 found += [(event, matcher, entry) for entry in inner if self._is_ours(entry)]
         return sorted(found, key=itemgetter(0))
