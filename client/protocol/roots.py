@@ -202,7 +202,7 @@ class ResolveConflict(Call[ResolvedConflict], kw_only=True, frozen=True):
     """store the new text as it is, credentials included"""
 
 
-@rpc("owner")
+@rpc("owner", lane="bulk")
 class PurgeShared(Call[PurgedMemories], kw_only=True, frozen=True):
     """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
 

@@ -40,7 +40,7 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
             operation, said = _erase_part(core, every[start : start + _PART])
             done.operation = done.operation or operation
             texts += said
-        yield from _clean(core, call.session)
+        yield from clean(core, call.session)
         done.left = yield from _search_files(core, texts)
     found = leftovers.find_copies(core.folder, every)
     if call.copies and not call.dry_run:
@@ -90,13 +90,15 @@ def _find_past(connection: Connection, call: Erase, reached: frozenset[int] | No
 def _erase_part(core: Core, ids: Sequence[str]) -> tuple[int, list[str]]:
     """Erase some memories and turns; return the operation and their texts."""
 
-    def write(transaction: Transaction) -> tuple[int, list[str]]:
-        operation, erased = erasing.erase(transaction.connection, ids, core.clock())
-        core.active.follow(transaction, erased.rings)
-        transaction.after_commit(lambda: _forget(core, ids, erased))
-        return operation, erased.texts
+    return _write(core, lambda transaction: erase_within(core, transaction, ids))
 
-    return _write(core, write)
+
+def erase_within(core: Core, transaction: Transaction, ids: Sequence[str]) -> tuple[int, list[str]]:
+    """Erase memories and turns within a transaction; return the operation and their texts. `clean` is to follow."""
+    operation, erased = erasing.erase(transaction.connection, ids, core.clock())
+    core.active.follow(transaction, erased.rings)
+    transaction.after_commit(lambda: _forget(core, ids, erased))
+    return operation, erased.texts
 
 
 def _forget(core: Core, ids: Sequence[str], erased: erasing.Erased) -> None:
@@ -109,7 +111,7 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.Erased) -> None:
     core.recalls.forget(ids)
 
 
-def _clean(core: Core, session: str | None) -> Iterator[None]:
+def clean(core: Core, session: str | None = None) -> Iterator[None]:
     """Take the words out of full text and the free pages, and fold the log into the file."""
     if session is not None:
         _write(core, lambda transaction: turns.forget_skipped(transaction.connection, session))

@@ -208,10 +208,10 @@ def _write(session: Session, remote: Remote) -> None:
 
 
 def _purge(session: Session, remote: Remote, here: Here) -> None:
+    if here.version.purged and here.version.pushed:
+        return
     given = {"version": remote.vtag, "ancestors": remote.anc, "namespace": remote.ns, "pushed": 1}
     session.erase(msgspec.structs.replace(here.version, **given))
-    session.done.deleted += here.row is not None
-    session.purge(shared.read_siblings(session.connection, remote.id))
 
 
 def _decode(remote: Remote, root: str) -> Body:

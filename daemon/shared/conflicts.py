@@ -8,6 +8,7 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import (
+    Erase,
     ListConflicts,
     Memory,
     PurgedMemories,
@@ -19,11 +20,10 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import removing
-from memoryd.daemon.registry import handles
-from memoryd.daemon.shared.session import Session
+from memoryd.daemon.memories import erasing, removing
+from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.shared.sharing import Lines
-from memoryd.daemon.store import copies, history, links, present, rows, shared, vectors
+from memoryd.daemon.store import history, links, present, rows, shared, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
@@ -106,31 +106,22 @@ def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, conte
 
 
 @handles(PurgeShared)
-def purge(core: Core, lines: Lines, call: PurgeShared) -> PurgedMemories:
+def purge(core: Core, lines: Lines, call: PurgeShared) -> "Parts[PurgedMemories]":
     """Erase memories here; the push that follows erases them everywhere."""
     if not call.ids:
         raise Invalid("No ids are given to purge.")
 
-    def write(transaction: Transaction) -> list[str]:
-        connection = transaction.connection
+    with core.store.reading() as connection:
         ids = [history.resolve_known(connection, prefix, "TRUE") for prefix in call.ids]
         known = shared.read_versions(connection, ids)
-        if missing := [id for id in ids if id not in known]:
-            raise Conflict(
-                f"Memory {missing[0][:8]} is not shared, so no other machine has it.",
-                {"id": missing[0]},
-            )
-        done: list[str] = []
-        for root in shared.read_roots(connection):
-            mine = [id for id in ids if known[id].root == root.id]
-            done += Session(core, transaction, root).purge(mine)
-        return done
-
-    erased = core.store.write(write, over_limit=True).result()
+    if missing := [id for id in ids if id not in known]:
+        raise Conflict(f"Memory {missing[0][:8]} is not shared, so no other machine has it.", {"id": missing[0]})
+    done = yield from erasing.erase(core, Erase(ids=ids, reach="all"))
     lines.wake()
-    here = copies.list_copies(core.folder / copies.FOLDER)
     there = sorted({machine for root in lines.report() for machine in root.machines})
-    told = [f"the copy {path} on this machine" for path in here]
-    told += [f"machine {machine}, until it has read this" for machine in there]
-    told += ["backups and replicas of the server", "exports, and backups on the other machines"]
-    return PurgedMemories(ids=erased, waiting=any(root.waiting for root in lines.report()), copies=told)
+    held = [f"the copy {path} on this machine" for path in done.copies]
+    held += [f"{path} on this machine: another memory may say the same" for path in done.left]
+    held += [f"machine {machine}, until it has read this" for machine in there]
+    held += ["backups and replicas of the server", "exports, and backups on the other machines"]
+    waiting = any(root.waiting for root in lines.report())
+    return PurgedMemories(ids=[*done.ids, *done.derived], waiting=waiting, copies=held)

@@ -16,9 +16,11 @@ from typing import TypeVar
 
 import psycopg
 from msgspec import Struct
+from psycopg.sql import Composed
 
 from memoryd.client.errors import Forbidden, MemorydError, Unavailable
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import erasing
 from memoryd.daemon.shared import applying, exchange, pushing, server
 from memoryd.daemon.shared.applying import Remote
 from memoryd.daemon.shared.exchange import Head
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Places = dict[str, int | str]
 Connect = Callable[[Root], Server]
+Report = Callable[[], Composed | None]
 
 
 class Figures(Struct):
@@ -57,27 +60,33 @@ class Figures(Struct):
 
 
 class Engine:
-    """The exchange of one root. `connect` opens its server, `on_push` is called after it took something."""
+    """The exchange of one root. `connect` opens its server, `report` returns what is run with a push to report it."""
 
     def __init__(
-        self, core: Core, root: Root, machine: str, connect: Connect, on_push: Callable[[], None] = lambda: None
+        self,
+        core: Core,
+        root: Root,
+        machine: str,
+        connect: Connect,
+        report: Callable[[], Composed | None] = lambda: None,
     ) -> None:
         self.core, self.root, self.machine = core, root, machine
-        self._on_push = on_push
+        self._report = report
         self._noted_at = 0.0
         self.figures = Figures()
         self._connect = connect
         self.server: Server | None = None
         self._may_push = True
 
-    def exchange_all(self) -> bool:
-        """Exchange everything that there is; return whether the server answered."""
+    def exchange_all(self, pull: bool = True) -> bool:
+        """Exchange everything that there is, or only push what waits; return whether the server answered."""
         try:
             if self.server is None or not self.server.is_open:
                 self.close()
                 self.server = self._connect(self.root)
                 self._may_push = self._ask(exchange.may_push)
-            self._pull()
+            if pull:
+                self._pull()
             if self._may_push:
                 self._push()
             self._note_machine()
@@ -160,6 +169,9 @@ class Engine:
             return session.done
 
         done = self._write(write)
+        if done.purged:
+            for _ in erasing.clean(self.core):
+                pass
         self._move(**places)
         self.figures.pulled += len(rows)
         self.figures.conflicts += len(done.conflicts)
@@ -229,7 +241,8 @@ class Engine:
         if not going:
             return []
         try:
-            pushed = self._ask(lambda server: exchange.push(server, self.root, self.machine, going))
+            report = self._report()
+            pushed = self._ask(lambda server: exchange.push(server, self.root, self.machine, going, report))
         except psycopg.Error as error:
             if not server.is_refusal(error):
                 raise
@@ -249,7 +262,6 @@ class Engine:
         self._move(**places)
         self.figures.pushed += len(pushed.accepted)
         self.figures.head = pushed.head.seq
-        self._on_push()
         return [one.queued.memory for one in going if pushed.accepted.get(one.queued.memory) != one.record["vtag"]]
 
     def _place_after_push(self, head: Head, count: int) -> Places:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+from psycopg.sql import Composed
 
 from memoryd.client.errors import Forbidden
 from memoryd.daemon.shared import schema
@@ -109,8 +110,8 @@ class Pulled(NamedTuple):
     rows: list[Remote]
 
 
-def push(server: Server, root: Root, machine: str, going: Sequence[Outgoing]) -> Pushed:
-    """Offer versions to the server, which takes those that descend from its own."""
+def push(server: Server, root: Root, machine: str, going: Sequence[Outgoing], report: Composed | None = None) -> Pushed:
+    """Offer versions to the server, which takes those that descend from its own; `report` is run with them."""
     tag = uuid.uuid4().hex
     numbered = [{**one.record, "ord": place} for place, one in enumerate(going, start=1)]
     values = {
@@ -126,6 +127,8 @@ def push(server: Server, root: Root, machine: str, going: Sequence[Outgoing]) ->
         remembered = server.run(_REMEMBERED, values)
         taken = server.run(_PUSH, values)
         server.run(_LOG, values)
+        if report is not None:
+            server.run(report)
     found = head.fetchone()
     if found is None:
         raise Forbidden(f"This role may not write {root.name} on the server.")

@@ -35,14 +35,13 @@ class Line:
 
     def __init__(self, core: Core, root: Root, machine: str, settings: SharedConfig) -> None:
         self._core, self._settings = core, settings
-        self.engine = Engine(core, root, machine, self._connect, self._note_push)
+        self.engine = Engine(core, root, machine, self._connect, self._make_report)
         self._stopping = threading.Event()
         self._waiting, self._waker = socket.socketpair()
         self._waiting.setblocking(False)
         self._waker.setblocking(False)
         self._failures, self._next_at = 0, 0.0
         self._reported_at, self._is_listening = 0.0, False
-        self._to_report = False
         self._name = f"shared {root.name}"
         self._thread = core.supervisor.start(self._name, self._work, self._stopping)
 
@@ -75,36 +74,37 @@ class Line:
 
     def _work(self) -> float:
         """Wait until there is something to exchange, exchange it."""
-        self._wait()
+        is_own = self._wait()
         if self._stopping.is_set():
             return 0.0
-        answered = self.engine.exchange_all()
+        answered = self.engine.exchange_all(pull=not is_own)
         self._failures = 0 if answered else self._failures + 1
         pause_s = self._settings.poll_s * min(2.0 ** max(0, self._failures - 1), 2.0**10)
+        if is_own and answered:  # the next pull is due as it was
+            return 0.0
         self._next_at = time.monotonic() + min(pause_s, max(_LONGEST_PAUSE_S, self._settings.poll_s)) * _spread()
-        if answered and self._to_report:
-            self._report()
         return 0.0
 
-    def _wait(self) -> None:
-        """Wait until the next exchange is due, the server reports a change, or one here is to be pushed."""
+    def _wait(self) -> bool:
+        """Wait until an exchange is due; return whether that is for a change here alone, which is to be pushed."""
         while not self._stopping.is_set():
             left_s = self._next_at - time.monotonic()
             if left_s <= 0:
-                return
+                return False
             connected = self.engine.server
             listening = [connected.connection] if connected and connected.is_open and self._is_listening else []
             waited: list[socket.socket | psycopg.Connection[object]] = [self._waiting, *listening]
             ready, _, _ = select.select(waited, [], [], left_s)
-            if len(ready) > (self._waiting in ready):
-                return
+            if len(ready) > (self._waiting in ready):  # the server reports a change
+                return False
             if ready and not self._failures:
                 self._stopping.wait(_TOGETHER_S)
                 self._drain()
                 if self._has_waiting():
-                    return
+                    return True
             elif ready:  # the server does not answer: what was changed waits with the rest
                 self._drain()
+        return False
 
     def _drain(self) -> None:
         with suppress(BlockingIOError):
@@ -115,21 +115,13 @@ class Line:
         with self._core.store.reading() as connection:
             return shared.count_outbox(connection, self.engine.root.id) > 0
 
-    def _note_push(self) -> None:
-        self._to_report = self._is_listening
-
-    def _report(self) -> None:
-        """Report to those who listen that there is something new: at most one report a second."""
-        connected = self.engine.server
-        if connected is None:
-            return
+    def _make_report(self) -> sql.Composed | None:
+        """Return what reports a push to those who listen; once a second at most: it costs each commit of the server."""
         now = time.monotonic()
-        if now - self._reported_at < _REPORT_S:
-            self._next_at = min(self._next_at, self._reported_at + _REPORT_S)
-            return
-        self._reported_at, self._to_report = now, False
-        with suppress(psycopg.Error):  # the next exchange meets what is wrong
-            connected.run(sql.SQL("NOTIFY {}").format(_name_channel(self.engine.root.name)))
+        if not self._is_listening or now - self._reported_at < _REPORT_S:
+            return None
+        self._reported_at = now
+        return sql.SQL("NOTIFY {}").format(_name_channel(self.engine.root.name))
 
 
 def open_server(core: Core, address: str, passfile: str) -> Server:

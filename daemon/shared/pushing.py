@@ -60,7 +60,7 @@ def acknowledge(session: Session, going: Sequence[Outgoing], accepted: dict[str,
         id = one.queued.memory
         if accepted.get(id) != one.record["vtag"] or id not in known:
             continue
-        if known[id].version == one.record["vtag"]:
+        if (known[id].version, bool(known[id].purged)) == (one.record["vtag"], one.record["purged"]):
             shared.put_version(session.connection, msgspec.structs.replace(known[id], pushed=1))
         shared.unqueue(session.connection, id, one.queued.change)
 

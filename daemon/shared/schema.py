@@ -47,10 +47,6 @@ CREATE TABLE memoryd.machines (
   root text NOT NULL, machine text NOT NULL, role text NOT NULL DEFAULT session_user,
   seq bigint NOT NULL, at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (root, machine, role)
 );
--- Who does the work that one machine does for all.
-CREATE TABLE memoryd.leases (
-  root text NOT NULL, job text NOT NULL, machine text NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (root, job)
-);
 """
 
 _READ = "root IN (SELECT g.root FROM memoryd.grants g WHERE g.role = session_user)"
@@ -88,7 +84,6 @@ _SECURITY = "\n".join(
             f"FOR INSERT WITH CHECK ({_READ} AND role = session_user)",
             f"FOR UPDATE USING ({_READ} AND role = session_user) WITH CHECK ({_READ} AND role = session_user)",
         ),
-        _secure("leases", f"FOR ALL USING ({_WRITE}) WITH CHECK ({_WRITE})"),
     ]
 )
 
@@ -100,7 +95,6 @@ _PRIVILEGES = {
     "log": "SELECT, INSERT, DELETE",
     "mem": "SELECT, INSERT, UPDATE, DELETE",
     "machines": "SELECT, INSERT, UPDATE",
-    "leases": "SELECT, INSERT, UPDATE, DELETE",
 }
 
 MIGRATIONS: tuple[str, ...] = (_TABLES + _SECURITY,)
@@ -126,7 +120,7 @@ DIALECTS: tuple[Dialect, ...] = (
             "SELECT create_reference_table('memoryd.grants')",
             *(
                 f"SELECT create_distributed_table('memoryd.{table}', 'root')"
-                for table in ("heads", "log", "mem", "machines", "leases")
+                for table in ("heads", "log", "mem", "machines")
             ),
         ),
         False,

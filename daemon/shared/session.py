@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import removing
+from memoryd.daemon.memories import erasing, removing
 from memoryd.daemon.shared import changes
 from memoryd.daemon.shared.changes import Body
+from memoryd.daemon.store import erasing as store_erasing
 from memoryd.daemon.store import history, rows, shared
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.rows import Row
@@ -29,6 +30,7 @@ class Applied(Struct):
     created: int = 0
     changed: int = 0
     deleted: int = 0
+    purged: int = 0
     conflicts: list[str] = []
     refused: list[str] = []
 
@@ -107,28 +109,10 @@ class Session:
             self._operations[self.origin] = number
         return self._operations[self.origin]
 
-    def purge(self, ids: Sequence[str]) -> list[str]:
-        """Erase memories here and, with the next push, everywhere; return those that are, their siblings included."""
-        done: list[str] = []
-        waiting = list(ids)
-        while waiting:
-            id = waiting.pop()
-            [here] = self.read([id]).values()
-            if here.version.purged:
-                continue
-            said = changes.hash_body("", None, None)
-            name, ancestors = changes.descend(here.version, said)
-            given = {"version": name, "ancestors": ancestors, "body": said, "pushed": 0}
-            self.erase(msgspec.structs.replace(here.version, **given))
-            done.append(id)
-            waiting += shared.read_siblings(self.connection, id)
-        return done
-
     def erase(self, version: Version) -> None:
-        """Erase a memory with its history; its version stays, so that it never comes back."""
-        found = rows.read_ids(self.connection, [version.memory]).get(version.memory)
-        number = shared.erase(self.connection, version.memory, found)
-        if number is not None:
-            self.transaction.after_commit(lambda: self.core.embedding.remove_row(number))
-        emptied = msgspec.structs.replace(version, purged=1, further="{}", machine="", author="")
-        self.settle(emptied)
+        """Erase a memory with its history and what was made of it; its version stays, so that it never comes back."""
+        derived = store_erasing.find_derived(self.connection, [version.memory])
+        erasing.erase_within(self.core, self.transaction, [version.memory, *derived])
+        emptied = {"purged": 1, "further": "{}", "machine": "", "author": ""}
+        self.settle(msgspec.structs.replace(version, **emptied))
+        self.done.purged += 1

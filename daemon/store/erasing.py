@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from memoryd.daemon.store import graph_writing, history, rows, turns, vectors
+from memoryd.daemon.store import graph_writing, history, rows, shared, turns, vectors
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.trimming import UNUSED
@@ -105,10 +105,12 @@ _FACTS = (
 )
 _COPIES = "SELECT origin FROM links WHERE kind = 'shared_from' AND target IN (SELECT value FROM json_each(?))"
 
+_SIBLINGS = "SELECT memory FROM shared_versions WHERE conflict_of IN (SELECT value FROM json_each(?))"
+
 
 def _find_made(connection: apsw.Connection, ids: set[str]) -> set[str]:
     listed = msgspec.json.encode(sorted(ids)).decode()
-    return _read_ids(connection, _FACTS, (listed,)) | _read_ids(connection, _COPIES, (listed,))
+    return set[str]().union(*(_read_ids(connection, sql, (listed,)) for sql in (_FACTS, _COPIES, _SIBLINGS)))
 
 
 def _read_ids(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> set[str]:
@@ -165,6 +167,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     changed = _forget_neighbours(connection, texts)
     _forget_skipped(connection, texts)
     _forget_vectors(connection, hashes)
+    shared.mark_purged(connection, ids)
     rings = {turn.namespace for turn in active.values()}
     return operation, Erased([row.row for row in found.values()], rings, texts, changed)
 

@@ -299,19 +299,13 @@ def read_stuck(connection: apsw.Connection, root: int) -> list[tuple[str, str]]:
     return list(found)
 
 
-def erase(connection: apsw.Connection, memory: str, row: Row | None) -> int | None:
-    """Erase a memory with its history, its vectors and its links; return the number that its row had."""
-    texts = [row.text_hash] if row else []
-    found: Any = connection.execute("SELECT text_hash FROM history WHERE memory = ?", (memory,))
-    texts += [text for (text,) in found if text is not None]
-    connection.execute("DELETE FROM history WHERE memory = ?", (memory,))
-    if row is not None:
-        rows.delete(connection, [row.row])
-    for text in texts:
-        connection.execute(
-            "DELETE FROM vec_embeddings WHERE text_hash = ?1"
-            " AND NOT EXISTS (SELECT 1 FROM memories WHERE text_hash = ?1)"
-            " AND NOT EXISTS (SELECT 1 FROM history WHERE text_hash = ?1)",
-            (text,),
-        )
-    return row.row if row else None
+def mark_purged(connection: apsw.Connection, memories: Iterable[str]) -> None:
+    """Note that shared memories are erased for good, which is pushed; one that never left is forgotten."""
+    for version in read_versions(connection, list(memories)).values():
+        unqueue(connection, version.memory)
+        if not version.version:
+            forget_version(connection, version.memory)
+        elif not version.purged:
+            emptied = {"further": "{}", "machine": "", "author": ""}
+            put_version(connection, msgspec.structs.replace(version, purged=1, pushed=0, **emptied))
+            queue(connection, version.memory, version.root)

@@ -101,12 +101,12 @@ class Chaos:
 
     # The day ---------------------------------------------------------------------------------------------------------
 
-    def push(self, server: object, root: object, machine: str, going: object) -> object:
+    def push(self, server: object, root: object, machine: str, going: object, report: object) -> object:
         """Push, unless this one is to be cut."""
         how = self.cut.pop(machine, "")
         if how == "before":
             raise psycopg.OperationalError("cut before the commit")
-        done = _real_push(server, root, machine, going)  # type: ignore[arg-type]
+        done = _real_push(server, root, machine, going, report)  # type: ignore[arg-type]
         if how == "after":
             raise psycopg.OperationalError("cut after the commit")
         return done

@@ -12,6 +12,7 @@ from memoryd.client import Client, exposition
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from memoryd.client.protocol import (
     Add,
+    Erase,
     GetSharing,
     GetStats,
     GrantRoot,
@@ -142,7 +143,9 @@ def test_both_versions_may_stay(two: tuple[Client, Client], postgres: Postgres) 
     assert [root_of(client).conflicts for client in two] == [0, 0]
 
 
-def test_a_purge_reaches_every_machine_and_its_history(two: tuple[Client, Client], postgres: Postgres) -> None:
+def test_a_purge_reaches_every_machine_and_its_history(
+    two: tuple[Client, Client], postgres: Postgres, database: str
+) -> None:
     one, other = two
     id = one.add("the password is |hunter2".replace("|", "")).id
     one.update(id, content="the pass phrase is hunter2 again")
@@ -154,8 +157,19 @@ def test_a_purge_reaches_every_machine_and_its_history(two: tuple[Client, Client
     assert any("server" in copy for copy in done.copies)
     wait_until(lambda: not texts(other) and root_of(one).waiting == 0)
     for client in two:
-        with pytest.raises(NotFound):
-            client.history(id)
+        folder = Path(client.status().data_dir)
+        wait_until(lambda folder=folder: not any(b"hunter2" in path.read_bytes() for path in folder.glob("memoryd*")))  # type: ignore[misc]
+    assert postgres.sql("SELECT body, content_hash, key FROM memoryd.mem", database) == [({}, None, None)]
+
+
+def test_what_is_erased_here_is_erased_everywhere(two: tuple[Client, Client]) -> None:
+    one, other = two
+    id = one.add("my address is 5 Elm street").id
+    wait_until(lambda: bool(texts(other)))
+    one.call(Erase(ids=[id], namespace="acme"))
+    wait_until(lambda: not texts(other))
+    folder = Path(other.status().data_dir)
+    wait_until(lambda: not any(b"Elm street" in path.read_bytes() for path in folder.glob("memoryd*")))
 
 
 def test_a_purge_takes_only_what_is_shared(two: tuple[Client, Client]) -> None:
