@@ -1,5 +1,6 @@
 """The core: store, embedder, traces and clock in one object that every handler works with."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from memoryd.daemon.llm.provider import Cognition
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import Traces
-from memoryd.daemon.store import settings
+from memoryd.daemon.store import codes, settings
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import Tokens
 from memoryd.daemon.store.writer import Transaction
@@ -32,6 +33,9 @@ from memoryd.daemon.tiers.citations import Citations
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
 
+log = logging.getLogger(__name__)
+
+_KEPT_FROM = 1_000  # vectors
 _TOKENS = "llm_tokens"  # setting: what the language model used today
 _MOMENT = 0.1  # share of its time that background work rests when nobody else is there
 
@@ -96,6 +100,19 @@ class Core:
         with suppress(MemorydError):  # the next start makes do with what an earlier look found
             self.store.write(self._write_clock, over_limit=True).result()
         self.store.close()
+        self._keep_codes()
+
+    def _keep_codes(self) -> None:
+        """Keep the codes of the vectors for the next start, if there are so many that this is worth it."""
+        generation, path = self.embedding.active, self.store.path
+        if generation is None or len(generation.index) < _KEPT_FROM:
+            return
+        waiting = [*generation.pending, *generation.failing]
+        try:
+            header = codes.Header(codes.read_identity(path), generation.embedder.fingerprint, generation.model, waiting)
+            codes.write(path, header, generation.dump())
+        except OSError as error:
+            log.warning("the codes of the vectors could not be kept, the next start makes them again: %s", error)
 
     def _write_clock(self, transaction: Transaction) -> None:
         settings.put(transaction.connection, SETTING, self.clock.update())

@@ -29,7 +29,7 @@ from memoryd.daemon.embedding.backlog import work_off
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.embedding.queries import QueryVectors
-from memoryd.daemon.store import vectors
+from memoryd.daemon.store import codes, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
@@ -258,7 +258,10 @@ class Embedding:
         def ensure(transaction: Transaction) -> int:
             return vectors.ensure_model(transaction.connection, name, embedder.fingerprint, embedder.dimensions)
 
-        generation = Generation(self._store.write(ensure).result(), name, embedder, self._store.positions)
+        model = self._store.write(ensure).result()
+        if restored := self._restore(model, name, embedder):
+            return restored
+        generation = Generation(model, name, embedder, self._store.positions)
         self._loading = generation
         try:
             with self._store.reading() as connection:
@@ -266,6 +269,31 @@ class Embedding:
         except BaseException:
             self._loading = None
             raise
+        return generation
+
+    def _restore(self, model: int, name: str, embedder: Embedder) -> Generation | None:
+        """Return a model with the codes that the former daemon kept, None if there are none of it."""
+        kept = self._store.take_codes()
+        if kept is None:
+            return None
+        generation = Generation(model, name, embedder, self._store.positions)
+        try:
+            if (kept.header.model, kept.header.fingerprint) != (model, embedder.fingerprint):
+                return None
+            generation.restore(kept)
+        except codes.UNREADABLE as error:
+            log.warning("the codes of the former daemon cannot be used: %s", error)
+            return None
+        finally:
+            kept.close()
+        self._loading = generation  # gets each change from now on; those before are read below
+        changed = self._store.take_changed()
+        if changed is None:
+            self._loading = None
+            return None
+        if changed:
+            with self._store.reading() as connection:
+                generation.refresh(changed, vectors.iterate_places(connection, model, changed))
         return generation
 
     def _switch(self) -> bool:

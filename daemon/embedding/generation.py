@@ -7,11 +7,13 @@ import math
 import threading
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.daemon.store import vectors
+from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.index import VectorIndex, Wanted
 from memoryd.daemon.store.positions import Positions
@@ -49,6 +51,18 @@ class Generation:
                 self._take(chunk)
         with self._lock:
             self._touched = None
+
+    def dump(self) -> dict[str, NDArray[Any]]:
+        """Return the codes of both indexes, for `restore`."""
+        parts = (("index", self.index.dump()), ("own", self.own.dump()))
+        return {f"{part}.{name}": array for part, arrays in parts for name, array in arrays.items()}
+
+    def restore(self, kept: Kept) -> None:
+        """Take in codes that an earlier daemon kept; nothing may know this generation yet."""
+        self.index.restore(lambda name: kept.arrays[f"index.{name}"])
+        self.own.restore(lambda name: kept.arrays[f"own.{name}"])
+        self.pending = dict.fromkeys(kept.header.pending)
+        self._touched = None
 
     def index_row(self, row: int, namespace: int, kind: str, vector: Vector | None, own: Vector | None = None) -> None:
         """Take in a row with the vector that searches use, and its own where it is another; None: it waits for one."""

@@ -27,7 +27,7 @@ def plan_embed(core: Core, now: float) -> Iterator[Step]:
         return  # the embedder tries by itself to get its model
     known = None
     if abs(now - generation.compared_at) < _DAY_S:
-        known = generation.index.find_missing(core.store.facts.places())
+        known = generation.index.find_missing(core.store.facts.list_places())
     with core.store.reading() as connection:
         found = rows.read_without_vector(connection, generation.model, known)
     generation.compared_at = now if known is None else generation.compared_at

@@ -67,7 +67,7 @@ def _measure_shares(retrieval: Retrieval) -> list[float]:
 
 def _find_holding(retrieval: Retrieval, word: Word, rows: Numbers) -> Numbers:
     """Return 1 for each row that holds a word, else 0; negative ones are turns of L0, which are in no index."""
-    holding = word.posting.holds(retrieval.allowed.positions.find(rows))
+    holding = word.posting.select_held(retrieval.allowed.positions.find(rows))
     for place in np.flatnonzero(rows < 0).tolist():
         turn = retrieval.candidates.get(int(rows[place]))
         holding[place] = turn is not None and word.stem in turn.stems

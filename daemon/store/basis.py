@@ -5,7 +5,7 @@ of the vectors at hand, a third of the dimensions, the *head*, hold some 86 % of
 *tail* holds the rest. A scan of the heads then knows each cosine but for tail . tail, and only what may still be among
 the best needs its tail. Within each part the components are mixed by a random rotation: none is so large that int8
 codes the others badly, and two tails of n dimensions that have nothing to do with each other have a cosine of 0 with a
-deviation of 1 / sqrt(n). `Basis.chance` allows for `_SIGMAS` of these.
+deviation of 1 / sqrt(n). `Basis.compute_chance` allows for `_SIGMAS` of these.
 """
 
 import math
@@ -48,15 +48,15 @@ class Basis(NamedTuple):
     rotation: Vector | None
     head: int  # dimensions
 
-    def chance(self) -> float:
+    def compute_chance(self) -> float:
         """Return the cosine that two tails do not reach by chance."""
         return min(1.0, _SIGMAS / math.sqrt(max(1, len(self.mean) - self.head)))
 
-    def code(self, vectors: Vector) -> Coded:
+    def encode(self, vectors: Vector) -> Coded:
         """Return vectors, shape (n, dimensions), as codes."""
         return self._quantise(vectors if self.rotation is None else (vectors - self.mean) @ self.rotation)
 
-    def code_queries(self, queries: Vector) -> list[Asked]:
+    def encode_queries(self, queries: Vector) -> list[Asked]:
         """Return queries as codes; they keep their mean, which `offset` takes in."""
         turned: Vector = queries if self.rotation is None else queries @ self.rotation
         coded = self._quantise(turned)
@@ -75,7 +75,7 @@ class Basis(NamedTuple):
         return turned if self.rotation is None else turned @ self.rotation.T + self.mean
 
 
-def plain(dimensions: int) -> Basis:
+def make_plain(dimensions: int) -> Basis:
     """Return the basis of an index that is too small for another one."""
     return Basis(np.zeros(dimensions, np.float32), None, -(-dimensions // 3))
 
@@ -83,15 +83,15 @@ def plain(dimensions: int) -> Basis:
 def learn(vectors: Vector) -> Basis:
     """Return the basis of the principal components of some vectors, shape (n, dimensions)."""
     dimensions = vectors.shape[1]
-    head = plain(dimensions).head
+    head = make_plain(dimensions).head
     mean = vectors.mean(axis=0)
     _, components = np.linalg.eigh(np.cov((vectors - mean).T))
     rotation = components[:, ::-1].astype(np.float32)
-    mixed = np.hstack([rotation[:, :head] @ _mixer(head), rotation[:, head:] @ _mixer(dimensions - head)])
+    mixed = np.hstack([rotation[:, :head] @ _make_mixer(head), rotation[:, head:] @ _make_mixer(dimensions - head)])
     return Basis(mean, np.ascontiguousarray(mixed), head)
 
 
-def _mixer(dimensions: int) -> Vector:
+def _make_mixer(dimensions: int) -> Vector:
     """Return a rotation in a random direction, the same each time."""
     rotation, _ = np.linalg.qr(np.random.default_rng(dimensions).standard_normal((dimensions, dimensions)))
     return rotation.astype(np.float32)

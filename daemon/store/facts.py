@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from memoryd.daemon.store import successors
 from memoryd.daemon.store.feedback import factor
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.positions import Epoch, Places, Positions, grown
+from memoryd.daemon.store.positions import Epoch, Places, Positions, grow
 
 _NOWHERE = 0  # the namespace of a position without a memory
 _GONE = -math.inf
@@ -69,9 +69,9 @@ class Mask(NamedTuple):
 
     def select(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
         """Return which of some rows it allows; those that it does not know are not."""
-        return self.at(self.positions.find(rows))
+        return self.select_at(self.positions.find(rows))
 
-    def at(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
+    def select_at(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
         """Return which of some positions it allows; -1, and those later than it, are not."""
         found: NDArray[np.bool_] = self.allowed[np.minimum(places, len(self.allowed) - 1)]
         return found
@@ -90,9 +90,9 @@ class Mask(NamedTuple):
             inside[place] = False  # of no row: the last place, which is nobody's
         return self._replace(allowed=inside)
 
-    def rows(self) -> list[int]:
+    def list_rows(self) -> list[int]:
         """Return the rows that it allows."""
-        found: list[int] = self.positions.rows(np.flatnonzero(self.allowed)).tolist()
+        found: list[int] = self.positions.read_rows(np.flatnonzero(self.allowed)).tolist()
         return found
 
 
@@ -159,7 +159,7 @@ class Facts:
             mask &= columns.created < chosen.before
         return Mask(allowed, self._positions, epoch)
 
-    def places(self) -> Places:
+    def list_places(self) -> Places:
         """Return the positions of all memories."""
         return np.flatnonzero(self._columns.namespace[: self._used] != _NOWHERE)
 
@@ -224,7 +224,7 @@ class Facts:
             pairs = successors.find_nearest(connection, changed)
             changed = []
             for row, by in pairs:
-                until = _NEVER if by is None else max(self._alive_until(by), self._until.get(by, _NEVER))
+                until = _NEVER if by is None else max(self._find_end(by), self._until.get(by, _NEVER))
                 if until != self._until.get(row, _NEVER):
                     self._until[row] = until
                     changed.append(row)
@@ -232,7 +232,7 @@ class Facts:
         if differs:
             self._superseded = self._mark_superseded()
 
-    def _alive_until(self, row: int) -> float:
+    def _find_end(self, row: int) -> float:
         place = self._positions.find_one(row)
         return float(self._columns.until[place]) if 0 <= place < self._used else _GONE
 
@@ -258,7 +258,7 @@ class Facts:
 
     def _make_room(self, used: int) -> _Columns:
         """Have a place for every position below `used`; those without a memory are dead and in no namespace."""
-        columns = _Columns._make(grown(column, used) for column in self._columns)
+        columns = _Columns._make(grow(column, used) for column in self._columns)
         columns.until[self._used : used] = _GONE
         self._columns, self._used = columns, max(self._used, used)
         return columns

@@ -102,7 +102,7 @@ def _weight(words: Sequence[Word]) -> float:
 def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> list[tuple[int, float]]:
     """Return (row, BM25) of the best `limit` memories that a mask allows, best first."""
     words = sorted(question.words, key=lambda word: -word.rarity)
-    bounds = [_bound(word, question.average) for word in words]
+    bounds = [_compute_bound(word, question.average) for word in words]
     rest = [sum(bounds[at:]) * _ROUNDING for at in range(len(words) + 1)]
     total = np.zeros(len(allowed.allowed), np.float32)
     found: list[NDArray[np.int32]] = []
@@ -112,22 +112,22 @@ def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> l
         found.append(_add(postings, words[at], question.average, total, allowed))
         at += 1
         if at < len(words) and len(words[at].posting.places) > _COMMON:
-            least = _least_of_best(total, found, limit)
+            least = _find_least(total, found, limit)
     places = np.concatenate(found) if found else np.zeros(0, np.int32)
     for number, word in enumerate(words[at:], start=at):
         places = np.sort(places[total[places] + rest[number] >= least])
         _add_to(postings, word, question.average, total, places)
     best = places[find_top(total[places], limit)]
     best = best[np.lexsort((best, -total[best]))]
-    return list(zip(allowed.positions.rows(best).tolist(), total[best].tolist(), strict=True))
+    return list(zip(allowed.positions.read_rows(best).tolist(), total[best].tolist(), strict=True))
 
 
 def _add(postings: Postings, word: Word, average: float, total: Numbers, allowed: Mask) -> NDArray[np.int32]:
     """Add a word's scores to the totals of the allowed memories; return the positions of those that had none."""
-    inside = allowed.at(word.posting.places)
+    inside = allowed.select_at(word.posting.places)
     places, counts = word.posting.places[inside], word.posting.counts[inside]
     new: NDArray[np.int32] = places[total[places] == 0]
-    total[places] += _scores(postings, word, average, places, counts)
+    total[places] += _compute_scores(postings, word, average, places, counts)
     return new
 
 
@@ -142,22 +142,24 @@ def _add_to(postings: Postings, word: Word, average: float, total: Numbers, plac
         at = np.minimum(np.searchsorted(held, places), len(held) - 1)
         at = at[held[at] == places]
     places = held[at]
-    total[places] += _scores(postings, word, average, places, word.posting.counts[at])
+    total[places] += _compute_scores(postings, word, average, places, word.posting.counts[at])
 
 
-def _scores(postings: Postings, word: Word, average: float, places: NDArray[np.int32], counts: Counts) -> Numbers:
+def _compute_scores(
+    postings: Postings, word: Word, average: float, places: NDArray[np.int32], counts: Counts
+) -> Numbers:
     lengths = postings.read_lengths(places)
     scores: Numbers = np.float32(word.rarity) * _saturate(counts * np.float32(1 / UNITS), lengths, average)
     return scores
 
 
-def _bound(word: Word, average: float) -> float:
+def _compute_bound(word: Word, average: float) -> float:
     """Return what no memory's score for a word exceeds."""
     shortest = word.posting.shortest
     return word.rarity * max((_saturate(count / UNITS, size, average) for count, size in shortest.items()), default=0.0)
 
 
-def _least_of_best(total: Numbers, found: list[NDArray[np.int32]], limit: int) -> float:
+def _find_least(total: Numbers, found: list[NDArray[np.int32]], limit: int) -> float:
     scores = total[np.concatenate(found)]
     return float(np.partition(scores, len(scores) - limit)[len(scores) - limit]) if len(scores) >= limit else 0.0
 
@@ -175,7 +177,7 @@ def score(question: Question, texts: Sequence[Counter[str]], lengths: Sequence[i
 def _count_documents(connection: apsw.Connection, postings: Postings, stem: str, reached: Mask | None) -> int:
     if reached is None:
         return postings.count_documents(connection, stem)
-    return int(np.count_nonzero(reached.at(postings.find(connection, stem).places)))
+    return int(np.count_nonzero(reached.select_at(postings.find(connection, stem).places)))
 
 
 def _rarity(documents: int, holding: int) -> float:

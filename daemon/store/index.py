@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from memoryd.daemon.store import basis
 from memoryd.daemon.store.basis import Asked, Coded
-from memoryd.daemon.store.blocks import Blocks
+from memoryd.daemon.store.blocks import Blocks, Reader
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.positions import Places, Positions, grown
+from memoryd.daemon.store.positions import Places, Positions, grow
 from memoryd.daemon.store.top import find_top
 from memoryd.daemon.store.vectors import Vector
 
@@ -80,7 +80,7 @@ class VectorIndex:
         self._types: dict[str, int] = {}
         self.stamp = 0  # of the latest change
         self._changed: deque[tuple[int, int]] = deque(maxlen=_LATEST)  # stamp and position
-        self._basis = basis.plain(dimensions)
+        self._basis = basis.make_plain(dimensions)
         self._heads, self._rest = Blocks(self._basis.head), Blocks(dimensions - self._basis.head)
         self._present = np.zeros(0, np.bool_)
         self._scales, self._tails = np.zeros(0, np.float32), np.zeros(0, np.float32)
@@ -108,7 +108,7 @@ class VectorIndex:
         places, _epoch = self._positions.ensure(row for row, _, _ in keys)
         with self._lock:
             self._make_room(int(places.max(initial=-1)) + 1)
-            self._write(places, self._basis.code(vectors))
+            self._write(places, self._basis.encode(vectors))
             self._namespaces[places] = [namespace for _, namespace, _ in keys]
             self._kinds[places] = [self._types.setdefault(kind, len(self._types)) for _, _, kind in keys]
             self._numbers[places] = 0
@@ -127,6 +127,8 @@ class VectorIndex:
             if place >= 0:
                 self._present[place] = False
                 self._count -= 1
+                for codes in (self._heads, self._rest):  # nothing of it is left, in a dump neither
+                    codes.write(np.array([place]), np.zeros((1, codes.width), np.int8))
             if self._is_owner:
                 self._positions.give_up([row])
 
@@ -143,9 +145,9 @@ class VectorIndex:
             chosen[len(known) :] = False
         if namespaces is not None:
             chosen &= np.isin(view.namespaces, np.fromiter(namespaces, np.int32))
-        [asked] = view.basis.code_queries(query[None, :])
+        [asked] = view.basis.encode_queries(query[None, :])
         places, scores = _find_nearest(view, asked, k, chosen)
-        return Found(self._positions.rows(places), scores)
+        return Found(self._positions.read_rows(places), scores)
 
     def find_alike(self, queries: Vector, wanted: Wanted) -> list[list[int]]:
         """Return for each query the rows that are wanted, most similar first, those not yet committed as well.
@@ -155,14 +157,14 @@ class VectorIndex:
         if wanted.after >= self.stamp:
             return [[] for _ in queries]
         _epoch = self._positions.epoch
-        newer = self._changed_since(wanted.after) if wanted.after else None
+        newer = self._find_changed(wanted.after) if wanted.after else None
         view, kind = self._view(), self._types.get(wanted.kind, -1)
         among = slice(None) if newer is None else newer
         mask = view.present[among] & (view.namespaces[among] == wanted.namespace) & (view.kinds[among] == kind)
         places = np.flatnonzero(mask) if newer is None else newer[mask]
-        return [self._positions.rows(one).tolist() for one in _search_above(view, queries, places, wanted)]
+        return [self._positions.read_rows(one).tolist() for one in _search_above(view, queries, places, wanted)]
 
-    def _changed_since(self, stamp: int) -> Places | None:
+    def _find_changed(self, stamp: int) -> Places | None:
         """Return the positions that were changed after a stamp, None if that is not known any more."""
         with self._lock:
             if len(self._changed) == _LATEST and self._changed[0][0] > stamp:
@@ -177,7 +179,7 @@ class VectorIndex:
     def find_missing(self, places: Places) -> list[int]:
         """Return the rows of those positions that have no vector."""
         with self._lock:
-            found: list[int] = self._positions.rows(places[self._known(places) < 0]).tolist()
+            found: list[int] = self._positions.read_rows(places[self._select_known(places) < 0]).tolist()
         return found
 
     def count(self, namespace: int) -> int:
@@ -188,7 +190,7 @@ class VectorIndex:
     def find_places(self, rows: Sequence[int]) -> list[int]:
         """Return for each row the number of its vector on disk, 0 if it is not known."""
         with self._lock:
-            places = self._known(self._positions.find(rows))
+            places = self._select_known(self._positions.find(rows))
             numbers = np.zeros(len(places), np.int64)
             numbers[places >= 0] = self._numbers[places[places >= 0]]
         found: list[int] = numbers.tolist()
@@ -197,21 +199,21 @@ class VectorIndex:
     def learn(self, rows: Sequence[int], numbers: Sequence[int], vectors: Vector) -> None:
         """Note the numbers of vectors on disk, for rows that still have these vectors."""
         with self._lock:
-            places = self._known(self._positions.find(rows))
+            places = self._select_known(self._positions.find(rows))
             known = places >= 0
             order = np.argsort(places[known])
             at = places[known][order]
             held = np.hstack([self._heads.gather(at), self._rest.gather(at)]) * self._scales[at, None]
-            coded = self._basis.code(vectors[known][order])
+            coded = self._basis.encode(vectors[known][order])
             given = np.hstack([coded.head, coded.tail]) * coded.scales[:, None]
             same = np.square(held - given).sum(axis=1) < _SAME
             self._numbers[at[same]] = np.array(numbers, np.int64)[known][order][same]
 
     def compute_similarities(self, query: Vector, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
         """Return (row, cosine to about 0.001) of those of some rows that have a vector."""
-        view, places = self._view(), self._known(self._positions.find(rows))
+        view, places = self._view(), self._select_known(self._positions.find(rows))
         known = places >= 0
-        [asked] = view.basis.code_queries(query[None, :])
+        [asked] = view.basis.encode_queries(query[None, :])
         scores = _score(view, asked, places[known])
         return list(zip(rows[known].tolist(), scores.tolist(), strict=True))
 
@@ -219,16 +221,46 @@ class VectorIndex:
         """Return the codes of each row."""
         with self._lock:
             places = np.flatnonzero(self._present[: self._used])
-            rows = self._positions.rows(places).tolist()
+            rows = self._positions.read_rows(places).tolist()
             codes = np.hstack([self._heads.gather(places), self._rest.gather(places)])
         return {row: code.tobytes() for row, code in zip(rows, codes, strict=True)}
+
+    def dump(self) -> dict[str, NDArray[Any]]:
+        """Return all that `restore` needs, by position; rows are -1 where there is none."""
+        used = slice(self._used)
+        rows = np.where(self._present[used], self._positions.read_rows(np.arange(self._used)), -1)
+        kinds = np.array(list(self._types), np.str_)
+        rotation = np.zeros(0, np.float32) if self._basis.rotation is None else self._basis.rotation
+        arrays = {"rows": rows, "types": kinds, "mean": self._basis.mean, "rotation": rotation}
+        for name in ("scales", "tails", "namespaces", "kinds", "numbers"):
+            arrays[name] = getattr(self, f"_{name}")[used]
+        return arrays | self._heads.dump("heads", self._used) | self._rest.dump("rest", self._used)
+
+    def restore(self, read: Reader) -> None:
+        """Take in what `dump` returned, read by name, of the rows that exist; the index must be empty."""
+        rows, rotation = read("rows"), read("rotation")
+        if self._is_owner:
+            self._positions.ensure(rows[rows >= 0])
+        found = self._positions.find(rows)
+        kept = np.flatnonzero(found >= 0)
+        places = found[kept]
+        with self._lock:
+            self._basis = basis.Basis(read("mean"), rotation if len(rotation) else None, self._basis.head)
+            self._make_room(int(places.max(initial=-1)) + 1)
+            for name in ("scales", "tails", "namespaces", "kinds", "numbers"):
+                getattr(self, f"_{name}")[places] = read(name)[kept]
+            self._heads.restore("heads", read, kept, places)
+            self._rest.restore("rest", read, kept, places)
+            self._types = {str(kind): number for number, kind in enumerate(read("types"))}
+            self._present[places] = True
+            self._count, self.stamp = len(places), 1
 
     def _place(self, row: int) -> int:
         """Return the position of a row that has a vector, -1 if it has none."""
         place = self._positions.find_one(row)
         return place if 0 <= place < self._used and self._present[place] else -1
 
-    def _known(self, places: Places) -> Places:
+    def _select_known(self, places: Places) -> Places:
         """Return positions with -1 for those that have no vector."""
         inside = (places >= 0) & (places < self._used)
         inside[inside] = self._present[places[inside]]
@@ -241,9 +273,9 @@ class VectorIndex:
             return _View(self._basis, self._heads.view(), self._rest.view(), *used)  # type: ignore[arg-type]
 
     def _make_room(self, used: int) -> None:
-        self._present, self._scales = grown(self._present, used), grown(self._scales, used)
-        self._tails, self._namespaces = grown(self._tails, used), grown(self._namespaces, used)
-        self._kinds, self._numbers = grown(self._kinds, used), grown(self._numbers, used)
+        self._present, self._scales = grow(self._present, used), grow(self._scales, used)
+        self._tails, self._namespaces = grow(self._tails, used), grow(self._namespaces, used)
+        self._kinds, self._numbers = grow(self._kinds, used), grow(self._numbers, used)
         self._heads.make_room(used)
         self._rest.make_room(used)
         self._used = max(self._used, used)
@@ -263,7 +295,7 @@ class VectorIndex:
         self._scales, self._tails = self._scales.copy(), self._tails.copy()
         self._heads.make_room(self._used)
         self._rest.make_room(self._used)
-        self._write(places, self._basis.code(known))
+        self._write(places, self._basis.encode(known))
 
 
 class _Scan(NamedTuple):
@@ -274,7 +306,7 @@ class _Scan(NamedTuple):
     tails: NDArray[np.float32]
     chosen: int
 
-    def positions_of(self, at: Places) -> Places:
+    def select_positions(self, at: Places) -> Places:
         """Return the positions at some places of the scan."""
         return at if self.places is None else self.places[at]
 
@@ -282,7 +314,7 @@ class _Scan(NamedTuple):
 def _find_nearest(view: _View, asked: Asked, k: int, chosen: NDArray[np.bool_]) -> tuple[Places, NDArray[np.float32]]:
     """Return the best chosen positions and their scores, best first."""
     scan = _scan(view, asked, chosen)
-    open_ = scan.positions_of(_select_open(view, asked, k, scan))
+    open_ = scan.select_positions(_select_open(view, asked, k, scan))
     scores = _score(view, asked, open_)
     best = find_top(scores, k)
     return open_[best], scores[best]
@@ -292,7 +324,9 @@ def _scan(view: _View, asked: Asked, chosen: NDArray[np.bool_]) -> _Scan:
     count = int(np.count_nonzero(chosen))
     places = np.flatnonzero(chosen) if count * _GATHER_BELOW < len(chosen) else None
     among = slice(None) if places is None else places
-    cosines = view.heads.dot(asked.head, len(chosen)) if places is None else view.heads.dot_of(asked.head, places)
+    cosines = (
+        view.heads.multiply(asked.head, len(chosen)) if places is None else view.heads.multiply_at(asked.head, places)
+    )
     cosines *= view.scales[among]
     cosines *= np.float32(asked.scale)
     cosines += np.float32(asked.offset)
@@ -306,11 +340,11 @@ def _select_open(view: _View, asked: Asked, k: int, scan: _Scan) -> Places:
     if view.basis.rotation is None or scan.chosen <= 4 * k:
         return np.flatnonzero(scan.cosines > -np.inf)
     first = find_top(scan.cosines, 4 * k)
-    scores = _score(view, asked, scan.positions_of(first))
+    scores = _score(view, asked, scan.select_positions(first))
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
     # No tail is expected to be closer to the query's than chance allows, or than those of the best are.
     closest = float(((scores - scan.cosines[first]) / np.maximum(scan.tails[first] * asked.tail_length, 1e-6)).max())
-    open_ = np.flatnonzero(_bounds(asked, scan, max(closest, view.basis.chance())) >= least - _ROUNDING)
+    open_ = np.flatnonzero(_bounds(asked, scan, max(closest, view.basis.compute_chance())) >= least - _ROUNDING)
     return open_ if len(open_) <= _DEEP + k else np.sort(open_[find_top(scan.cosines[open_], _DEEP + k)])
 
 
@@ -322,30 +356,30 @@ def _bounds(asked: Asked, scan: _Scan, closest: float = 1.0) -> NDArray[np.float
 
 def _score(view: _View, asked: Asked, places: Places) -> NDArray[np.float32]:
     """Return the cosine of positions with a query, as their whole codes have it."""
-    dots = view.heads.dot_of(asked.head, places) + view.rest.dot_of(asked.tail, places)
+    dots = view.heads.multiply_at(asked.head, places) + view.rest.multiply_at(asked.tail, places)
     scores: NDArray[np.float32] = dots * view.scales[places] * np.float32(asked.scale) + np.float32(asked.offset)
     return scores
 
 
 def _search_above(view: _View, queries: Vector, places: Places, wanted: Wanted) -> list[Places]:
     """Return for each query the best of some positions above the floor."""
-    asked = view.basis.code_queries(queries)
+    asked = view.basis.encode_queries(queries)
     if len(asked) < _FEW:
         chosen = np.zeros(len(view.present), np.bool_)
         chosen[places] = True
-        return [_above(view, one, chosen, wanted) for one in asked]
-    return _above_by_blocks(view, asked, places, wanted)
+        return [_search_above_one(view, one, chosen, wanted) for one in asked]
+    return _search_above_by_blocks(view, asked, places, wanted)
 
 
-def _above(view: _View, asked: Asked, chosen: NDArray[np.bool_], wanted: Wanted) -> Places:
+def _search_above_one(view: _View, asked: Asked, chosen: NDArray[np.bool_], wanted: Wanted) -> Places:
     scan = _scan(view, asked, chosen)
-    places = scan.positions_of(np.flatnonzero(_bounds(asked, scan) > wanted.floor - _ROUNDING))
+    places = scan.select_positions(np.flatnonzero(_bounds(asked, scan) > wanted.floor - _ROUNDING))
     scores = _score(view, asked, places)
     best = find_top(scores, wanted.k)
     return places[best[scores[best] > wanted.floor]]
 
 
-def _above_by_blocks(view: _View, asked: Sequence[Asked], places: Places, wanted: Wanted) -> list[Places]:
+def _search_above_by_blocks(view: _View, asked: Sequence[Asked], places: Places, wanted: Wanted) -> list[Places]:
     found: list[list[tuple[float, int]]] = [[] for _ in asked]
     tails = np.array([one.tail_length for one in asked], np.float32)
     heads = _columns([one.head for one in asked], asked)

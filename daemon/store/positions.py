@@ -56,7 +56,7 @@ class Positions:
 
     def find(self, rows: Iterable[int] | NDArray[Any]) -> Places:
         """Return the position of each row, -1 for those that have none."""
-        numbers = _as_array(rows)
+        numbers = _make_array(rows)
         with self._lock:
             found: Places = self._look_up(numbers)
         return found
@@ -67,29 +67,29 @@ class Positions:
         with self._lock:
             return int(self._pages[self._page_of[high], row & _INSIDE]) - 1 if 0 <= high < len(self._page_of) else -1
 
-    def rows(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
+    def read_rows(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
         """Return the rows of positions, for who holds the epoch in which it found them."""
         found: NDArray[np.int64] = self._row_of[places]
         return found
 
     def ensure(self, rows: Iterable[int] | NDArray[Any]) -> tuple[Places, Epoch]:
         """Return the position of each row, and the epoch; rows that have none, or gave theirs up, get one."""
-        numbers = _as_array(rows)
+        numbers = _make_array(rows)
         with self._lock:
             found = self._look_up(numbers)
             back = found[(found >= 0) & ~self._alive[found]]  # deleted and restored: readers may still mean the former
             if len(back):
-                self._unmap(np.unique(back))
+                self._remove(np.unique(back))
                 found = self._look_up(numbers)
             new = np.unique(numbers[found < 0])
             if len(new):
-                self._map(new, self._allocate(len(new)))
+                self._put(new, self._allocate(len(new)))
                 found = self._look_up(numbers)
             return found, self.epoch
 
     def give_up(self, rows: Iterable[int]) -> None:
         """Let others have the positions of rows that do not exist any more, once nobody can mean these rows."""
-        numbers = _as_array(rows)
+        numbers = _make_array(rows)
         with self._lock:
             places = self._look_up(numbers)
             places = places[(places >= 0) & self._alive[places]]
@@ -101,25 +101,25 @@ class Positions:
         found: Places = self._pages[self._page_of[high], rows & _INSIDE].astype(np.int64) - 1
         return found
 
-    def _map(self, rows: NDArray[np.int64], places: Places) -> None:
+    def _put(self, rows: NDArray[np.int64], places: Places) -> None:
         high = rows >> _BITS
-        self._page_of = grown(self._page_of, int(high.max()) + 2)
+        self._page_of = grow(self._page_of, int(high.max()) + 2)
         for at in np.unique(high[self._page_of[high] == 0]).tolist():
-            self._page_of[at] = self._new_page()
+            self._page_of[at] = self._add_page()
         pages = self._page_of[high]
         self._pages[pages, rows & _INSIDE] = places + 1
         np.add.at(self._held, pages, 1)
         self._row_of[places] = rows
         self._alive[places] = True
 
-    def _new_page(self) -> int:
+    def _add_page(self) -> int:
         if not self._unused:
             have = len(self._pages)
-            self._pages, self._held = grown(self._pages, have + 1), grown(self._held, have + 1)
+            self._pages, self._held = grow(self._pages, have + 1), grow(self._held, have + 1)
             self._unused = list(range(min(len(self._pages), len(self._held)) - 1, have - 1, -1))
         return self._unused.pop()
 
-    def _unmap(self, places: Places) -> None:
+    def _remove(self, places: Places) -> None:
         """Have the rows of these positions lead nowhere."""
         rows = self._row_of[places]
         places, rows = places[rows != 0], rows[rows != 0]
@@ -133,17 +133,17 @@ class Positions:
             self._page_of[at] = 0
 
     def _allocate(self, count: int) -> Places:
-        self._collect()
+        self._gather_free()
         again = np.array(self._free[len(self._free) - min(count, len(self._free)) :], np.int64)
         del self._free[len(self._free) - len(again) :]
         if len(again):
-            self._unmap(again)
+            self._remove(again)
         first, missing = self.count, count - len(again)
-        self._row_of, self._alive = grown(self._row_of, first + missing), grown(self._alive, first + missing)
+        self._row_of, self._alive = grow(self._row_of, first + missing), grow(self._alive, first + missing)
         self.count += missing
         return np.concatenate([again, np.arange(first, first + missing)])
 
-    def _collect(self) -> None:
+    def _gather_free(self) -> None:
         """Take back the positions that nobody can mean any more."""
         if self._given_up:
             self._waiting.append((weakref.ref(self.epoch), self._given_up))
@@ -152,7 +152,7 @@ class Positions:
             self._free += self._waiting.popleft()[1]
 
 
-def grown(array: Array, needed: int) -> Array:
+def grow(array: Array, needed: int) -> Array:
     """Return an array with room for `needed` entries along its first axis, half as many again if it had not."""
     have = len(array)
     if needed <= have:
@@ -162,5 +162,5 @@ def grown(array: Array, needed: int) -> Array:
     return larger  # type: ignore[return-value]
 
 
-def _as_array(rows: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
+def _make_array(rows: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
     return np.ascontiguousarray(rows if isinstance(rows, np.ndarray) else list(rows), np.int64)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.positions import Places, Positions, grown
+from memoryd.daemon.store.positions import Places, Positions, grow
 from memoryd.daemon.store.stopwords import STOP_WORDS
 from memoryd.daemon.store.tokenizer import is_part, stem_words
 
@@ -60,7 +60,7 @@ class Posting(NamedTuple):
     shortest: dict[int, float]
     seen: int  # changes that are in it
 
-    def holds(self, places: Places) -> NDArray[np.bool_]:
+    def select_held(self, places: Places) -> NDArray[np.bool_]:
         """Return which of some positions are in it."""
         if not len(self.places):
             return np.zeros(len(places), np.bool_)
@@ -152,7 +152,7 @@ class Postings:
         first = np.flatnonzero(np.diff(places, prepend=-1))
         counts = np.minimum(np.add.reduceat(units, first), _MOST) if len(first) else units
         places, kept = places[first], counts.astype(np.uint16)
-        return Posting(places.astype(np.int32), kept, self._shortest(places, kept), self._local.seen)
+        return Posting(places.astype(np.int32), kept, self._measure_shortest(places, kept), self._local.seen)
 
     def _update(self, posting: Posting, stem: str, latest: dict[int, Counter[str]], seen: int) -> Posting:
         """Return a posting with the changed memories, by position, as they are now."""
@@ -166,11 +166,11 @@ class Postings:
         fresh = np.array([min(latest[place][stem], _MOST) for place in holding.tolist()], np.uint16)
         at = np.searchsorted(places, holding)
         shortest = dict(posting.shortest)
-        for count, length in self._shortest(holding, fresh).items():
+        for count, length in self._measure_shortest(holding, fresh).items():
             shortest[count] = min(length, shortest.get(count, length))
         return Posting(np.insert(places, at, holding), np.insert(counts, at, fresh), shortest, seen)
 
-    def _shortest(self, places: NDArray[np.integer[Any]], counts: Counts) -> dict[int, float]:
+    def _measure_shortest(self, places: NDArray[np.integer[Any]], counts: Counts) -> dict[int, float]:
         lengths = self.read_lengths(places)
         return {count: float(lengths[counts == count].min()) for count in np.unique(counts).tolist()}
 
@@ -211,7 +211,7 @@ class Postings:
         places = self._positions.find([row for row, _ in sizes])
         words = np.array([_sum_of_varints(data) for _, data in sizes], np.float32)[places >= 0]
         places = places[places >= 0]
-        self._lengths = grown(self._lengths, int(places.max(initial=0)) + 1)
+        self._lengths = grow(self._lengths, int(places.max(initial=0)) + 1)
         before = self._lengths[places]
         self._lengths[places] = words
         self._documents += int(np.count_nonzero(words)) - int(np.count_nonzero(before))
@@ -224,19 +224,19 @@ class Postings:
         missed = self._changes - seen
         return [self._noted[-place] for place in range(missed, 0, -1)] if missed <= len(self._noted) else None
 
-    def _most(self) -> int:
+    def _limit(self) -> int:
         return max(MAX_KEPT, _PER_MEMORY * self._documents)
 
     def is_full(self) -> bool:
         """Return whether there is hardly room for more postings without evicting some."""
-        return self._size > 0.9 * self._most()
+        return self._size > 0.9 * self._limit()
 
     def _keep(self, stem: str, posting: Posting) -> None:
         with self._lock:
             former = self._kept.pop(stem, None)
             self._kept[stem] = posting
             self._size += _cost(posting) - (_cost(former) if former else 0)
-            while self._size > self._most():
+            while self._size > self._limit():
                 _, oldest = self._kept.popitem(last=False)
                 self._size -= _cost(oldest)
 

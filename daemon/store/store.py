@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import fulltext, graph_faults, hashes, limit, pages, settings, turns, vectors
+from memoryd.daemon.store import codes, fulltext, graph_faults, hashes, limit, pages, settings, turns, vectors
+from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer, page_size
 from memoryd.daemon.store.facts import Facts, Mask
 from memoryd.daemon.store.filters import Filter
@@ -34,6 +35,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _WARMED = 1_000  # stems
+_MOST_CHANGED = 10_000  # rows
 _BREATH_S = 0.001  # between two of them
 
 FILE_NAME = "memoryd.sqlite"
@@ -49,6 +51,8 @@ class Store:
     def __init__(self, folder: Path, limit_bytes: int = 0) -> None:
         """Open the database of a folder; it takes no more than `limit_bytes` on disk, 0: what the disk holds."""
         self.path, self.limit_bytes = folder / FILE_NAME, limit_bytes
+        self._codes = codes.take(self.path)
+        self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
         pages.renew(self.path)
         connection = open_writer(self.path)
         try:
@@ -98,12 +102,29 @@ class Store:
 
     def _follow_commit(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
         """Bring what RAM knows of these memories, and of the texts of these, up to date, on the writer's thread."""
+        self._note_changed(rows)
         self.facts.refresh(connection, rows)
         self.postings.note_changes(connection, texts)
         if self.limit_bytes:
             self.used_bytes = self._used_size(connection)
         if rows and self.on_change is not None:
             self.on_change()
+
+    def _note_changed(self, rows: set[int]) -> None:
+        if self._changed is not None:
+            self._changed |= rows
+            if len(self._changed) > _MOST_CHANGED or self._writer.touched_vectors:
+                self._changed = None
+
+    def take_codes(self) -> Kept | None:
+        """Return the codes that the former daemon kept, once."""
+        kept, self._codes = self._codes, None
+        return kept
+
+    def take_changed(self) -> set[int] | None:
+        """Return the rows that were changed since the database was opened, None if that is not known; only once."""
+        changed, self._changed = self._changed, None
+        return None if changed is None else changed.copy()
 
     def is_full(self) -> bool:
         """Return whether the database has reached its limit: what is there is read and deleted, nothing is added."""
@@ -280,6 +301,8 @@ class Store:
         """Finish the waiting writes, fold the write-ahead log into the file and close."""
         self._closing.set()
         self._checked.set()
+        if kept := self.take_codes():
+            kept.close()
         if self._checking is not None:
             self._checking.join()
         self._writer.finish()  # its last jobs may still read

@@ -34,6 +34,7 @@ Follower = Callable[[list[Change]], None]
 MAX_BATCH = 256
 MAX_WAITING = 2048
 _BUSY_PAUSE_S = 0.05
+_OF_VECTORS = {"vec_embeddings", "contexts"}
 _KEYS = "memories.namespace, memories.key"  # in SQLite's sentence on two memories with one key
 _STEPS = 1_000_000  # of SQLite's machine between two signs of life: some 20 ms
 
@@ -104,6 +105,7 @@ class Writer:
         self._committed = committed  # called with the rows of memories that a transaction touched, and of their texts
         self._touched: set[int] = set()  # rows of memories that the present transaction has changed
         self._texts: set[int] = set()  # those whose entry in full text is another
+        self.touched_vectors = False  # whether a vector, or what is embedded, was written since the start
         self.follower: Follower | None = None  # gets what each transaction changed, after everybody else
         self._written = Written()
         connection.set_update_hook(self._note)
@@ -258,6 +260,8 @@ class Writer:
             self._touched.add(row)
         elif table == "memories_fts_docsize":  # FTS5's own table: one row for each entry
             self._texts.add(row)
+        elif table in _OF_VECTORS:
+            self.touched_vectors = True
         if self.follower is not None:
             self._written.note(kind, table, row)
 

@@ -10,13 +10,6 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDERS = ("client", "daemon", "models", "scheduler")
 UNCHECKED = (
-    "daemon/store/basis.py",
-    "daemon/store/blocks.py",
-    "daemon/store/facts.py",
-    "daemon/store/fulltext.py",
-    "daemon/store/index.py",
-    "daemon/store/positions.py",
-    "daemon/store/postings.py",
     "daemon/workspaces/documents/links.py",
     "daemon/workspaces/documents/scan.py",
 )
@@ -30,6 +23,7 @@ VERBS = set(
     call cancel catch change check checkpoint choose chunk classify clean clear clip close cluster compare compile
     complain complete compute condense confirm connect consolidate continue convert copy count create cut declare
     decode dedupe degrade delete deliver descend describe diff digest dismiss diversify divide download drain draw
+    dump exclude grow
     dream drop embed emit encode end ensure erase escape evaluate examine exchange execute expand explain export
     extend extract fail feed fetch fill find finish fire fit fix flush fold follow foresee forget format frame fuse
     gather generate get give go grant greet group guard hand handle hash hasten hold hurry ignore import index inherit

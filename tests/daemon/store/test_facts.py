@@ -21,7 +21,7 @@ NOW = 1000.0
 
 
 def by_ram(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
-    return set(store.build_mask(chosen, now).rows())
+    return set(store.build_mask(chosen, now).list_rows())
 
 
 def by_sql(store: Store, chosen: Filter, now: float = NOW) -> set[int]:
@@ -82,7 +82,7 @@ def test_after_any_changes_ram_and_sqlite_leave_the_same_memories(store: Store, 
             assert by_ram(store, chosen) == by_sql(store, chosen), question
     with store.reading() as connection:
         again = Facts(connection, Positions())
-    assert set(again.build_mask(Filter(), NOW).rows()) == by_sql(store, Filter())
+    assert set(again.build_mask(Filter(), NOW).list_rows()) == by_sql(store, Filter())
 
 
 def test_what_is_taken_back_is_not_there(store: Store) -> None:
@@ -101,8 +101,8 @@ def test_rows_that_a_mask_does_not_know_are_not_allowed(store: Store) -> None:
     row = insert(store, "one").row
     mask = store.build_mask(Filter(), NOW)
     assert mask.select(np.array([row, 10**9, -5])).tolist() == [True, False, False]
-    assert mask.restrict(np.array([row, 10**9])).rows() == [row]
-    assert not mask.restrict(np.zeros(0, np.int64)).rows()
+    assert mask.restrict(np.array([row, 10**9])).list_rows() == [row]
+    assert not mask.restrict(np.zeros(0, np.int64)).list_rows()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3000])

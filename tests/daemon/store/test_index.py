@@ -278,6 +278,28 @@ def test_an_index_that_has_learned_its_basis_takes_changes_as_before(many: tuple
     assert index.find_nearest(vectors[17], 1).rows.tolist() == [17]
 
 
+def test_a_restored_index_finds_what_the_dumped_one_found(many: tuple[VectorIndex, Vector]) -> None:
+    index, vectors = many
+    gone = {5, 17, 19_999}
+    for row in gone:
+        index.remove(row)
+    arrays = index.dump()
+    assert not any(arrays[name][5].any() for name in ("heads0", "rest0"))  # nothing is left of what was removed
+    again = VectorIndex(DIMENSIONS)
+    again.restore(arrays.__getitem__)
+    assert again.read_codes() == index.read_codes()
+    assert len(again) == len(index) == len(vectors) - len(gone)
+    for query in vectors[:40:4]:
+        one, other = index.find_nearest(query, 20), again.find_nearest(query, 20)
+        assert one.rows.tolist() == other.rows.tolist()
+        assert one.similarities.tolist() == other.similarities.tolist()
+        assert like(index, query, 5, 1, "odd") == like(again, query, 5, 1, "odd")
+    index.extend([(row, row % 3, "even" if row % 2 == 0 else "odd") for row in gone], vectors[list(gone)])
+    empty = VectorIndex(DIMENSIONS)
+    empty.restore(VectorIndex(DIMENSIONS).dump().__getitem__)
+    assert len(empty) == 0
+
+
 CHANGES = st.lists(
     st.tuples(st.sampled_from(["add", "add", "remove"]), st.integers(1, 12), st.integers(0, 2), st.sampled_from("ab")),
     max_size=60,

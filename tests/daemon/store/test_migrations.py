@@ -74,9 +74,9 @@ def test_what_history_knows_of_deleted_successors_is_taken_over(folder: Path, mo
     connection.close()
     store = Store(folder)
     try:
-        assert store.build_mask(Filter(), 1.0).rows() == [3]
+        assert store.build_mask(Filter(), 1.0).list_rows() == [3]
         store.write(lambda transaction: rows.delete(transaction.connection, [3])).result()
-        assert store.build_mask(Filter(), 1.0).rows() == [1]
+        assert store.build_mask(Filter(), 1.0).list_rows() == [1]
     finally:
         store.close()
 

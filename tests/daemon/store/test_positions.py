@@ -13,7 +13,7 @@ def test_rows_far_apart_take_as_many_positions_as_there_are_rows() -> None:
     rows = [10_000_000 * number + 7 for number in range(200)]
     places = positions.ensure(rows)[0]
     assert sorted(places.tolist()) == list(range(200))
-    assert positions.rows(places).tolist() == rows
+    assert positions.read_rows(places).tolist() == rows
     assert positions.find([*rows, 8, -1, 10**12]).tolist() == [*places.tolist(), -1, -1, -1]
     assert positions.find_one(rows[5]) == places[5]
     assert [positions.find_one(row) for row in (8, -1, 10**12)] == [-1, -1, -1]
@@ -34,7 +34,7 @@ def test_a_position_is_not_used_again_while_somebody_may_mean_its_former_row() -
     reader = positions.epoch
     positions.give_up([1])
     assert positions.ensure([2])[0].tolist() != [place]
-    assert positions.rows(np.array([place])).tolist() == [1]
+    assert positions.read_rows(np.array([place])).tolist() == [1]
     assert positions.find([1]).tolist() == [place]
     later = positions.epoch  # of one who cannot mean it any more
     del reader
@@ -64,7 +64,7 @@ def test_after_any_changes_each_row_has_a_position_of_its_own(seed: int) -> None
         rows = {dice.randrange(5000) for _ in range(dice.randrange(1, 30))}
         if dice.random() < 0.5:
             places = positions.ensure(rows)[0]
-            assert positions.rows(places).tolist() == list(rows)
+            assert positions.read_rows(places).tolist() == list(rows)
             alive |= rows
         else:
             positions.give_up(rows)
@@ -73,5 +73,5 @@ def test_after_any_changes_each_row_has_a_position_of_its_own(seed: int) -> None
     places = positions.find(alive)
     assert (places >= 0).all()
     assert len(set(places.tolist())) == len(alive)
-    assert positions.rows(places).tolist() == list(alive)
+    assert positions.read_rows(places).tolist() == list(alive)
     assert positions.count <= most + 2 * 30 * 2  # some wait for the change after next

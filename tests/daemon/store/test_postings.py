@@ -119,8 +119,8 @@ def test_the_best_are_those_of_scoring_every_memory(store: Store, query: str, li
 
 def test_common_words_are_scored_only_where_they_matter(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     scored: list[int] = []
-    scores = fulltext._scores
-    monkeypatch.setattr(fulltext, "_scores", lambda *given: scored.append(len(given[3])) or scores(*given))
+    scores = fulltext._compute_scores
+    monkeypatch.setattr(fulltext, "_compute_scores", lambda *given: scored.append(len(given[3])) or scores(*given))
     insert(store, "the namespace")
     many(store, 10, 6000, VARIED)
     with store.reading() as connection:
@@ -171,7 +171,7 @@ def test_a_commit_between_a_snapshot_and_its_reading_is_taken_in_later(store: St
         writing.start()
         writing.join()
         posting = store.postings.find(connection, "heron")
-        assert store.positions.rows(posting.places).tolist() == [first.row]
+        assert store.positions.read_rows(posting.places).tolist() == [first.row]
     assert len(ranked(store, "heron")) == 2
 
 
@@ -222,7 +222,7 @@ def test_a_damaged_index_does_not_keep_the_database_from_opening(tmp_path: Any) 
     other.close()
     store = Store(tmp_path)
     try:
-        assert store.build_mask(Filter(), 0.0).rows()
+        assert store.build_mask(Filter(), 0.0).list_rows()
     finally:
         store.close()
 

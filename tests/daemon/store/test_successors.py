@@ -54,7 +54,7 @@ def shown(core: Core, namespace: str = "") -> str:
         stored = rows.select(connection, "TRUE", ())
         alive = {row.row for row in select_living(connection, stored, core.clock())}
     for facts in (core.store.facts, fresh):
-        assert set(facts.build_mask(Filter(), core.clock()).rows()) == alive
+        assert set(facts.build_mask(Filter(), core.clock()).list_rows()) == alive
     return "".join(sorted(id[0] for id in ids))
 
 
@@ -298,7 +298,7 @@ def test_a_long_chain_is_followed_to_its_end_and_costs_little(core: Core, clock:
     for id in ids[100:]:
         update(core, id, expires_at=clock.now)
     assert [memory.id for memory in reading.list_(core, List(limit=500))] == [ids[99]]
-    allowed = core.store.facts.build_mask(Filter(), clock.now).rows()
+    allowed = core.store.facts.build_mask(Filter(), clock.now).list_rows()
     assert len(allowed) == 1
 
 
@@ -367,7 +367,7 @@ def test_whatever_is_added_changed_deleted_and_restored_ram_and_sql_follow_the_d
         store.write(lambda transaction, count=count: [step(transaction) for _ in range(count)]).result()
         for now in (4.0, 5.0, 9.0, 12.0, 20.0):
             wanted = expected(stored, links, now)
-            assert set(store.build_mask(Filter(), now).rows()) == wanted
+            assert set(store.build_mask(Filter(), now).list_rows()) == wanted
             where, values = Filter().full_condition(now)
             with store.reading() as connection:
                 assert {row.row for row in rows.select(connection, where, values)} == wanted

@@ -1,0 +1,97 @@
+"""The codes of the vector index on disk while no daemon runs, so that a start need not make them again.
+
+Written when a daemon has closed its database, taken up and deleted by the next before it opens it: what the daemon does
+from then on, and whatever ends it, leaves no file that is out of date. One that was written for another database file
+than there is (size, time of change, inode, schema), or beside which there is a write-ahead log, is not used.
+"""
+
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+from zipfile import BadZipFile
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.daemon.store.migrations import MIGRATIONS
+
+_NAME = "memoryd.codes"
+_FORMAT = 1
+
+
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile)
+
+log = logging.getLogger(__name__)
+
+
+class Header(msgspec.Struct):
+    """What the codes are of."""
+
+    database: list[int]
+    fingerprint: str  # of the model
+    model: int  # its number
+    pending: list[int]  # rows without a vector
+    format: int = _FORMAT
+    schema: int = len(MIGRATIONS)
+
+
+class Kept(NamedTuple):
+    """Codes that were taken up."""
+
+    header: Header
+    arrays: Any  # by name, each read when it is asked for
+    file: BinaryIO
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+def read_identity(path: Path) -> list[int]:
+    """Return what changes whenever a closed database does."""
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns, found.st_ino]
+
+
+def write(path: Path, header: Header, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write the codes for a closed database; raise OSError."""
+    part = path.with_name(f"{_NAME}.part")
+    try:
+        with open(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as file:
+            np.savez(file, header=np.frombuffer(msgspec.json.encode(header), np.uint8), **arrays)  # type: ignore[arg-type]
+        part.rename(path.with_name(_NAME))
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def take(path: Path) -> Kept | None:
+    """Return the codes of a database that is not open yet, if they are its own, and delete their file."""
+    place = path.with_name(_NAME)
+    with suppress(OSError):
+        path.with_name(f"{_NAME}.part").unlink(missing_ok=True)
+        if place.exists():
+            try:
+                return _read(path, place)
+            except UNREADABLE as error:
+                log.warning("the codes of the former daemon cannot be used: %s", error)
+            finally:
+                place.unlink()
+    return None
+
+
+def _read(path: Path, place: Path) -> Kept | None:
+    file = place.open("rb")  # can be read although its name is deleted
+    try:
+        arrays: Any = np.load(file, allow_pickle=False)
+        header = msgspec.json.decode(arrays["header"].tobytes(), type=Header)
+        own = Header(read_identity(path), header.fingerprint, header.model, header.pending)
+        if header == own and not path.with_name(f"{path.name}-wal").exists():
+            return Kept(header, arrays, file)
+    except BaseException:
+        file.close()
+        raise
+    file.close()
+    return None
