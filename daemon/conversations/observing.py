@@ -13,7 +13,7 @@ from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
 from memoryd.daemon.conversations import citing, gate, promoting, thinking
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.adding import SHORT_CHARS
+from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import intake, namespaces, rows, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
@@ -204,7 +204,7 @@ def _accept(place: Place, taken: Taken, key: bytes, answers: str | None) -> Obse
         created_at=_time_of(place, turn),
         answers=answers,
         content_hash=key,
-        previous=intake.find_previous(connection, place.number, place.session, SHORT_CHARS),
+        previous="\n".join(intake.find_previous(connection, place.number, place.session, SHORT_CHARS, NEIGHBOURS)),
         content=turn.content,
         speaker=turn.speaker,
         files="\n".join(turn.files),

@@ -9,12 +9,13 @@ full text. What a search brought up is never promoted: it is a memory already.
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from memoryd.daemon.core.checks import metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.memories.adding import SHORT_CHARS, compute_expiry
+from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS, compute_expiry
 from memoryd.daemon.store import history, rows, turns, vectors
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L1, L2
@@ -117,21 +118,21 @@ def _find_pair(turn: Turn) -> str:
 
 
 def neighbours(turn: Turn, following: str) -> str:
-    """Return the turns before and after a turn for full text: short ones of a short one."""
-    if len(turn.content) > SHORT_CHARS:
-        return ""
-    return "\n".join(text for text in (turn.previous, following) if text and len(text) <= SHORT_CHARS)
+    """Return the turns before and after a turn, by which it is found as well; a long one needs none."""
+    return "" if len(turn.content) > SHORT_CHARS else "\n".join(filter(None, (turn.previous, following)))
 
 
 def _read_following(transaction: Transaction, leaving: Sequence[Turn]) -> dict[str, str]:
-    """Return for each turn what was said next in its session, as far as that is in L0."""
+    """Return for each turn the short ones that were said next in its session, as far as they are in L0."""
     found: dict[str, str] = {}
     for namespace in {turn.namespace for turn in leaving}:
-        last: dict[str, str] = {}
+        sessions: dict[str, list[Turn]] = {}
         for turn in turns.read_ring(transaction.connection, namespace):
-            if before := last.get(turn.session):
-                found[before] = turn.content
-            last[turn.session] = turn.key
+            sessions.setdefault(turn.session, []).append(turn)
+        for said in sessions.values():
+            for at, turn in enumerate(said, start=1):
+                near = takewhile(lambda one: len(one.content) <= SHORT_CHARS, said[at : at + NEIGHBOURS])
+                found[turn.key] = "\n".join(one.content for one in near)
     return found
 
 

@@ -1,16 +1,20 @@
 """Working off the queue: the texts without a vector, a batch at a time."""
 
 import logging
+from collections.abc import Sequence
+from functools import partial
 
 from memoryd.daemon.embedding.api import is_trouble
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.store import contexts, settings, vectors
 from memoryd.daemon.store import rows as row_store
-from memoryd.daemon.store import vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
 
 BATCH = 16  # texts per write
+_COMPLETED, _ALL = "contexts_completed", "all"  # setting: up to which row memories of former versions have contexts
+_COMPLETED_AT_ONCE = 2000  # rows
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +49,56 @@ def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
         generation.set_aside(failed)
         log.warning("%d memories could not be embedded, the first: %s", len(failed), next(iter(failed.values())))
     return True
+
+
+def work_off_contexts(store: Store, bulk: BulkPool, generation: Generation) -> bool:
+    """Embed one batch of texts within their contexts; say whether there was any. Those that fail are left alone."""
+    rows = generation.list_alone(BATCH)
+    if not rows:
+        return False
+    with store.reading() as connection:
+        found = contexts.read(connection, rows)
+        own = vectors.find(connection, generation.model, [one.text_hash for one in found.values()])
+    wanted = [one for one in found.values() if one.text_hash in own]
+    made = bulk.embed(generation.embedder, [one.content for one in wanted], patient=True)
+    if made and all(map(is_trouble, made)):
+        return False
+    ready = [(one, vector) for one, vector in zip(wanted, made, strict=True) if not isinstance(vector, Exception)]
+    numbers = [one.row for one, _ in ready]
+    if len(ready) < len(wanted):
+        error = next(one for one in made if isinstance(one, Exception))
+        log.warning("%d contexts could not be embedded, the first: %s", len(wanted) - len(ready), error)
+
+    def write(transaction: Transaction) -> None:
+        for one, vector in ready:
+            blended = contexts.merge(own[one.text_hash], vector)
+            vectors.put(transaction.connection, generation.model, one.search_hash, blended)
+        now = list(vectors.iterate_places(transaction.connection, generation.model, numbers))
+        transaction.after_commit(lambda: generation.refresh(numbers, now))
+
+    store.write(write).result()
+    generation.give_up(set(rows).difference(numbers))
+    return True
+
+
+def complete_contexts(store: Store, generations: Sequence[Generation]) -> bool:
+    """Give some memories of former versions their contexts, once in a database; say whether there may be more."""
+    done = store.read_setting(_COMPLETED)
+    if done == _ALL:
+        return False
+
+    def write(transaction: Transaction) -> bool:
+        connection = transaction.connection
+        until = int(done or 0) + _COMPLETED_AT_ONCE
+        rows = contexts.add_missing(connection, until - _COMPLETED_AT_ONCE, until)
+        is_last = row_store.find_last_number(connection) <= until
+        settings.put(connection, _COMPLETED, _ALL if is_last else str(until))
+        for one in generations:
+            now = list(vectors.iterate_places(connection, one.model, rows))
+            transaction.after_commit(partial(one.refresh, rows, now))
+        return not is_last
+
+    return store.write(write, over_limit=True).result()
 
 
 def _wait(generation: Generation, reason: str) -> None:

@@ -20,8 +20,9 @@ from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 
-# Row, namespace, type, the vector that searches use, and that of its own text where it is another.
-Stored = tuple[int, int, str, bytes | None, bytes | None]
+# Row, namespace, type, the vector that searches use, that of its own text where it is another, whether it waits for
+# a vector within its context.
+Stored = tuple[int, int, str, bytes | None, bytes | None, int]
 Stamp = tuple[int, int]
 
 _CHUNK = 512  # rows taken into the index per lock while it is filled
@@ -38,6 +39,7 @@ class Generation:
         self.own = VectorIndex(embedder.dimensions)  # of the own texts of those that are searched within a context
         self.pending: dict[int, None] = {}  # in the order they came
         self.compared_at = -math.inf  # when the index was last compared with the disk, in UTC seconds
+        self.alone: dict[int, None] = {}  # found by their own text until they have a vector within their context
         self.trouble = ""  # why nothing can be embedded now
         self.failing: dict[int, None] = {}  # set aside, so that they hold up neither others nor a change of model
         self._touched: set[int] | None = set()  # rows written or removed while the index is being filled
@@ -90,9 +92,12 @@ class Generation:
         found = {item[0]: item for item in stored}
         for row in rows:
             if row in found:
-                _, namespace, kind, *blobs = found[row]
+                _, namespace, kind, *blobs, waits = found[row]
                 vector, own = (np.frombuffer(blob, np.float32) if self._has_size(blob) else None for blob in blobs)
                 self.index_row(row, namespace, kind, vector, own)
+                if waits:
+                    with self._lock:
+                        self.alone[row] = None
             else:
                 self.remove_row(row)
 
@@ -124,13 +129,24 @@ class Generation:
         return self.index.size_bytes() + self.own.size_bytes()
 
     def count_waiting(self) -> int:
-        """Return how many memories have no vector yet."""
-        return len(self.pending) + len(self.failing)
+        """Return how many memories have no vector yet, or none within their context."""
+        return len(self.pending) + len(self.failing) + len(self.alone)
 
     def list_pending(self, count: int) -> list[int]:
         """Return the oldest rows that wait."""
         with self._lock:
             return list(islice(self.pending, count))
+
+    def list_alone(self, count: int) -> list[int]:
+        """Return the oldest rows that wait for a vector within their context."""
+        with self._lock:
+            return list(islice(self.alone, count))
+
+    def give_up(self, rows: Iterable[int]) -> None:
+        """Leave rows with the vectors of their own texts."""
+        with self._lock:
+            for row in rows:
+                self.alone.pop(row, None)
 
     def set_aside(self, rows: Iterable[int]) -> None:
         """Note that the model could not embed these rows."""
@@ -156,6 +172,7 @@ class Generation:
             self._touched.add(row)
         self.pending.pop(row, None)
         self.failing.pop(row, None)
+        self.alone.pop(row, None)
 
     def _has_size(self, blob: bytes | None) -> TypeGuard[bytes]:
         return blob is not None and len(blob) == 4 * self.index.dimensions
@@ -169,4 +186,5 @@ class Generation:
             if chosen:
                 index.extend([key for key, _ in chosen], vectors.build_matrix([blob for _, blob in chosen if blob]))
         have = {row for (row, _, _), _ in ready}
+        self.alone.update(dict.fromkeys(item[0] for item in fresh if item[5]))
         self.pending.update(dict.fromkeys(item[0] for item in fresh if item[0] not in have))

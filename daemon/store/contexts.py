@@ -10,6 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import apsw
+import numpy as np
+
+from memoryd.daemon.store.vectors import Vector
+
+OWN_SHARE = 0.3  # of its own vector in that of a text within its context
 
 
 class Context(NamedTuple):
@@ -26,6 +31,17 @@ def search_hash(text_hash: bytes, content: str) -> bytes:
     return hashlib.sha256(text_hash + content.encode()).digest()
 
 
+def join_neighbours(content: str, neighbours: str) -> str:
+    """Return what is embedded for a text within its context: itself first, for a model may read no further."""
+    return f"{content}\n{neighbours}"
+
+
+def merge(own: Vector, within: Vector) -> Vector:
+    """Return the vector that a text is found by: of its own and of that of its context."""
+    made: Vector = OWN_SHARE * own + (1 - OWN_SHARE) * within
+    return made / np.linalg.norm(made)
+
+
 def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> None:
     """Give memories their context, as (row, text); one that is deleted meanwhile gets none."""
     for row, content in contexts:
@@ -35,6 +51,17 @@ def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> Non
             connection.execute(
                 "INSERT OR REPLACE INTO contexts (memory, search_hash, content) VALUES (?, ?, ?)", values
             )
+
+
+def add_missing(connection: apsw.Connection, after: int, until: int) -> list[int]:
+    """Give memories that came before there were contexts theirs, in a range of rows; return those that get one."""
+    found: list[Any] = connection.execute(
+        "SELECT row, content || char(10) || neighbours FROM memories WHERE row > ? AND row <= ? AND neighbours <> ''"
+        " AND NOT EXISTS (SELECT 1 FROM contexts WHERE memory = row)",
+        (after, until),
+    ).fetchall()
+    put(connection, found)
+    return [row for row, _ in found]
 
 
 def remove(connection: apsw.Connection, rows: Iterable[int]) -> None:

@@ -1,5 +1,6 @@
 """What a turn that comes in is compared with: ids, equal texts, the turn before it, the question that it answers."""
 
+from itertools import takewhile
 from typing import Any
 
 import apsw
@@ -7,10 +8,9 @@ import apsw
 from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.tiers import DOCUMENTS
 
-# The last turn of a session, if it is short.
 _LAST = (
-    "SELECT content FROM turns WHERE namespace = ?1 AND session = ?2"
-    " AND length(content) <= ?3 AND id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2)"
+    "SELECT iif(length(content) <= ?3, content, NULL) FROM turns WHERE namespace = ?1 AND session = ?2"
+    " ORDER BY id DESC LIMIT ?4"
 )
 _END = (
     "SELECT key, created_at, substr(content, -100) FROM turns WHERE namespace = ? AND session = ?"
@@ -59,9 +59,10 @@ def find_equal_turn(connection: apsw.Connection, namespace: int, key: bytes) -> 
     return None if found is None else str(found)
 
 
-def find_previous(connection: apsw.Connection, namespace: int, session: str, most_chars: int) -> str:
-    """Return the text of a session's last turn if it is short, else an empty one."""
-    return str(connection.execute(_LAST, (namespace, session, most_chars)).get or "")
+def find_previous(connection: apsw.Connection, namespace: int, session: str, most_chars: int, count: int) -> list[str]:
+    """Return the texts of a session's last turns in L0, up to the first long one, in the order in which they came."""
+    last: Any = connection.execute(_LAST, (namespace, session, most_chars, count))
+    return list(takewhile(bool, (text for (text,) in last)))[::-1]
 
 
 def find_question(

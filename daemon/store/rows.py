@@ -7,6 +7,7 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
+from memoryd.daemon.store import contexts
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
 # A question and its answer as one memory: how its content begins, and what is between the two.
@@ -163,8 +164,14 @@ def id_range(prefix: str) -> tuple[str, str]:
 
 
 def insert(connection: apsw.Connection, row: Row) -> int:
-    """Insert a row and return its number; a row that carries its number (undo) gets the same again."""
-    return insert_struct(connection, "memories", row)
+    """Insert a row and return its number; a row that carries its number (undo) gets the same again.
+
+    One that has neighbours is to be found within them.
+    """
+    number = insert_struct(connection, "memories", row)
+    if row.neighbours:
+        contexts.put(connection, [(number, contexts.join_neighbours(row.content, row.neighbours))])
+    return number
 
 
 def insert_struct(connection: apsw.Connection, table: str, stored: msgspec.Struct) -> int:
@@ -177,6 +184,11 @@ def insert_struct(connection: apsw.Connection, table: str, stored: msgspec.Struc
     ).get
     assert isinstance(number, int)
     return number
+
+
+def find_last_number(connection: apsw.Connection) -> int:
+    """Return the highest row number, 0 without rows."""
+    return int(connection.execute("SELECT coalesce(max(row), 0) FROM memories").get)
 
 
 def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> None:

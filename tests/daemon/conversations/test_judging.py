@@ -69,8 +69,11 @@ def test_a_promoted_turn_has_its_vector_from_the_judge(folder: Path, clock: Cloc
         judge(core)
         assert sorted(embedder.texts) == sorted(FACTS[:20])
         observe(core, FACTS[20])
-        assert core.embedding.count_pending() == 0
+        assert core.embedding.active is not None
+        assert not core.embedding.active.pending
+        wait_until(lambda: core.embedding.count_pending() == 0)
         assert embedder.texts.count(FACTS[0]) == 1
+        assert embedder.texts[20:] == ["\n".join(FACTS[:3])]  # within its context: two vectors a turn in all
         assert FACTS[0] in found(core, FACTS[0])
 
 

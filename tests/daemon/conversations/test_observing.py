@@ -153,7 +153,7 @@ def test_a_promoted_turn_keeps_its_id_time_role_and_session(core: Core, clock: C
     assert (row.id, row.created_at, row.updated_at, row.tier) == (ids[0], said_at, said_at, "L1")
     assert (row.type, row.source, row.turns) == ("turn", "conversation", 1)
     assert row.metadata == '{"role":"user","session":"s1"}'
-    assert row.neighbours == FACTS[1]
+    assert row.neighbours == f"{FACTS[1]}\n{FACTS[2]}"
 
 
 def test_a_turn_keeps_who_said_it_and_its_files_in_l0_and_beyond(core: Core) -> None:
@@ -173,15 +173,15 @@ def test_neighbours_are_of_the_same_session_before_and_after(core: Core) -> None
         observe(core, FACTS[number], session="even" if number % 2 == 0 else "odd")
     observe(core, *FACTS[8:28], session="later")
     by_content = {row.content: row.neighbours for row in memories(core)}
-    assert by_content[FACTS[2]] == f"{FACTS[0]}\n{FACTS[4]}"
-    assert by_content[FACTS[0]] == FACTS[2]
-    assert by_content[FACTS[7]] == FACTS[5]
+    assert by_content[FACTS[2]] == "\n".join([FACTS[0], FACTS[4], FACTS[6]])
+    assert by_content[FACTS[0]] == f"{FACTS[2]}\n{FACTS[4]}"
+    assert by_content[FACTS[7]] == f"{FACTS[3]}\n{FACTS[5]}"
 
 
 def test_long_turns_are_nobodys_neighbours_and_have_none(core: Core) -> None:
     observe(core, FACTS[0], FACTS[1] + " and so on" * 40, FACTS[2])
     observe(core, *FACTS[3:23])
-    assert [row.neighbours for row in memories(core)] == ["", "", FACTS[3]]
+    assert [row.neighbours for row in memories(core)] == ["", "", f"{FACTS[3]}\n{FACTS[4]}"]
 
 
 MINOR = ("What is the weather like today?", "Can you show me the file again?")

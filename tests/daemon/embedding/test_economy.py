@@ -118,9 +118,9 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
     generation.index_row(1, 0, "fact", other)
     generation.remove_row(2)
     generation.index_row(3, 0, "fact", None)
-    snapshot = [(row, 0, "fact", one.tobytes(), None) for row in (1, 2, 3, 4)] + [
-        (5, 0, "fact", None, None),
-        (6, 0, "fact", b"short", None),
+    snapshot = [(row, 0, "fact", one.tobytes(), None, 0) for row in (1, 2, 3, 4)] + [
+        (5, 0, "fact", None, None, 0),
+        (6, 0, "fact", b"short", None, 0),
     ]
     generation.fill(snapshot)
     assert sorted(generation.index.read_codes()) == [1, 4]
@@ -131,7 +131,7 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
 
 def test_rows_set_aside_wait_until_they_are_tried_again_or_written_anew() -> None:
     generation = Generation(1, "words", CountingEmbedder())
-    generation.fill([(row, 0, "fact", None, None) for row in (1, 2, 3)])
+    generation.fill([(row, 0, "fact", None, None, 0) for row in (1, 2, 3)])
     generation.set_aside([1, 3, 9])
     assert (generation.list_pending(9), generation.count_waiting()) == ([2], 3)
     generation.index_row(3, 0, "fact", None)

@@ -7,12 +7,13 @@ import pytest
 
 from memoryd.client.errors import Conflict
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.embedding.backlog import complete_contexts
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.store import contexts, rows, trimming, vectors
 from memoryd.daemon.store.index import Wanted
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
-from workbench import CountingEmbedder, add, delete, insert, undo, update
+from workbench import CountingEmbedder, add, delete, insert, undo, update, wait_until
 
 
 def write(store: Store, job: Any) -> Any:
@@ -108,3 +109,55 @@ def test_a_key_is_unique_in_its_namespace(store: Store) -> None:
     with store.reading() as connection:
         assert rows.read_key(connection, first.namespace, "deploy") == first
         assert rows.read_key(connection, first.namespace, "depl") is None
+
+
+def test_a_memory_with_neighbours_is_found_by_what_they_say_and_compared_by_its_own_text(core: Core) -> None:
+    added = add(core, "yes, that one", neighbours=["which port does the daemon use", "port 9091 then"])
+    add(core, "storks nest on roofs")
+    generation = core.embedding.active
+    assert generation is not None
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    alone, whole = vector("yes, that one"), vector("yes, that one\nwhich port does the daemon use\nport 9091 then")
+    with core.store.reading() as connection:
+        row = rows.read_ids(connection, [added.id])[added.id].row
+        _, exact = generation.read_exact(connection, [row])
+    assert exact[0] == pytest.approx(contexts.merge(alone, whole), abs=1e-6)
+    assert np.linalg.norm(exact[0]) == pytest.approx(1.0)
+    assert add(core, "Yes, that one", dedup_threshold=0.99).id == added.id
+    assert add(core, "yes, that one", "elsewhere", neighbours=["x" * 251]).outcome == "created"
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    with core.store.reading() as connection:
+        assert len(contexts.read(connection, range(1, 9))) == 1
+
+
+def test_a_context_that_cannot_be_embedded_leaves_its_memory_with_its_own_vector(
+    core: Core, caplog: pytest.LogCaptureFixture
+) -> None:
+    generation = core.embedding.active
+    assert generation is not None
+    generation.embedder = CountingEmbedder()
+    added = add(core, "yes, that one", neighbours=["when is the poison due"])
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    assert "1 contexts could not be embedded" in caplog.text
+    with core.store.reading() as connection:
+        row = rows.read_ids(connection, [added.id])[added.id].row
+        assert generation.read_exact(connection, [row])[1].tobytes() == vector("yes, that one").tobytes()
+
+
+def test_memories_of_former_versions_get_their_contexts_once(core: Core) -> None:
+    wait_until(lambda: core.store.read_setting("contexts_completed") == "all")
+    added = add(core, "yes, that one", neighbours=["which port"])
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    generation = core.embedding.active
+    assert generation is not None
+    with core.store.reading() as connection:
+        row = rows.read_ids(connection, [added.id])[added.id].row
+    write(core.store, lambda connection: contexts.remove(connection, [row]))
+    core.embedding.refresh([row])
+    assert not complete_contexts(core.store, [generation])
+    for done, more in (("0", False), ("-5000", True)):
+        core.store.set_setting("contexts_completed", done).result()
+        assert complete_contexts(core.store, [generation]) is more
+    assert core.store.read_setting("contexts_completed") == "-3000"
+    with core.store.reading() as connection:
+        assert set(contexts.read(connection, [row])) == {row}
