@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import hypothesis
 import msgspec
 import numpy as np
 import pytest
@@ -36,6 +37,12 @@ from memoryd.models import Floors, ModelError, pull
 from waiting import wait_until
 
 CHECKOUT = Path(__file__).parent.parent
+
+# No test depends on how busy the machine is.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 class WordEmbedder:

@@ -150,7 +150,7 @@ def test_clustering_by_cosines_alone_gives_what_clustering_by_vectors_does(thres
     assert group_by_cosines(vectors @ vectors.T, threshold) == group_vectors(vectors, threshold)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 120), st.integers(1, 6), st.floats(0, 2), st.floats(0.2, 0.95))
 def test_a_split_keeps_every_vector_once_and_no_part_is_too_large(seed, count, centres, noise, threshold) -> None:
     vectors = random_vectors(seed, count, centres, noise)

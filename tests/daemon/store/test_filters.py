@@ -159,7 +159,7 @@ SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floa
 KEYS = st.text(st.characters(exclude_characters='"\\', exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(key=KEYS, value=SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(KEYS, SCALARS, max_size=3))
 def test_whatever_is_stored_is_found_by_a_filter_for_it(store: Store, key: str, value: Any) -> None:
     metadata = msgspec.json.encode({key: value}, order="sorted").decode()

@@ -92,13 +92,13 @@ FTS_WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text() | st.lists(FTS_WORDS | st.text(max_size=3), max_size=12).map(" ".join))
 def test_no_text_makes_the_query_fail(shelf: Store, query: str) -> None:
     assert len(found(shelf, query)) <= 5
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_a_text_is_found_by_itself_if_it_has_a_word(store: Store, text: str) -> None:
     row = insert(store, text)

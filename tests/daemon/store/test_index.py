@@ -306,7 +306,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(CHANGES)
 def test_after_any_changes_the_index_holds_what_a_dict_holds(changes: list[tuple[str, int, int, str]]) -> None:
     index = VectorIndex(8)

@@ -142,7 +142,7 @@ FILTERS = st.recursive(
 MISSING = object()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(documents=st.lists(DOCUMENTS, max_size=6), where=FILTERS)
 def test_a_filter_means_what_python_says_of_it(store: Store, documents: list[Any], where: dict[str, Any]) -> None:
     condition = compile_where(where)

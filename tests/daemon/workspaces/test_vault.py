@@ -128,7 +128,7 @@ def test_globs_are_changed_in_place(core: Core, root: Path) -> None:
     index(core, root)
     assert calls.list_files(core, ListFiles(workspace=str(root))).total == 9
     write(root, "People/Zoe.md", "Zoe likes herons\n")
-    wait_until(lambda: found(core, "herons")[0] == "Zoe likes herons")
+    wait_until(lambda: found(core, "herons")[:1] == ["Zoe likes herons"])
     status = reporting.status(core, registry.find(core, str(root)))
     assert {one.path for one in status.left_out if "No pattern" in one.problem} >= {"Projects/", "日記.md"}
 
