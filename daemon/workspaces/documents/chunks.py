@@ -13,7 +13,7 @@ from itertools import accumulate
 from memoryd.daemon.workspaces.documents.cuts import SENTENCE, Cuts, cut_pieces, find_line_cuts, find_text_cuts
 from memoryd.daemon.workspaces.documents.document import LIMIT_CHARS, OVERLAP_CHARS, Chunk
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT, split
-from memoryd.daemon.workspaces.documents.links import Link, links_in, tags_in
+from memoryd.daemon.workspaces.documents.links import Link, find_tags, links_in
 from memoryd.daemon.workspaces.documents.outline import Section, outline
 
 _WORD = re.compile(r"\s(?=\S)")
@@ -44,7 +44,7 @@ class _Chunker:
         whole = outline(self.lines, skip)
         code = [(self.starts[a], min(self.starts[b], len(self.text))) for a, b in whole.code]
         self.links = links_in(self.text, code)
-        self.tags = tags_in(self.text, code)
+        self.tags = find_tags(self.text, code)
         for section in whole.sections:
             for start, end in self._cut_ranges(section):
                 yield self._build_chunk(start, end, section.heading)

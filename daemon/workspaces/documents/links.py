@@ -37,7 +37,7 @@ def links_in(text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
     return _find(_LINK, text, code) if "[[" in text or "](" in text else []
 
 
-def tags_in(text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
+def find_tags(text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
     """Return the tags of a text by place, without their `#`."""
     return _find(_TAG, text, code) if "#" in text else []
 

@@ -94,7 +94,7 @@ class _Walk:
             if inner and is_meant and self._is_wanted(f"{path}/", folder.chain) and self._is_named(path):
                 yield _Folder(f"{path}/", inner, folder.chain)
             elif not (inner and is_meant):
-                self._leave_out(f"{path}/", _unmeant(name, path))
+                self._leave_out(f"{path}/", _explain_unmeant(name, path))
         elif entry.is_symlink():
             if (folder.level.names(name) or (_is_folder(entry) and folder.level.descend(name))) and self._is_wanted(
                 path, folder.chain
@@ -107,7 +107,7 @@ class _Walk:
             else:
                 self.problems[path] = "It is not a regular file, so it is not read."
         elif name.endswith(".md") and not folder.level.names(name):
-            self._leave_out(path, _unmeant(name, path))
+            self._leave_out(path, _explain_unmeant(name, path))
         elif not name.endswith(".md") and not name.startswith("."):
             self._others[os.path.splitext(name)[1]] += 1
 
@@ -129,7 +129,7 @@ class _Walk:
         return False
 
 
-def _unmeant(name: str, path: str) -> str:
+def _explain_unmeant(name: str, path: str) -> str:
     if path == DREAMS:
         return "Diaries of dreams are not indexed."
     return "It is hidden." if name.startswith(".") else "No pattern of the workspace names it."
