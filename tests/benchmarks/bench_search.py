@@ -5,7 +5,8 @@ the trace of each of these searches. Recall compares the ten of a search by mean
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import corpus
@@ -31,6 +32,8 @@ from memoryd.models.catalog import DEFAULT
 WARM_UP = 100
 BATCH = 100  # searches one after the other, then their traces are asked for: the daemon keeps 256
 Timed = list[tuple[float, Trace]]
+SMALL = "small/team"  # where one in a hundred memories with drawn vectors lives
+SHARES = (("100 %", "%"), ("6 %", "team1/project3"), ("1 %", SMALL))
 
 
 def main() -> None:
@@ -39,31 +42,44 @@ def main() -> None:
     count = 150 if report.quick else 400
     totals, parts, recalls = [], [], []
     for size in report.sizes():
-        with running(size) as daemon, daemon.client() as client:
-            for case, found in _cases(daemon, client, size, count):
-                totals.append({"memories": size, "search": case, **spread([took for took, _ in found])})
+        with running(size, kind=report.kind) as daemon, daemon.client() as client:
+            for case, found, cpu_ms in _cases(daemon, client, size, count):
+                cost = {"processor ms": cpu_ms}
+                totals.append({"memories": size, "search": case, **spread([took for took, _ in found]), **cost})
                 parts.append({"memories": size, "search": case, **_breakdown(found)})
-            recalls.append({"memories": size, **_recall(daemon, client, size, count // 2)})
+            for share, namespace in SHARES if report.kind else SHARES[:1]:
+                found_of = _recall(daemon, size, count // 4, namespace)
+                recalls.append({"memories": size, "searched": share, **found_of})
     report.table("End to end", totals)
     report.table("Where the time goes: median ms (p95)", parts)
     report.table("Recall of the vector index", recalls)
     report.close()
 
 
-def _cases(daemon: Daemon, client: Client, size: int, count: int) -> list[tuple[str, Timed]]:
-    """Return each kind of search with its times and traces; the questions of no two kinds are the same."""
-    first, second, third, fourth = (
-        corpus.questions(count + WARM_UP, size, offset=kind * 1_000_000) for kind in range(4)
+def _cases(daemon: Daemon, client: Client, size: int, count: int) -> Iterator[tuple[str, Timed, float]]:
+    """Yield each kind of search with its times and traces and what one takes of the daemon's processor time."""
+    for case, search in _kinds(daemon, client, size, count):
+        before = daemon.cpu_ms()
+        found = search()
+        yield case, found, (daemon.cpu_ms() - before) / (count + WARM_UP)
+
+
+def _kinds(daemon: Daemon, client: Client, size: int, count: int) -> Iterator[tuple[str, Callable[[], Timed]]]:
+    """Yield each kind of search; the questions of no two kinds are the same."""
+    first, second, third, fourth, fifth = (
+        corpus.questions(count + WARM_UP, size, offset=kind * 1_000_000) for kind in range(5)
     )
     later = new_memory(size // 3)["created_at"]
-    with daemon.client("team1/project3") as inside:
-        return [
-            ("new question", _searches(client, first)),
-            ("the same again (vector cached)", _searches(client, first)),
-            ("from a namespace, 46 % visible", _searches(inside, second)),
-            ("in a namespace, 6 %", _searches(inside, third, reach="exact")),
-            ("two types, after a date, 22 %", _searches(client, fourth, type=["decision", "lesson"], after=later)),
-        ]
+    with daemon.client("team1/project3") as inside, daemon.client(SMALL) as small:
+        yield "new question", partial(_searches, client, first)
+        yield "the same again (vector cached)", partial(_searches, client, first)
+        yield "from a namespace, 46 % visible", partial(_searches, inside, second)
+        yield "in a namespace, 6 %", partial(_searches, inside, third, reach="exact")
+        yield "in a namespace, 1 % (drawn vectors)", partial(_searches, small, fifth, reach="exact")
+        yield (
+            "two types, after a date, 22 %",
+            partial(_searches, client, fourth, type=["decision", "lesson"], after=later),
+        )
 
 
 def _searches(client: Client, questions: Sequence[str], **parameters: Any) -> Timed:
@@ -97,11 +113,16 @@ def _breakdown(found: Timed) -> dict[str, str]:
     return {name: f"{median(values):.2f} ({percentile(values, 95):.2f})" for name, values in parts.items()}
 
 
-def _recall(daemon: Daemon, client: Client, size: int, count: int) -> dict[str, Any]:
-    """Return how many of the ten nearest by exact float32 a search by meaning alone brings, and what a scan costs."""
-    ids, matrix = stored_vectors(daemon.data)
+def _recall(daemon: Daemon, size: int, count: int, namespace: str) -> dict[str, Any]:
+    """Return how many of the ten nearest by exact float32 a search by meaning alone brings, and what a scan costs.
+
+    It is of all memories, or of those of a namespace.
+    """
+    ids, matrix = stored_vectors(daemon.data, namespace)
+    client = daemon.client("" if namespace == "%" else namespace)
     embedder = models.load(DEFAULT, model_dir())
     shares, orders, scans = [], [], []
+    reach: dict[str, Any] = {} if namespace == "%" else {"reach": "exact"}
     for question in corpus.questions(count, size, offset=9_000_000):
         vector = embedder.embed_query(question)
         began = time.perf_counter()
@@ -109,17 +130,19 @@ def _recall(daemon: Daemon, client: Client, size: int, count: int) -> dict[str, 
         best = np.argsort(-similarities)[:10]
         scans.append((time.perf_counter() - began) * 1000)
         exact = [ids[position] for position in best]
-        hits = [hit.id for hit in client.search(question, vector_weight=1.0, limit=10)]
+        hits = [hit.id for hit in client.search(question, vector_weight=1.0, limit=10, **reach)]
         shares.append(len(set(exact) & set(hits)) / len(exact))
         orders.append(exact == hits)
     with open_database(daemon.data) as connection:
         (pages, page_bytes) = (connection.execute(f"PRAGMA page_{name}").fetchone()[0] for name in ("count", "size"))
+    index_mb = client.status().index_bytes / 1e6
+    client.close()
     return {
         "questions": count,
         "recall@10": f"{np.mean(shares):.4f}",
         "same order": f"{np.mean(orders):.0%}",
         "numpy float32 scan ms": median(scans),
-        "index MB": client.status().index_bytes / 1e6,
+        "index MB": index_mb,
         "database MB": pages * page_bytes / 1e6,
         "daemon RSS MB": daemon.rss_mb(),
     }

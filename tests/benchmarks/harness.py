@@ -59,9 +59,11 @@ class Report:
         parser.add_argument("--quick", action="store_true", help="fewer repetitions, at most 10,000 memories")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")
         parser.add_argument("--sizes", metavar="N,N", help="numbers of memories instead of the usual ones")
+        parser.add_argument("--drawn", action="store_true", help="vectors drawn from real ones: for large sizes")
         self._given = parser.parse_args()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that daemons and folders are cleaned up
         self.quick: bool = self._given.quick
+        self.kind = "drawn" if self._given.drawn else ""
         self._figures: dict[str, Any] = {"benchmark": Path(sys.argv[0]).stem, "machine": machine(), "tables": {}}
         print(f"## {self._figures['benchmark']}\n\n{(purpose or '').strip()}\n\n{machine()}\n", flush=True)
 
@@ -252,6 +254,11 @@ class Daemon:
             if line.startswith("VmRSS"):
                 return int(line.split()[1]) / 1024
         return 0.0
+
+    def cpu_ms(self) -> float:
+        """Return the processor time that the process has taken; on a busy machine it says more than a clock."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         """End the process as systemd does, or by force when it does not listen."""
@@ -448,11 +455,13 @@ def _load(daemon: Daemon, memories: int, place: Callable[[int], str]) -> None:
         progress(f"{numbers.stop:,} of {memories:,}")
 
 
-def stored_vectors(data: Path) -> tuple[list[str], Vectors]:
-    """Return ids and float32 vectors of all memories of a database."""
+def stored_vectors(data: Path, namespace: str = "%") -> tuple[list[str], Vectors]:
+    """Return ids and float32 vectors of all memories of a database, or of those of a namespace."""
     with open_database(data) as connection:
         found = connection.execute(
-            "SELECT m.id, e.vector FROM memories m JOIN vec_embeddings e ON e.text_hash = m.text_hash ORDER BY m.row"
+            "SELECT m.id, e.vector FROM memories m JOIN vec_embeddings e ON e.text_hash = m.text_hash"
+            " JOIN namespaces n ON n.id = m.namespace WHERE n.name LIKE ? ORDER BY m.row",
+            (namespace,),
         ).fetchall()
     matrix = np.frombuffer(b"".join(blob for _, blob in found), np.float32).reshape(len(found), -1)
     return [memory for memory, _ in found], matrix

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memoryd.client.protocol import List
-from memoryd.daemon.store import namespaces, rows
+from memoryd.daemon.store import fulltext, namespaces, rows
 from memoryd.daemon.store.facts import Facts
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.positions import Positions
@@ -130,6 +130,26 @@ def test_the_columns_grow_with_the_rows(store: Store, count: int) -> None:
     store.write(job).result()
     assert len(by_ram(store, Filter())) == count + 1
     assert store.facts.size_bytes() < 200 * (count + 1024)
+
+
+def test_cost_follows_the_memories_that_exist_not_the_numbers_ever_used(store: Store) -> None:
+    def jump(transaction: Any) -> None:
+        transaction.connection.execute("UPDATE sqlite_sequence SET seq = seq + 10000000 WHERE name = 'memories'")
+
+    insert(store, "the first", id="f" * 32)
+    for number in range(40):
+        row = insert(store, f"herons {number}", id=f"{number:032x}")
+        store.write(lambda transaction, row=row: rows.delete(transaction.connection, [row.row])).result()
+        store.write(jump).result()
+    last = insert(store, "herons stay", id="e" * 32)
+    assert last.row > 400_000_000
+    assert len(by_ram(store, Filter())) == 2
+    assert store.positions.count < 10
+    assert store.facts.size_bytes() + store.postings._lengths.nbytes < 5_000
+    with store.reading() as connection:
+        question = fulltext.ask(connection, store.postings, "herons")
+        found = fulltext.rank(store.postings, question, store.build_mask(Filter(), NOW), 10)
+    assert [number for number, _ in found] == [last.row]
 
 
 def test_counts_in_ram_are_those_of_the_rows(store: Store) -> None:
