@@ -19,6 +19,7 @@ from memoryd.client.protocol import (
     Get,
     GetAround,
     GetLog,
+    GetObserving,
     GetOperation,
     GetSharing,
     GrantRoot,
@@ -41,12 +42,14 @@ from memoryd.client.protocol import (
     Namespaces,
     Operations,
     PauseJob,
+    PauseObserving,
     PurgeShared,
     Remember,
     ResetSession,
     ResolveConflict,
     Restart,
     ResumeJob,
+    ResumeObserving,
     RevokeToken,
     RunJob,
     ShareRoot,
@@ -348,6 +351,21 @@ def diff_workspaces(workspace: str | None = None) -> DiffWorkspaces:
     return DiffWorkspaces(workspace=workspace)
 
 
+def get_observing() -> GetObserving:
+    """Return where observing is paused."""
+    return GetObserving()
+
+
+def pause_observing(kind: Literal["session", "namespace", "folder"], name: str) -> PauseObserving:
+    """Take note of nothing that is said in a place, until it is resumed. What was observed before stays."""
+    return PauseObserving(kind=kind, name=name)
+
+
+def resume_observing(kind: Literal["session", "namespace", "folder"], name: str) -> ResumeObserving:
+    """Observe in a place again; pauses of the settings stay."""
+    return ResumeObserving(kind=kind, name=name)
+
+
 def share_root(
     root: str,
     server: str = "",
@@ -544,6 +562,9 @@ class DeclaredMethods:
     dismiss_link = method(dismiss_link)
     remember = method(remember)
     diff_workspaces = method(diff_workspaces)
+    get_observing = method(get_observing)
+    pause_observing = method(pause_observing)
+    resume_observing = method(resume_observing)
     share_root = method(share_root)
     sharing = method(sharing)
     shared_conflicts = method(shared_conflicts)

@@ -202,6 +202,12 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
         bool, Meta(description="drop the other turns as published hierarchies do; false: they go to L2 and are found")
     ] = False
     quiet_h: Annotated[Duration, Meta(description="turns of a namespace that was quiet for so long leave L0")] = 24.0
+    turn_days: Annotated[
+        float, Meta(ge=0.0, description="days after which a turn that is not pinned is deleted; 0: never")
+    ] = 0.0
+    max_turns: Annotated[
+        int, Meta(ge=0, description="turns kept per namespace; the weakest of low importance are deleted; 0: no limit")
+    ] = 0
     skipped: Annotated[Count, Meta(description="turns listed as not kept, per namespace")] = 1000
     pair_within_s: Annotated[Duration, Meta(description="an answer belongs to a question at most so much older")] = (
         900.0
@@ -216,6 +222,14 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_facts: Annotated[
         int, Meta(ge=0, description="memories that L2 holds per namespace; the weakest are deleted; 0: no limit")
     ] = 0
+
+
+class ObserveConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is taken note of."""
+
+    never: Annotated[
+        list[str], Meta(description="folders (from `/` or `~`) and namespaces in which no turn is ever taken note of")
+    ] = []
 
 
 class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -311,6 +325,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     model: ModelConfig = ModelConfig()
     search: SearchConfig = SearchConfig()
     context: ContextConfig = ContextConfig()
+    observe: ObserveConfig = ObserveConfig()
     tiers: TiersConfig = TiersConfig()
     storage: StorageConfig = StorageConfig()
     llm: LlmConfig = LlmConfig()

@@ -1,5 +1,6 @@
 """observe, seed: turns of conversations from the command line, from standard input, from a file."""
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,21 @@ from memoryd.client.memctl.link import client_for, namespace_of, say_redacted, s
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table
-from memoryd.client.protocol import NewMemory, NewTurn, Observe, Observed, ObservedTurn, Progress, Seed, Seeded
+from memoryd.client.protocol import (
+    Call,
+    GetObserving,
+    NewMemory,
+    NewTurn,
+    Observe,
+    Observed,
+    ObservedTurn,
+    Observing,
+    PauseObserving,
+    Progress,
+    ResumeObserving,
+    Seed,
+    Seeded,
+)
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
@@ -28,7 +43,13 @@ PER_CALL = 200  # lines of a seed
 
 
 def _observe_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("turns", nargs="*", metavar="TURN", help="what was said; without any, JSON lines on stdin")
+    parser.add_argument(
+        "turns",
+        nargs="*",
+        metavar="TURN",
+        help="what was said; without any, JSON lines on stdin; `off`, `on`, `status`: pause it, resume it, show pauses",
+    )
+    parser.add_argument("--folder", metavar="DIR", help="with off and on: in this folder and below it")
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
     add_secrets(parser)
     parser.add_argument("--session", default="", metavar="ID", help="the conversation that it belongs to")
@@ -36,6 +57,11 @@ def _observe_arguments(parser: ArgumentParser) -> None:
 
 
 def _observe(args: Namespace) -> None:
+    if args.turns in (["off"], ["on"], ["status"]):
+        _change_pauses(args)
+        return
+    if args.folder:
+        raise Usage("--folder is for `memctl observe off` and `on`.")
     given = [NewTurn(role=args.role, content=turn, created_at=args.created_at) for turn in args.turns]
     turns = given or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
     if not turns:
@@ -47,6 +73,30 @@ def _observe(args: Namespace) -> None:
 
 def _read_stdin() -> Iterable[bytes]:
     return sys.stdin.buffer if sys.stdin else ()
+
+
+def _change_pauses(args: Namespace) -> None:
+    """Pause observing or resume it, by session, folder or namespace (none: everywhere); show all pauses."""
+    kind, name = ("session", args.session) if args.session else ("namespace", namespace_of(args))
+    if args.folder:
+        kind, name = "folder", os.path.realpath(args.folder)
+    calls: dict[str, Call[Observing]] = {
+        "off": PauseObserving(kind=kind, name=name),  # type: ignore[arg-type]
+        "on": ResumeObserving(kind=kind, name=name),  # type: ignore[arg-type]
+        "status": GetObserving(),
+    }
+    found = send(args, calls[args.turns[0]])
+    show(args, found, lambda: _pauses_text(found))
+
+
+def _pauses_text(found: Observing) -> str:
+    if not found.pauses:
+        return "Everything is observed."
+    lines = [
+        f"{pause.kind} {pause.name or '(all)'}{'' if pause.since else '  (settings, [observe] never)'}"
+        for pause in found.pauses
+    ]
+    return "\n".join(["Nothing is observed in:", *(f"  {line}" for line in lines)])
 
 
 def _join(parts: list[Observed]) -> Observed:

@@ -27,6 +27,7 @@ from memoryd.client.protocol.keyed import *
 from memoryd.client.protocol.links import *
 from memoryd.client.protocol.memories import *
 from memoryd.client.protocol.notes import *
+from memoryd.client.protocol.observing import *
 from memoryd.client.protocol.roots import *
 from memoryd.client.protocol.search import *
 from memoryd.client.protocol.service import *

@@ -248,6 +248,8 @@ class Observe(Scoped[Observed], kw_only=True, frozen=True):
     """in the order in which they were said, at most 500"""
     session: str = ""
     """the conversation's name"""
+    folder: str = ""
+    """the folder that it is about: where observing is paused, nothing is taken note of, and all turns are skipped"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
 

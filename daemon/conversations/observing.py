@@ -15,7 +15,7 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import intake, namespaces, rows, thoughts, turns
+from memoryd.daemon.store import intake, namespaces, pauses, rows, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import select_living
@@ -24,6 +24,7 @@ from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.writer import Transaction
 
 REPEATED, DUPLICATE, KNOWN = "repeats a recalled memory", "duplicate", "observed before"
+PAUSED = "observing is paused"
 FIRST_GUESS = 0.5  # the importance of a turn until it is judged
 _MAX_SESSION_BYTES = 256
 
@@ -58,9 +59,19 @@ class Place(NamedTuple):
 def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observed]":
     """Take in turns; the future is done when they are on disk."""
     check(call.namespace, call.session, call.turns, caller)
+    if core.pauses.find(pauses.Place(call.namespace, call.session, call.folder)):
+        return _skip_all(call)
     citing.note(core, call, caller)
     taken = [Taken(turn, gate.check(turn.content)) for turn in call.turns]
     return take(core, call.namespace, call.session, taken)
+
+
+def _skip_all(call: Observe) -> "Future[Observed]":
+    """Take note of nothing, also not that there was anything."""
+    done: Future[Observed] = Future()
+    skipped = [ObservedTurn(outcome="skipped", id=turn.id, reason=PAUSED) for turn in call.turns]
+    done.set_result(Observed(turns=skipped, accepted=0, skipped=len(skipped)))
+    return done
 
 
 def check(namespace: str, session: str, given: Sequence[NewTurn], caller: Caller) -> None:

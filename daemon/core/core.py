@@ -23,6 +23,7 @@ from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import Traces
 from memoryd.daemon.store import codes, settings
+from memoryd.daemon.store.pauses import Pauses
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import Tokens
 from memoryd.daemon.store.writer import Transaction
@@ -64,6 +65,7 @@ class Core:
         traces = Traces(config.search.traces)
         with self.store.reading() as connection:
             self.active = Active(connection)
+            self.pauses = Pauses(connection, config.observe.never)
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(choice.choose_provider(config.llm, ledger.spend, self.clock))

@@ -1,4 +1,7 @@
-"""Expiry: what has expired is out of every search at once, stays readable by id for a while, and is deleted then."""
+"""Expiry: what has expired is out of every search at once, stays readable by id for a while, and is deleted then.
+
+Turns older than `[tiers] turn_days` are deleted as well, where that is set.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,6 +10,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import aging, rows
+from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
 _DAY_S = 86400.0
@@ -17,7 +21,12 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     before = now - core.config.lifetime.grace_days * _DAY_S
     with core.store.reading() as connection:
         for row, id, expires_at in aging.find_expired(connection, before):
-            yield Step("delete", id, f"expired {(now - expires_at) / _DAY_S:.1f} days ago", (row, before))
+            yield Step("delete", id, f"expired {(now - expires_at) / _DAY_S:.1f} days ago", (row, before, False))
+        if days := core.config.tiers.turn_days:
+            for row, id, said_at in aging.find_old_turns(connection, now - days * _DAY_S):
+                yield Step(
+                    "delete", id, f"said {(now - said_at) / _DAY_S:.1f} days ago", (row, now - days * _DAY_S, True)
+                )
 
 
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
@@ -25,11 +34,17 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     present = rows.read_rows(transaction.connection, [step.data[0] for step in planned])
     going = [
         row
-        for row, before in ((present.get(number), before) for number, before in (step.data for step in planned))
-        if row is not None and not row.pinned and row.expires_at is not None and row.expires_at <= before
+        for number, before, is_turn in (step.data for step in planned)
+        if (row := present.get(number)) is not None and not row.pinned and _is_due(row, before, is_turn)
     ]
     remove(core, transaction, going, operation)
     return +Counter(deleted=len(going), skipped=len(planned) - len(going))
+
+
+def _is_due(row: Row, before: float, is_turn: bool) -> bool:
+    if is_turn:
+        return row.turns > 0 and row.created_at <= before
+    return row.expires_at is not None and row.expires_at <= before
 
 
 EXPIRE = Work(plan, apply, at_limit=True)

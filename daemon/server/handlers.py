@@ -2,7 +2,7 @@
 
 from memoryd.daemon.context import calls as context_calls
 from memoryd.daemon.context import preparing
-from memoryd.daemon.conversations import log, observing, seeding, summaries, tasks, thinking
+from memoryd.daemon.conversations import log, observing, pausing, seeding, summaries, tasks, thinking
 from memoryd.daemon.graph import changing as graph_changing
 from memoryd.daemon.graph import reading as graph_reading
 from memoryd.daemon.jobs import calls as jobs_calls

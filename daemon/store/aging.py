@@ -29,6 +29,12 @@ _EXPIRED = (
 )
 
 
+_OLD_TURNS = (
+    "SELECT m.row, m.id, m.created_at FROM memories m WHERE m.turns > 0 AND m.created_at <= ? AND NOT m.pinned"
+    " ORDER BY m.created_at, m.row"
+)
+
+
 class Leaf(NamedTuple):
     """A memory of L1, as far as the sweep asks."""
 
@@ -38,12 +44,12 @@ class Leaf(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The memories of a tier or a source, which have a limit in each namespace; one type is deleted last.
+    """The memories of a tier, a source or a type, which have a limit in each namespace; one type is deleted last.
 
     What other machines have too does not count with `own`: a limit of this machine deletes nothing of theirs.
     """
 
-    column: Literal["tier", "source"]
+    column: Literal["tier", "source", "type"]
     value: str
     last_type: str = ""
     own: bool = False
@@ -87,6 +93,12 @@ def find_weakest(
     now, half_life_s = decay
     sql = _WEAKEST.format(among=group.condition())
     found: Any = connection.execute(sql, (namespace, now, half_life_s, count, group.last_type))
+    return list(found)
+
+
+def find_old_turns(connection: apsw.Connection, before: float) -> list[tuple[int, str, float]]:
+    """Return (row, id, when it was said) of turns from before a time; pinned ones stay."""
+    found: Any = connection.execute(_OLD_TURNS, (before,))
     return list(found)
 
 

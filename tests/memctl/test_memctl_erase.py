@@ -1,4 +1,4 @@
-"""memctl erase: it shows what that is, asks, and takes it out of what hooks have not sent yet."""
+"""memctl erase and observe off: shown, asked, also out of what hooks have not sent yet."""
 
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,16 @@ def test_it_asks_shows_and_erases(memctl: Memctl, client: Any) -> None:
     assert "Erased 2 memories." in memctl("erase", "--session", "work-1", "--yes").out
     assert [memory["id"] for memory in memctl("list", "--json").json] == [kept]
     assert memctl("erase", "--where", "nothing=here", "--yes").out.startswith("Nothing is to be erased")
+
+
+def test_observing_is_paused_shown_and_resumed(memctl: Memctl, client: Any, folder: Path) -> None:
+    assert memctl("observe", "status").out == "Everything is observed.\n"
+    assert "folder" in memctl("observe", "off", "--folder", str(folder)).out
+    assert memctl("observe", "off", "--session", "s1", "--json").json["pauses"][-1]["name"] == "s1"
+    assert memctl("observe", "We decided to ship on Monday", "--session", "s1", "--json").json["accepted"] == 0
+    assert memctl("observe", "We decided to ship on Monday", "--folder", str(folder)).code == 2
+    memctl("observe", "on", "--session", "s1")
+    assert memctl("observe", "We decided to ship on Monday", "--session", "s1", "--json").json["accepted"] == 1
 
 
 def test_what_waits_to_be_sent_is_erased_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,13 +32,17 @@ REFUSED: dict[str, str] = {
         "import_memories export_memories graph_export summarize".split(), "Data come in and out by memctl."
     ),
     **dict.fromkeys("shutdown restart use_model hello authenticate backup verify confirm_clock".split(), _DAEMON),
-    **dict.fromkeys("add_token revoke_token add_workspace remove_workspace index_workspace".split(), _SETTING),
+    **dict.fromkeys(
+        "add_token revoke_token add_workspace remove_workspace index_workspace".split(),
+        _SETTING,
+    ),
     **dict.fromkeys(
         "share_root unshare_root grant_root migrate_server purge_shared resolve_conflict".split(), _SETTING
     ),
     **dict.fromkeys("forget diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
     **dict.fromkeys("consolidate graph_dedupe graph_abstract graph_regroup".split(), "Run the job instead."),
     "delete_where": "The page deletes what is selected in it.",
+    **dict.fromkeys("get_observing pause_observing resume_observing".split(), _SETTING),
     "subscribe": "Events have an address of their own.",
 }
 

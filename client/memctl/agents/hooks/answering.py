@@ -134,14 +134,15 @@ def _is_compacted(event: Asked) -> bool:
 
 def _turn(event: Asked, role: str, text: str, id: str = "") -> list[Call]:
     """Return the call that notes a turn; its id makes it the same turn, however often it is sent."""
-    if not text.strip():
+    if not text.strip() or os.environ.get("MEMORYD_OBSERVE", "").strip().lower() in ("off", "0", "no", "false"):
         return []
     turn: Call = {"role": role, "content": text[:_MAX_TEXT_CHARS], "created_at": event.at}
     if role == "user" and (speaker := _find_speaker()):
         turn["speaker"] = speaker
     if not os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
         turn["id"] = id or os.urandom(16).hex()
-    return [{"method": "observe", "namespace": event.namespace, "session": event.session, "turns": [turn]}]
+    place = {"namespace": event.namespace, "session": event.session, "folder": event.folder}
+    return [{"method": "observe", **place, "turns": [turn]}]
 
 
 def _find_speaker() -> str:

@@ -15,6 +15,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import complain, paint, print_note, say, show
 from memoryd.client.memctl.place import short_path
 from memoryd.client.memctl.table import count_text, format_table
+from memoryd.client.transport import paths
 
 # install, uninstall --------------------------------------------------------------------------------------------------
 
@@ -50,6 +51,8 @@ def _install(args: Namespace) -> int:
     done = _change(args, targets, lambda target: installing.plan_install(target, command))
     if done == 0 and not args.json and not args.dry_run:
         print_note(f"memctl: {HOSTS[args.agent].advice}")
+        print_note(f"memctl: What is said in sessions is kept, on this machine alone, in {paths.data_folder()}.")
+        print_note("memctl: To pause that: memctl observe off. To take it out for good: memctl erase --help.")
         if find_spec("mcp") is None:
             print_note("memctl: the MCP server needs a package that is not here; run: pip install 'memoryd[mcp]'")
     return done

@@ -1,0 +1,75 @@
+"""Where nothing is observed: sessions, namespaces with what is inside them, folders with what is below them."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from memoryd.client.protocol import Pause, PauseKind
+from memoryd.daemon.store.writer import Transaction
+
+
+class Place(NamedTuple):
+    """Where turns were said; what is not known is empty."""
+
+    namespace: str
+    session: str
+    folder: str
+
+
+class Pauses:
+    """The pauses that were made, and those of the settings, which begin with `/` or `~` where they name a folder."""
+
+    def __init__(self, connection: apsw.Connection, never: Sequence[str]) -> None:
+        places = ((_kind_of(name), name) for name in never)
+        self._never = [Pause(kind=kind, name=_normalise(kind, name)) for kind, name in places]
+        self._made = _read(connection)
+
+    def list_all(self) -> list[Pause]:
+        """Return all of them, those of the settings last."""
+        return [*self._made, *self._never]
+
+    def find(self, place: Place) -> Pause | None:
+        """Return what keeps turns from being observed, None where nothing does."""
+        return next((pause for pause in self.list_all() if _is_within(place, pause)), None)
+
+    def put(self, transaction: Transaction, kind: str, name: str, now: float) -> list[Pause]:
+        """Pause observing, if it is not; return all pauses."""
+        values = (kind, _normalise(kind, name), now)
+        transaction.connection.execute("INSERT OR IGNORE INTO pauses (kind, name, since) VALUES (?, ?, ?)", values)
+        return self._follow(transaction)
+
+    def remove(self, transaction: Transaction, kind: str, name: str) -> list[Pause]:
+        """Observe again; return all pauses."""
+        values = (kind, _normalise(kind, name))
+        transaction.connection.execute("DELETE FROM pauses WHERE kind = ? AND name = ?", values)
+        return self._follow(transaction)
+
+    def _follow(self, transaction: Transaction) -> list[Pause]:
+        made = _read(transaction.connection)
+        transaction.after_commit(lambda: setattr(self, "_made", made))
+        return [*made, *self._never]
+
+
+def _read(connection: apsw.Connection) -> list[Pause]:
+    found: Any = connection.execute("SELECT kind, name, since FROM pauses ORDER BY since, kind, name")
+    return [Pause(kind=kind, name=name, since=since) for kind, name, since in found]
+
+
+def _kind_of(name: str) -> PauseKind:
+    return "folder" if name.startswith(("/", "~")) else "namespace"
+
+
+def _normalise(kind: str, name: str) -> str:
+    if kind == "folder":
+        return os.path.normpath(os.path.expanduser(name))
+    return name.strip("/") if kind == "namespace" else name
+
+
+def _is_within(place: Place, pause: Pause) -> bool:
+    if pause.kind == "session":
+        return place.session == pause.name
+    if pause.kind == "folder":
+        return bool(place.folder) and (os.path.normpath(place.folder) + "/").startswith(pause.name.rstrip("/") + "/")
+    return not pause.name or f"{place.namespace}/".startswith(f"{pause.name}/")
