@@ -1,0 +1,326 @@
+"""A store for LangGraph: `MemorydStore` keeps items as memories with keys, shared by every process of the machine.
+
+An item's value is the metadata of a memory, the texts that are searched (all of its texts, or those of `fields`) its
+content. Each further text of an item is a memory beside it, so that each is found by its own meaning; a search returns
+the item once. The daemon embeds with its own model: no `embed` or `dims` is given. What expired leaves at once.
+"""
+
+import asyncio
+import math
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, TypedDict
+from urllib.parse import quote, unquote
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    NamespacePath,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    get_text_at_path,
+    validate_op_namespace,
+)
+from langgraph.store.base.batch import AsyncBatchedBaseStore
+
+from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.protocol import Delete, DeleteWhere, Get, Hit, List, Memory, Namespaces, NewMemory, Put, Search
+from memoryd.client.transport.sync import Client
+
+SOURCE, PART = "langgraph", "langgraph part"  # of items, and of their further texts
+_MOST = 1000  # of one reply
+_ESCAPED = re.compile(r"[%/\x00-\x1f\x7f]")
+_KEY = re.compile(r"[\w .:@+\-]{1,512}")
+_Mode = Literal["hybrid", "lexical", "dense"]
+
+
+class Index(TypedDict, total=False):
+    """Which parts of values are searched: paths as LangGraph writes them; left out: all texts."""
+
+    fields: list[str]
+
+
+class MemorydStore(BaseStore):
+    """A LangGraph store in memoryd. `client` says where its namespaces begin; without one the daemon's root is meant.
+
+    `mode` is how searches with a query rank: by words and meaning, or by one of them; `dense` scores are cosines. With
+    `with_unindexed` items that no text finds follow the others without a score, as those of `InMemoryStore` do.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        client: Client | None = None,
+        *,
+        index: Index | None = None,
+        ttl: TTLConfig | None = None,
+        mode: _Mode = "hybrid",
+        with_unindexed: bool = False,
+    ) -> None:
+        self._client = client or Client()
+        self._fields = list((index or {}).get("fields") or ["$"])
+        self.ttl_config = ttl
+        self._mode: _Mode = mode
+        self._with_unindexed = with_unindexed
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations in order."""
+        listed = list(ops)
+        for op in listed:
+            validate_op_namespace(op)
+        try:
+            return [self._execute(op) for op in listed]
+        except Invalid as error:
+            raise ValueError(error.message) from None
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations in order, on a thread."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def sweep_ttl(self) -> int:
+        """Delete items that have expired, which nothing finds any more, as the daemon does in time; return how many."""
+        where = {"memory.expires_at": {"$lte": datetime.now(UTC).timestamp()}}
+        gone = DeleteWhere(source=[SOURCE], where=where, all_states=True, reach="subtree")
+        self._client.call(DeleteWhere(source=[PART], where=where, all_states=True, reach="subtree"))
+        return self._client.call(gone).count
+
+    def _execute(self, op: Op) -> Result:
+        match op:
+            case GetOp():
+                return self._get(op)
+            case PutOp():
+                return self._put(op)
+            case SearchOp():
+                return self._search(op) if op.query else self._list(op)
+            case ListNamespacesOp():
+                return self._list_namespaces(op)
+        raise ValueError(f"Unknown operation {type(op).__name__}.")
+
+    def _find_place(self, labels: Sequence[str]) -> str:
+        """Return the namespace of labels, below that of the client."""
+        return "/".join(filter(None, [self._client.namespace, *map(_escape, labels)]))
+
+    def _split_labels(self, namespace: str) -> tuple[str, ...]:
+        below = namespace[len(self._client.namespace) :].strip("/")
+        return tuple(map(unquote, below.split("/"))) if below else ()
+
+    def _get(self, op: GetOp) -> Item | None:
+        call = Get(key=op.key, namespace=self._find_place(op.namespace), reach="exact", renew=self._is_renewing(op))
+        try:
+            memory = self._client.call(call)
+        except NotFound:
+            return None
+        return Item(**self._build_fields(memory)) if memory.source == SOURCE else None
+
+    def _put(self, op: PutOp) -> None:
+        place, texts = self._find_place(op.namespace), self._list_texts(op)
+        if op.value is None:
+            self._delete(place, op.key)
+        else:
+            ttl_s = None if op.ttl is None else op.ttl * 60.0
+            for number, text in enumerate(texts or [""]):
+                memory = NewMemory(
+                    content=text if text.strip() else op.key,
+                    metadata=dict(op.value),
+                    type="item",
+                    source=PART if number else SOURCE,
+                )
+                key = _build_part_key(op.key, number)
+                call = Put(key=key, memory=memory, namespace=place, searchable=bool(texts), ttl_s=ttl_s)
+                self._client.call(call)
+        self._delete_parts(place, op.key, max(1, len(texts)))
+
+    def _list_texts(self, op: PutOp) -> list[str]:
+        """Return the texts by which an item is found; none for one that is found by its key alone."""
+        if op.value is None or op.index is False:
+            return []
+        found: list[str] = []
+        for path in self._fields if op.index is None else op.index:
+            found += ["\n".join(_list_leaves(op.value))] if path == "$" else get_text_at_path(op.value, path)
+        return list(dict.fromkeys(text for text in found if text.strip()))
+
+    def _delete(self, place: str, key: str) -> bool:
+        try:
+            self._client.call(Delete(keys=[key], namespace=place, reach="exact"))
+        except NotFound:
+            return False
+        return True
+
+    def _delete_parts(self, place: str, key: str, first: int) -> None:
+        while self._delete(place, _build_part_key(key, first)):
+            first += 1
+
+    def _list(self, op: SearchOp, also: Mapping[str, Any] | None = None) -> list[SearchItem]:
+        found: list[SearchItem] = []
+        while len(found) < op.limit:
+            call = List(
+                namespace=self._find_place(op.namespace_prefix),
+                reach="subtree",
+                source=[SOURCE],
+                where={**_build_where(op.filter), **(also or {})},
+                limit=min(_MOST, op.limit - len(found)),
+                offset=op.offset + len(found),
+                sort="updated",
+            )
+            page = self._client.call(call)
+            found += [SearchItem(**self._build_fields(memory)) for memory in page]
+            if not page.memories or op.offset + len(found) >= page.total:
+                break
+        self._renew(op, found)
+        return found
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        wanted, found, offset = op.offset + op.limit, dict[tuple[str, str], Hit](), 0
+        while len(found) < wanted:
+            call = Search(
+                query=op.query or "",
+                namespace=self._find_place(op.namespace_prefix),
+                reach="subtree",
+                source=[SOURCE, PART],
+                where=_build_where(op.filter),
+                limit=min(_MOST, wanted),
+                offset=offset,
+                mode=self._mode,
+                distinct=False,
+            )
+            hits = self._client.call(call).hits
+            for hit in hits:
+                found.setdefault((hit.namespace, _find_item_key(hit)), hit)
+            offset += len(hits)
+            if len(hits) < call.limit:
+                break
+        page = list(found.values())[op.offset : wanted]
+        items = [SearchItem(**self._build_fields(hit), score=self._score(hit)) for hit in page]
+        if self._with_unindexed and len(items) < op.limit:
+            rest = op._replace(limit=op.limit - len(items), offset=max(0, op.offset - len(found)))
+            items += self._list(rest, {"memory.searchable": False})
+        self._renew(op, items)
+        return items
+
+    def _score(self, hit: Hit) -> float:
+        """Return the score, where the meaning alone counts the cosine: that of things unlike each other is negative."""
+        return hit.similarity if self._mode == "dense" and hit.similarity is not None else hit.score
+
+    def _renew(self, op: SearchOp, items: Sequence[Item]) -> None:
+        for item in items if self._is_renewing(op) else ():
+            self._get(GetOp(item.namespace, item.key, refresh_ttl=True))
+
+    def _is_renewing(self, op: GetOp | SearchOp) -> bool:
+        """Return whether a read renews the time to live: the store is configured so and the read has no objection."""
+        return op.refresh_ttl and bool(self.ttl_config and self.ttl_config.get("refresh_on_read"))
+
+    def _build_fields(self, memory: Memory) -> dict[str, Any]:
+        return {
+            "namespace": self._split_labels(memory.namespace),
+            "key": _find_item_key(memory),
+            "value": memory.metadata,
+            "created_at": datetime.fromtimestamp(memory.created_at, UTC),
+            "updated_at": datetime.fromtimestamp(memory.updated_at, UTC),
+        }
+
+    def _list_namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        conditions = op.match_conditions or ()
+        found: dict[tuple[str, ...], None] = {}
+        for labels in self._list_every_namespace():
+            if all(_is_match(labels, condition.match_type, condition.path) for condition in conditions):
+                found[labels[: op.max_depth]] = None
+        return list(found)[op.offset : op.offset + op.limit]
+
+    def _list_every_namespace(self) -> Iterator[tuple[str, ...]]:
+        offset = 0
+        while True:
+            page = self._client.call(Namespaces(reach="subtree", limit=_MOST, offset=offset))
+            yield from filter(None, (self._split_labels(one.name) for one in page.namespaces))
+            offset += len(page.namespaces)
+            if offset >= page.total:
+                return
+
+
+class AsyncMemorydStore(AsyncBatchedBaseStore):
+    """The same for code that awaits: operations of one moment are one batch. It belongs to the loop that made it."""
+
+    supports_ttl = True
+
+    def __init__(self, client: Client | None = None, **options: Any) -> None:
+        self.store = MemorydStore(client, **options)
+        self.ttl_config = self.store.ttl_config
+        self._thread = threading.get_ident()
+        super().__init__()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations in order, from another thread than that of the loop."""
+        if threading.get_ident() == self._thread:
+            raise asyncio.InvalidStateError("Within the loop use the methods that are awaited, such as `aput`.")
+        return self.store.batch(ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations in order, on a thread."""
+        return await self.store.abatch(ops)
+
+    async def sweep_ttl(self) -> int:
+        """Delete items that have expired; return how many."""
+        return await asyncio.to_thread(self.store.sweep_ttl)
+
+
+def _escape(label: str) -> str:
+    """Return a label as a part of a namespace: neither blank nor with a slash or a control character."""
+    return quote(label, safe="") if not label.strip() else _ESCAPED.sub(lambda found: quote(found[0], safe=""), label)
+
+
+def _build_part_key(key: str, number: int) -> str:
+    return f"{key}\n{number}" if number else key
+
+
+def _find_item_key(memory: Memory) -> str:
+    key = memory.key or ""
+    return key.rpartition("\n")[0] if memory.source == PART else key
+
+
+def _list_leaves(value: Any) -> Iterator[str]:
+    """Yield the texts and numbers of a value, in order."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _list_leaves(item)
+    elif value is not None:
+        yield str(value)
+
+
+def _is_match(labels: Sequence[str], kind: str, path: NamespacePath) -> bool:
+    part = labels[: len(path)] if kind == "prefix" else labels[-len(path) :]
+    return len(part) == len(path) and all(want in ("*", label) for want, label in zip(path, part, strict=True))
+
+
+def _build_where(filter: Mapping[str, Any] | None, path: str = "metadata") -> dict[str, Any]:
+    """Return LangGraph's filter as one of memoryd: an object that has no operator compares the keys that it names."""
+    parts: dict[str, Any] = {}
+    for key, wanted in (filter or {}).items():
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            raise ValueError(f"Invalid filter key: {key!r}")
+        name = f"{path}.{key}"
+        if isinstance(wanted, Mapping) and wanted and not any(str(inner).startswith("$") for inner in wanted):
+            parts |= _build_where(wanted, name)
+        else:
+            parts[name] = _convert_operators(wanted)
+    return parts
+
+
+def _convert_operators(wanted: Any) -> Any:
+    """Return what a value is compared with as the daemon takes it: nothing equals NaN, large integers are floats."""
+    operators = dict(wanted) if isinstance(wanted, Mapping) and wanted else {"$eq": wanted}
+    for name, value in operators.items():
+        if isinstance(value, float) and math.isnan(value):
+            return {"$in": []}
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            operators[name] = float(value)
+    return operators
