@@ -13,9 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Process
-from waiting import wait_until
-
 CHECKOUT = Path(__file__).parents[2]
 PACKAGES = ["langgraph-checkpoint", "langgraph-checkpoint-sqlite", "langgraph-checkpoint-postgres"]
 HELPERS = ["langchain-core", "psycopg[binary,pool]", "pytest-mock", "pytest-retry"]
@@ -56,22 +53,6 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(packages: Path, *further: Path) -> dict[str, str]:
     path = os.pathsep.join(map(str, (*further, packages / "packages", CHECKOUT / "src")))
     return {**os.environ, "PYTHONPATH": path}
-
-
-def test_what_the_page_shows_is_what_comes_out(packages: Path, folder: Path, model_dir: Path) -> None:
-    page = (CHECKOUT / "docs" / "langgraph.md").read_text()
-    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    [shown] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-    process = Process(folder, environment={"MEMORYD_MODEL_DIR": str(model_dir)}).start()
-    try:
-        with process.client() as client:
-            wait_until(lambda: client.status().model.state == "ready")
-        given = environment(packages) | {"MEMORYD_SOCKET": str(process.socket)}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=given, timeout=120)
-    finally:
-        process.stop()
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == shown
 
 
 @pytest.mark.parametrize("name", SUITES)
