@@ -8,10 +8,10 @@ derived from it. A vector belongs to (model, SHA-256 of the text), so `vec_embed
 embedding cache in one. It is a plain table of float32 blobs in sqlite-vec's format: vec0 takes 180 µs to read one
 vector by key, this takes 1 µs, and each search rescores its best 40. The index in RAM (`index`) keeps int8 codes in
 a basis (`basis`) of which it scans a third, and is exact after rescoring; `codes` keeps them on disk from the end of
-one daemon to the start of the next. All arrays in RAM are by position (`positions`), not by row number. Postings of words that were asked for are kept in RAM
-(`postings`) and ranked there with FTS5's own scores (`fulltext`); for a bound caller words are weighed among what
-it may see, since FTS5's scores would reveal which words others' memories hold. `facts` holds columns of all rows in
-RAM, so that filters cost no SQL.
+one daemon to the start of the next. All arrays in RAM are by position (`positions`), not by row number. Postings of
+words that were asked for are kept in RAM (`postings`) and ranked there with FTS5's own scores (`fulltext`); for a bound
+caller words are weighed among what it may see, since FTS5's scores would reveal which words others' memories hold.
+`facts` holds columns of all rows in RAM, so that filters cost no SQL.
 
 A short text may have a second vector, of it between its neighbours (`contexts`): searches use that, duplicates the
 text's own. `pages` writes a database of an old schema again, into pages that vectors fill, before it is opened.

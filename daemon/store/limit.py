@@ -1,16 +1,22 @@
 """The limit of the database's size, and what is said where nothing more fits.
 
-At the limit itself calls that grow the database are refused before they run. SQLite's own limit is above it: upkeep
-and background work need room, and what removes has none, since it writes history before it frees anything.
+At the limit itself calls that grow the database are refused before they run, turns a little earlier. SQLite's own
+limit is above it: upkeep and background work need room, and what removes has none, since it writes history before it
+frees anything.
 """
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from memoryd.client.errors import MemorydError, StorageFailed, StorageFull
 
+TURNS_SHARE = 0.95  # of the limit from which turns are refused, so that what is added on purpose still has room
+LOW = 0.5  # importance below which turns are proposed for removal
+_PROPOSED = 0.25  # of these turns, the oldest
 _SPARE_BYTES = 16 * 1024 * 1024  # beyond a small limit
 _MOST_PAGES = 4_294_967_294  # that SQLite can count
 _DISK_FULL_BYTES = 1024 * 1024  # with less than that free, a write that does not fit met the end of the disk
@@ -33,6 +39,29 @@ def limit_error(limit_bytes: int, used_bytes: int) -> StorageFull:
         " Raise `max_size_mb` in [storage], or delete memories and shorten `history_days` in [jobs].",
         {"limit_bytes": limit_bytes, "used_bytes": used_bytes},
     )
+
+
+def turns_error(connection: apsw.Connection, limit_bytes: int, used_bytes: int) -> StorageFull:
+    """Return the error for turns where only what is added on purpose has room; it proposes what to remove."""
+    return StorageFull(
+        f"The database has nearly reached its limit of {limit_bytes / 1e6:.0f} MB and takes in no more turns; `add`"
+        f" still works. Raise `max_size_mb` in [storage]{_propose_removal(connection)}.",
+        {"limit_bytes": limit_bytes, "used_bytes": used_bytes},
+    )
+
+
+def _propose_removal(connection: apsw.Connection) -> str:
+    """Return the command that removes the oldest turns of low importance, empty where there are none."""
+    low = f"FROM memories WHERE turns > 0 AND NOT pinned AND importance < {LOW}"
+    number: Any = connection.execute(f"SELECT count(*) {low}").get
+    at: Any = connection.execute(
+        f"SELECT created_at {low} ORDER BY created_at LIMIT 1 OFFSET ?", (int(number * _PROPOSED),)
+    ).get
+    if at is None:
+        return ""
+    day = datetime.fromtimestamp(at + 86400, UTC).date().isoformat()
+    command = f"memctl erase --type turn --where 'memory.importance<{LOW}' --before {day}"
+    return f", or remove the oldest of low importance: {command}"
 
 
 def room_error(folder: Path, limit_bytes: int, used_bytes: int) -> MemorydError:

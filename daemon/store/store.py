@@ -135,6 +135,12 @@ class Store:
         if self.is_full():
             raise limit.limit_error(self.limit_bytes, self.used_bytes)
 
+    def check_room_for_turns(self) -> None:
+        """Raise `StorageFull` when only what is added on purpose has room."""
+        if self.limit_bytes and self.used_bytes >= limit.TURNS_SHARE * self.limit_bytes:
+            with self.reading() as connection:
+                raise limit.turns_error(connection, self.limit_bytes, self.used_bytes)
+
     def _room_error(self) -> MemorydError:
         return limit.room_error(self.path.parent, self.limit_bytes, self.used_bytes)
 

@@ -94,6 +94,26 @@ def test_room_comes_back_when_what_was_deleted_is_let_go(start_daemon: Callable[
         assert client.add("One more").outcome == "created"
 
 
+def test_near_the_limit_turns_are_refused_and_the_oldest_low_ones_proposed(
+    start_daemon: Callable[..., "Daemon"],
+) -> None:
+    daemon = start_daemon(storage={"max_size_mb": 4}, tiers={"ring": 1})
+    with daemon.client() as client:
+        turns = [
+            {"role": "user", "content": f"We walked along the river for a while, round {n}", "created_at": n * 86400.0}
+            for n in range(9)
+        ]
+        client.seed(turns=turns)
+        for memory in client.list(type=["turn"]):
+            client.update(memory.id, importance=0.1)
+        daemon.core.store.used_bytes = 3_900_000
+        with pytest.raises(
+            StorageFull, match=r"no more turns; `add` still works.*importance<0.5' --before 1970-01-04\."
+        ):
+            client.observe([{"role": "user", "content": "We decided that the cache is Valkey"}])
+        assert client.add("The cache is Valkey").outcome == "created"
+
+
 def test_no_limit_is_no_limit_and_a_file_above_its_limit_opens(folder: Path) -> None:
     unlimited = Store(folder)
     unlimited.check_room()
