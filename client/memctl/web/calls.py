@@ -6,12 +6,12 @@ Each method of the contract is in `ALLOWED` or in `REFUSED`, so a new one is pla
 from collections.abc import Coroutine
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from memoryd.client.errors import Forbidden, Invalid, MemorydError, UnknownMethod
-from memoryd.client.protocol import METHODS, Call, Erase, method_name
+from memoryd.client.protocol import METHODS, Call, Erase, RunJob, method_name
 from memoryd.client.transport.aio import AsyncClient
 
 ALLOWED = frozenset(
@@ -74,13 +74,22 @@ def read_call(body: bytes) -> Call[Any]:
     return call
 
 
-async def answer_call(client: AsyncClient, body: bytes) -> bytes:
+class Clients(NamedTuple):
+    """The ways to the daemon: one for what people wait for, one for what takes as long as it takes."""
+
+    quick: AsyncClient
+    patient: AsyncClient
+
+
+async def answer_call(clients: Clients, body: bytes) -> bytes:
     """Return the answer to a request as JSON text."""
-    return await answer_work(_send_call(client, body))
+    return await answer_work(_send_call(clients, body))
 
 
-async def _send_call(client: AsyncClient, body: bytes) -> bytes:
-    return _encoder.encode(await client.call(read_call(body)))
+async def _send_call(clients: Clients, body: bytes) -> bytes:
+    call = read_call(body)
+    client = clients.patient if isinstance(call, RunJob | Erase) else clients.quick
+    return _encoder.encode(await client.call(call))
 
 
 async def answer_work(work: Coroutine[Any, Any, bytes]) -> bytes:

@@ -33,9 +33,7 @@ class Page:
 
     def __init__(self, args: Namespace, opening: Opening) -> None:
         self._args, self._opening, self._streams = args, opening, 0
-        self._client = AsyncClient(
-            namespace_of(args), socket=args.socket, token=own_token(), timeout_s=_LONG_S, autostart=False
-        )
+        self._clients = calls.Clients(_make_client(args, args.timeout), _make_client(args, _LONG_S))
 
     def list_routes(self) -> list[Route | Mount]:
         """Return the table of addresses."""
@@ -57,7 +55,7 @@ class Page:
         return JSONResponse({"token": token}) if token else _refuse("This address was used already.", 403)
 
     async def _call(self, request: Request) -> Response:
-        return _make_reply(await calls.answer_call(self._client, await request.body()))
+        return _make_reply(await calls.answer_call(self._clients, await request.body()))
 
     async def _follow(self, request: Request) -> Response:
         if self._streams >= MAX_STREAMS:
@@ -67,7 +65,7 @@ class Page:
     async def _send_events(self) -> AsyncIterator[bytes]:
         self._streams += 1
         try:
-            async for frame in follow_events(self._client):
+            async for frame in follow_events(self._clients.quick):
                 yield frame
         finally:
             self._streams -= 1
@@ -77,6 +75,10 @@ class Page:
 
     async def _draw_map(self, request: Request) -> Response:
         return _make_reply(await calls.answer_work(reports.read_map(self._args)))
+
+
+def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
+    return AsyncClient(namespace_of(args), socket=args.socket, token=own_token(), timeout_s=timeout_s, autostart=False)
 
 
 def _make_reply(text: bytes) -> Response:

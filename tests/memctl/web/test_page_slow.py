@@ -1,5 +1,6 @@
 """The page in a real Chromium, at length: accessibility in both themes, many tabs, a daemon that restarts, sizes."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -223,3 +224,27 @@ def test_a_long_list_holds_only_the_rows_in_sight(browser: Browser, daemon: Any,
 
     tab.look(steps)
     tab.close()
+
+
+def test_a_memory_is_corrected_in_place_and_its_history_shows_the_difference(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client() as client:
+        wanted = next(memory for memory in client.list(limit=30) if "wagtail" in memory.content)
+
+        def steps(page: Any) -> None:
+            page.evaluate("id => { location.hash = '/m/' + id; }", wanted.id)
+            expect(page.locator(".body")).to_contain_text("wagtail")
+            page.keyboard.press("e")
+            page.get_by_label("Text of the memory").fill(wanted.content.replace("wagtail", "heron"))
+            page.keyboard.press("Control+Enter")
+            expect(page.locator(".body")).to_contain_text("heron")
+            expect(page.locator("del").first).to_have_text("wagtail")
+            expect(page.locator("ins").first).to_have_text("heron")
+            page.keyboard.press("p")
+            expect(page.locator(".side .badge.pin")).to_be_visible()
+
+        tab.look(steps)
+        after = client.get(wanted.id, touch=False)
+        assert (re.search("heron", after.content) is not None, after.pinned) == (True, True)
+        assert after.access_count == wanted.access_count  # looking counts no access
