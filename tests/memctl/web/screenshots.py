@@ -37,6 +37,7 @@ VIEWS = {
     "one": "m/{id}",
     "tiers": "tiers",
     "topics": "topics",
+    "map": "topics",
     "jobs": "jobs",
     "health": "health",
 }
@@ -85,6 +86,9 @@ def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800) -> N
         page.evaluate("path => { location.hash = '/' + path; }", path)
         expect(page.locator("main h1")).to_be_visible()
         expect(page.locator(".loading")).to_have_count(0, timeout=60_000)
+        button = page.get_by_role("button", name="Map" if target.name.startswith("map") else "List", exact=True)
+        if path == "topics" and button.count():
+            button.click()
         page.wait_for_timeout(250)
         page.screenshot(path=str(target))
 

@@ -92,7 +92,9 @@ def ask(port: int, attack: Attack, token: str, body: bytes = BODY) -> tuple[int,
     if attack.headers.get("content-length", "") == "":
         connection.send(body)
     answer = connection.getresponse()
-    found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    endless = headers.get("content-type", "").startswith("text/event-stream")
+    found = answer.status, headers, b"" if endless else answer.read()
     connection.close()
     return found
 
