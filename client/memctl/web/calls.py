@@ -16,10 +16,11 @@ from memoryd.client.transport.aio import AsyncClient
 
 ALLOWED = frozenset(
     """
-    count count_tokens delete dismiss_link erase explain feedback get get_around get_context get_log get_trace
-    get_workspace graph_edges graph_node graph_nodes graph_topics history job_history jobs links list list_files
-    list_tokens namespaces operation operations pause_job resume_job run_job search share shared_conflicts sharing
-    skipped stats status tag tiers traces turns undo update why_not workspaces
+    count count_tokens delete dismiss_link erase explain feedback get get_around get_context get_log get_observing
+    get_trace get_workspace graph_edges graph_node graph_nodes graph_topics history job_history jobs links list
+    list_files list_tokens namespaces operation operations pause_job pause_observing resume_job resume_observing
+    run_job search share shared_conflicts sharing skipped stats status tag tiers traces turns undo update why_not
+    workspaces
     """.split()
 )
 
@@ -42,7 +43,6 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys("forget diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
     **dict.fromkeys("consolidate graph_dedupe graph_abstract graph_regroup".split(), "Run the job instead."),
     "delete_where": "The page deletes what is selected in it.",
-    **dict.fromkeys("get_observing pause_observing resume_observing".split(), _SETTING),
     "subscribe": "Events have an address of their own.",
 }
 

@@ -155,6 +155,26 @@ def test_a_memory_is_erased_for_good_after_what_goes_with_it_was_shown(tab: Tab,
         assert wanted.id not in {memory.id for memory in client.list(limit=100)}
 
 
+def test_observing_is_paused_and_goes_on(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    def pause(page: Any) -> None:
+        show(page, "tiers")
+        page.get_by_role("button", name="Pause observing everywhere").click()
+        expect(page.locator("main")).to_contain_text("Nothing is observed in any namespace.")
+
+    def resume(page: Any) -> None:
+        page.get_by_role("button", name="Observe again").click()
+        expect(page.get_by_role("button", name="Pause observing everywhere")).to_be_visible()
+
+    with morning.client("acme") as client:
+        turns = [{"role": "user", "content": "The second office opens in March"}]
+        tab.look(pause)
+        assert client.observe(turns).accepted == 0
+        tab.look(resume)
+        assert client.observe(turns).accepted == 1
+
+
 def test_a_plan_is_applied_as_it_was_shown_and_undone(tab: Tab, morning: Any, clock: Any) -> None:
     from playwright.sync_api import expect
 

@@ -1,5 +1,6 @@
 // Where memories are and how turns moved; the turns in L0; what was not kept, and why.
 
+import { call, fail } from "../api.js";
 import { about, badge, bytes, count, Empty, fixed, Head, html, line, number, place, Places, scope, short, show, table, tabs, time, useCall, useOn, useState } from "../ui.js";
 
 const under = (flows, begin) => Object.entries(flows).filter(([name]) => name.startsWith(begin)).sort((a, b) => b[1] - a[1]);
@@ -11,9 +12,13 @@ const HOOKS = html`No turn is in L0: nothing was observed lately. Hooks observe 
 export default function Tiers() {
   const [namespace, choose] = useState(""), [shown, open] = useState("L0"), where = scope(namespace);
   const report = useCall("tiers", where), turns = useCall(shown === "skipped" ? "skipped" : "turns", { ...where, limit: 200 });
+  const observing = useCall("get_observing", {}), pauses = observing.value?.pauses || [], paused = pauses.some((one) => one.kind === "namespace" && one.name === (namespace === "/" ? "" : namespace));
+  const pause = async (method, { kind, name }) => { try { observing.set(await call(method, { kind, name })); } catch (error) { fail(error); } };
   useOn("changed", report.reload);
   useOn("event", (event) => { if (["observed", "promoted", "dropped", "job", "moved"].includes(event.kind)) { report.reload(); turns.reload(); } });
-  return html`<${Head} title="Tiers"><${Places} value=${namespace} change=${choose} /><//><div class="scroll">${show(report, ({ tiers, flows, waiting, nodes, namespaces }) => {
+  return html`<${Head} title="Tiers"><${Places} value=${namespace} change=${choose} />${!paused && html`<button onClick=${() => pause("pause_observing", { kind: "namespace", name: namespace === "/" ? "" : namespace })}>Pause observing ${namespace && namespace !== "/" ? namespace : "everywhere"}</button>`}<//><div class="scroll">
+    ${pauses.map((one) => html`<p class="panel about">Nothing is observed in ${one.kind === "namespace" && !one.name ? "any namespace" : `the ${one.kind} ${one.name}`}. ${one.since ? html`<button onClick=${() => pause("resume_observing", one)}>Observe again</button>` : "The settings say so: [observe] never."}</p>`)}
+    ${show(report, ({ tiers, flows, waiting, nodes, namespaces }) => {
     const of = Object.fromEntries(tiers.map((tier) => [tier.name, tier]));
     const tier = (name, text) => card(of[name].title || name, of[name].count, about(text, of[name].limit > 0 && `at most ${number(of[name].limit)} of a namespace`, of[name].ram_bytes > 0 && `${bytes(of[name].ram_bytes)} in RAM`));
     const each = (pairs) => pairs.slice(0, 4).map(([name, many]) => about(number(many), name.replace("skipped: ", "")));

@@ -7,16 +7,16 @@ import { about, count, dim, Empty, fixed, Head, html, line, list, number, part, 
 const MOST = 10000; // nodes on the map; above that it says nothing
 
 export default function Topics() {
-  const [topic, choose] = useState(null), [node, look] = useState(null), [shown, draw] = useState(false), map = useRef(null);
+  const [topic, choose] = useState(null), [node, look] = useState(null), [shown, draw] = useState(false), [map, setMap] = useState(null);
   const topics = useCall("graph_topics", { reach: "all" }), nodes = useCall("graph_nodes", { reach: "all", limit: 100, ...(topic ? { topic } : {}) });
   const drawn = useAnswer(() => report("map"), [], shown);
-  const pick = (id) => { const next = topic === id ? null : id; choose(next); look(null); map.current?.focus(next); };
-  const entry = (one, many, open, on) => html`<button class=${`topic ${on ? "on" : ""}`} aria-pressed=${on} onClick=${open}><span class="swatch" aria-hidden="true" style=${{ background: map.current && on !== undefined ? map.current.colour(map.current.topicOf.get(one.id)) : "none" }}></span>
+  const pick = (id) => { const next = topic === id ? null : id; choose(next); look(null); map?.focus(next); };
+  const entry = (one, many, open, on) => html`<button class=${`topic ${on ? "on" : ""}`} aria-pressed=${on} onClick=${open}><span class="swatch" aria-hidden="true" style=${{ background: map && on !== undefined ? map.colour(map.topicOf.get(one.id)) : "none" }}></span>
     <span><b>${one.label}</b>${about(place(one.namespace), one.nodes && count(one.nodes, "node"), one.kind === "concept" && "concept")}</span><span class="right">${number(many)}</span></button>`;
   return html`<${Head} title="Topics"><div class="tools" role="group" aria-label="Show as"><button aria-pressed=${!shown} onClick=${() => draw(false)}>List</button><button aria-pressed=${shown} onClick=${() => draw(true)}>Map</button></div><//>
     ${show(topics, (found) => (!found.topics.length && !nodes.value?.total ? html`<${Empty}><p>There are no topics yet.</p><p>Memories get into the graph when they move to L2. To move them now: <code>memctl consolidate</code>.</p><//>`
       : html`<div class="split stack"><div class="list">${list(found.topics, (one) => entry(one, one.memories, () => pick(one.id), topic === one.id))}${found.alone > 0 && html`<p class="topic dim"><span></span>${count(found.alone, "node")} in no topic</p>`}</div>
-        <div class="side">${shown && show(drawn, (graph) => (graph.total > MOST ? dim(`${number(graph.total)} nodes are too many for a map; the list shows the topics.`) : html`<${Map} graph=${graph} made=${(made) => { map.current = made; }} open=${look} />`))}
+        <div class="side">${shown && show(drawn, (graph) => (graph.total > MOST ? dim(`${number(graph.total)} nodes are too many for a map; the list shows the topics.`) : html`<${Map} graph=${graph} made=${setMap} open=${look} />`))}
           ${node ? html`<${Node} id=${node} close=${() => look(null)} />` : !shown && show(nodes, (page) => part(count(page.total, "node"), [list(page.nodes, (one) => entry(one, one.size, () => look(one.id))), page.total > page.nodes.length && dim(`and ${number(page.total - page.nodes.length)} smaller ones`)]))}</div></div>`))}`;
 }
 
