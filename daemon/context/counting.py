@@ -12,8 +12,10 @@ from functools import cache
 from typing import NamedTuple
 
 from memoryd.client.offline import is_offline
+from memoryd.client.protocol import CountTokens, TokenCounts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.api import is_api
+from memoryd.daemon.registry import Parts, handles
 
 SLICE_CHARS = 32_768  # some 20 ms
 _BYTES_PER_TOKEN = 2  # without any tokenizer: more than real ones need, so that the budget holds with them
@@ -88,3 +90,11 @@ def _load_encoding(name: str) -> Callable[[str], int] | None:
         log.warning("tokens cannot be counted by the encoding %s, the model's tokenizer does: %s", name, error)
         return None
     return lambda text: len(encoding.encode(text, disallowed_special=()))
+
+
+@handles(CountTokens)
+def count_tokens(core: Core, call: CountTokens) -> "Parts[TokenCounts]":
+    """Count tokens."""
+    by = build_counter(core)
+    counts = yield from by.count_in_parts(call.texts)
+    return TokenCounts(counts=counts, tokenizer=by.name)

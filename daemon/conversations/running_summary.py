@@ -1,7 +1,8 @@
-"""The call `summarize`: rules at once; a language model only for a caller that waits for it."""
+"""The call `summarize`: rules at once; a language model only for a caller that waits for it, on a thread of its own."""
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import Future
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,21 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import running
 from memoryd.daemon.language.running import Plan
 from memoryd.daemon.llm.provider import RULES
+from memoryd.daemon.registry import handles
 
 _READ_CHARS = 24_000  # of what is to be summarised, the newest of it
 
 log = logging.getLogger(__name__)
+
+
+@handles(Summarize)
+def handle(core: Core, call: Summarize) -> "Future[Summarized]":
+    """Sum up the older part of a conversation."""
+    if call.wait:
+        return core.workspaces.run_apart("summarize", lambda: summarize(core, call))
+    done: Future[Summarized] = Future()
+    done.set_result(summarize(core, call))
+    return done
 
 
 def summarize(core: Core, call: Summarize) -> Summarized:

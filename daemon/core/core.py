@@ -16,7 +16,7 @@ from memoryd.daemon.core.workspaces import Workspaces
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.graph.names import Names
 from memoryd.daemon.graph.nodes import Centroids
-from memoryd.daemon.llm import choice
+from memoryd.daemon.llm import llm
 from memoryd.daemon.llm.ledger import Ledger
 from memoryd.daemon.llm.provider import Cognition
 from memoryd.daemon.search.effects import Effects
@@ -68,7 +68,7 @@ class Core:
             self.pauses = Pauses(connection, config.observe.never)
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
-        self.cognition = Cognition(choice.choose_provider(config.llm, ledger.spend, self.clock))
+        self.cognition = Cognition(llm.choose_provider(config.llm, ledger.spend, self.clock))
         self.ending = threading.Event()  # calls under way have had their time: those in parts end after the present one
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
         self.events = Events(self.store, self.clock)

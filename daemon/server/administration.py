@@ -2,6 +2,7 @@
 
 import os
 import time
+from concurrent.futures import Future
 
 import msgspec
 
@@ -15,12 +16,15 @@ from memoryd.client.protocol import (
     Restart,
     Shutdown,
     Status,
+    Subscribe,
+    Subscribed,
     UseModel,
     Welcome,
 )
 from memoryd.daemon.memories import reading
 from memoryd.daemon.registry import handles
 from memoryd.daemon.server.dispatch import Context
+from memoryd.daemon.server.view import View
 from memoryd.daemon.system.process import rss_bytes
 
 
@@ -91,3 +95,9 @@ def restart(context: Context, call: Restart) -> Done:
 def hello(context: Context, call: Hello) -> Welcome:
     """Greet a client, which may be the first one of a newer version."""
     return context.server.welcome(call.version)
+
+
+@handles(Subscribe)
+def subscribe(context: Context, call: Subscribe) -> "Future[Subscribed]":
+    """Follow events; the lane is free again at once."""
+    return context.follow(View(context.core, call, context.caller), call.limit)

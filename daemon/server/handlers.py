@@ -1,8 +1,7 @@
 """Importing this module imports every module that registers handlers."""
 
-from memoryd.daemon.context import calls as context_calls
-from memoryd.daemon.context import preparing
-from memoryd.daemon.conversations import log, observing, pausing, seeding, summaries, tasks, thinking
+from memoryd.daemon.context import counting, preparing
+from memoryd.daemon.conversations import log, observing, pausing, running_summary, seeding, tasks, thinking
 from memoryd.daemon.graph import changing as graph_changing
 from memoryd.daemon.graph import reading as graph_reading
 from memoryd.daemon.jobs import calls as jobs_calls
@@ -22,9 +21,9 @@ from memoryd.daemon.memories import (
     transfer,
 )
 from memoryd.daemon.search import pipeline, whynot
-from memoryd.daemon.server import administration, following, statistics, tokens
+from memoryd.daemon.server import administration, statistics, tokens
 from memoryd.daemon.shared import calls as shared_calls
 from memoryd.daemon.shared import conflicts
 from memoryd.daemon.workspaces import calls as workspaces_calls
-from memoryd.daemon.workspaces import notes, writing
-from memoryd.daemon.workspaces.dreams import calls as dreams_calls
+from memoryd.daemon.workspaces import writing
+from memoryd.daemon.workspaces.dreams import job as dreams_job

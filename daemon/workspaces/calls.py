@@ -6,6 +6,8 @@ from pathlib import Path
 
 from memoryd.client.protocol import (
     AddWorkspace,
+    Differences,
+    DiffWorkspaces,
     Done,
     FileList,
     GetWorkspace,
@@ -24,7 +26,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Workspace
-from memoryd.daemon.workspaces import chunks, placing, registry, reporting
+from memoryd.daemon.workspaces import chunks, comparing, placing, registry, reporting
 
 
 @handles(AddWorkspace)
@@ -102,3 +104,14 @@ def list_files(core: Core, call: ListFiles) -> FileList:
         for path in paths
     ]
     return FileList(files=files, total=len(known))
+
+
+@handles(DiffWorkspaces)
+def diff_workspaces(core: Core, report: Report, call: DiffWorkspaces) -> "Future[Differences]":
+    """Begin to compare; the lane is free again at once."""
+    chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
+
+    def report_progress(done: int, total: int) -> None:
+        report(Progress(stage="compare", done=done, total=total))
+
+    return core.workspaces.run_apart("diff", lambda: comparing.compare(core, chosen, report_progress))

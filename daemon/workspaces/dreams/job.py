@@ -5,11 +5,13 @@ By itself it looks at workspaces with daily files, and at the days that are over
 
 import logging
 from collections.abc import Iterator
+from concurrent.futures import Future
 
 from memoryd.client.errors import Invalid, MemorydError, Unavailable
-from memoryd.client.protocol import Dream, Dreamt
+from memoryd.client.protocol import Dream, Dreamt, Progress
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import registry
@@ -97,3 +99,15 @@ def _find_workspace(core: Core, call: Dream) -> Workspace | None:
     if call.place.startswith("/") or call.undo or name in known:
         return registry.find(core, call.place)
     return None
+
+
+@handles(Dream)
+def begin(core: Core, report: Report, call: Dream) -> "Future[Dreamt]":
+    """Begin to dream; the lane is free again at once."""
+    check(call)
+
+    def report_progress(stage: str, done: int, total: int) -> None:
+        core.workspaces.check_open()
+        report(Progress(stage=stage, done=done, total=total))
+
+    return core.workspaces.run_apart("dream", lambda: dream(core, call, Terms(force=call.force, tell=report_progress)))
