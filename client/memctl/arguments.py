@@ -49,6 +49,9 @@ def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """Return the command that the words name, and its arguments."""
     name, rest = find_command(argv)
     if name is None:
+        if not rest:
+            _make_top_parser().print_help()
+            raise SystemExit(0)
         _make_top_parser().parse_args(rest)
         raise Usage("which command? `memctl --help` lists them.")
     command, parser = command_of(name)
@@ -79,7 +82,7 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     choices = verbs(name)
     if not choices:
         if name not in COMMANDS or " " in name:
-            raise Usage(f"{name!r} is not a command; `memctl --help` lists them.")
+            raise Usage(f"{name!r} is not a command; {_suggest(name)}`memctl --help` lists them.")
         return name, rest
     second = find_next_word(rest, first)
     if second is None and {"-h", "--help"} & set(rest):
@@ -90,6 +93,14 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     if name in DEFAULT_VERBS and (second is None or second > first):  # else the word is the value of an option
         return f"{name} {DEFAULT_VERBS[name]}", rest
     raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")
+
+
+def _suggest(name: str) -> str:
+    """Return a question that names the command most like a misspelt one, empty where none is like it."""
+    from difflib import get_close_matches  # here: no other call needs it
+
+    found = get_close_matches(name, sorted({command.split()[0] for command in COMMANDS}), n=1, cutoff=0.6)
+    return f"did you mean `memctl {found[0]}`? " if found else ""
 
 
 def find_next_word(argv: Sequence[str], start: int) -> int | None:

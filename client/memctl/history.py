@@ -1,12 +1,13 @@
 """history and undo: what changed, and taking it back."""
 
+import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from memoryd.client.memctl.arguments import Usage, add_reach, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import TIMES, paint, show
+from memoryd.client.memctl.output import TIMES, make_printable, paint, print_note, show
 from memoryd.client.memctl.table import count_text, format_table, shorten, text_of
 from memoryd.client.methods import history as history_call
 from memoryd.client.methods import operation as operation_call
@@ -15,6 +16,7 @@ from memoryd.client.methods import undo as undo_call
 from memoryd.client.protocol import Change, Operation, OperationChange
 from memoryd.client.times import iso
 
+SHOWN = 10  # memories that an undo would change
 VALUE = 40  # columns of an old or new value
 
 
@@ -87,17 +89,41 @@ def _format_value(name: str, value: Any) -> str:
 
 def _declare_undo(parser: ArgumentParser) -> None:
     parser.add_argument("operation", nargs="?", type=int, metavar="OP", help="its number; by default the latest")
+    parser.add_argument("--yes", action="store_true", help="without OP: do not ask, as where no terminal is")
     add_reach(parser)
 
 
 def _undo(args: Namespace) -> None:
-    undone = send(args, undo_call(args.operation))
+    asks = args.operation is None and not (args.yes or args.json) and sys.stdin is not None and sys.stdin.isatty()
+    number = _ask_for_latest(args) if asks else args.operation
+    if asks and number is None:
+        print("Nothing was undone.")
+        return
+    undone = send(args, undo_call(number))
     again = paint(f"memctl undo {undone.operation}", "cyan")
     show(
         args,
         undone,
         lambda: f"Undid operation {undone.undone} ({count_text(len(undone.ids), 'memory')}); `{again}` does it again.",
     )
+
+
+def _ask_for_latest(args: Namespace) -> int | None:
+    """Show the operation that an undo takes back, and whose it is; return its number if that is wanted."""
+    log = send(args, operations_call(100))
+    latest = next((one for one in log.operations if one.undone_by is None and _is_undone_unnamed(one)), None)
+    if latest is None:
+        return None
+    done = send(args, operation_call(latest.id, SHOWN))
+    by = ", ".join(filter(None, [latest.token, latest.session, latest.process])) or "the daemon itself"
+    print(f"{_operations_text([latest])}\nby {make_printable(by)}\n\n{_steps_text(done.changes)}")
+    print_note(f"Undo operation {latest.id}? [y/N]")
+    return latest.id if sys.stdin.readline().strip().lower() in ("y", "yes") else None
+
+
+def _is_undone_unnamed(operation: Operation) -> bool:
+    """Return whether an undo without a number takes back such an operation: neither an undo nor a job's run."""
+    return operation.kind not in ("undo", "redo", "erase") and not operation.kind.startswith("job:")
 
 
 COMMANDS = {

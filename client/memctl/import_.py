@@ -22,13 +22,15 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 
 
 def _declare(parser: ArgumentParser) -> None:
-    parser.add_argument("source", metavar="PATH", help="a folder of an export, JSON lines, or `-` for stdin")
+    parser.add_argument(
+        "source", metavar="PATH", help="a folder of an export, JSON lines, or `-`; it comes below --namespace"
+    )
     parser.add_argument(
         "--from",
         dest="system",
         choices=tuple(SYSTEMS),
         metavar="SYSTEM",
-        help=f"PATH is of another system, and its memories come below --namespace: {', '.join(SYSTEMS)}",
+        help=f"PATH is of another system: {', '.join(SYSTEMS)}",
     )
     add_secrets(parser)
     parser.add_argument("--overwrite", action="store_true", help="what is imported wins, also over later changes")
@@ -41,7 +43,7 @@ def _import(args: Namespace) -> None:
 
         return import_from(args)
     with open_spool() as spool:
-        items = _open_source(args.source, spool)
+        items = _move_below(_open_source(args.source, spool), (args.namespace or "").strip("/"))
         total, foreign = _check(items)  # all of it, before anything is sent
         done = send(args, items, total)
     for where in foreign[:SHOWN]:
@@ -49,6 +51,20 @@ def _import(args: Namespace) -> None:
     if len(foreign) > SHOWN:
         print_note(f"{len(foreign) - SHOWN:,} more files are no memories of an export")
     return show(args, done, lambda: report_text(done))
+
+
+def _move_below(items: Items, namespace: str) -> Items:
+    """Return what yields the same records in namespaces below another one."""
+    if not namespace:
+        return items
+
+    def move_each() -> Iterator[Item]:
+        for item in items():
+            if item.record is not None:
+                item.record.namespace = f"{namespace}/{item.record.namespace}".rstrip("/")
+            yield item
+
+    return move_each
 
 
 def _open_source(name: str, spool: IO[bytes]) -> Items:

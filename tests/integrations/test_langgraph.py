@@ -21,6 +21,13 @@ INTERNAL = {
     "langgraph_checkpoint_sqlite": {
         "test_vector_store_initialization": "looks for its tables in SQLite",
     },
+    "langgraph_checkpoint_postgres": {
+        "test_scores": "one of its ways to measure, by l2 distance, is pgvector's",
+        "test_abatch_uses_single_pool_checkout": "counts connections to PostgreSQL",
+        "test_omit_expired_filters_read_paths": "sets times with SQL",
+        "test_omit_expired_refresh_ttl_only_refreshes_live_rows": "sets times with SQL",
+        "test_omit_expired_search_pagination": "sets times with SQL",
+    },
 }
 SUITES = {
     "langgraph_checkpoint": ["tests/test_store.py"],

@@ -69,6 +69,15 @@ def test_what_is_exported_and_deleted_comes_back_exactly(
     assert everything(client) == []
 
 
+def test_an_export_comes_below_the_namespace_that_is_given(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    first = client.add("We use Valkey, not Redis").id
+    second = memctl("add", "Deploys take 30 seconds", "--namespace", "acme/api", "--json").json["id"]
+    (tmp_path / "all.jsonl").write_text(memctl("export").out, newline="")
+    client.delete(first, second)
+    assert memctl("import", str(tmp_path / "all.jsonl"), "--namespace", "old/").code == 0
+    assert {record.namespace for record in everything(client)} == {"old", "old/acme/api"}
+
+
 def test_an_export_again_writes_only_what_changed(memctl: Memctl, client: Client, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     fill(client)

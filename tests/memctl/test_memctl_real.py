@@ -58,6 +58,34 @@ def test_what_filters_leave_is_counted_and_deleted_and_brought_back(memctl: Memc
     assert (refused.code, refused.err.count("\n")) == (1, 1)
 
 
+class Terminal(io.StringIO):
+    """A terminal on which somebody types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_an_undo_without_a_number_shows_what_and_asks(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = memctl("add", "Herons fish at dawn", "--json").json["id"]
+    for typed, code in (("n\n", 0), ("y\n", 1)):
+        monkeypatch.setattr("sys.stdin", Terminal(typed))
+        asked = memctl("undo")
+        assert "Herons fish at dawn" in asked.out
+        assert "Undo operation 1?" in asked.err
+        assert memctl("get", id).code == code
+    monkeypatch.setattr("sys.stdin", Terminal(""))
+    assert "Nothing was undone" in memctl("undo").out
+    assert memctl("undo", "2").code == 0
+
+
+def test_bare_memctl_shows_its_help_and_a_slip_gets_a_suggestion(memctl: Memctl) -> None:
+    assert memctl().code == 0
+    assert "usage: memctl COMMAND" in memctl().out
+    slip = memctl("serach", "herons")
+    assert (slip.code, "did you mean `memctl search`?" in slip.err) == (2, True)
+    assert "did you mean" not in memctl("xyzzy").err
+
+
 def test_a_memory_is_put_read_and_deleted_by_key(memctl: Memctl) -> None:
     assert memctl("put", "cache", "We cache in Redis", "--metadata", "port=6379").out.startswith("Stored: cache")
     assert memctl("put", "cache", "We cache in Valkey").out.startswith("Replaced: cache")
