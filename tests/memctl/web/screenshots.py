@@ -30,7 +30,6 @@ from workbench import Clock, Daemon, WordEmbedder, wait_until  # noqa: E402
 VIEWS = {
     "today": "today",
     "search": "search?q=when+do+we+deploy",
-    "missing": "search?q=when+do+we+deploy&tab=missing",
     "context": "search?q=move+the+session+cache&tab=context",
     "recent": "search",
     "memory": "memory",

@@ -15,7 +15,6 @@ def test_why_did_my_agent_not_know_it_in_three_actions(tab: Tab) -> None:
         page.keyboard.press("2")  # one: search; the recent searches of agents are there
         page.get_by_role("button", name="when do we deploy?").click()  # two: what the agent asked
         expect(page.locator(".hit .score").first).to_be_visible()
-        page.get_by_role("tab", name="Why not?").click()
         page.get_by_label("The memory that is missing").fill("rotate the signing key every 90 days")
         page.keyboard.press("Enter")  # three: the memory that it should have known
         verdict = page.locator(".verdict")

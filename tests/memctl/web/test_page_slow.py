@@ -10,7 +10,7 @@ from shelf import fill
 from test_page import VIEWS
 
 pytestmark = pytest.mark.slow
-PATHS = [*VIEWS, "search?q=when+do+we+deploy", "search?q=deploy&tab=missing", "search?q=deploy&tab=context"]
+PATHS = [*VIEWS, "search?q=when+do+we+deploy", "search?q=deploy&tab=recent", "search?q=deploy&tab=context"]
 
 
 def show(page: Any, path: str) -> None:

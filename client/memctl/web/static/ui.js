@@ -38,8 +38,9 @@ export const problem = (error) => html`<div class="problem" role="alert">${error
 export const Head = ({ title, children }) => html`<header class="head"><h1>${title}</h1><div class="tools">${children}</div></header>`;
 // A line of small facts; what is empty is left out.
 export const about = (...parts) => html`<span class="about">${parts.filter((part) => part || part === 0).map((part) => (typeof part === "object" ? part : html`<span>${part}</span>`))}</span>`;
+export const loading = html`<div class="loading">Loading…</div>`;
 // An answer as soon as it is there, or why it is not.
-export const show = (answer, draw) => (answer.error ? problem(answer.error) : answer.value ? draw(answer.value) : html`<div class="loading">Loading…</div>`);
+export const show = (answer, draw) => (answer.error ? problem(answer.error) : answer.value ? draw(answer.value) : loading);
 // A table; a head that begins with `>` is of numbers. A cell may be `[class, content]`.
 export const table = (label, heads, rows) => html`<div class="wide" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((head) => html`<th class=${head[0] === ">" ? "right" : ""}>${head.replace(">", "")}</th>`)}</tr></thead>
   <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, index) => html`<td class=${`${heads[index][0] === ">" ? "right" : ""} ${Array.isArray(cell) ? cell[0] : ""}`}>${Array.isArray(cell) ? cell[1] : cell}</td>`)}</tr>`)}</tbody></table></div>`;

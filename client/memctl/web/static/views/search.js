@@ -1,11 +1,11 @@
 // What a search finds and how; why a memory is missing; what an agent gets; what agents asked for lately.
 
 import { call } from "../api.js";
-import { about, badge, bar, Choice, count, dim, Empty, facts, fixed, go, Head, html, line, list, ms, number, part, place, Places, problem, Safe, scope, short, show, table, tabs, time, useCall, useEffect, useKeys, useRef, useState } from "../ui.js";
+import { about, badge, bar, Choice, count, dim, Empty, facts, fixed, go, Head, html, line, list, loading, ms, number, part, place, Places, problem, Safe, scope, short, show, table, tabs, time, useCall, useEffect, useKeys, useRef, useState } from "../ui.js";
 
-const TABS = [["how", "How it was found"], ["missing", "Why not?"], ["context", "What an agent gets"], ["recent", "Recent searches"]];
+const TABS = [["how", "How it was found"], ["context", "What an agent gets"], ["recent", "Recent searches"]];
 const HINT = html`<p>Searching here leaves no mark: no access is counted.</p><p>Under <b>Recent searches</b> is what agents asked for and what they were given.</p>`;
-const NONE = html`<p>Nothing was found.</p><p>Paste the id of a memory, or words of it, under <b>Why not?</b></p>`;
+const NONE = html`<p>Nothing was found.</p><p>Paste the id of a memory, or words of it, beside <b>Why not?</b></p>`;
 
 export default function Search({ where }) {
   const given = Object.fromEntries(where.query), { q: query = "", ns: namespace = "", trace = "" } = given, limit = given.limit || "10";
@@ -28,10 +28,9 @@ export default function Search({ where }) {
       <button class="main" onClick=${ask}>Search</button></div>
     <div class="split stack"><div class="list">
       ${old && html`<div class="hit">${about(badge(old.kind.replace("get_", "")), "as it was on", time(old.at), place(old.namespace), html`<button onClick=${() => open({ q: old.query, trace: "" })}>Search again now</button>`)}</div>`}
-      ${error ? html`<div class="hit">${problem(error)}</div>` : found ? (found.hits.length ? list(found.hits, hit) : html`<${Empty}>${NONE}<//>`) : !query && !trace && html`<${Empty}>${HINT}<//>`}
+      ${error ? html`<div class="hit">${problem(error)}</div>` : found ? (found.hits.length ? list(found.hits, hit) : html`<${Empty}>${NONE}<//>`) : query || trace ? loading : html`<${Empty}>${HINT}<//>`}
     </div><div class="side">${tabs("About this search", TABS, tab, (key) => open({ tab: key }))}
-      ${tab === "how" && (found ? html`<${Safe}><${How} trace=${found.trace} /><//>` : dim("Search for something first."))}
-      ${tab === "missing" && (found ? html`<${Missing} trace=${found.trace} asked=${old ? { ...asked, query: old.query, ...at } : asked} />` : dim("Search for something first, or open one of the recent searches."))}
+      ${tab === "how" && (found ? html`<${Missing} key=${found.trace.query} trace=${found.trace} asked=${old ? { ...asked, query: old.query, ...at } : asked} /><${Safe}><${How} trace=${found.trace} /><//>` : !query && !trace && dim("Search for something first, or open one of the recent searches."))}
       ${tab === "context" && html`<${Context} task=${query || old?.query || ""} at=${at} />`}
       ${tab === "recent" && html`<${Recent} open=${(one) => go(`/search?trace=${one.id}`)} />`}</div></div>`;
 }
@@ -73,8 +72,7 @@ function Missing({ asked, trace }) {
     } catch (error) { return set({ error }); }
   };
   const { why, was, memory, others, error } = state, ranked = (value, rank, digits) => fixed(value, digits) + (rank ? `, rank ${number(rank)}` : "");
-  return html`${dim(`Why is a memory not among the results of “${asked.query}”?`)}
-    <div class="form"><input type="search" value=${text} placeholder="id, or words of the memory" aria-label="The memory that is missing" onInput=${(event) => type(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && ask()} /><button onClick=${ask}>Why not?</button></div>
+  return html`<div class="form"><input type="search" value=${text} placeholder="a memory that is missing: its id, or words of it" aria-label="The memory that is missing" onInput=${(event) => type(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && ask()} /><button onClick=${ask}>Why not?</button></div>
     ${error && problem(error)}
     ${why && html`<div role="status"><a href=${`#/m/${why.id}`} class="clamp">${line(memory?.content) || why.id}</a>
       <div class=${`verdict ${why.found ? "" : "lost"}`}>${why.found ? html`<b>Found, at rank ${why.rank}.</b>` : html`<b>Lost at: ${why.stage}</b><br />${why.reason}`}${was && html`<br />In the search as it was: ${was}`}</div>
