@@ -96,7 +96,7 @@ def complete_contexts(store: Store, generations: Sequence[Generation]) -> bool:
         for one in generations:
             now = list(vectors.iterate_places(connection, one.model, rows))
             transaction.after_commit(partial(one.refresh, rows, now))
-        return not is_last
+        return bool(rows) or not is_last  # what got a context is to be embedded next
 
     return store.write(write, over_limit=True).result()
 

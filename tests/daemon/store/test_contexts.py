@@ -1,5 +1,6 @@
 """Context vectors: searches use them once they are there, duplicates never do."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from memoryd.daemon.store import contexts, rows, trimming, vectors
 from memoryd.daemon.store.index import Wanted
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
-from workbench import CountingEmbedder, add, delete, insert, undo, update, wait_until
+from workbench import CountingEmbedder, add, delete, insert, running, undo, update, wait_until
 
 
 def write(store: Store, job: Any) -> Any:
@@ -155,9 +156,19 @@ def test_memories_of_former_versions_get_their_contexts_once(core: Core) -> None
     write(core.store, lambda connection: contexts.remove(connection, [row]))
     core.embedding.refresh([row])
     assert not complete_contexts(core.store, [generation])
-    for done, more in (("0", False), ("-5000", True)):
+    for done, more, after in (("-5000", True, "-3000"), ("0", True, "all"), ("0", False, "all")):
         core.store.set_setting("contexts_completed", done).result()
         assert complete_contexts(core.store, [generation]) is more
-    assert core.store.read_setting("contexts_completed") == "-3000"
+        assert core.store.read_setting("contexts_completed") == after
     with core.store.reading() as connection:
         assert set(contexts.read(connection, [row])) == {row}
+
+
+def test_contexts_of_former_versions_are_embedded_by_a_start_without_any_write(folder: Path) -> None:
+    with running(folder, CountingEmbedder()) as core:
+        row = insert(core.store, "yes, that one", neighbours="which port")
+        write(core.store, lambda connection: contexts.remove(connection, [row.row]))
+        core.store.set_setting("contexts_completed", "0").result()
+    embedder = CountingEmbedder()
+    with running(folder, embedder) as core:
+        wait_until(lambda: "yes, that one\nwhich port" in embedder.texts and core.embedding.count_pending() == 0)
