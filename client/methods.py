@@ -2,88 +2,28 @@
 
 from typing import Any, Literal
 
+from memoryd.client import protocol
 from memoryd.client.method import method
-from memoryd.client.protocol import (
-    AddToken,
-    Authenticate,
-    CompleteTask,
-    ConfirmClock,
-    Consolidate,
-    CountTokens,
-    DiffWorkspaces,
-    DismissLink,
-    Dream,
-    EndSession,
-    Erase,
-    Feedback,
-    Get,
-    GetAround,
-    GetLog,
-    GetObserving,
-    GetOperation,
-    GetSharing,
-    GrantRoot,
-    GraphAbstract,
-    GraphDedupe,
-    GraphEdges,
-    GraphExport,
-    GraphNode,
-    GraphNodes,
-    GraphRegroup,
-    GraphTopics,
-    Hello,
-    History,
-    JobHistory,
-    Jobs,
-    Links,
-    ListConflicts,
-    ListTokens,
-    MigrateServer,
-    Namespaces,
-    Operations,
-    PauseJob,
-    PauseObserving,
-    PurgeShared,
-    Remember,
-    ResetSession,
-    ResolveConflict,
-    Restart,
-    ResumeJob,
-    ResumeObserving,
-    RevokeToken,
-    RunJob,
-    ShareRoot,
-    Shutdown,
-    Skipped,
-    Tiers,
-    Traces,
-    Turns,
-    Undo,
-    UnshareRoot,
-    UseModel,
-    Verify,
-    Workspaces,
-)
 
 
-def authenticate(token: str) -> Authenticate:
+def authenticate(token: str) -> protocol.Authenticate:
     """Bind this connection to what a token represents, from now on. After an unknown token it may do nothing more."""
-    return Authenticate(token=token)
+    return protocol.Authenticate(token=token)
 
 
-def add_token(name: str, namespace: str, role: Literal["agent", "lead"] = "agent") -> AddToken:
+def add_token(name: str, namespace: str, role: Literal["agent", "lead"] = "agent") -> protocol.AddToken:
     """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
-    return AddToken(name=name, namespace=namespace, role=role)
+    return protocol.AddToken(name=name, namespace=namespace, role=role)
 
 
-def list_tokens() -> ListTokens:
+def list_tokens() -> protocol.ListTokens:
     """List the tokens, without their secrets."""
-    return ListTokens()
+    return protocol.ListTokens()
 
 
-def revoke_token(name: str) -> RevokeToken:
+def revoke_token(name: str) -> protocol.RevokeToken:
     """Revoke a token; connections that presented it lose access at once."""
-    return RevokeToken(name=name)
+    return protocol.RevokeToken(name=name)
 
 
 def namespaces(
@@ -94,16 +34,16 @@ def namespaces(
     offset: int = 0,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> Namespaces:
+) -> protocol.Namespaces:
     """List the namespaces that hold memories. Part by part, `*` in `prefix` and `suffix` is any one part."""
-    return Namespaces(prefix=prefix, suffix=suffix, depth=depth, limit=limit, offset=offset, reach=reach)
+    return protocol.Namespaces(prefix=prefix, suffix=suffix, depth=depth, limit=limit, offset=offset, reach=reach)
 
 
 def count_tokens(
     texts: list[str], *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> CountTokens:
+) -> protocol.CountTokens:
     """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
-    return CountTokens(texts=texts, reach=reach)
+    return protocol.CountTokens(texts=texts, reach=reach)
 
 
 def dream(
@@ -113,9 +53,9 @@ def dream(
     force: bool = False,
     undo: bool = False,
     date: str | None = None,
-) -> Dream:
+) -> protocol.Dream:
     """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace."""
-    return Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, date=date)
+    return protocol.Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, date=date)
 
 
 def erase(
@@ -133,9 +73,9 @@ def erase(
     before: float | None = None,
     path_prefix: str | None = None,
     ids: list[str] = [],
-) -> Erase:
+) -> protocol.Erase:
     """Erase memories and turns for good: nothing on disk holds them any more, and no undo brings them back."""
-    return Erase(
+    return protocol.Erase(
         session=session,
         copies=copies,
         dry_run=dry_run,
@@ -160,9 +100,9 @@ def get(
     touch: bool = True,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> Get:
+) -> protocol.Get:
     """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
-    return Get(id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, reach=reach)
+    return protocol.Get(id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, reach=reach)
 
 
 def feedback(
@@ -172,14 +112,14 @@ def feedback(
     allow_secrets: bool = False,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> Feedback:
+) -> protocol.Feedback:
     """Say whether a memory was useful, and why."""
-    return Feedback(id=id, useful=useful, note=note, allow_secrets=allow_secrets, reach=reach)
+    return protocol.Feedback(id=id, useful=useful, note=note, allow_secrets=allow_secrets, reach=reach)
 
 
-def jobs() -> Jobs:
+def jobs() -> protocol.Jobs:
     """List the background jobs with their states, intervals and latest runs."""
-    return Jobs()
+    return protocol.Jobs()
 
 
 def run_job(
@@ -189,29 +129,29 @@ def run_job(
     offset: int = 0,
     limit: int = 1000,
     by: Literal["hand", "scheduler"] = "hand",
-) -> RunJob:
+) -> protocol.RunJob:
     """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` runs such a plan."""
-    return RunJob(name=name, dry_run=dry_run, plan=plan, offset=offset, limit=limit, by=by)
+    return protocol.RunJob(name=name, dry_run=dry_run, plan=plan, offset=offset, limit=limit, by=by)
 
 
-def pause_job(name: str) -> PauseJob:
+def pause_job(name: str) -> protocol.PauseJob:
     """Keep a job from running by itself, also after a restart; a run under way is interrupted."""
-    return PauseJob(name=name)
+    return protocol.PauseJob(name=name)
 
 
-def resume_job(name: str) -> ResumeJob:
+def resume_job(name: str) -> protocol.ResumeJob:
     """Let a job run by itself again after a pause or after too many failures."""
-    return ResumeJob(name=name)
+    return protocol.ResumeJob(name=name)
 
 
-def confirm_clock() -> ConfirmClock:
+def confirm_clock() -> protocol.ConfirmClock:
     """Take the system's clock for right after a jump: what has expired by it is forgotten from now on."""
-    return ConfirmClock()
+    return protocol.ConfirmClock()
 
 
-def job_history(name: str | None = None, limit: int = 20) -> JobHistory:
+def job_history(name: str | None = None, limit: int = 20) -> protocol.JobHistory:
     """Report how the runs of a job, or of all jobs, went."""
-    return JobHistory(name=name, limit=limit)
+    return protocol.JobHistory(name=name, limit=limit)
 
 
 def graph_nodes(
@@ -223,9 +163,9 @@ def graph_nodes(
     offset: int = 0,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> GraphNodes:
+) -> protocol.GraphNodes:
     """List the nodes of the graph, the largest first unless `sort` says otherwise."""
-    return GraphNodes(query=query, topic=topic, kind=kind, sort=sort, limit=limit, offset=offset, reach=reach)
+    return protocol.GraphNodes(query=query, topic=topic, kind=kind, sort=sort, limit=limit, offset=offset, reach=reach)
 
 
 def graph_edges(
@@ -235,19 +175,19 @@ def graph_edges(
     offset: int = 0,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> GraphEdges:
+) -> protocol.GraphEdges:
     """List the edges between nodes within reach, the heaviest first."""
-    return GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
+    return protocol.GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
 
 
-def graph_node(node: int, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> GraphNode:
+def graph_node(node: int, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.GraphNode:
     """Show one node: its members, its topic, its neighbours."""
-    return GraphNode(node=node, reach=reach)
+    return protocol.GraphNode(node=node, reach=reach)
 
 
-def graph_topics(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> GraphTopics:
+def graph_topics(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.GraphTopics:
     """List the topics: communities of nodes that are alike or were retrieved together."""
-    return GraphTopics(reach=reach)
+    return protocol.GraphTopics(reach=reach)
 
 
 def graph_dedupe(
@@ -255,9 +195,9 @@ def graph_dedupe(
     dry_run: bool = False,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> GraphDedupe:
+) -> protocol.GraphDedupe:
     """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own."""
-    return GraphDedupe(threshold=threshold, dry_run=dry_run, reach=reach)
+    return protocol.GraphDedupe(threshold=threshold, dry_run=dry_run, reach=reach)
 
 
 def graph_abstract(
@@ -265,16 +205,16 @@ def graph_abstract(
     dry_run: bool = False,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> GraphAbstract:
+) -> protocol.GraphAbstract:
     """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
-    return GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
+    return protocol.GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
 
 
 def graph_regroup(
     dry_run: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> GraphRegroup:
+) -> protocol.GraphRegroup:
     """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
-    return GraphRegroup(dry_run=dry_run, reach=reach)
+    return protocol.GraphRegroup(dry_run=dry_run, reach=reach)
 
 
 def graph_export(
@@ -283,14 +223,14 @@ def graph_export(
     preview: int = 80,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> GraphExport:
+) -> protocol.GraphExport:
     """Return a part of the graph within reach: the nodes with numbers above `after`, in order."""
-    return GraphExport(after=after, limit=limit, preview=preview, reach=reach)
+    return protocol.GraphExport(after=after, limit=limit, preview=preview, reach=reach)
 
 
-def history(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> History:
+def history(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.History:
     """Every change of one memory, also of a deleted one."""
-    return History(id=id, reach=reach)
+    return protocol.History(id=id, reach=reach)
 
 
 def operations(
@@ -301,9 +241,9 @@ def operations(
     kind: list[str] = [],
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> Operations:
+) -> protocol.Operations:
     """The latest operations, newest first: what `undo` can take back."""
-    return Operations(limit=limit, offset=offset, after=after, before=before, kind=kind, reach=reach)
+    return protocol.Operations(limit=limit, offset=offset, after=after, before=before, kind=kind, reach=reach)
 
 
 def operation(
@@ -312,26 +252,28 @@ def operation(
     offset: int = 0,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> GetOperation:
+) -> protocol.GetOperation:
     """Return one operation with what it did to each memory within reach."""
-    return GetOperation(operation=operation, limit=limit, offset=offset, reach=reach)
+    return protocol.GetOperation(operation=operation, limit=limit, offset=offset, reach=reach)
 
 
-def undo(operation: int | None = None, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Undo:
+def undo(
+    operation: int | None = None, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> protocol.Undo:
     """Take back one operation as a whole; without a number the latest that was not undone yet."""
-    return Undo(operation=operation, reach=reach)
+    return protocol.Undo(operation=operation, reach=reach)
 
 
-def links(limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Links:
+def links(limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.Links:
     """List the memories within reach that contradict each other, the latest link first."""
-    return Links(limit=limit, reach=reach)
+    return protocol.Links(limit=limit, reach=reach)
 
 
 def dismiss_link(
     id: str, other: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> DismissLink:
+) -> protocol.DismissLink:
     """Say that two memories do not contradict each other: they are not linked again."""
-    return DismissLink(id=id, other=other, reach=reach)
+    return protocol.DismissLink(id=id, other=other, reach=reach)
 
 
 def remember(
@@ -341,29 +283,29 @@ def remember(
     allow_secrets: bool = False,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> Remember:
+) -> protocol.Remember:
     """Write a note into a file of a workspace; it can be found when this returns."""
-    return Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
+    return protocol.Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
 
 
-def diff_workspaces(workspace: str | None = None) -> DiffWorkspaces:
+def diff_workspaces(workspace: str | None = None) -> protocol.DiffWorkspaces:
     """Compare the index with the files of a workspace, or of all, and change neither. Sends progress."""
-    return DiffWorkspaces(workspace=workspace)
+    return protocol.DiffWorkspaces(workspace=workspace)
 
 
-def get_observing() -> GetObserving:
+def get_observing() -> protocol.GetObserving:
     """Return where observing is paused."""
-    return GetObserving()
+    return protocol.GetObserving()
 
 
-def pause_observing(kind: Literal["session", "namespace", "folder"], name: str) -> PauseObserving:
+def pause_observing(kind: Literal["session", "namespace", "folder"], name: str) -> protocol.PauseObserving:
     """Take note of nothing that is said in a place, until it is resumed. What was observed before stays."""
-    return PauseObserving(kind=kind, name=name)
+    return protocol.PauseObserving(kind=kind, name=name)
 
 
-def resume_observing(kind: Literal["session", "namespace", "folder"], name: str) -> ResumeObserving:
+def resume_observing(kind: Literal["session", "namespace", "folder"], name: str) -> protocol.ResumeObserving:
     """Observe in a place again; pauses of the settings stay."""
-    return ResumeObserving(kind=kind, name=name)
+    return protocol.ResumeObserving(kind=kind, name=name)
 
 
 def share_root(
@@ -373,92 +315,98 @@ def share_root(
     namespaces: list[str] | None = None,
     conversations: bool = False,
     dry_run: bool = False,
-) -> ShareRoot:
+) -> protocol.ShareRoot:
     """Share a root, or more of its namespaces, through a PostgreSQL server. With `dry_run` show what that would
     do."""
-    return ShareRoot(
+    return protocol.ShareRoot(
         root=root, server=server, passfile=passfile, namespaces=namespaces, conversations=conversations, dry_run=dry_run
     )
 
 
-def sharing() -> GetSharing:
+def sharing() -> protocol.GetSharing:
     """Return the shared roots, how their exchange is, and what waits."""
-    return GetSharing()
+    return protocol.GetSharing()
 
 
-def shared_conflicts(limit: int = 100) -> ListConflicts:
+def shared_conflicts(limit: int = 100) -> protocol.ListConflicts:
     """List memories that were changed on two machines, with both versions."""
-    return ListConflicts(limit=limit)
+    return protocol.ListConflicts(limit=limit)
 
 
-def resolve_conflict(id: str, content: str = "", both: bool = False, allow_secrets: bool = False) -> ResolveConflict:
+def resolve_conflict(
+    id: str, content: str = "", both: bool = False, allow_secrets: bool = False
+) -> protocol.ResolveConflict:
     """Keep one version of a memory that was changed on two machines, or a new text; the others are deleted."""
-    return ResolveConflict(id=id, content=content, both=both, allow_secrets=allow_secrets)
+    return protocol.ResolveConflict(id=id, content=content, both=both, allow_secrets=allow_secrets)
 
 
-def purge_shared(ids: list[str]) -> PurgeShared:
+def purge_shared(ids: list[str]) -> protocol.PurgeShared:
     """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
-    return PurgeShared(ids=ids)
+    return protocol.PurgeShared(ids=ids)
 
 
 def grant_root(
     root: str, role: str, access: Literal["read", "write", "none"] = "write", server: str = "", passfile: str = ""
-) -> GrantRoot:
+) -> protocol.GrantRoot:
     """Let a login role of the server read a root, write it, or do neither. Only the owner of the tables can."""
-    return GrantRoot(root=root, role=role, access=access, server=server, passfile=passfile)
+    return protocol.GrantRoot(root=root, role=role, access=access, server=server, passfile=passfile)
 
 
-def migrate_server(root: str = "", server: str = "", passfile: str = "") -> MigrateServer:
+def migrate_server(root: str = "", server: str = "", passfile: str = "") -> protocol.MigrateServer:
     """Make memoryd's tables on a server, or bring them to this version. Only their owner can."""
-    return MigrateServer(root=root, server=server, passfile=passfile)
+    return protocol.MigrateServer(root=root, server=server, passfile=passfile)
 
 
-def unshare_root(root: str, drop: bool = False, force: bool = False) -> UnshareRoot:
+def unshare_root(root: str, drop: bool = False, force: bool = False) -> protocol.UnshareRoot:
     """Stop sharing a root. The server and other machines keep what they have."""
-    return UnshareRoot(root=root, drop=drop, force=force)
+    return protocol.UnshareRoot(root=root, drop=drop, force=force)
 
 
 def traces(
     kind: list[str] = [], limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> Traces:
+) -> protocol.Traces:
     """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
-    return Traces(kind=kind, limit=limit, reach=reach)
+    return protocol.Traces(kind=kind, limit=limit, reach=reach)
 
 
-def use_model(name: str) -> UseModel:
+def use_model(name: str) -> protocol.UseModel:
     """Switch to another installed embedding model. Memories are re-embedded in the background, search continues."""
-    return UseModel(name=name)
+    return protocol.UseModel(name=name)
 
 
-def verify(repair: bool = False) -> Verify:
+def verify(repair: bool = False) -> protocol.Verify:
     """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows."""
-    return Verify(repair=repair)
+    return protocol.Verify(repair=repair)
 
 
-def shutdown() -> Shutdown:
+def shutdown() -> protocol.Shutdown:
     """Finish the calls under way, write everything down and end the daemon."""
-    return Shutdown()
+    return protocol.Shutdown()
 
 
-def restart() -> Restart:
+def restart() -> protocol.Restart:
     """Finish the calls under way and start again from what is installed now, on the same socket: nobody is
     refused."""
-    return Restart()
+    return protocol.Restart()
 
 
-def hello(version: str) -> Hello:
+def hello(version: str) -> protocol.Hello:
     """Say which version the client is of, ahead of its first call."""
-    return Hello(version=version)
+    return protocol.Hello(version=version)
 
 
-def end_session(session: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> EndSession:
+def end_session(
+    session: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> protocol.EndSession:
     """Say that a conversation is over: facts are drawn out of it and it is summed up at once, in the background."""
-    return EndSession(session=session, reach=reach)
+    return protocol.EndSession(session=session, reach=reach)
 
 
-def reset_session(session: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> ResetSession:
+def reset_session(
+    session: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> protocol.ResetSession:
     """Say that a session has lost what contexts gave it, as by a compaction: the next ones may give it again."""
-    return ResetSession(session=session, reach=reach)
+    return protocol.ResetSession(session=session, reach=reach)
 
 
 def complete_task(
@@ -469,9 +417,9 @@ def complete_task(
     allow_secrets: bool = False,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> CompleteTask:
+) -> protocol.CompleteTask:
     """Keep what came of a task for the next sessions: a note, or a lesson where it failed."""
-    return CompleteTask(
+    return protocol.CompleteTask(
         outcome=outcome, output=output, task=task, session=session, allow_secrets=allow_secrets, reach=reach
     )
 
@@ -484,47 +432,47 @@ def get_log(
     limit: int = 20,
     *,
     reach: Literal["visible", "subtree", "exact", "all"] | None = None,
-) -> GetLog:
+) -> protocol.GetLog:
     """Return what was done, session by session: what was asked, what it came to, which files were written."""
-    return GetLog(since=since, until=until, path=path, session=session, limit=limit, reach=reach)
+    return protocol.GetLog(since=since, until=until, path=path, session=session, limit=limit, reach=reach)
 
 
 def get_around(
     id: str, around: int = 5, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> GetAround:
+) -> protocol.GetAround:
     """Return a turn with those before and after it in its conversation."""
-    return GetAround(id=id, around=around, reach=reach)
+    return protocol.GetAround(id=id, around=around, reach=reach)
 
 
 def turns(
     session: str | None = None, limit: int = 100, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> Turns:
+) -> protocol.Turns:
     """List the turns in L0, newest first."""
-    return Turns(session=session, limit=limit, reach=reach)
+    return protocol.Turns(session=session, limit=limit, reach=reach)
 
 
 def skipped(
     limit: int = 100, offset: int = 0, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> Skipped:
+) -> protocol.Skipped:
     """List turns that were not kept, newest first, each with the reason."""
-    return Skipped(limit=limit, offset=offset, reach=reach)
+    return protocol.Skipped(limit=limit, offset=offset, reach=reach)
 
 
-def tiers(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> Tiers:
+def tiers(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.Tiers:
     """Return what each tier holds, and how many turns went which way."""
-    return Tiers(reach=reach)
+    return protocol.Tiers(reach=reach)
 
 
 def consolidate(
     dry_run: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> Consolidate:
+) -> protocol.Consolidate:
     """Judge, promote, move to the registry and cluster everything within reach now, whatever its age."""
-    return Consolidate(dry_run=dry_run, reach=reach)
+    return protocol.Consolidate(dry_run=dry_run, reach=reach)
 
 
-def workspaces() -> Workspaces:
+def workspaces() -> protocol.Workspaces:
     """List the workspaces."""
-    return Workspaces()
+    return protocol.Workspaces()
 
 
 class DeclaredMethods:

@@ -19,6 +19,11 @@ from memoryd.client.protocol import METHODS, Call, method_name
 
 CALLS = Path(protocol.__file__).parent.parent / "calls.py"
 HEAD = '''"""The clients' methods that follow from the contract. Written by `make protocol`; do not edit."""
+
+from typing import Any, Literal
+
+from memoryd.client import protocol
+from memoryd.client.method import method
 '''
 
 
@@ -26,15 +31,9 @@ def document() -> str:
     """Return the text of client/methods.py."""
     calls = [call for call in METHODS if call.__name__ not in written_by_hand()]
     functions = "".join(_function(call) for call in calls)
-    names = sorted(set(re.findall(r"\b[A-Z][A-Za-z]+\b", re.sub(r'""".*?"""', "", functions, flags=re.S))))
-    ours = [name for name in names if hasattr(protocol, name) and name not in ("Any", "Literal")]
-    others = [
-        f"from typing import {', '.join(found)}\n\n" for found in [sorted({"Any", "Literal"} & set(names))] if found
-    ]
-    imports = f"from memoryd.client.method import method\nfrom memoryd.client.protocol import {', '.join(ours)}\n"
     table = "".join(f"    {method_name(call)} = method({method_name(call)})\n" for call in calls)
     owner = '\n\nclass DeclaredMethods:\n    """A method for each call that has none written by hand."""\n\n'
-    return HEAD + "\n" + "".join(others) + imports + functions + owner + table
+    return HEAD + functions + owner + table
 
 
 def written_by_hand() -> set[str]:
@@ -50,8 +49,8 @@ def _function(call: type[Call[Any]]) -> str:
     given = ", ".join(f"{name}={name}" for _, name in parameters if name)
     summary = " ".join((call.__doc__ or "").split("\n\n")[0].split())
     return (
-        f"\n\ndef {method_name(call)}({signature}) -> {call.__name__}:\n"
-        f'    """{_wrapped(summary)}"""\n    return {call.__name__}({given})\n'
+        f"\n\ndef {method_name(call)}({signature}) -> protocol.{call.__name__}:\n"
+        f'    """{_wrapped(summary)}"""\n    return protocol.{call.__name__}({given})\n'
     )
 
 
@@ -89,7 +88,8 @@ def _type(hint: Any) -> str:
         return " | ".join(map(_type, typing.get_args(hint)))
     if arguments := typing.get_args(hint):
         return f"{typing.get_origin(hint).__name__}[{', '.join(map(_type, arguments))}]"
-    return str(getattr(hint, "__name__", hint))
+    name = str(getattr(hint, "__name__", hint))
+    return f"protocol.{name}" if hasattr(protocol, name) and name != "Any" else name
 
 
 if __name__ == "__main__":
