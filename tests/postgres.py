@@ -46,6 +46,7 @@ class Postgres:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self._process: subprocess.Popen[bytes] | None = None
+        self._stopped: list[int] = []
         if primary is not None:
             source = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres", "-c", "fast", "-R")
             self._run("pg_basebackup", "-D", str(self.data), *source)
@@ -116,12 +117,15 @@ class Postgres:
 
     def hang(self) -> None:
         """Stop every process of the server, as a machine that swaps does; `resume` ends that."""
-        for pid in self._pids():
-            os.kill(pid, signal.SIGSTOP)
+        self._stopped = self._pids()
+        for pid in self._stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        for pid in self._pids():
-            os.kill(pid, signal.SIGCONT)
+        for pid in {*self._stopped, *self._pids()}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def _pids(self) -> list[int]:
         assert self._process is not None

@@ -78,7 +78,7 @@ class Server:
             self.connection.close()
 
 
-def connect(address: str, passfile: str = "", limit_s: float = CONNECT_S) -> Server:
+def connect(address: str, passfile: str = "") -> Server:
     """Connect; the password comes from the passfile or the environment. Raise `Unavailable` or `Forbidden`."""
     given = parse(address)
     defaults = dict(_DEFAULTS)
@@ -123,8 +123,12 @@ def failure(error: Exception) -> MemorydError:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return whether an error is about what a row holds, so that it comes again with each attempt."""
-    return isinstance(error, errors.DataError | errors.IntegrityError | errors.ProgramLimitExceeded)
+    """Return whether an error is about what a row holds, so that it comes again with each attempt.
+
+    A number that was given twice is not: then the server's head is older than its memories, which concerns all rows.
+    """
+    about_row = errors.DataError | errors.IntegrityError | errors.ProgramLimitExceeded
+    return isinstance(error, about_row) and not isinstance(error, errors.UniqueViolation)
 
 
 def is_passing(error: Exception) -> bool:

@@ -4,8 +4,11 @@ Every text is a number that was never used, so what has to be alive at the end i
 replaced or deleted while it saw it.
 """
 
+import itertools
 import random
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import psycopg
@@ -13,7 +16,7 @@ from machines import PLACE, Machine, converge
 
 from memoryd.daemon.shared import exchange
 from postgres import Postgres
-from workbench import Clock
+from workbench import Clock, wait_until
 
 _TABLES = ("heads", "log", "mem")
 _real_push = exchange.push
@@ -27,7 +30,7 @@ class Chaos:
         self.random = random.Random(seed)
         self.machines = [self._machine(f"m{number}") for number in range(machines)]
         self.cut: dict[str, str] = {}  # machine: `before` or `after`, how its next push ends
-        self.written = 0
+        self.numbers = itertools.count(1)
         self.expected: set[str] = set()
         self.saved = False
 
@@ -39,9 +42,9 @@ class Chaos:
     # What clients do -------------------------------------------------------------------------------------------------
 
     def _text(self) -> str:
-        self.written += 1
-        self.expected.add(f"text {self.written}")
-        return f"text {self.written}"
+        text = f"text {next(self.numbers)}"
+        self.expected.add(text)
+        return text
 
     def add(self, machine: Machine) -> None:
         machine.add(self._text())
@@ -86,9 +89,11 @@ class Chaos:
 
     def save(self, machine: Machine) -> None:
         """Take a copy of the server, as a standby that lags or a dump has it."""
+        statements = ["BEGIN ISOLATION LEVEL REPEATABLE READ"]  # one moment, as every dump is of
         for table in _TABLES:
-            self.postgres.sql(f"DROP TABLE IF EXISTS saved_{table}", self.database)
-            self.postgres.sql(f"CREATE TABLE saved_{table} AS TABLE memoryd.{table}", self.database)
+            statements += [f"DROP TABLE IF EXISTS saved_{table}"]
+            statements += [f"CREATE TABLE saved_{table} AS TABLE memoryd.{table}"]
+        self.postgres.sql("; ".join([*statements, "COMMIT", "CHECKPOINT"]), self.database)
         self.saved = True
 
     def lose(self, machine: Machine) -> None:
@@ -121,9 +126,52 @@ class Chaos:
             [act] = self.random.choices(list(what), list(what.values()))
             act(self.random.choice(self.machines))
 
+    def run_at_once(self, seconds: float) -> None:
+        """Let things happen on all machines at once, while the server stops, hangs and loses what it had."""
+        end = time.monotonic() + seconds
+        failures: list[BaseException] = []
+        given = end, failures
+        threads = [threading.Thread(target=self._live, args=(index, *given)) for index in range(len(self.machines))]
+        for thread in threads:
+            thread.start()
+        while time.monotonic() < end:
+            time.sleep(self.random.uniform(0.5, 2.0))
+            self.random.choice([self._stop_server, self._hang_server, self._save, self._lose])()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+
+    def _live(self, index: int, end: float, failures: list[BaseException]) -> None:
+        what = {self.add: 20, self.edit: 25, self.delete: 4, self.sync: 40, self.cut_push: 8, self.restart: 1}
+        try:
+            while time.monotonic() < end:
+                [act] = self.random.choices(list(what), list(what.values()))
+                act(self.machines[index])
+        except BaseException as error:
+            failures.append(error)
+
+    def _stop_server(self) -> None:
+        self.postgres.sql("CHECKPOINT")  # the tables stay; of the latest commits some are lost
+        self.postgres.stop(at_once=True)
+        time.sleep(0.5)
+        self.postgres.start()
+
+    def _hang_server(self) -> None:
+        self.postgres.hang()
+        time.sleep(1.0)
+        self.postgres.resume()
+
+    def _save(self) -> None:
+        self.save(self.machines[0])
+
+    def _lose(self) -> None:
+        self.lose(self.machines[0])
+
     def settle(self) -> None:
         """Let all converge; check that nothing was lost, and that what is beside its original is named."""
         self.cut.clear()
+        for machine in self.machines:
+            wait_until(machine.engine.exchange_all)  # whose connection was cut opens another one
         converge(*self.machines)
         first = self.machines[0]
         alive = first.texts()

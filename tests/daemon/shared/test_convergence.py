@@ -1,5 +1,6 @@
 """Whatever happens between machines and their server: all hold the same at the end, and no live version is lost."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from memoryd.daemon.shared import changes, engine, exchange
 from postgres import Postgres
 
 STEPS = 150
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "30"))
 
 
 def play(monkeypatch: pytest.MonkeyPatch, postgres: Postgres, database: str, folder: Path, seed: int) -> None:
@@ -26,6 +28,22 @@ def test_all_machines_converge_and_nothing_is_lost(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     play(monkeypatch, postgres, database, folder, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(20))
+def test_all_machines_converge_after_half_a_minute_of_trouble(
+    postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(engine, "LIMIT_S", 2.0)
+    day = Chaos(postgres, database, folder, seed)
+    monkeypatch.setattr(exchange, "push", day.push)
+    try:
+        day.run_at_once(SECONDS)
+        day.settle()
+    finally:
+        day.close()
 
 
 def test_without_the_check_of_epochs_versions_are_lost(
