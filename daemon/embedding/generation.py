@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.index import VectorIndex, Wanted
+from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.positions import Positions
+from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 

@@ -21,8 +21,8 @@ from memoryd.daemon.store import queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_values
-from memoryd.daemon.store.index import Wanted
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.vectors import Vector
 

@@ -38,11 +38,6 @@ class Blocks:
             inside = blocks == number
             self._blocks[number][places[inside] % _SIZE] = codes[inside]
 
-    def row(self, place: int) -> Codes:
-        """Return the codes of one position."""
-        codes: Codes = self._blocks[place // _SIZE][place % _SIZE]
-        return codes
-
     def gather(self, places: Places) -> Codes:
         """Return the codes of positions in rising order, shape (places, width)."""
         ends = np.searchsorted(places, np.arange(1, len(self._blocks) + 1) * _SIZE).tolist()

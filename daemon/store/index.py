@@ -3,8 +3,8 @@ those rows that may be among the best. These the caller rescores with the float3
 
 By position (`positions`): the codes in blocks, so that nothing is copied when it grows, and a few columns; 407 bytes a
 vector at 384 dimensions. A search returns what a scan of all codes would, exact to about 0.001, unless more than
-`_DEEP` rows may be among the best, as happens beyond some 100,000; then the best of so many. Until `_LEARN_AT` vectors
-are there the basis is that of the model, and all of it is scanned.
+`scan.DEEP` rows may be among the best, as happens beyond some 100,000; then the best of so many. Until `_LEARN_AT`
+vectors are there the basis is that of the model, and all of it is scanned.
 
 Threads: changes hold a lock. A search takes a view of the arrays and scans without it; what a change writes meanwhile
 can at worst be scored wrongly, which the exact rescoring fixes. Every change has a stamp: who reads `stamp` before a
@@ -20,23 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.store import basis
-from memoryd.daemon.store.basis import Asked, Coded
+from memoryd.daemon.store.basis import Coded
 from memoryd.daemon.store.blocks import Blocks, Reader
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.positions import Places, Positions, grow
-from memoryd.daemon.store.top import find_top
+from memoryd.daemon.store.scan import View, Wanted, compute_scores, find_best, search_above
 from memoryd.daemon.store.vectors import Vector
 
 RESCORE = 64
-_DEEP = 16_384
 _LEARN_AT = 16_384  # vectors
 _LEARN_FROM = 8_192
-_GATHER_BELOW = 8  # scan only the allowed rows when they are fewer than 1 in this many
 _SAME = 1e-3  # the square of a distance that rounding explains
-_ROUNDING = 1e-4  # of a bound in float32
 _LATEST = 8_192  # changes whose stamps are kept
-_FEW = 8  # queries that are faster one by one
-_BLOCK = 2048  # rows of one matrix product: they stay in the processor's cache
 
 
 class Found(NamedTuple):
@@ -44,29 +39,6 @@ class Found(NamedTuple):
 
     rows: NDArray[np.int64]
     similarities: NDArray[np.float32]
-
-
-class Wanted(NamedTuple):
-    """Which rows count as alike: at most `k` of a namespace and type with a cosine above `floor`, changed `after`."""
-
-    namespace: int
-    kind: str
-    floor: float
-    k: int
-    after: int = 0  # a stamp
-
-
-class _View(NamedTuple):
-    """The arrays as they were when a search began."""
-
-    basis: basis.Basis
-    heads: Blocks
-    rest: Blocks
-    present: NDArray[np.bool_]
-    scales: NDArray[np.float32]
-    tails: NDArray[np.float32]
-    namespaces: NDArray[np.int32]
-    kinds: NDArray[np.int16]
 
 
 class VectorIndex:
@@ -146,7 +118,7 @@ class VectorIndex:
         if namespaces is not None:
             chosen &= np.isin(view.namespaces, np.fromiter(namespaces, np.int32))
         [asked] = view.basis.encode_queries(query[None, :])
-        places, scores = _find_nearest(view, asked, k, chosen)
+        places, scores = find_best(view, asked, k, chosen)
         return Found(self._positions.read_rows(places), scores)
 
     def find_alike(self, queries: Vector, wanted: Wanted) -> list[list[int]]:
@@ -162,7 +134,7 @@ class VectorIndex:
         among = slice(None) if newer is None else newer
         mask = view.present[among] & (view.namespaces[among] == wanted.namespace) & (view.kinds[among] == kind)
         places = np.flatnonzero(mask) if newer is None else newer[mask]
-        return [self._positions.read_rows(one).tolist() for one in _search_above(view, queries, places, wanted)]
+        return [self._positions.read_rows(one).tolist() for one in search_above(view, queries, places, wanted)]
 
     def _find_changed(self, stamp: int) -> Places | None:
         """Return the positions that were changed after a stamp, None if that is not known any more."""
@@ -214,7 +186,7 @@ class VectorIndex:
         view, places = self._view(), self._select_known(self._positions.find(rows))
         known = places >= 0
         [asked] = view.basis.encode_queries(query[None, :])
-        scores = _score(view, asked, places[known])
+        scores = compute_scores(view, asked, places[known])
         return list(zip(rows[known].tolist(), scores.tolist(), strict=True))
 
     def read_codes(self) -> dict[int, bytes]:
@@ -266,11 +238,11 @@ class VectorIndex:
         inside[inside] = self._present[places[inside]]
         return np.where(inside, places, -1)
 
-    def _view(self) -> _View:
+    def _view(self) -> View:
         with self._lock:
             columns = (self._present, self._scales, self._tails, self._namespaces, self._kinds)
             used = (column[: self._used] for column in columns)
-            return _View(self._basis, self._heads.view(), self._rest.view(), *used)  # type: ignore[arg-type]
+            return View(self._basis, self._heads.view(), self._rest.view(), *used)  # type: ignore[arg-type]
 
     def _make_room(self, used: int) -> None:
         self._present, self._scales = grow(self._present, used), grow(self._scales, used)
@@ -296,110 +268,3 @@ class VectorIndex:
         self._heads.make_room(self._used)
         self._rest.make_room(self._used)
         self._write(places, self._basis.encode(known))
-
-
-class _Scan(NamedTuple):
-    """What the heads say: of the chosen positions, or of all of them (None) with -inf for those not chosen."""
-
-    places: Places | None
-    cosines: NDArray[np.float32]  # without the tails
-    tails: NDArray[np.float32]
-    chosen: int
-
-    def select_positions(self, at: Places) -> Places:
-        """Return the positions at some places of the scan."""
-        return at if self.places is None else self.places[at]
-
-
-def _find_nearest(view: _View, asked: Asked, k: int, chosen: NDArray[np.bool_]) -> tuple[Places, NDArray[np.float32]]:
-    """Return the best chosen positions and their scores, best first."""
-    scan = _scan(view, asked, chosen)
-    open_ = scan.select_positions(_select_open(view, asked, k, scan))
-    scores = _score(view, asked, open_)
-    best = find_top(scores, k)
-    return open_[best], scores[best]
-
-
-def _scan(view: _View, asked: Asked, chosen: NDArray[np.bool_]) -> _Scan:
-    count = int(np.count_nonzero(chosen))
-    places = np.flatnonzero(chosen) if count * _GATHER_BELOW < len(chosen) else None
-    among = slice(None) if places is None else places
-    cosines = (
-        view.heads.multiply(asked.head, len(chosen)) if places is None else view.heads.multiply_at(asked.head, places)
-    )
-    cosines *= view.scales[among]
-    cosines *= np.float32(asked.scale)
-    cosines += np.float32(asked.offset)
-    if places is None:
-        cosines[~chosen] = -np.inf
-    return _Scan(places, cosines, view.tails[among], count)
-
-
-def _select_open(view: _View, asked: Asked, k: int, scan: _Scan) -> Places:
-    """Return the places of the scan that may be among the best."""
-    if view.basis.rotation is None or scan.chosen <= 4 * k:
-        return np.flatnonzero(scan.cosines > -np.inf)
-    first = find_top(scan.cosines, 4 * k)
-    scores = _score(view, asked, scan.select_positions(first))
-    least = np.partition(scores, len(scores) - k)[len(scores) - k]
-    # No tail is expected to be closer to the query's than chance allows, or than those of the best are.
-    closest = float(((scores - scan.cosines[first]) / np.maximum(scan.tails[first] * asked.tail_length, 1e-6)).max())
-    open_ = np.flatnonzero(_bounds(asked, scan, max(closest, view.basis.compute_chance())) >= least - _ROUNDING)
-    return open_ if len(open_) <= _DEEP + k else np.sort(open_[find_top(scan.cosines[open_], _DEEP + k)])
-
-
-def _bounds(asked: Asked, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
-    """Return the cosines with the most that tails add whose own cosine with that of the query is `closest`."""
-    bounds: NDArray[np.float32] = scan.cosines + scan.tails * np.float32(closest * asked.tail_length)
-    return bounds
-
-
-def _score(view: _View, asked: Asked, places: Places) -> NDArray[np.float32]:
-    """Return the cosine of positions with a query, as their whole codes have it."""
-    dots = view.heads.multiply_at(asked.head, places) + view.rest.multiply_at(asked.tail, places)
-    scores: NDArray[np.float32] = dots * view.scales[places] * np.float32(asked.scale) + np.float32(asked.offset)
-    return scores
-
-
-def _search_above(view: _View, queries: Vector, places: Places, wanted: Wanted) -> list[Places]:
-    """Return for each query the best of some positions above the floor."""
-    asked = view.basis.encode_queries(queries)
-    if len(asked) < _FEW:
-        chosen = np.zeros(len(view.present), np.bool_)
-        chosen[places] = True
-        return [_search_above_one(view, one, chosen, wanted) for one in asked]
-    return _search_above_by_blocks(view, asked, places, wanted)
-
-
-def _search_above_one(view: _View, asked: Asked, chosen: NDArray[np.bool_], wanted: Wanted) -> Places:
-    scan = _scan(view, asked, chosen)
-    places = scan.select_positions(np.flatnonzero(_bounds(asked, scan) > wanted.floor - _ROUNDING))
-    scores = _score(view, asked, places)
-    best = find_top(scores, wanted.k)
-    return places[best[scores[best] > wanted.floor]]
-
-
-def _search_above_by_blocks(view: _View, asked: Sequence[Asked], places: Places, wanted: Wanted) -> list[Places]:
-    found: list[list[tuple[float, int]]] = [[] for _ in asked]
-    tails = np.array([one.tail_length for one in asked], np.float32)
-    heads = _columns([one.head for one in asked], asked)
-    rest = _columns([one.tail for one in asked], asked)
-    offsets = np.array([one.offset for one in asked], np.float32)
-    for start in range(0, len(places), _BLOCK):
-        part = places[start : start + _BLOCK]
-        scores = view.heads.gather(part).astype(np.float32) @ heads * view.scales[part, None] + offsets
-        bounds = scores + view.tails[part, None] * tails
-        at = np.flatnonzero((bounds > wanted.floor - _ROUNDING).any(axis=1))
-        scores, part = scores[at], part[at]
-        scores += view.rest.gather(part).astype(np.float32) @ rest * view.scales[part, None]
-        for query in np.flatnonzero(scores.max(axis=0, initial=-np.inf) > wanted.floor):
-            best = find_top(scores[:, query], wanted.k)
-            best = best[scores[best, query] > wanted.floor]
-            found[query] += zip(scores[best, query].tolist(), part[best].tolist(), strict=True)
-    return [np.array([place for _, place in sorted(one, reverse=True)[: wanted.k]], np.int64) for one in found]
-
-
-def _columns(codes: Sequence[NDArray[Any]], asked: Sequence[Asked]) -> NDArray[np.float32]:
-    """Return the codes of queries as the columns of a matrix, each times its scale."""
-    scaled = np.stack(codes).astype(np.float32) * np.array([one.scale for one in asked], np.float32)[:, None]
-    return np.ascontiguousarray(scaled.T)

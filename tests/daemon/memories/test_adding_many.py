@@ -15,7 +15,7 @@ from memoryd.daemon.memories import adding_many, duplicates, parts, reading, sha
 from memoryd.daemon.registry import finish
 from memoryd.daemon.store import index, writer
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.store.index import Wanted
+from memoryd.daemon.store.scan import Wanted
 from workbench import LIMIT_S, CountingEmbedder, add, add_many, delete, undo, update, wait_until
 
 HERON = "The grey heron fishes at dawn near the old mill"

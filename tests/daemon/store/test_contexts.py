@@ -11,7 +11,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.backlog import complete_contexts
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.store import contexts, rows, trimming, vectors
-from memoryd.daemon.store.index import Wanted
+from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from workbench import CountingEmbedder, add, delete, insert, running, undo, update, wait_until

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.daemon.store import index as index_module
+from memoryd.daemon.store import scan
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.index import RESCORE, VectorIndex, Wanted
+from memoryd.daemon.store.index import RESCORE, VectorIndex
+from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.vectors import Vector
 
 DIMENSIONS = 384
@@ -256,9 +257,9 @@ def test_a_search_in_a_large_index_looks_at_few_tails(
 ) -> None:
     index, vectors = many
     scored: list[int] = []
-    score = index_module._score
+    score = scan.compute_scores
     monkeypatch.setattr(
-        index_module, "_score", lambda view, asked, places: scored.append(len(places)) or score(view, asked, places)
+        scan, "compute_scores", lambda view, asked, places: scored.append(len(places)) or score(view, asked, places)
     )
     for query in vectors[::1000]:
         index.find_nearest(query, RESCORE)
