@@ -29,7 +29,7 @@ EXPECTED: list[tuple[str, str, dict[tuple[str, str], int]]] = [
     (
         "claude-mem",
         "claude-mem.db",
-        {("x/api", "bugfix"): 1, ("x/api", "decision"): 1, ("x/web", "discovery"): 1, ("x/api", "session-summary"): 1},
+        {("x/api", "fact"): 1, ("x/api", "decision"): 1, ("x/web", "fact"): 1, ("x/api", "session-summary"): 1},
     ),
     (
         "memori",
@@ -37,7 +37,7 @@ EXPECTED: list[tuple[str, str, dict[tuple[str, str], int]]] = [
         {
             ("x/customer-support", "fact"): 2,
             ("x/team-platform", "fact"): 1,
-            ("x/release-agent", "attribute"): 1,
+            ("x/release-agent", "fact"): 1,
             ("x/team-platform", "relation"): 1,
             ("x/customer-support", "session-summary"): 1,
         },
@@ -64,18 +64,17 @@ EXPECTED: list[tuple[str, str, dict[tuple[str, str], int]]] = [
     (
         "basic-memory",
         "basic-memory/notes",
-        {("x/notes", "note"): 3, ("x/notes", "method"): 1, ("x/notes", "tip"): 1, ("x/notes", "fact"): 1},
+        {("x/notes", "note"): 3, ("x/notes", "fact"): 3},
     ),
     ("mcp-memory", "memory.jsonl", {("x", "fact"): 5, ("x", "relation"): 1}),
-    ("memory-md", "memory-md/claude", {("x", "note"): 1, ("x", "feedback"): 1, ("x", "reference"): 1}),
+    ("memory-md", "memory-md/claude", {("x", "note"): 1, ("x", "fact"): 2}),
     ("memory-md", "memory-md/claw/MEMORY.md", {("x", "note"): 3}),
     (
         "memory-md",
         "memory-md",
         {
             ("x/claude", "note"): 1,
-            ("x/claude", "feedback"): 1,
-            ("x/claude", "reference"): 1,
+            ("x/claude", "fact"): 2,
             ("x/claw", "note"): 7,
             ("x/claw/reader", "note"): 1,
         },
@@ -162,7 +161,7 @@ def test_texts_that_were_stored_as_bytes_or_have_nul_bytes_come_in(
         connection.execute("UPDATE observations SET narrative = ?, title = ? WHERE type = 'bugfix'", values)
     connection.close()
     assert bring(memctl, "claude-mem", tmp_path)["created"] == 4
-    [fix] = [memory for memory in everything(client) if memory.type == "bugfix"]
+    [fix] = [memory for memory in everything(client) if "bugfix" in memory.metadata.get("tags", [])]
     assert "Caf\ufffd of bytes" in fix.content
     assert fix.summary == "Titled twice"
 
@@ -170,11 +169,11 @@ def test_texts_that_were_stored_as_bytes_or_have_nul_bytes_come_in(
 def test_times_tags_titles_and_files_of_claude_mem_are_kept(memctl: Memctl, client: Client) -> None:
     outcome = memctl("import", "--from", "claude-mem", str(SAMPLES / "claude-mem.db"))
     assert "2 left out: prompts of users" in outcome.out
-    [fix] = [memory for memory in everything(client) if memory.type == "bugfix"]
+    [fix] = [memory for memory in everything(client) if "bugfix" in memory.metadata.get("tags", [])]
     assert fix.created_at == fix.updated_at == 1772355600.0
     assert fix.summary == "Worker timed out on large uploads"
     assert "- Parts have 8 MiB" in fix.content
-    assert fix.metadata["tags"] == ["problem-solution", "gotcha"]
+    assert (fix.type, fix.metadata["tags"]) == ("fact", ["bugfix", "problem-solution", "gotcha"])
     assert fix.metadata["files_modified"] == ["src/upload.py"]
     [summary] = [memory for memory in everything(client) if memory.type == "session-summary"]
     assert "Next steps: Raise the limit" in summary.content
@@ -222,7 +221,7 @@ def test_links_and_observations_of_notes_are_kept(memctl: Memctl, client: Client
     assert [(link.kind, link.target) for link in coffee.relations] == [("requires", kettle.id)]
     assert coffee.metadata["relations"] == ["requires Kettle", "pairs_with Chocolate"]
     method = memories["Coffee brewing: Pour over takes 4 minutes #brewing"]
-    assert (method.metadata["tags"], method.metadata["context"]) == (["brewing"], "counted twice")
+    assert (method.metadata["tags"], method.metadata["context"]) == (["method", "brewing"], "counted twice")
     assert "- [ ] Descale it" in kettle.content
 
 

@@ -1,7 +1,7 @@
 """basic-memory: a project's folder of Markdown notes, or the database that names all projects and when notes were made.
 
-A note becomes a memory of its type that holds its prose; each of its observations (`- [category] text #tag (context)`)
-one of that category, led by the title; its relations (`- kind [[Note]]`) become links between notes. All are in the
+A note becomes a memory that holds its prose; each of its observations (`- [category] text #tag (context)`) a fact with
+that category as a tag, led by the title; its relations (`- kind [[Note]]`) become links between notes. All are in the
 namespace of the project.
 """
 

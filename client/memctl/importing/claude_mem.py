@@ -1,6 +1,6 @@
 """claude-mem: the SQLite database of observations and session summaries that its worker writes.
 
-An observation becomes a memory of its type with its concepts as tags, a session summary one of the type
+An observation becomes a memory with its type and concepts as tags, a session summary one of the type
 `session-summary`; both in the namespace of their project. What users typed (`user_prompts`) and raw uses of tools are
 left out: they are the material that the observations were made of.
 """

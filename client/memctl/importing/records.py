@@ -15,6 +15,11 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import MAX_CONTENT_BYTES, Record
 from memoryd.client.times import seconds
 
+# Types that memoryd knows, or that an importer gives; a category that is none of them becomes a tag of a fact.
+TYPES = frozenset(
+    "best-practice codebase-knowledge correction debugging decision fact lesson mistake-pattern note preference"
+    " relation session-summary".split()
+)
 _PART_BYTES = 100
 _WORD_BYTES = 128
 _MILLISECONDS_FROM = 1e11  # a number of seconds above it would be after the year 5000
@@ -60,10 +65,14 @@ def make_record(
         account.skip("longer than 1 MiB")
         return None
     metadata = {name: value for name, value in others.pop("metadata", {}).items() if value not in (None, "", [], {})}
+    kind = to_type_word(type)
+    if kind and kind.casefold() not in TYPES:
+        tags = metadata.get("tags", [])
+        metadata["tags"] = list(dict.fromkeys([kind, *(tags if isinstance(tags, list) else [tags])]))
     return Record(
         id=stable_id(account, key),
         namespace=namespace,
-        type=to_type_word(type) or "fact",
+        type=kind.casefold() if kind.casefold() in TYPES else "fact",
         content=text,
         summary=_clean(others.pop("summary", "")),
         metadata=metadata,
