@@ -63,7 +63,8 @@ def test_a_lesson_of_a_claude_code_session_is_in_the_context_of_the_next(real: P
     place = project(real, "billing")
     first = Agent("claude-code", real.folder, place, "7f3a-first")
     mode = {"permission_mode": "default"}
-    assert fine(first.hook("session-start", source="startup", model="claude-opus-5")).out == ""
+    opening = fine(first.hook("session-start", source="startup", model="claude-opus-5")).said
+    assert opening == "" or "memctl observe off" in opening  # whichever session of this daemon is the first
     assert fine(first.hook("prompt", prompt=LESSON, **mode)).out == ""
     fine(
         first.hook(

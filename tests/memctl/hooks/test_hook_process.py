@@ -337,6 +337,19 @@ def test_many_hooks_at_once_lose_no_line(folder: Path, project: Path) -> None:
     assert sorted(call["session"] for call in spooled(folder)) == [f"s{number}" for number in range(6)]
 
 
+def test_the_first_session_alone_is_given_how_to_keep_nothing(process: Process, agent: Agent) -> None:
+    assert "memctl observe off" in agent.hook("session-start", source="startup").said
+    assert agent.hook("session-start", source="startup").said == ""
+
+
+@pytest.mark.parametrize("word", ["off", "OFF", "0", "on", ""])
+def test_the_environment_keeps_turns_from_being_sent(agent: Agent, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.setenv("MEMORYD_OBSERVE", word)
+    asked = answering.read_event("prompt", "claude-code", json.dumps(agent.given("prompt", prompt="Ship it")).encode())
+    calls = answering.list_calls(asked)
+    assert [call["folder"] for call in calls] == ([asked.folder] if word in ("on", "") else [])
+
+
 @pytest.fixture
 def own_spool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "data"))

@@ -16,6 +16,7 @@ from memoryd.client.memctl.agents.hooks import hosts, touched
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS, Host
 from memoryd.client.memctl.agents.hooks.wire import Link
 from memoryd.client.project import project_namespace
+from memoryd.client.transport import paths
 
 Call = dict[str, Any]
 
@@ -84,7 +85,21 @@ def context(link: Link, event: Asked) -> str:
     if call is None or event.event not in event.host.injects:
         return ""
     place = {"namespace": event.namespace, "session": event.session, "deadline_ms": DEADLINE_MS}
-    return str(link.call("get_context", **place, **call)["text"])
+    text = str(link.call("get_context", **place, **call)["text"])
+    return "\n".join(filter(None, [_introduce(), text])) if event.event == hosts.START else text
+
+
+def _introduce() -> str:
+    """Return, to the first session alone, that what is said is kept, where, and how not to."""
+    folder = paths.data_folder()
+    try:
+        os.close(os.open(os.path.join(folder, "hooks.introduced"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError:  # an earlier session knows it, or there is no such folder yet
+        return ""
+    return (
+        f"memoryd keeps what is said in sessions, on this machine alone, in {folder}. Say so to the user once:"
+        " `memctl observe off` pauses that, `memctl erase` deletes for good."
+    )
 
 
 def _question(event: Asked) -> Call | None:
