@@ -30,6 +30,7 @@ from memoryd.daemon.registry import finish
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.hashes import content_hash
+from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 
@@ -155,6 +156,15 @@ def insert(store: Store, content: str, namespace: str = "", **fields: Any) -> Ro
     return store.write(job).result(LIMIT_S)
 
 
+def read_codes(index: VectorIndex) -> dict[int, bytes]:
+    """Return the codes of each row of an index."""
+    arrays = index.dump()
+    rows = arrays["rows"]
+    halves = [[arrays[name] for name in arrays if name.startswith(half)] for half in ("heads", "rest")]
+    codes = np.hstack([np.concatenate(blocks) for blocks in halves])
+    return {int(row): code.tobytes() for row, code in zip(rows, codes, strict=True) if row >= 0}
+
+
 def disk_and_memory(core: Core) -> tuple[dict[int, bytes], dict[int, bytes]]:
     """Return the vectors of all memories as they are on disk and as the index holds them, quantised alike."""
     generation = core.embedding.active
@@ -170,4 +180,4 @@ def disk_and_memory(core: Core) -> tuple[dict[int, bytes], dict[int, bytes]]:
             for row, _, _, blob, *_ in vectors.read_all(connection, generation.model)
             if blob is not None
         }
-    return stored, index.read_codes()
+    return stored, read_codes(index)

@@ -76,15 +76,6 @@ _FENCE = re.compile(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", re.MULTILINE)  # code,
 _LARGE_PENALTY, _PENALTY, _SMALL_PENALTY, _ASSISTANT_PENALTY, _CONCRETE_GAIN = 0.4, 0.25, 0.15, 0.12, 0.05
 
 
-def extract_facts(turns: Sequence[tuple[str, str]]) -> list[Fact]:
-    """Return the facts of turns (role, content) by their marks alone; what several say is one fact."""
-    return merge(
-        extract_by_marks(
-            [one for index, (role, content) in enumerate(turns) for one in extract_from_turn(role, content, index)]
-        )
-    )
-
-
 def extract_by_marks(found: Iterable[Statement]) -> list[Fact]:
     """Return the statements that have the mark of a kind, as facts."""
     return [

@@ -12,7 +12,7 @@ from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.protocol import RefusedMemory, SharedRoot, Sharing
 from memoryd.daemon.config import SharedConfig
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import settings, shared
+from memoryd.daemon.store import shared
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.shared import Root
 from memoryd.daemon.store.writer import Transaction
@@ -137,8 +137,3 @@ def add_root(core: Core, root: Root, namespaces: list[str]) -> Root:
 def settings_of(core: Core, name: str) -> SharedConfig:
     """Return the settings of a root."""
     return core.config.shared.get(name, SharedConfig())
-
-
-def read_machine(connection: Connection) -> str:
-    """Return what this machine is called on the servers, empty while it has no name."""
-    return settings.read(connection, _MACHINE) or ""

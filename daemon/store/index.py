@@ -189,14 +189,6 @@ class VectorIndex:
         scores = compute_scores(view, asked, places[known])
         return list(zip(rows[known].tolist(), scores.tolist(), strict=True))
 
-    def read_codes(self) -> dict[int, bytes]:
-        """Return the codes of each row."""
-        with self._lock:
-            places = np.flatnonzero(self._present[: self._used])
-            rows = self._positions.read_rows(places).tolist()
-            codes = np.hstack([self._heads.gather(places), self._rest.gather(places)])
-        return {row: code.tobytes() for row, code in zip(rows, codes, strict=True)}
-
     def dump(self) -> dict[str, NDArray[Any]]:
         """Return all that `restore` needs, by position; rows are -1 where there is none."""
         used = slice(self._used)

@@ -21,6 +21,7 @@ from workbench import (
     add_many,
     delete,
     disk_and_memory,
+    read_codes,
     running,
     search,
     undo,
@@ -123,7 +124,7 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
         (6, 0, "fact", b"short", None, 0),
     ]
     generation.fill(snapshot)
-    assert sorted(generation.index.read_codes()) == [1, 4]
+    assert sorted(read_codes(generation.index)) == [1, 4]
     assert generation.index.find_nearest(other, 1).rows.tolist() == [1]
     assert sorted(generation.pending) == [3, 5, 6]
     assert generation.count_waiting() == 3

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.daemon.language import extracting, marks
-from memoryd.daemon.language.extracting import Fact, extract_by_marks, extract_facts, extract_from_turn, merge
+from memoryd.daemon.language.extracting import Fact, extract_by_marks, extract_from_turn, merge
 
 KEPT = 0.7
 
@@ -80,6 +80,12 @@ def test_an_assistant_may_teach_but_neither_corrects_nor_prefers() -> None:
 @pytest.mark.parametrize("role", ["tool", "system", "function"])
 def test_nothing_is_taken_from_tools(role: str) -> None:
     assert kept("We decided to use Postgres 16 for the ledger.", role) == []
+
+
+def extract_facts(turns: list[tuple[str, str]]) -> list[Fact]:
+    """Return the facts of turns by their marks alone; what several say is one fact."""
+    found = [one for index, (role, content) in enumerate(turns) for one in extract_from_turn(role, content, index)]
+    return merge(extract_by_marks(found))
 
 
 def test_a_fact_stands_alone() -> None:

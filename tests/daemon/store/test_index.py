@@ -12,6 +12,7 @@ from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.index import RESCORE, VectorIndex
 from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.vectors import Vector
+from workbench import read_codes
 
 DIMENSIONS = 384
 
@@ -288,7 +289,7 @@ def test_a_restored_index_finds_what_the_dumped_one_found(many: tuple[VectorInde
     assert not any(arrays[name][5].any() for name in ("heads0", "rest0"))  # nothing is left of what was removed
     again = VectorIndex(DIMENSIONS)
     again.restore(arrays.__getitem__)
-    assert again.read_codes() == index.read_codes()
+    assert read_codes(again) == read_codes(index)
     assert len(again) == len(index) == len(vectors) - len(gone)
     for query in vectors[:40:4]:
         one, other = index.find_nearest(query, 20), again.find_nearest(query, 20)
