@@ -45,12 +45,12 @@ def turns_error(connection: apsw.Connection, limit_bytes: int, used_bytes: int) 
     """Return the error for turns where only what is added on purpose has room; it proposes what to remove."""
     return StorageFull(
         f"The database has nearly reached its limit of {limit_bytes / 1e6:.0f} MB and takes in no more turns; `add`"
-        f" still works. Raise `max_size_mb` in [storage]{_propose_removal(connection)}.",
+        f" still works. Raise `max_size_mb` in [storage]{_suggest_removal(connection)}.",
         {"limit_bytes": limit_bytes, "used_bytes": used_bytes},
     )
 
 
-def _propose_removal(connection: apsw.Connection) -> str:
+def _suggest_removal(connection: apsw.Connection) -> str:
     """Return the command that removes the oldest turns of low importance, empty where there are none."""
     low = f"FROM memories WHERE turns > 0 AND NOT pinned AND importance < {LOW}"
     number: Any = connection.execute(f"SELECT count(*) {low}").get

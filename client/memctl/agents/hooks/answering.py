@@ -86,10 +86,10 @@ def context(link: Link, event: Asked) -> str:
         return ""
     place = {"namespace": event.namespace, "session": event.session, "deadline_ms": DEADLINE_MS}
     text = str(link.call("get_context", **place, **call)["text"])
-    return "\n".join(filter(None, [_introduce(), text])) if event.event == hosts.START else text
+    return "\n".join(filter(None, [_greet(), text])) if event.event == hosts.START else text
 
 
-def _introduce() -> str:
+def _greet() -> str:
     """Return, to the first session alone, that what is said is kept, where, and how not to."""
     folder = paths.data_folder()
     try:
