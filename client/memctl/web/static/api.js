@@ -24,7 +24,7 @@ export class Failure extends Error {
 const tabs = new BroadcastChannel("memoryd");
 tabs.onmessage = ({ data }) => {
   if (data.kind === "ask" && state.token) tabs.postMessage({ kind: "token", token: state.token });
-  else if (data.kind === "token") emit("token", data.token);
+  else if (data.kind === "token" && !state.token) { keep(data.token); emit("signed-in"); }
   else if (data.kind === "stream") receive(data.name, data.value);
 };
 
@@ -35,7 +35,8 @@ export async function signIn() {
     const answer = await fetch("/open", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(code) });
     if (answer.ok) keep((await answer.json()).token);
   }
-  if (!state.token) state.token = sessionStorage.getItem("token") || (await askTabs());
+  if (!state.token) state.token = sessionStorage.getItem("token") || "";
+  if (!state.token) await askTabs();
   return Boolean(state.token);
 }
 function keep(token) {
@@ -45,9 +46,9 @@ function keep(token) {
 }
 function askTabs() {
   return new Promise((done) => {
-    const stop = on("token", (token) => { stop(); keep(token); done(token); });
+    on("signed-in", done); // be it later: a busy tab may take its time
     tabs.postMessage({ kind: "ask" });
-    setTimeout(() => { stop(); done(""); }, 400);
+    setTimeout(done, 500);
   });
 }
 
@@ -74,10 +75,14 @@ export const report = async (name) => read(await send(`/api/${name}`));
 
 // Events. One tab leads: it holds the lock and the stream, and passes on what comes.
 export function follow() {
+  if (state.following) return;
+  state.following = true;
+  // Where another tab leads, its stream is open already: the next one that opens has missed something.
+  navigator.locks.query().then(({ held }) => { state.opened ||= held.some((lock) => lock.name === "memoryd-stream"); });
   navigator.locks.request("memoryd-stream", async () => {
     for (;;) {
       try { await stream(); } catch { share("away", { message: "The page's process has ended; start it again with `memctl web`." }); }
-      if (!state.token) return;
+      if (!state.token) { state.following = false; return; }
       await new Promise((done) => setTimeout(done, 700));
     }
   });

@@ -35,6 +35,7 @@ function App() {
   useEffect(() => { document.title = `${VIEWS.find(([name]) => name === where.view)[1]} · memoryd`; load(where.view).then((found) => show(() => found.default)); }, [where.view]);
   useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [where.view, signed]);
   useOn("signed-out", () => sign(false));
+  useOn("signed-in", () => { sign(true); follow(); });
   useOn("online", () => draw((turn) => turn + 1));
   useKeys({
     ...Object.fromEntries(VIEWS.map(([name], index) => [String(index + 1), () => go(`/${name}`)])),
