@@ -47,6 +47,7 @@ def report(lines: Lines, call: GetSharing) -> Sharing:
 @handles(ShareRoot)
 def share_root(core: Core, lines: Lines, call: ShareRoot) -> RootPlan:
     """Share a root, or show what that would do."""
+    sharing.check_installed()
     from memoryd.daemon.shared import exchange, schema
 
     _check_root(call.root)
@@ -109,6 +110,7 @@ def _choose_namespaces(core: Core, call: ShareRoot) -> list[RootNamespace]:
 @handles(GrantRoot)
 def grant(core: Core, call: GrantRoot) -> Done:
     """Let a role into a root, or keep it out."""
+    sharing.check_installed()
     from memoryd.daemon.shared import schema
 
     _check_root(call.root)
@@ -128,6 +130,7 @@ def grant(core: Core, call: GrantRoot) -> Done:
 @handles(MigrateServer)
 def migrate(core: Core, call: MigrateServer) -> MigratedServer:
     """Make the tables, or bring them to this version."""
+    sharing.check_installed()
     from memoryd.daemon.shared import schema
 
     root = _find_root(core, call.root, call.server, call.passfile)
@@ -155,7 +158,6 @@ def _find_root(core: Core, name: str, address: str, passfile: str) -> Root:
 
 def _ask(core: Core, address: str, passfile: str, question: "Callable[[Server], T]") -> T:
     """Ask a server something on a connection of its own, with a limit."""
-    sharing.check_installed()
     import psycopg
 
     from memoryd.daemon.shared import line, server

@@ -27,6 +27,7 @@ from memoryd.client.protocol import (
     Tiers,
     UnshareRoot,
 )
+from memoryd.daemon.shared import sharing
 from postgres import Postgres
 from waiting import wait_until
 
@@ -295,3 +296,18 @@ def test_what_came_from_another_machine_says_from_which_and_counts_as_l3(two: tu
     assert [root.root for root in stats.daemon.shared] == ["acme"]
     assert 'memoryd_shared_roots{state="ready"} 1' in exposition.format_stats(stats)
     assert "memoryd_shared_memories 1" in exposition.format_stats(stats)
+
+
+def test_without_its_packages_sharing_says_what_to_install(
+    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "find_spec", lambda name: None)
+    calls = (
+        ShareRoot(root="acme", server="dbname=x"),
+        MigrateServer(server="dbname=x"),
+        GrantRoot(root="acme", role="x"),
+    )
+    with start_daemon().client("acme") as client:
+        for call in calls:
+            with pytest.raises(Invalid, match=r"pip install 'memoryd\[shared\]'"):
+                client.call(call)
