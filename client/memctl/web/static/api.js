@@ -12,7 +12,7 @@ export function emit(name, value) {
   for (const act of listeners.get(name) || []) act(value);
 }
 
-export class Failure extends Error {
+class Failure extends Error {
   constructor(answer) {
     super(answer.message);
     this.code = answer.code;

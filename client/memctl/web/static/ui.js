@@ -94,7 +94,7 @@ export function useKeys(keys) {
     return () => removeEventListener("keydown", press);
   }, []);
 }
-export const isTyping = (target) => target instanceof HTMLElement && (target.matches("textarea, select") || (target.matches("input") && target.type !== "checkbox"));
+const isTyping = (target) => target instanceof HTMLElement && (target.matches("textarea, select") || (target.matches("input") && target.type !== "checkbox"));
 
 export function Choice({ label, value, options, change, all }) {
   return html`<label class="choice"><span>${label}</span><select value=${value} onChange=${(event) => change(event.target.value)}>

@@ -13,7 +13,7 @@ export default function Health() {
   const finding = (one) => html`<p class="hit">${badge(one.state, LOOKS[one.state])} <b>${one.name}</b><br />${one.message}${one.fix && html`<br /><code>${one.fix}</code> <button class="link" onClick=${() => { copy(one.fix); say("Copied."); }}>copy</button>`}</p>`;
   const quick = (all) => Object.entries(all.methods).sort((a, b) => b[1].calls - a[1].calls).slice(0, 14).map(([name, one]) => [name, number(one.calls), ms(one.p50_ms), ms(one.p95_ms), [one.errors ? "lost" : "", number(one.errors)]]);
   return html`<${Head} title="Health"><button onClick=${() => every.forEach((one) => one.reload())}>Look again</button><//><div class="scroll"><div class="grid">
-    ${panel("Findings", found.loading ? dim("memctl doctor looks at everything…") : show(found, (all) => {
+    ${panel("Findings", found.loading ? dim("memctl doctor looks…") : show(found, (all) => {
       const wrong = all.filter((one) => one.state !== "ok");
       return [dim(wrong.length ? `${number(wrong.length)} of ${count(all.length, "check")} found something.` : `All ${count(all.length, "check")} are well.`), list(wrong, finding)];
     }))}

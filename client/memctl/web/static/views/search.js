@@ -67,7 +67,7 @@ function Missing({ asked, trace }) {
     try {
       if (/^[0-9a-f]{4,32}$/.test(wanted)) return await judge(wanted, null, []);
       const { hits } = await call("explain", { query: wanted, limit: 4, touch: false, reach: "all" });
-      if (!hits.length) throw new Error("No memory is like that. It was not remembered, or it was deleted: look under Today, and under Tiers for what was skipped.");
+      if (!hits.length) throw new Error("No memory is like that. It was not remembered, or it was deleted: see Today, and Tiers for what was skipped.");
       return await judge(hits[0].id, hits[0], hits.slice(1));
     } catch (error) { return set({ error }); }
   };
@@ -83,7 +83,7 @@ function Missing({ asked, trace }) {
 function Context({ task, at }) {
   const [budget, set] = useState(800), answer = useCall("get_context", { task, max_tokens: budget, touch: false, ...at }, Boolean(task));
   if (!task) return dim("Write a task into the search field: here is what an agent would be given for it.");
-  return html`<div class="form"><label class="choice"><span>Budget in tokens</span><input type="number" min="16" max="20000" step="100" value=${budget} onChange=${(event) => set(Math.max(16, Math.min(20000, Number(event.target.value) || 800)))} /></label></div>
+  return html`<div class="form"><label class="choice"><span>Budget in tokens</span><input type="number" min="16" max="20000" step="100" value=${budget} onChange=${(event) => set(Math.max(16, Math.min(20000, +event.target.value || 800)))} /></label></div>
     ${show(answer, (made) => html`${about(`${number(made.tokens)} of ${number(budget)} tokens`, count(made.ids.length, "memory", "memories"), made.omitted > 0 && `${number(made.omitted)} relevant did not fit`, `counted by ${made.tokenizer}`)}${bar(made.tokens / budget)}
       ${made.text ? html`<pre class="context text" tabindex="0" role="region" aria-label="The context">${made.text}</pre>` : dim("Nothing: no memory is relevant enough for this task.")}`)}`;
 }
