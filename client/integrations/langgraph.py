@@ -196,7 +196,7 @@ class MemorydStore(BaseStore):
             for hit in hits:
                 found.setdefault((hit.namespace, _find_item_key(hit)), hit)
             offset += len(hits)
-            if len(hits) < call.limit:
+            if not hits:  # of large values fewer come at once than asked for
                 break
         page = list(found.values())[op.offset : wanted]
         items = [SearchItem(**self._build_fields(hit), score=self._score(hit)) for hit in page]

@@ -291,7 +291,10 @@ class Get(Scoped[Memory], kw_only=True, frozen=True):
 
 @rpc("within", reads=True)
 class List(Filtered[Page], kw_only=True, frozen=True):
-    """List memories by filter, newest first unless `sort` says otherwise. Superseded and expired ones on request."""
+    """List memories by filter, newest first unless `sort` says otherwise. Superseded and expired ones on request.
+
+    Of memories with large values fewer may come than asked for; the next ones begin at `offset` + their number.
+    """
 
     sort: Sort = "created"
     """the order"""

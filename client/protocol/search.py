@@ -283,7 +283,10 @@ class Query(Filtered[R], kw_only=True, frozen=True):
 
 @rpc("within", reads=True)
 class Search(Query[Hits], kw_only=True, frozen=True):
-    """Find memories by meaning and by words, best first."""
+    """Find memories by meaning and by words, best first.
+
+    Of memories with large values fewer may come than asked for; the next ones begin at `offset` + their number.
+    """
 
 
 @rpc("within", reads=True)

@@ -84,6 +84,7 @@ def list_(core: Core, call: List) -> Page:
     order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
     with core.store.reading() as connection:
         found, total = queries.find_page(connection, chosen.full_condition(passed, call.all_states), order)
+        found = rows.fit_reply(found)
         reached = namespaces.condition(chosen.reached)
         listed = present.build_memories(connection, core.store.namespaces, found, reached, passed)
         _give_vectors(core, connection, call, listed, found)

@@ -16,6 +16,7 @@ from memoryd.daemon.search.related import find_shown
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.present import fields_of, give_vectors
+from memoryd.daemon.store.rows import fit_reply
 
 GROUP = "memoryd.postprocessors"
 
@@ -45,10 +46,11 @@ def postprocess(retrieval: Retrieval, sources: Sources) -> None:
 
 def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
     links = retrieval.contradictions
-    shown = ((candidate, record) for candidate in retrieval.ranked if (record := candidate.record))
+    shown = [(candidate, record) for candidate in retrieval.ranked if (record := candidate.record)]
+    fitting = len(fit_reply([record for _, record in shown]))
     return [
         _hit(retrieval, candidate, fields_of(record, sources.store.namespaces, links.get(record.id, [])))
-        for candidate, record in shown
+        for candidate, record in shown[:fitting]
     ]
 
 

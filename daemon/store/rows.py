@@ -7,6 +7,7 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
+from memoryd.client.protocol import MAX_METADATA_BYTES, MAX_VALUE_BYTES
 from memoryd.daemon.store import contexts
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
@@ -111,6 +112,18 @@ def read_beginnings(connection: apsw.Connection, numbers: Sequence[int], chars: 
 def read_ids(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Row]:
     """Return the rows that exist among these full ids."""
     return {row.id: row for row in _select_among(connection, "id", ids)}
+
+
+def fit_reply(found: Sequence[Row]) -> list[Row]:
+    """Return the first rows, so many that the large values among them fit into one reply together; one at least."""
+    room, fitting = MAX_VALUE_BYTES, list[Row]()
+    for row in found:
+        size = len(row.metadata.encode())
+        room -= size if size > MAX_METADATA_BYTES else 0  # others are texts, which a reply shows shortened
+        if room < 0 and fitting:
+            break
+        fitting.append(row)
+    return fitting
 
 
 def read_key(connection: apsw.Connection, namespace: int, key: str) -> Row | None:

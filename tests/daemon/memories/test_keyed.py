@@ -136,6 +136,16 @@ def test_a_value_may_have_eight_mebibytes(core: Core) -> None:
         put(core, "larger", "a larger value", metadata={"text": "x" * 9_000_000})
 
 
+def test_large_values_come_whole_in_several_replies(core: Core) -> None:
+    for number in range(5):
+        put(core, f"large {number}", f"heron number {number}", metadata={"text": "word " * 600_000})
+    pages = [reading.list_(core, List(offset=offset)) for offset in (0, 2, 4)]
+    assert [len(page) for page in pages] == [2, 2, 1]
+    assert {len(memory.metadata["text"]) for page in pages for memory in page} == {3_000_000}
+    assert [page.total for page in pages] == [5, 5, 5]
+    assert [len(search(core, "heron", offset=offset)) for offset in (0, 2, 4, 5)] == [2, 2, 1, 0]
+
+
 def test_a_time_to_live_begins_again_with_a_read_that_renews(core: Core, clock: Any) -> None:
     put(core, "short", "Herons fish", ttl_s=100.0)
     clock.advance(60)
