@@ -164,9 +164,9 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
     for table, column in (("cognition", "id"), ("given", "memory"), ("heard", "key")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(wanted))
-    changed = _forget_neighbours(connection, texts)
+    changed, keys = _forget_neighbours(connection, texts)
     _forget_skipped(connection, texts)
-    _forget_vectors(connection, hashes)
+    _forget_vectors(connection, hashes | keys)
     shared.mark_purged(connection, ids)
     rings = {turn.namespace for turn in active.values()}
     return operation, Erased([row.row for row in found.values()], rings, texts, changed)
@@ -218,25 +218,27 @@ def _forget_nodes(connection: apsw.Connection, numbers: Sequence[int]) -> None:
     connection.execute(f"DELETE FROM topics WHERE id IN ({topics})")
 
 
-def _forget_neighbours(connection: apsw.Connection, texts: Sequence[str]) -> list[int]:
-    """Take texts out of the neighbours of others, and their contexts away; return the rows that changed."""
+def _forget_neighbours(connection: apsw.Connection, texts: Sequence[str]) -> tuple[list[int], set[bytes]]:
+    """Take texts out of the neighbours of others, and their contexts away; return these rows and keys of vectors."""
     firsts = {text.split("\n", 1)[0]: text for text in texts}
     changed: list[int] = []
+    keys = set()
     found: Any = connection.execute("SELECT row, neighbours FROM memories WHERE neighbours <> ''").fetchall()
     for number, neighbours in found:
         if (left := _cut_texts(str(neighbours), texts, firsts)) != neighbours:
             connection.execute("UPDATE memories SET neighbours = ? WHERE row = ?", (left, number))
             changed.append(number)
-    found = connection.execute("SELECT memory, content FROM contexts").fetchall()
-    for number, content in found:
+    found = connection.execute("SELECT memory, content, search_hash FROM contexts").fetchall()
+    for number, content, key in found:
         if _cut_texts(str(content), texts, firsts) != content:
             connection.execute("DELETE FROM contexts WHERE memory = ?", (number,))
             changed.append(number)
+            keys.add(bytes(key))
     for number, previous in connection.execute("SELECT id, previous FROM turns WHERE previous <> ''").fetchall():
         left = _cut_texts(str(previous), texts, firsts)
         connection.execute("UPDATE turns SET previous = ? WHERE id = ? AND previous <> ?", (left, number, left))
     _forget_past_neighbours(connection, texts, firsts)
-    return changed
+    return changed, keys
 
 
 def _forget_past_neighbours(connection: apsw.Connection, texts: Sequence[str], firsts: dict[str, str]) -> None:

@@ -11,6 +11,8 @@ import pytest
 from memoryd.client import Client
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Backup, Erase, Erased
+from memoryd.daemon.store import contexts
+from memoryd.daemon.store.vectors import text_hash
 from workbench import wait_until
 
 if TYPE_CHECKING:
@@ -107,6 +109,23 @@ def test_what_was_deleted_before_is_erased_from_the_history(daemon: "Daemon", cl
     assert [change.action for change in client.history(added.id).changes] == []
     with pytest.raises(NotFound):
         client.get(added.id)
+
+
+def test_the_vectors_of_what_was_erased_are_deleted(daemon: "Daemon", client: Client) -> None:
+    added = client.add(SECRET)
+    other = client.add("yes, that one", neighbours=[SECRET, "other words"])
+    wait_until(lambda: daemon.core.embedding.count_pending() == 0)
+    with daemon.core.store.reading() as connection:
+        [row] = connection.execute("SELECT row FROM memories WHERE id = ?", (other.id,)).fetchone() or [0]
+        before = contexts.read(connection, [int(row)])  # type: ignore[call-overload]
+    keys = [text_hash(SECRET), *(one.search_hash for one in before.values())]
+    erase(client, ids=[added.id])
+    with daemon.core.store.reading() as connection:
+        for key in keys:
+            assert connection.execute("SELECT count(*) FROM vec_embeddings WHERE text_hash = ?", (key,)).get == 0
+        now = contexts.read(connection, [int(row)])  # type: ignore[call-overload]
+    assert len(before) == 1
+    assert not {one.search_hash for one in now.values()} & set(keys)
 
 
 def test_copies_that_hold_it_are_named_and_rewritten(daemon: "Daemon", client: Client) -> None:
