@@ -1,6 +1,6 @@
 """A scan of the vector index: which positions are nearest to a query, or above a floor.
 
-The heads of the codes (`basis`) tell which positions may be among the best; only these are scored by all of
+The heads of the codes (`basis`) show which positions may be among the best; only these are scored by all of
 their codes.
 """
 
