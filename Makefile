@@ -1,6 +1,7 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
 # make check: format, lint, types, imports, slow tests.                   make bench: every benchmark.
 # make demo-team: three machines share a memory through a PostgreSQL server of its own, which fails over.
+# make stress: the long forms of tests, some twenty minutes.
 # make soak: 200,000 mixed calls on one daemon, and what becomes of its memory (ten to thirty minutes).
 PYTHON ?= python3
 VENV := .venv
@@ -19,7 +20,7 @@ demo-team: $(VENV)/installed
 	$(BIN)/python tests/demo_team.py
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not stress"
 
 check: $(VENV)/installed
 	$(BIN)/ruff format --check .
@@ -27,6 +28,9 @@ check: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest $(PARALLEL) -m slow
+
+stress: $(VENV)/installed
+	$(BIN)/python -m pytest $(PARALLEL) -m stress
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/all.py

@@ -30,7 +30,7 @@ def test_all_machines_converge_and_nothing_is_lost(
     play(monkeypatch, postgres, database, folder, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(20))
 def test_all_machines_converge_after_half_a_minute_of_trouble(

@@ -209,7 +209,7 @@ def test_a_first_copy_that_is_cut_goes_on_where_it_was(
     copy_in_two(pair, monkeypatch, 1_800)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 @pytest.mark.timeout(1800)
 def test_a_first_copy_of_many_rows(pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch) -> None:
     copy_in_two(pair, monkeypatch, 100_000)
