@@ -19,6 +19,7 @@ from memoryd.daemon.store.vectors import Vector
 DEEP = 16_384  # positions scored at most, beside those asked for
 _GATHER_BELOW = 8  # scan only the allowed positions when they are fewer than 1 in this many
 _ROUNDING = 1e-4  # of a bound in float32
+_WHOLE = 20_000  # positions of which all codes are scanned, which is faster than to pick some
 _FEW = 8  # queries that are faster one by one
 _BLOCK = 2048  # positions of one matrix product: they stay in the processor's cache
 
@@ -62,6 +63,11 @@ class _Scan(NamedTuple):
 def find_best(view: View, asked: Asked, k: int, chosen: NDArray[np.bool_]) -> tuple[Places, NDArray[np.float32]]:
     """Return the best chosen positions and their scores, best first."""
     scan = _scan(view, asked, chosen)
+    if scan.places is None and (view.basis.rotation is None or len(chosen) <= _WHOLE):
+        rest = view.rest.multiply(asked.tail, len(chosen))
+        cosines = scan.cosines + rest * (view.scales * np.float32(asked.scale))
+        best = find_top(cosines, min(k, scan.chosen))
+        return best, cosines[best]
     open_ = scan.select_positions(_select_open(view, asked, k, scan))
     scores = compute_scores(view, asked, open_)
     best = find_top(scores, k)

@@ -219,7 +219,7 @@ def like_a_model(dice: np.random.Generator, count: int) -> Vector:
 @pytest.fixture(scope="module")
 def many() -> tuple[VectorIndex, Vector]:
     """An index so large that it has learned its basis, and its vectors."""
-    vectors = like_a_model(np.random.default_rng(11), 20_000)
+    vectors = like_a_model(np.random.default_rng(11), 20_500)
     return filled(vectors), vectors
 
 
@@ -243,7 +243,7 @@ def test_with_heads_scanned_first_the_best_ten_are_the_true_best_ten(
 
 def test_among_thousands_that_are_nearly_the_same_the_best_are_found() -> None:
     dice = np.random.default_rng(13)
-    vectors = np.concatenate([near_identical(dice, 10_000), like_a_model(dice, 10_000)])
+    vectors = np.concatenate([near_identical(dice, 11_000), like_a_model(dice, 10_000)])
     index = filled(vectors)
     right = 0
     for query in near_identical(dice, 20):
