@@ -11,7 +11,7 @@ PARALLEL := --numprocesses auto --dist loadfile
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo demo-team test check bench soak format protocol manual clean
+.PHONY: demo demo-team test check stress bench soak format protocol manual clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
