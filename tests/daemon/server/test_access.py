@@ -1,7 +1,7 @@
 """Tokens at the socket: what a connection may do with one, without one, with a wrong one and after it is revoked."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import msgspec
 import pytest
@@ -204,15 +204,17 @@ def test_a_kept_trace_shows_nothing_of_a_memory_that_went_elsewhere(client: Clie
 # Connections ---------------------------------------------------------------------------------------------------------
 
 
+def make_value(type: Any) -> Any:
+    return "x" if type is str else get_args(type)[0] if get_origin(type) is Literal else []
+
+
 def test_administration_is_for_the_machines_user(connect: Connect) -> None:
     for role in ("agent", "lead"):
         one = connect("acme/alpha", role)
         for method in METHODS:
             if DECLARED[method].access == "owner":
                 fields = {
-                    field.name: "x" if field.type is str else []
-                    for field in msgspec.structs.fields(method)
-                    if field.required
+                    field.name: make_value(field.type) for field in msgspec.structs.fields(method) if field.required
                 }
                 with pytest.raises(Forbidden, match="for the machine's user"):
                     one.call(method(**fields))
