@@ -58,6 +58,7 @@ _TOLD = re.compile(
     rf"{_PATTERN.pattern}|\b(?:19|20)\d\d\b|\b(?:{_MONTHS.replace(' ', '|').replace('may|', '')}|{_weekday})s?\b", re.I
 )
 
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _TELLING = frozenset(_MONTH) | frozenset(_WEEKDAY) | {f"{day}s" for day in _WEEKDAY}
 _TELLING |= frozenset(
@@ -90,7 +91,8 @@ def find_spans(text: str, now: datetime) -> list[Span]:
 
 def remove_dates(text: str) -> str:
     """Return a text without what it says of days, months and years."""
-    return _TOLD.sub(" ", text)
+    lowered = text.casefold()
+    return _TOLD.sub(" ", text) if may_name_a_date(lowered) or _YEAR.search(lowered) else text
 
 
 def may_name_a_date(text: str) -> bool:

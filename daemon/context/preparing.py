@@ -98,11 +98,16 @@ class _Lines:
         told = [f"Answer: {one.content}" for one in related if one.kind == "answer"]
         whole = " ".join([*asked, row.content, *told])
         text = make_inert(whole[: 2 * most])  # blanks may be many
-        if len(text) <= most and self.by.count(text) <= self._size:
+        if self._is_short_enough(text):
             return text
         summary = make_inert(row.summary[: 2 * most])
-        fits = summary and len(summary) <= most and self.by.count(summary) <= self._size
-        return summary if fits else self._cut(text)
+        return summary if summary and self._is_short_enough(summary) else self._cut(text)
+
+    def _is_short_enough(self, text: str) -> bool:
+        """Return whether a text may be shown whole; no token is shorter than a byte, and counting takes long."""
+        if len(text.encode("utf-8", "replace")) <= self._size:
+            return True
+        return len(text) <= _CHARS_PER_TOKEN * self._size and self.by.count(text) <= self._size
 
     def _cut(self, text: str) -> str:
         """Return as much of a text's beginning as may be shown, up to a word's end where there is one."""

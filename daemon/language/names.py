@@ -15,6 +15,7 @@ _WORD = re.compile(r"[A-Za-zÀ-ɏ0-9](?:[A-Za-zÀ-ɏ0-9./_-]*[A-Za-zÀ-ɏ0-9])?"
 _CONTINUES_BEFORE = re.compile(r"[a-zà-ɏ0-9]\Z|[0-9]\.\Z")
 _CONTINUES = re.compile(r"[a-zà-ɏ0-9]|\.[0-9]")
 _READ_CHARS = 1_000  # of a question
+_LOOK_BACK = 8  # characters before a word
 _SENTENCE_END = re.compile(r"[.!?:]\s+\Z")
 _GERMAN = frozenset(
     "ist der die das wer wie und für mit von den dem ein eine einen einer nicht zu im auf wir bei was wann wo hat wurde"
@@ -33,9 +34,10 @@ class Names(NamedTuple):
 def find_names(text: str) -> Names:
     """Return what a text names: words with figures or signs within, and capitalised words that begin no sentence."""
     text = remove_dates(text[:_READ_CHARS])
-    identifiers = [word.casefold() for word, _ in _split_words(text) if _is_identifier(word)]
+    words = list(_split_words(text))
+    identifiers = [word.casefold() for word, _ in words if _is_identifier(word)]
     is_german = not _GERMAN.isdisjoint(text.casefold().split())
-    proper = [word.casefold() for word, begins in _split_words(text) if _is_proper(word, begins, is_german)]
+    proper = [word.casefold() for word, begins in words if _is_proper(word, begins, is_german)]
     return Names(tuple(dict.fromkeys(identifiers)), tuple(dict.fromkeys(proper)))
 
 
@@ -53,7 +55,8 @@ def is_named(name: str, text: str) -> bool:
 def _split_words(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the words of a text, and whether each begins a sentence."""
     for found in _WORD.finditer(text):
-        yield found[0], found.start() == 0 or _SENTENCE_END.search(text[: found.start()]) is not None
+        before = text[max(0, found.start() - _LOOK_BACK) : found.start()]
+        yield found[0], found.start() == 0 or _SENTENCE_END.search(before) is not None
 
 
 def _is_identifier(word: str) -> bool:

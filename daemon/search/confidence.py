@@ -10,15 +10,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memoryd.daemon.language.names import Names, find_names, is_named
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store.fulltext import Word
 from memoryd.daemon.store.rows import Row
-
-Numbers = NDArray[np.int64]
 
 _NEARNESS = (-0.6, 1.2)  # beyond this it says no more
 # The constant, then the factors of nearness, words held, a missing identifier, a missing proper name.
@@ -55,23 +51,18 @@ def _measure_shares(retrieval: Retrieval) -> list[float]:
     """Return for each hit the share of the words asked that it holds, each word by its rarity."""
     words = retrieval.question.words if retrieval.question else []
     parts = [[row.row for row in _list_rows(candidate)] for candidate in retrieval.ranked]
-    rows = np.array([row for part in parts for row in part], np.int64)
-    starts = np.cumsum([0, *map(len, parts[:-1])])
-    held = [np.add.reduceat(_find_holding(retrieval, word, rows), starts) > 0 for word in words]
-    rarities = np.array([word.rarity for word in words])
-    if not len(rarities):
+    if not words:
         return [0.0] * len(parts)
-    shares: list[float] = (rarities @ np.array(held) / rarities.sum()).tolist()
+    rows = np.array([row for part in parts for row in part], np.int64)
+    places = retrieval.allowed.positions.find(rows)
+    held = np.array([word.posting.select_held(places) for word in words])
+    for at in np.flatnonzero(rows < 0).tolist():  # turns of L0, which are in no index
+        turn = retrieval.candidates.get(int(rows[at]))
+        held[:, at] = [turn is not None and word.stem in turn.stems for word in words]
+    starts = np.cumsum([0, *map(len, parts[:-1])])
+    rarities = np.array([word.rarity for word in words])
+    shares: list[float] = (rarities @ np.logical_or.reduceat(held, starts, axis=1) / rarities.sum()).tolist()
     return shares
-
-
-def _find_holding(retrieval: Retrieval, word: Word, rows: Numbers) -> Numbers:
-    """Return 1 for each row that holds a word, else 0; negative ones are turns of L0, which are in no index."""
-    holding = word.posting.select_held(retrieval.allowed.positions.find(rows))
-    for place in np.flatnonzero(rows < 0).tolist():
-        turn = retrieval.candidates.get(int(rows[place]))
-        holding[place] = turn is not None and word.stem in turn.stems
-    return holding.astype(np.int64)
 
 
 def _list_rows(candidate: Candidate) -> Iterator[Row]:
