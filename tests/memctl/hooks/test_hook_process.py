@@ -16,6 +16,7 @@ from hosting import Agent
 from memoryd.client import Client
 from memoryd.client.memctl.agents.hooks import answering, hosts, spool
 from memoryd.client.memctl.agents.hooks.hosts import EVENTS, HOSTS
+from memoryd.client.memctl.agents.hooks.wire import Refused
 from memoryd.client.protocol import METHODS, AddToken, Call, method_name
 from waiting import wait_until
 from workbench import Process
@@ -458,6 +459,20 @@ def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, fold
     for call in [*link.calls, *answering.list_calls(asked), {"method": "index_workspace", "workspace": "/a"}]:
         kind: type[Call[Any]] = next(one for one in METHODS if method_name(one) == call["method"])
         msgspec.msgpack.decode(msgspec.msgpack.encode(call), type=kind)
+
+
+def test_a_daemon_of_a_former_version_gets_turns_without_their_folder() -> None:
+    sent: list[dict[str, Any]] = []
+
+    class Former:
+        def call(self, **call: Any) -> dict[str, Any]:
+            sent.append(call)
+            if "folder" in call:
+                raise Refused("invalid")
+            return {}
+
+    assert spool.send_call(Former(), {"method": "observe", "turns": [], "folder": "/a"})  # type: ignore[arg-type]
+    assert [sorted(call) for call in sent] == [["folder", "method", "turns"], ["method", "turns"]]
 
 
 def test_a_hook_imports_what_it_needs_alone(agent: Agent, process: Process) -> None:

@@ -161,6 +161,8 @@ def _is_done(link: Link, call: dict[str, Any]) -> bool:
     try:
         link.call(**call)
     except Refused as refused:
+        if str(refused) == "invalid" and "folder" in call:  # a daemon of a former version knows no folder of turns
+            return _is_done(link, {name: value for name, value in call.items() if name != "folder"})
         return str(refused) in _HOPELESS
     return True
 
