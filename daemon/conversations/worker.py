@@ -2,17 +2,21 @@
 
 It judges turns first, since a search may look for what was just said, then draws facts and summaries out of
 conversations that rest (`thinking`), and has a language model name nodes of the graph (`graph/naming`). Each step is
-one small batch; after it the thread rests and begins with judging again. What is to be done is on disk, so a crash
-loses nothing. At a stop the rules work off what facts wait, within a limit; the rest is there after the start.
+one small batch, after which the thread rests. While turns come without end, facts still have their turn. What is to be
+done is on disk, so a crash loses nothing. At a stop the rules work off what facts wait, within a limit; the rest is
+there after the start.
 """
 
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from memoryd.daemon.conversations import judging, thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.graph.naming import Naming
+
+_JUDGED_FIRST = 4  # batches of judging before one of thinking
 
 log = logging.getLogger(__name__)
 
@@ -46,22 +50,29 @@ class Worker:
             log.warning("the facts that wait are drawn out after the next start: %s", error)
 
     def _work(self) -> float | None:
-        while not self._closing.is_set() and self._run_step():
+        while not self._closing.is_set() and self._run_steps():
             pass
         waits = [judging.wait_s(self._core)]
         if self._thinks:
             waits += [thinking.wait_s(self._core), self._naming.wait_s()]
         return min((wait for wait in waits if wait is not None), default=None)
 
-    def _run_step(self) -> bool:
-        """Do a batch and rest; say whether there was any."""
+    def _run_steps(self) -> bool:
+        """Do some batches of judging and one of thinking, however many wait; say whether there was any."""
+        judged = 0
+        while judged < _JUDGED_FIRST and self._run(judging.step):
+            judged += 1
+        return (self._thinks and self._run(self._think)) or judged > 0
+
+    def _run(self, step: Callable[[Core], bool]) -> bool:
+        """Do a batch and rest; say whether there was one."""
         began = time.perf_counter()
-        done = judging.step(self._core) or (self._thinks and self._think())
+        done = not self._closing.is_set() and step(self._core)
         if done:
             self._core.rest(time.perf_counter() - began)
         return done
 
-    def _think(self) -> bool:
-        if self._core.store.is_full():  # what comes of a conversation would be added
+    def _think(self, core: Core) -> bool:
+        if core.store.is_full():  # what comes of a conversation would be added
             return False
-        return thinking.step(self._core) or self._naming.step()
+        return thinking.step(core) or self._naming.step()

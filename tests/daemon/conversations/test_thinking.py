@@ -9,7 +9,7 @@ import pytest
 
 from memoryd.client.protocol import EndSession, List, NewTurn, Observe
 from memoryd.daemon.config import Config
-from memoryd.daemon.conversations import learning, observing, thinking
+from memoryd.daemon.conversations import judging, learning, observing, thinking
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES
@@ -304,3 +304,13 @@ def test_a_long_conversation_is_thought_about_in_portions(core: Core, clock: Any
     assert [text for given in recorder.given for text in given] == said
     assert waiting(core) == {}
     assert learning.KIND in thinking.KINDS
+
+
+def test_facts_have_their_turn_while_turns_come_without_end(core: Core, clock: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(judging, "step", lambda core: True)
+    observe(core, DECIDED)
+    clock.advance(31)
+    worker = Worker(core)
+    worker.start()
+    wait_until(lambda: extracted(core) == [DECIDED])
+    worker.close()
