@@ -213,7 +213,7 @@ def test_a_model_whose_library_panics_is_loaded_later(folder: Path, quick: None)
         return CountingEmbedder()
 
     with running(folder, load) as core:
-        assert works_again(core.supervisor, "embedding")
+        wait_until(lambda: works_again(core.supervisor, "embedding"))
 
 
 def test_a_write_that_panics_fails_alone_and_writing_goes_on(core: Core) -> None:
