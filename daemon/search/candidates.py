@@ -19,7 +19,6 @@ from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
 
 _WORDS_DEPTH = 4
-_EXACT = 40  # of the nearest: the ten best by their codes' order lie well within
 
 Stored = tuple[list[int], Vector]  # rows and their vectors, shape (rows, dimensions)
 _NONE: Stored = ([], np.zeros((0, 0), np.float32))
@@ -131,16 +130,13 @@ def _add_dense(
 def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:
     """Return the rows nearest to the query that pass the filters.
 
-    Those that can become hits get their exact cosine, the others keep that of the index, which is exact to about 0.001.
+    All get their exact cosine: that of the index is exact to about 0.001, and depends a little on all that is stored,
+    also on what the caller may not see.
     """
     wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
     found = generation.index.find_nearest(vector, wanted, retrieval.allowed)
-    coarse = dict(zip(found.rows.tolist(), found.similarities.tolist(), strict=True))
-    first = list(coarse)[: max(_EXACT, 3 * retrieval.wanted)]
-    exact = _cosines(_read_stored(sources, generation, first), vector)
-    gone = set(first).difference(exact)
-    near = {row: similarity for row, similarity in {**coarse, **exact}.items() if row not in gone}
-    return Near(sorted(near, key=lambda row: -near[row]), near)
+    near = _cosines(_read_stored(sources, generation, sorted(found.rows.tolist())), vector)
+    return Near(sorted(near, key=lambda row: (-round(near[row], 6), row)), near)
 
 
 def _cosines(stored: Stored, vector: Vector) -> dict[int, float]:

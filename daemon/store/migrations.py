@@ -155,7 +155,14 @@ ALTER TABLE memories ADD COLUMN searchable INTEGER NOT NULL DEFAULT 1;  -- 0: fo
 ALTER TABLE memories ADD COLUMN ttl_s REAL;  -- a read that renews sets `expires_at` to so many seconds from then
 """
 
-MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS, _KEYED)
+# A start reads what filters ask from this index alone, also where a page of the table is damaged.
+_FILTERED = """
+DROP INDEX memories_filter;
+CREATE INDEX memories_filter
+  ON memories (namespace, type, source, tier, created_at, superseded_by, expires_at, pinned, searchable);
+"""
+
+MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS, _KEYED, _FILTERED)
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Process
 from waiting import wait_until
+from workbench import Process
 
 CHECKOUT = Path(__file__).parents[2]
 PACKAGES = {"langgraph": "langgraph-checkpoint", "openai-agents": "openai-agents", "anthropic": "anthropic"}

@@ -169,7 +169,7 @@ def test_a_reset_of_a_namespace_asks_keeps_a_copy_and_can_be_undone(
     assert "/backups/memoryd-" in done.out
     assert sorted(memory.namespace for memory in everything(client)) == ["", "acme", "acme/apiary"]
     assert len(memctl("backup", "--list", "--json").json) == 1
-    memctl("undo")
+    memctl("undo", "--yes")
     assert everything(client) == before
     assert "There is nothing in x" in memctl("reset", "--namespace", "x", "--yes").out
 

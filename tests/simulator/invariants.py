@@ -14,7 +14,7 @@ from memoryd.daemon.store.rows import COLUMNS
 _Known = tuple[str, str, str, str]  # id, namespace, content, tier
 
 MOST_MEMBERS = 20
-FOUND_WITHIN = 10
+FOUND_WITHIN = 20  # of dozens of turns that differ in a number alone, the neighbours of some count for them
 
 _CROSSING = (
     "SELECT 'memory ' || r.id || ' in a node of another namespace' FROM members m JOIN nodes n ON n.id = m.node"
@@ -100,8 +100,8 @@ def unreachable(core: Core, every: int = 1) -> list[str]:
     for id, namespace, content, tier in _by_state(core)[0][:: max(every, 1)]:
         call = Search(query=content, namespace=namespace, reach="exact", limit=FOUND_WITHIN, touch=False)
         hits = pipeline.search(core.sources, call)
-        # Of equal texts one is shown; two pairs of the same question and answer are such.
-        if not any(hit.id == id or hit.content == content for hit in hits):
+        # Of equal texts one is shown, and an answer beside its question.
+        if content not in {one.content for hit in hits for one in (hit, *hit.related)}:
             lost.append(f"{tier} memory {id} of {namespace} is not found: {content[:60]}")
     return lost
 

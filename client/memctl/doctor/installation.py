@@ -13,8 +13,8 @@ from memoryd.client.memctl.table import count_text
 
 # What the environment may hold; a test compares it with what the source asks for.
 VARIABLES = frozenset(
-    "MEMORYD_CONFIG MEMORYD_DATA_DIR MEMORYD_LLM_KEY MEMORYD_MODEL_DIR MEMORYD_NAMESPACE MEMORYD_OFFLINE"
-    " MEMORYD_SOCKET MEMORYD_TOKEN".split()
+    "MEMORYD_CONFIG MEMORYD_DATA_DIR MEMORYD_LLM_KEY MEMORYD_MODEL_DIR MEMORYD_NAMESPACE MEMORYD_OBSERVE"
+    " MEMORYD_OFFLINE MEMORYD_SOCKET MEMORYD_TOKEN".split()
 )
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]*\])?(?P<versions>[^;]*)(?:;(?P<markers>.*))?")
 

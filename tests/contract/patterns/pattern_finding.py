@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -32,6 +33,16 @@ class Used(NamedTuple):
     methods: tuple[str, ...]
 
 
+@contextmanager
+def _unless_foreign(name: str) -> Iterator[None]:
+    """Pass over an adapter whose framework is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if ".integrations." not in name or str(error.name).startswith("memoryd"):
+            raise
+
+
 def modules() -> list[ModuleType]:
     """Import every module and return them; `__main__` of memctl would run it."""
     found = []
@@ -40,7 +51,8 @@ def modules() -> list[ModuleType]:
         found.append(top)
         for info in pkgutil.walk_packages(top.__path__, f"{top.__name__}."):
             if info.name != "memoryd.client.memctl.__main__":
-                found.append(importlib.import_module(info.name))
+                with _unless_foreign(info.name):
+                    found.append(importlib.import_module(info.name))
     return found
 
 

@@ -121,22 +121,22 @@ def test_an_earlier_part_may_be_superseded_by_a_later_one(core: Core) -> None:
 def compared(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by the number of rows that the index compares on the writer's thread."""
     counted: list[int] = []
-    by_one, by_many = index._find_nearest, index._search_above
+    by_one, by_many = index.find_best, index.search_above
 
     def note(rows: int) -> None:
         if threading.current_thread().name == "writer":
             counted.append(rows)
 
-    def nearest(view: Any, query: Any, k: int, allowed: Any) -> Any:
-        note(int(allowed.sum()))
-        return by_one(view, query, k, allowed)
+    def nearest(view: Any, asked: Any, k: int, chosen: Any) -> Any:
+        note(int(chosen.sum()))
+        return by_one(view, asked, k, chosen)
 
     def above(view: Any, queries: Any, places: Any, wanted: Wanted) -> Any:
         note(len(places))
         return by_many(view, queries, places, wanted)
 
-    monkeypatch.setattr(index, "_find_nearest", nearest)
-    monkeypatch.setattr(index, "_search_above", above)
+    monkeypatch.setattr(index, "find_best", nearest)
+    monkeypatch.setattr(index, "search_above", above)
     return counted
 
 

@@ -69,6 +69,13 @@ def questions(files: list[Path], dice: random.Random) -> list[str]:
     return found
 
 
+def are_alike(one: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> bool:
+    """Return whether two results are the same; of those that share the last score some may have been cut off."""
+    last = one[-1][5] if one else 0.0
+    above = [[hit for hit in hits if hit[5] > last] for hits in (one, other)]
+    return above[0] == above[1] and [hit[5] for hit in one] == [hit[5] for hit in other]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_an_index_built_anew_finds_the_same_as_one_that_followed_every_change(folder: Path, model_dir: Path) -> None:
@@ -106,6 +113,6 @@ def test_an_index_built_anew_finds_the_same_as_one_that_followed_every_change(fo
             after = results(client, queries)
     finally:
         process.stop()
-    different = [query for query, one, other in zip(queries, before, after, strict=True) if one != other]
+    different = [query for query, *found in zip(queries, before, after, strict=True) if not are_alike(*found)]
     assert different == []
     assert sum(map(len, before)) > 9 * QUERIES

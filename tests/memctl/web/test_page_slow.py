@@ -219,7 +219,7 @@ def test_the_map_is_drawn_in_the_page_and_a_node_shows_its_memories(tab: Tab, mo
 
     def steps(page: Any) -> None:
         show(page, "topics")
-        page.get_by_role("button", name="Map").click()
+        page.get_by_role("button", name="Map", exact=True).click()
         expect(page.locator("canvas[data-drawn]")).to_be_visible()
         page.get_by_role("button", name="List").click()
         page.locator(".side .topic", has_not_text="concept").first.click()
