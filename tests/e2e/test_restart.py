@@ -129,7 +129,7 @@ def test_a_young_daemon_is_left_alone(site: Installation, start: Started) -> Non
     process = start(LATER)
     site.upgrade()
     assert version(process) == OLD
-    assert ready(process) == 1
+    wait_until(lambda: ready(process) == 1)
 
 
 def test_restarting_by_itself_can_be_turned_off(site: Installation, start: Started) -> None:

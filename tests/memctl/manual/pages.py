@@ -26,6 +26,7 @@ ABOUT = {
     "MEMORYD_NAMESPACE": "the place of a client, like acme/api",
     "MEMORYD_TOKEN": "the token that a client presents",
     "MEMORYD_MODEL_DIR": "the folder of embedding models",
+    "MEMORYD_OBSERVE": "when off, the hooks of coding agents send no turns",
     "MEMORYD_OFFLINE": "when set, nothing leaves this machine, as with offline in [network]",
     "MEMORYD_LLM_KEY": "the key of the language model, unless [llm] names another variable or a file",
     "NO_COLOR": "when set, memctl uses no colours",
