@@ -29,7 +29,7 @@ def test_nothing_of_a_paused_place_is_kept(start_daemon: Start) -> None:
         for number, place in enumerate(
             (
                 {"session": "s1"},
-                {"folder": "/home/me/work/deep/down"},
+                {"folder": "/projects/work/deep/down"},
                 {"folder": "/home/me/private"},
                 {"namespace": "acme/api"},
                 {"namespace": "acme/api/inner"},

@@ -312,5 +312,6 @@ def test_facts_have_their_turn_while_turns_come_without_end(core: Core, clock: A
     clock.advance(31)
     worker = Worker(core)
     worker.start()
-    wait_until(lambda: extracted(core) == [DECIDED])
+    wait_until(lambda: bool(extracted(core)))
     worker.close()
+    assert extracted(core) == [DECIDED]

@@ -13,12 +13,22 @@ STEPS = 150
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "30"))
 
 
-def play(monkeypatch: pytest.MonkeyPatch, postgres: Postgres, database: str, folder: Path, seed: int) -> None:
+def play(
+    monkeypatch: pytest.MonkeyPatch, postgres: Postgres, database: str, folder: Path, seed: int, seconds: float = 0
+) -> int:
+    """Let four machines work, at once for so many seconds or else step by step; return how many memories are left.
+
+    `settle` fails where they differ or where a live version is lost.
+    """
     day = Chaos(postgres, database, folder, seed)
     monkeypatch.setattr(exchange, "push", day.push)
     try:
-        day.run(STEPS)
+        if seconds:
+            day.run_at_once(seconds)
+        else:
+            day.run(STEPS)
         day.settle()
+        return len(day.machines[0].texts())
     finally:
         day.close()
 
@@ -27,7 +37,7 @@ def play(monkeypatch: pytest.MonkeyPatch, postgres: Postgres, database: str, fol
 def test_all_machines_converge_and_nothing_is_lost(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    play(monkeypatch, postgres, database, folder, seed)
+    assert play(monkeypatch, postgres, database, folder, seed) > 0
 
 
 @pytest.mark.stress
@@ -37,13 +47,7 @@ def test_all_machines_converge_after_half_a_minute_of_trouble(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(engine, "LIMIT_S", 2.0)
-    day = Chaos(postgres, database, folder, seed)
-    monkeypatch.setattr(exchange, "push", day.push)
-    try:
-        day.run_at_once(SECONDS)
-        day.settle()
-    finally:
-        day.close()
+    assert play(monkeypatch, postgres, database, folder, seed, SECONDS) > 0
 
 
 def test_without_the_check_of_epochs_versions_are_lost(

@@ -109,13 +109,19 @@ def test_a_plan_says_what_goes_and_what_stays(start_daemon: Start, address: str)
         assert root_of(client).namespaces == ["acme"]
 
 
-def test_two_edits_are_a_conflict_that_a_person_resolves(two: tuple[Client, Client], postgres: Postgres) -> None:
+def edit_apart(two: tuple[Client, Client], postgres: Postgres) -> str:
+    """Edit one memory on both machines while the server answers neither, and return its id."""
     one, other = two
     id = one.add("the port is 80").id
     wait_until(lambda: "the port is 80" in texts(other))
     with hanging(postgres):
         one.update(id, content="the port is 8080")
         other.update(id, content="the port is 9090")
+    return id
+
+
+def test_two_edits_are_a_conflict_that_a_person_resolves(two: tuple[Client, Client], postgres: Postgres) -> None:
+    id, (one, other) = edit_apart(two, postgres), two
     wait_until(lambda: texts(one) == texts(other) == {"the port is 8080", "the port is 9090"})
     wait_until(lambda: bool(other.call(ListConflicts()).conflicts))
     [conflict] = other.call(ListConflicts())
@@ -131,12 +137,7 @@ def test_two_edits_are_a_conflict_that_a_person_resolves(two: tuple[Client, Clie
 
 
 def test_both_versions_may_stay(two: tuple[Client, Client], postgres: Postgres) -> None:
-    one, other = two
-    id = one.add("the port is 80").id
-    wait_until(lambda: "the port is 80" in texts(other))
-    with hanging(postgres):
-        one.update(id, content="the port is 8080")
-        other.update(id, content="the port is 9090")
+    id, (one, other) = edit_apart(two, postgres), two
     wait_until(lambda: bool(one.call(ListConflicts()).conflicts))
     one.call(ResolveConflict(id=id, both=True))
     both = {"the port is 8080", "the port is 9090"}
