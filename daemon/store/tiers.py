@@ -30,9 +30,9 @@ class Tier(NamedTuple):
     enters: str
     leaves: str
     to: str
-    limit: Callable[[TiersConfig], int]
-    half_life_days: Callable[[TiersConfig], float]
     stage: str
+    limit: Callable[[TiersConfig], int] = lambda settings: 0
+    half_life_days: Callable[[TiersConfig], float] = lambda settings: 0.0
 
 
 TIERS: dict[str, Tier] = {
@@ -43,7 +43,6 @@ TIERS: dict[str, Tier] = {
         leaves="the oldest when it is full, all of a namespace that was quiet for long",
         to=L1,
         limit=lambda settings: settings.ring,
-        half_life_days=lambda settings: 0.0,
         stage="active",
     ),
     HOT: Tier(
@@ -53,7 +52,6 @@ TIERS: dict[str, Tier] = {
         leaves="the least recently used when it is full",
         to="",
         limit=lambda settings: HOT_ROWS,
-        half_life_days=lambda settings: 0.0,
         stage="hot",
     ),
     L1: Tier(
@@ -82,8 +80,6 @@ TIERS: dict[str, Tier] = {
         enters="chunks of the files of workspaces",
         leaves="what is no longer in its file",
         to="",
-        limit=lambda settings: 0,
-        half_life_days=lambda settings: 0.0,
         stage="candidates",
     ),
     # On a server; what is here of it is in the other tiers too. Shown while something is shared.
@@ -93,8 +89,6 @@ TIERS: dict[str, Tier] = {
         enters="memories of shared namespaces, from every machine",
         leaves="what is deleted on one of them",
         to="",
-        limit=lambda settings: 0,
-        half_life_days=lambda settings: 0.0,
         stage="",
     ),
 }
