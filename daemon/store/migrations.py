@@ -141,7 +141,7 @@ END;
 ALTER TABLE operations ADD COLUMN token TEXT NOT NULL DEFAULT '';
 ALTER TABLE operations ADD COLUMN session TEXT NOT NULL DEFAULT '';
 ALTER TABLE operations ADD COLUMN process TEXT NOT NULL DEFAULT '';
--- Where nothing is observed for now.
+-- Where observing is paused.
 CREATE TABLE pauses (
   kind TEXT NOT NULL,          -- session, namespace, folder
   name TEXT NOT NULL,
