@@ -113,14 +113,14 @@ def _compare(name: str, operator: str, value: Any) -> Condition:
     _check_value(name, operator, value)
     if operator == "$ne":
         return _negate(_compare(name, "$eq", value))
-    value = _convert_storable(value)
     if name.startswith(_MEMORY):
-        return _compare_field(name.removeprefix(_MEMORY), operator, value)
+        return _compare_field(name.removeprefix(_MEMORY), operator, _convert_storable(value))
     path = _path(name)
     if operator == "$exists":
         return f"json_type(m.metadata, ?) IS {'NOT ' if value else ''}NULL", (path,)
     if operator == "$eq":
         return _build_equality(path, value)
+    value = _convert_storable(value)
     if operator == "$in":
         return f"({_IN}) IS TRUE", (path, path, msgspec.json.encode(value).decode())
     matches = _ANY_OF.format(f"v.value {_RANGES[operator]} ? AND v.type IN ({_list_json_types(value)})")
@@ -154,12 +154,12 @@ def _path(name: str) -> str:
 
 
 def _build_equality(path: str, value: Any) -> Condition:
-    value = _convert_storable(value)
     if value is None:
         return "json_type(m.metadata, ?) IS 'null'", (path,)
-    if isinstance(value, list | dict):
+    if isinstance(value, list | dict):  # compared by their text
         text = msgspec.json.encode(value, order="sorted").decode()
         return "json_extract(m.metadata, ?) IS json(?)", (path, text)
+    value = _convert_storable(value)
     # The JSON type must be the same as well, so that 1 is not true.
     matches = _ANY_OF.format(f"v.value = ? AND v.type IN ({_list_json_types(value)})")
     return f"({matches}) IS TRUE", (path, path, value)

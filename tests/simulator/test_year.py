@@ -22,6 +22,7 @@ from workbench import LIMIT_S
 Play = Callable[..., Simulation]
 
 QUIET_YEAR, BUSY_YEAR = Scale(turns=3.0, deeds=1.0), Scale(turns=10.0, deeds=3.0)
+QUARTER = Scale(days=91, turns=3.0, deeds=1.0)
 SEASON = Scale(days=60, turns=6.0, deeds=2.0)
 WEEK = Scale(days=8, turns=12.0)
 MEMORY = Path("/dev/shm")  # thousands of commits wait for no disk there
@@ -45,9 +46,12 @@ def play() -> Iterator[Play]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_in_a_year_every_turn_is_in_exactly_one_place_and_found(play: Play, seed: int) -> None:
-    played = play(seed=seed, scale=QUIET_YEAR, undone_sweeps=0.05)
+@pytest.mark.parametrize(
+    ("seed", "scale"),
+    [pytest.param(1, QUARTER, id="quarter"), pytest.param(2, QUIET_YEAR, id="year", marks=pytest.mark.slow)],
+)
+def test_every_turn_is_in_exactly_one_place_and_found(play: Play, seed: int, scale: Scale) -> None:
+    played = play(seed=seed, scale=scale, undone_sweeps=0.05)
     played.finish()
     assert played.sweeps_undone > 0
     assert not any(known.gone.startswith("dropped") for known in played.player.books.turns.values())

@@ -1,6 +1,5 @@
 """Large memories within reach: every reply fits into a frame, what is long comes shortened, `get` returns the whole."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -71,12 +70,10 @@ def test_a_context_cuts_what_cannot_fit_before_it_counts_tokens(
         return sum(map(counter.of_slice, counting.slice_text(text)))
 
     monkeypatch.setattr(counting.Counter, "count", count)
-    began = time.monotonic()
     made = client.call(GetContext(task="kettle", max_tokens=400))
     assert made.tokens <= 400
     assert made.ids
     assert max(counted) < 10_000
-    assert time.monotonic() - began < 10  # it took seconds a memory
 
 
 def test_too_many_parts_are_refused_with_what_to_do() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memoryd.client.errors import Invalid
@@ -160,6 +160,7 @@ KEYS = st.text(st.characters(exclude_characters='"\\', exclude_categories=["Cs",
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@example(key="0", value=[2**63])
 @given(key=KEYS, value=SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(KEYS, SCALARS, max_size=3))
 def test_whatever_is_stored_is_found_by_a_filter_for_it(store: Store, key: str, value: Any) -> None:
     metadata = msgspec.json.encode({key: value}, order="sorted").decode()

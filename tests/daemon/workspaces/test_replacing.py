@@ -187,11 +187,11 @@ for number in range(int(sys.argv[3])):
 
 
 def test_several_processes_and_threads_lose_nothing(tmp_path: Path) -> None:
-    processes = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(n), "25"]) for n in range(3)]
+    processes = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(n), "10"]) for n in range(3)]
     threads = [
         threading.Thread(
             target=lambda n=n: [
-                change_file(tmp_path, "a.md", adding(f"{n} {i}\n".encode()), create=True) for i in range(25)
+                change_file(tmp_path, "a.md", adding(f"{n} {i}\n".encode()), create=True) for i in range(10)
             ]
         )
         for n in range(3, 5)
@@ -202,7 +202,7 @@ def test_several_processes_and_threads_lose_nothing(tmp_path: Path) -> None:
         thread.join()
     assert [process.wait(60) for process in processes] == [0, 0, 0]
     lines = (tmp_path / "a.md").read_text().splitlines()
-    assert sorted(lines) == sorted(f"{n} {i}" for n in range(5) for i in range(25))
+    assert sorted(lines) == sorted(f"{n} {i}" for n in range(5) for i in range(10))
     assert names(tmp_path) == ["a.md"]
 
 
@@ -220,7 +220,10 @@ for number in range(150):
 """
 
 
-def test_an_editor_that_appends_in_place_all_the_time_loses_nothing(tmp_path: Path) -> None:
+def test_an_editor_that_appends_in_place_all_the_time_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replacing, "_GRACE_S", 0.5)  # a loaded machine may keep the editor inside open() that long
     path = tmp_path / "a.md"
     path.write_text("one\n")
     editor = subprocess.Popen([sys.executable, "-c", SAVER, str(path), "in place"])
