@@ -5,6 +5,7 @@ It refuses to run as root, so then it runs as `nobody`. Its files are its own; i
 
 import importlib.util
 import os
+import queue
 import shutil
 import signal
 import socket
@@ -173,6 +174,8 @@ class Cable:
                     client.close()
                     continue
                 server.settimeout(None)  # it was for connecting alone
+                for end in (client, server):
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._open += [client, server]
                 for one, other in ((client, server), (server, client)):
                     threading.Thread(target=_forward, args=(one, other, self._delay_s), daemon=True).start()
@@ -193,10 +196,24 @@ class Cable:
 
 
 def _forward(one: socket.socket, other: socket.socket, delay_s: float) -> None:
+    """Pass on what one end sends; each piece is on its way for `delay_s`, as many as there are at once."""
+    under_way: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+    threading.Thread(target=_deliver, args=(under_way, other), daemon=True).start()
     with suppress(OSError):
         while data := one.recv(1 << 20):
-            time.sleep(delay_s)
+            under_way.put((time.monotonic() + delay_s, data))
+    under_way.put((time.monotonic() + delay_s, b""))
+    with suppress(OSError):
+        one.close()
+
+
+def _deliver(under_way: "queue.SimpleQueue[tuple[float, bytes]]", other: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            due, data = under_way.get()
+            time.sleep(max(0.0, due - time.monotonic()))
+            if not data:
+                break
             other.sendall(data)
-    for end in (one, other):
-        with suppress(OSError):
-            end.close()
+    with suppress(OSError):
+        other.close()

@@ -122,7 +122,7 @@ def push(server: Server, root: Root, machine: str, going: Sequence[Outgoing], re
         "count": len(going),
         "rows": msgspec.json.encode(numbered).decode(),
     }
-    with server.connection.pipeline(), server.begin():
+    with server.exchange():
         head = server.run(_HEAD, values)
         remembered = server.run(_REMEMBERED, values)
         taken = server.run(_PUSH, values)

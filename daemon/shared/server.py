@@ -52,6 +52,19 @@ class Server:
             yield
 
     @contextmanager
+    def exchange(self) -> Iterator[None]:
+        """Run what is within as one transaction and one round trip; results are there afterwards."""
+        try:
+            with self.connection.pipeline():
+                self.run("BEGIN")
+                yield
+                self.run("COMMIT")
+        except BaseException:
+            if self.is_open:
+                self.connection.rollback()
+            raise
+
+    @contextmanager
     def time_limit(self, limit_s: float) -> Iterator[None]:
         """Give up the connection when what is within takes longer."""
         timer = threading.Timer(limit_s, self.give_up)
