@@ -40,10 +40,10 @@ def namespaces(
 
 
 def count_tokens(
-    texts: list[str], *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+    texts: list[str], tokenizer: str = "", *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
 ) -> protocol.CountTokens:
     """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
-    return protocol.CountTokens(texts=texts, reach=reach)
+    return protocol.CountTokens(texts=texts, tokenizer=tokenizer, reach=reach)
 
 
 def dream(
@@ -396,10 +396,10 @@ def hello(version: str) -> protocol.Hello:
 
 
 def end_session(
-    session: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+    session: str, wait: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
 ) -> protocol.EndSession:
     """Say that a conversation is over: facts are drawn out of it and it is summed up at once, in the background."""
-    return protocol.EndSession(session=session, reach=reach)
+    return protocol.EndSession(session=session, wait=wait, reach=reach)
 
 
 def reset_session(

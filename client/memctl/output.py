@@ -16,6 +16,7 @@ REASONS = {
     "vector": "by meaning (the embedding model is not ready)",
     "fulltext": "by words (the full-text index is not ready)",
     "deadline": "whatever did not finish before the deadline",
+    "pending_embeddings": "by meaning, texts that wait for their vector (words find them)",
 }
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 TIMES = frozenset(

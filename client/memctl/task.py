@@ -5,9 +5,10 @@ from typing import Literal
 
 from memoryd.client.memctl.arguments import add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
+from memoryd.client.memctl.link import apply_options, client_for, send
 from memoryd.client.memctl.memories import added_text, read_content
 from memoryd.client.memctl.output import show
+from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.methods import complete_task, end_session
 from memoryd.client.protocol import SessionEnded
 
@@ -38,17 +39,20 @@ def _send_outcome(args: Namespace, outcome: Literal["completed", "failed"]) -> N
 
 def _declare_end(parser: ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="the conversation that is over")
+    parser.add_argument("--wait", action="store_true", help="return when its facts and its summary can be found")
     add_reach(parser)
 
 
 def _end_session(args: Namespace) -> None:
-    ended = send(args, end_session(args.session))
-    show(args, ended, lambda: _ended_text(ended))
+    with client_for(args) as client, ProgressBar("session end") as bar:
+        call = apply_options(args, end_session(args.session, args.wait))
+        ended = client.call(call, lambda event: bar.update(event.done, event.total, event.stage))
+    show(args, ended, lambda: _ended_text(ended, args.wait))
 
 
-def _ended_text(ended: SessionEnded) -> str:
+def _ended_text(ended: SessionEnded, has_waited: bool) -> str:
     if not ended.waiting:
-        return "Nothing new was observed in this session."
+        return "All of this session is there." if has_waited else "Nothing new was observed in this session."
     return f"In the background: {', '.join(_NAMES.get(kind, kind) for kind in ended.waiting)}."
 
 
@@ -61,5 +65,5 @@ COMMANDS = {
         _fail,
         '  memctl task failed "The driver lacks cluster mode" --task "add a cache"',
     ),
-    "session end": Command(_declare_end, _end_session, "  memctl session end work-17 --namespace acme/api"),
+    "session end": Command(_declare_end, _end_session, "  memctl session end work-17 --namespace acme/api --wait"),
 }

@@ -88,3 +88,5 @@ class CountTokens(Scoped[TokenCounts], kw_only=True, frozen=True):
 
     texts: Annotated[list[str], Meta(max_length=MAX_TEXTS)]
     """at most 1000"""
+    tokenizer: str = ""
+    """what counts: see `summarize`"""

@@ -44,12 +44,13 @@ class Hit(Memory, kw_only=True):
 
 
 class Hits(Struct, kw_only=True):
-    """Results of a search, best first. `degraded` names what was left out (`vector`, `fulltext`)."""
+    """Results of a search, best first. `degraded` names what was left out (`vector`, `fulltext`) or is incomplete."""
 
     hits: list[Hit]
     """best first"""
     degraded: list[str] = []
-    """what was left out: `vector`, `fulltext`, `deadline`"""
+    """what was left out: `vector`, `fulltext`, `deadline`; `pending_embeddings`: of what it may return, some texts have
+    no vector yet, so only words find these"""
     trace: str = ""
     """id of the kept trace, for `get_trace`"""
     took_ms: float = 0.0

@@ -1,4 +1,5 @@
-"""Counting tokens: by the encoding that the settings name, else by the tokenizer of an embedding model that is here.
+"""Counting tokens: by the tokenizer that a call names, else by the encoding that the settings name, else by the
+tokenizer of an embedding model that is here.
 
 A long text is counted slice by slice: the memory of a tokenizer grows with its text, and who counts can pause between
 two slices. Slices begin at the space before a word, where no tokenizer joins what is before and after it; only in a
@@ -8,16 +9,21 @@ text without spaces may the sum be some tokens off.
 import logging
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
+from memoryd.client.errors import Forbidden, Invalid
 from memoryd.client.offline import is_offline
 from memoryd.client.protocol import CountTokens, TokenCounts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.api import is_api
 from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.store.caller import USER, Caller
 
 SLICE_CHARS = 32_768  # some 20 ms
+_BYTES = "bytes"
+_KEPT = 8  # tokenizers
 _BYTES_PER_TOKEN = 2  # without any tokenizer: more than real ones need, so that the budget holds with them
 _LAST_SPACE = re.compile(r".* (?=\S)", re.DOTALL)
 _LAST_GAP = re.compile(r".*\s(?=\S)", re.DOTALL)
@@ -62,21 +68,67 @@ def slice_text(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def build_counter(core: Core) -> Counter:
-    """Return how tokens are counted now."""
+def build_counter(core: Core, named: str = "", caller: Caller = USER) -> Counter:
+    """Return how tokens are counted: by the tokenizer `named` by a call, or as the daemon does."""
+    if named:
+        return _find_named(core, named, caller)
     encoding = core.config.context.encoding
     if encoding and (found := _load_encoding(encoding)) is not None:
         return Counter(encoding, found)
-    if (generation := core.embedding.active) is not None and not is_api(generation.name):
-        return Counter(generation.name, generation.embedder.count_tokens)
-    return Counter("bytes", _count_bytes)
+    if (own := _find_own(core)) is not None:
+        return own
+    return Counter(_BYTES, _count_bytes)
+
+
+def _find_named(core: Core, name: str, caller: Caller) -> Counter:
+    """Return the counter that a call asks for; raise an error where it cannot be had, since others count otherwise."""
+    if name == _BYTES:
+        return Counter(name, _count_bytes)
+    if (own := _find_own(core)) is not None and own.name == name:
+        return own
+    if name.startswith("/"):
+        if caller.bound:
+            raise Forbidden("With a token no file may be named as a tokenizer.")
+        return Counter(name, _load_file(name))
+    if (found := _load_encoding(name)) is None:
+        raise Invalid(
+            f"There is no tokenizer {name[:200]!r}: name the path of a tokenizer.json, `bytes`, the embedding model,"
+            " or an encoding of tiktoken, where that is installed beside the daemon."
+        )
+    return Counter(name, found)
+
+
+def _find_own(core: Core) -> Counter | None:
+    """Return the counter of the embedding model, None where it has none here."""
+    generation = core.embedding.active
+    if generation is None or is_api(generation.name):
+        return None
+    return Counter(generation.name, generation.embedder.count_tokens)
+
+
+def _load_file(path: str) -> Callable[[str], int]:
+    """Return the counter of a tokenizer.json."""
+    try:
+        return _parse_file(path, Path(path).stat().st_mtime_ns)
+    except Exception as error:  # the parser raises no class of its own
+        raise Invalid(f"{path[:200]} is no tokenizer.json that can be read: {str(error)[:200]}") from None
+
+
+@lru_cache(maxsize=_KEPT)
+def _parse_file(path: str, changed_ns: int) -> Callable[[str], int]:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(path)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 def _count_bytes(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def _load_encoding(name: str) -> Callable[[str], int] | None:
     """Return the counter of an encoding of tiktoken, None where it cannot be had. It may be fetched."""
     if is_offline():
@@ -93,8 +145,8 @@ def _load_encoding(name: str) -> Callable[[str], int] | None:
 
 
 @handles(CountTokens)
-def count_tokens(core: Core, call: CountTokens) -> "Parts[TokenCounts]":
+def count_tokens(core: Core, call: CountTokens, caller: Caller = USER) -> "Parts[TokenCounts]":
     """Count tokens."""
-    by = build_counter(core)
+    by = build_counter(core, call.tokenizer, caller)
     counts = yield from by.count_in_parts(call.texts)
     return TokenCounts(counts=counts, tokenizer=by.name)

@@ -14,6 +14,7 @@ from memoryd.daemon.language import running
 from memoryd.daemon.language.running import Plan
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.registry import handles
+from memoryd.daemon.store.caller import USER, Caller
 
 _READ_CHARS = 24_000  # of what is to be summarised, the newest of it
 
@@ -21,18 +22,18 @@ log = logging.getLogger(__name__)
 
 
 @handles(Summarize)
-def handle(core: Core, call: Summarize) -> "Future[Summarized]":
+def handle(core: Core, call: Summarize, caller: Caller = USER) -> "Future[Summarized]":
     """Sum up the older part of a conversation."""
+    by = build_counter(core, call.tokenizer, caller)
     if call.wait:
-        return core.workspaces.run_apart("summarize", lambda: summarize(core, call))
+        return core.workspaces.run_apart("summarize", lambda: summarize(core, call, by))
     done: Future[Summarized] = Future()
-    done.set_result(summarize(core, call))
+    done.set_result(summarize(core, call, by))
     return done
 
 
-def summarize(core: Core, call: Summarize) -> Summarized:
+def summarize(core: Core, call: Summarize, by: Counter) -> Summarized:
     """Return the conversation within its budget."""
-    by = build_counter(core)
     plan = running.make_plan(call, by.count)
     summary, author = _summary(core, call, plan, by) if plan.older else (None, "")
     done = running.finish(call, plan, summary, by.count)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from memoryd.client.protocol import EndSession, SessionEnded
+from memoryd.client.protocol import EndSession, Progress, SessionEnded
 from memoryd.daemon.config import CognitionConfig
 from memoryd.daemon.conversations import learning, summarising
 from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES, Provider
-from memoryd.daemon.registry import handles
+from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import namespaces, thoughts
 from memoryd.daemon.store.thoughts import Heard, Key, Rest, Thought
 from memoryd.daemon.store.writer import Transaction
@@ -29,6 +29,7 @@ _BACK_OFF_S = 60.0  # doubled with each failure
 _LONGEST_BACK_OFF_S = _BACK_OFF_S * 2**_ATTEMPTS
 _LOOK_EVERY_S = 5.0  # at most: the clock may be set
 _SOON_S = 0.1
+_POLL_S = 0.05
 _NEVER_S = 10 * 365 * 86_400.0
 _LONGEST_SUMMARY_S = 3_600.0
 
@@ -60,8 +61,8 @@ def list_rests(config: CognitionConfig, session: str) -> list[Rest]:
 
 
 @handles(EndSession)
-def end(core: Core, call: EndSession) -> "Future[SessionEnded]":
-    """Think about a session at once; the future says what that is."""
+def end(core: Core, call: EndSession, report: Report = lambda progress: None) -> "Future[SessionEnded]":
+    """Think about a session at once; the future says what that is, and with `wait` is done when that is."""
     place = namespaces.check(call.namespace)
 
     def write(transaction: Transaction) -> SessionEnded:
@@ -71,7 +72,27 @@ def end(core: Core, call: EndSession) -> "Future[SessionEnded]":
         transaction.after_commit(core.cognition.wake.set)
         return SessionEnded(waiting=thoughts.hurry(transaction.connection, number, call.session, core.clock()))
 
-    return core.store.write(write)
+    begun = core.store.write(write)
+    if not call.wait:
+        return begun
+    return core.workspaces.run_apart("end", lambda: _wait_for(core, call, begun.result(), report))
+
+
+def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: Report) -> SessionEnded:
+    """Return when a session was thought about, or what of that was put off."""
+    number = core.store.namespaces.find_number(namespaces.check(call.namespace))
+    most = 0
+    while begun.waiting and number is not None:
+        with core.store.reading() as connection:
+            due = thoughts.count_due(connection, number, call.session, core.clock())
+        if not due or core.store.is_full():
+            break
+        most = max(most, sum(due.values()))
+        report(Progress(stage="facts and summary", done=most - sum(due.values()), total=most))
+        core.workspaces.check_open()
+        core.workspaces.stopping.wait(_POLL_S)
+    with core.store.reading() as connection:
+        return SessionEnded(waiting=[] if number is None else thoughts.list_kinds(connection, number, call.session))
 
 
 def hurry(core: Core, reached: frozenset[int] | None) -> None:

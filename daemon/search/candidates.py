@@ -125,6 +125,15 @@ def _add_dense(
     for candidate in retrieval.candidates.values():
         candidate.similarity = similarities.get(candidate.row)
     retrieval.notes["vectors"] = len(near.rows)
+    _note_pending(retrieval, generation)
+
+
+def _note_pending(retrieval: Retrieval, generation: Generation) -> None:
+    """Say so where texts that the search may return wait for their vector."""
+    waits = generation.pending or generation.failing
+    if waits and (count := generation.index.count_missing(retrieval.allowed)):
+        retrieval.degrade("pending_embeddings")
+        retrieval.notes["pending_embeddings"] = count
 
 
 def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:

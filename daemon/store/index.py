@@ -121,6 +121,12 @@ class VectorIndex:
         places, scores = find_best(view, asked, k, chosen)
         return Found(self._positions.read_rows(places), scores)
 
+    def count_missing(self, allowed: Mask) -> int:
+        """Return how many of the rows that a mask allows have no vector here."""
+        present, known = self._view().present, allowed.allowed
+        shared = min(len(present), len(known))
+        return int(np.count_nonzero(known[:shared] & ~present[:shared]) + np.count_nonzero(known[shared:]))
+
     def find_alike(self, queries: Vector, wanted: Wanted) -> list[list[int]]:
         """Return for each query the rows that are wanted, most similar first, those not yet committed as well.
 

@@ -111,6 +111,24 @@ def hurry(connection: apsw.Connection, namespace: int, session: str, now: float)
     return sorted(kind for (kind,) in found)
 
 
+def count_due(connection: apsw.Connection, namespace: int, session: str, now: float) -> dict[str, int]:
+    """Return how many turns wait for each thought of a conversation that is due."""
+    found: Any = connection.execute(
+        "SELECT kind, count(*) FROM thoughts JOIN heard USING (namespace, session, kind)"
+        " WHERE namespace = ? AND session = ? AND due_at <= ? GROUP BY kind",
+        (namespace, session, now),
+    )
+    return dict(found)
+
+
+def list_kinds(connection: apsw.Connection, namespace: int, session: str) -> list[str]:
+    """Return what is still to be thought about a conversation."""
+    found: Any = connection.execute(
+        "SELECT kind FROM thoughts WHERE namespace = ? AND session = ? ORDER BY kind", (namespace, session)
+    )
+    return [kind for (kind,) in found]
+
+
 def hasten(connection: apsw.Connection, key: Key, now: float) -> None:
     """Make one thought due now."""
     sql = "UPDATE thoughts SET due_at = min(due_at, ?4) WHERE namespace = ?1 AND session = ?2 AND kind = ?3"

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from memoryd import models
-from memoryd.daemon.context.counting import SLICE_CHARS, Counter, slice_text
+from memoryd.client.errors import Forbidden, Invalid
+from memoryd.client.protocol import CountTokens, Message, Summarize, TokenCounts
+from memoryd.daemon.context.counting import SLICE_CHARS, Counter, count_tokens, slice_text
+from memoryd.daemon.conversations import running_summary
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.caller import USER, Caller
 from memoryd.models.catalog import DEFAULT
+from workbench import LIMIT_S
 
 TEXTS = {
     "words": " ".join(f"word{number} is here." for number in range(8_000)),
@@ -61,3 +67,34 @@ def test_texts_are_counted_in_parts_of_one_slice_each() -> None:
         parts += 1
     assert counts == [10, 20_000, 0, 6_000, 1]
     assert parts >= sum(map(len, texts)) // SLICE_CHARS
+
+
+def test_a_call_names_what_counts(core: Core, model_dir: Path, tmp_path: Path) -> None:
+    [file] = sorted(model_dir.rglob("tokenizer.json"))[:1]
+    text = "Sessions are cached in Valkey since the redesign."
+
+    def count(tokenizer: str, caller: Caller = USER) -> TokenCounts:
+        work = count_tokens(core, CountTokens(texts=[text], tokenizer=tokenizer), caller)
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                return end.value
+
+    assert (count("bytes").counts, count("bytes").tokenizer) == ([(len(text) + 1) // 2], "bytes")
+    by_file = count(str(file))
+    assert by_file.tokenizer == str(file)
+    assert 8 <= by_file.counts[0] <= 20
+    for wrong in ("no-such-encoding", str(tmp_path / "none.json"), str(Path(__file__))):
+        with pytest.raises(Invalid, match=r"no tokenizer"):
+            count(wrong)
+    with pytest.raises(Forbidden):
+        count(str(file), Caller("agent", "acme"))
+
+
+def test_a_summary_is_within_the_budget_of_the_tokenizer_that_is_named(core: Core) -> None:
+    said = [Message(id=str(n), role="user", content=f"We decided on port {n} for the API") for n in range(40)]
+    call = Summarize(messages=said, max_tokens=300, max_summary_tokens=60, tokenizer="bytes")
+    done = running_summary.handle(core, call).result(LIMIT_S)
+    assert done.tokenizer == "bytes"
+    assert done.tokens == sum(4 + -(-len(one.content.encode()) // 2) for one in done.messages) <= 300

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.protocol import EndSession, List, NewTurn, Observe
+from memoryd.client.protocol import EndSession, List, NewTurn, Observe, Progress
 from memoryd.daemon.config import Config
 from memoryd.daemon.conversations import judging, learning, observing, thinking
 from memoryd.daemon.conversations.worker import Worker
@@ -285,6 +285,31 @@ def test_an_ended_session_is_thought_about_at_once(core: Core) -> None:
     assert think(core) == 2
     assert thinking.end(core, EndSession(session="s")).result(LIMIT_S).waiting == []
     assert thinking.end(core, EndSession(session="s", namespace="nowhere")).result(LIMIT_S).waiting == []
+
+
+def test_who_waits_for_the_end_of_a_session_finds_its_facts(core: Core) -> None:
+    observe(core, DECIDED, RULE, session="s")
+    told = list[Progress]()
+    ended = thinking.end(core, EndSession(session="s", wait=True), told.append)
+    wait_until(lambda: bool(told))
+    assert not ended.done()
+    assert think(core) == 2
+    assert ended.result(LIMIT_S).waiting == []
+    assert len(extracted(core)) == 2
+    assert (told[0].done, told[0].total) == (0, 4)
+
+
+def test_who_waits_hears_of_what_was_put_off(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*words: Any) -> Any:
+        raise RuntimeError("no")
+
+    monkeypatch.setitem(thinking.KINDS, learning.KIND, thinking.KINDS[learning.KIND]._replace(think=fail))
+    observe(core, DECIDED, session="s")
+    told = list[Progress]()
+    ended = thinking.end(core, EndSession(session="s", wait=True), told.append)
+    wait_until(lambda: bool(told))
+    assert think(core) == 2
+    assert ended.result(LIMIT_S).waiting == ["extract"]
 
 
 def test_extraction_can_be_switched_off(folder: Path, clock: Any) -> None:

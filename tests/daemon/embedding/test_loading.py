@@ -151,6 +151,9 @@ def test_an_add_whose_text_cannot_be_embedded_is_kept_and_found_by_words(folder:
         assert (added.outcome, added.embedded) == ("created", False)
         assert found(core, "ivy") == ["poison ivy in the garden"]
         assert core.embedding.count_pending() == 1
+        assert search(core, "garden").degraded == ["pending_embeddings"]
+        add(core, "an orchard", namespace="acme")
+        assert search(core, "garden", namespace="acme", reach="exact").degraded == [], "that text is out of reach"
 
 
 def test_a_model_that_fails_on_a_query_leaves_the_words(folder: Path) -> None:

@@ -16,7 +16,7 @@ from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.dreams import job as dream_job
 from memoryd.daemon.workspaces.dreams.dreaming import Terms
 from memoryd.models import load
-from workbench import running
+from workbench import LIMIT_S, running
 
 MEMORY = "- Tests go through make\n- Tests go through tox\n"
 KEEP_NEWEST = {"notes": [{"number": 1, "fate": "outdated", "by": 2}, {"number": 2, "fate": "keep"}]}
@@ -88,9 +88,9 @@ def conversation(wait: bool) -> Summarize:
 
 def test_a_summary_waits_for_the_model_only_when_told_to(core: Core, server: ModelServer) -> None:
     server.will(says({"done": ["The port of the API was settled."], "learned": [], "failed": []}))
-    assert running_summary.summarize(core, conversation(wait=False)).by == "rules"
+    assert running_summary.handle(core, conversation(wait=False)).result(LIMIT_S).by == "rules"
     assert server.requests == []
-    done = running_summary.summarize(core, conversation(wait=True))
+    done = running_summary.handle(core, conversation(wait=True)).result(LIMIT_S)
     assert done.by == "tiny"
     assert done.running_summary is not None
     assert done.running_summary.summary == "The port of the API was settled."
@@ -99,14 +99,14 @@ def test_a_summary_waits_for_the_model_only_when_told_to(core: Core, server: Mod
 @pytest.mark.parametrize("wrong", [fails(500), says("what?"), says({"done": [], "learned": [], "failed": []})])
 def test_the_rules_sum_up_where_the_model_fails(core: Core, server: ModelServer, wrong: Any) -> None:
     server.will(wrong)
-    done = running_summary.summarize(core, conversation(wait=True))
+    done = running_summary.handle(core, conversation(wait=True)).result(LIMIT_S)
     assert done.by == "rules"
     assert done.tokens <= 200
 
 
 def test_a_summary_of_the_model_that_is_too_long_is_cut(core: Core, server: ModelServer) -> None:
     server.will(says({"done": ["word " * 500], "learned": [], "failed": []}))
-    done = running_summary.summarize(core, conversation(wait=True))
+    done = running_summary.handle(core, conversation(wait=True)).result(LIMIT_S)
     assert done.by == "tiny"
     assert done.tokens <= 200
 
