@@ -177,7 +177,7 @@ def disk_and_memory(core: Core) -> tuple[dict[int, bytes], dict[int, bytes]]:
     with core.store.reading() as connection:
         stored = {
             row: codes(np.frombuffer(blob, np.float32))
-            for row, _, _, blob, *_ in vectors.read_all(connection, generation.model)
+            for row, _, _, _, blob, *_ in vectors.read_all(connection, generation.model)
             if blob is not None
         }
     return stored, read_codes(index)

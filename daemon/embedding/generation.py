@@ -21,9 +21,9 @@ from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 
-# Row, namespace, type, the vector that searches use, that of its own text where it is another, whether it waits for
-# a vector within its context.
-Stored = tuple[int, int, str, bytes | None, bytes | None, int]
+# Row, namespace, type, the vector that searches use with its number on disk, that of the own text where it is another,
+# whether it waits for a vector within its context.
+Stored = tuple[int, int, str, int | None, bytes | None, bytes | None, int]
 Stamp = tuple[int, int]
 
 _CHUNK = 512  # rows taken into the index per lock while it is filled
@@ -93,7 +93,7 @@ class Generation:
         found = {item[0]: item for item in stored}
         for row in rows:
             if row in found:
-                _, namespace, kind, *blobs, waits = found[row]
+                _, namespace, kind, _, *blobs, waits = found[row]
                 vector, own = (np.frombuffer(blob, np.float32) if self._has_size(blob) else None for blob in blobs)
                 self.index_row(row, namespace, kind, vector, own)
                 if waits:
@@ -116,6 +116,8 @@ class Generation:
 
     def read_exact(self, connection: Connection, rows: Sequence[int]) -> tuple[list[int], Vector]:
         """Return those rows that have a vector, and their exact vectors from disk, shape (rows, dimensions)."""
+        if not rows:
+            return [], np.zeros((0, self.index.dimensions), np.float32)
         places = dict(zip(rows, self.index.find_places(rows), strict=True))
         known = vectors.read_places(connection, (place for place in places.values() if place))
         found = {row: known[place] for row, place in places.items() if place in known}
@@ -181,11 +183,12 @@ class Generation:
     def _take(self, chunk: list[Stored]) -> None:
         touched = self._touched or set()
         fresh = [item for item in chunk if item[0] not in touched]
-        ready = [(item[:3], item[3]) for item in fresh if self._has_size(item[3])]
-        own = [(item[:3], item[4]) for item in fresh if self._has_size(item[4])]
+        ready = [(item[:3], item[4], item[3] or 0) for item in fresh if self._has_size(item[4])]
+        own = [(item[:3], item[5], 0) for item in fresh if self._has_size(item[5])]
         for index, chosen in ((self.index, ready), (self.own, own)):
             if chosen:
-                index.extend([key for key, _ in chosen], vectors.build_matrix([blob for _, blob in chosen if blob]))
-        have = {row for (row, _, _), _ in ready}
-        self.alone.update(dict.fromkeys(item[0] for item in fresh if item[5]))
+                keys, blobs, numbers = zip(*chosen, strict=True)
+                index.extend(keys, vectors.build_matrix(blobs), numbers)
+        have = {row for (row, _, _), _, _ in ready}
+        self.alone.update(dict.fromkeys(item[0] for item in fresh if item[6]))
         self.pending.update(dict.fromkeys(item[0] for item in fresh if item[0] not in have))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from memoryd.client.dates import remove_dates
 
 _WORD = re.compile(r"[A-Za-zÀ-ɏ0-9](?:[A-Za-zÀ-ɏ0-9./_-]*[A-Za-zÀ-ɏ0-9])?")
+_SIGN = re.compile(r"[0-9./_]")  # of an identifier
 _CONTINUES_BEFORE = re.compile(r"[a-zà-ɏ0-9]\Z|[0-9]\.\Z")
 _CONTINUES = re.compile(r"[a-zà-ɏ0-9]|\.[0-9]")
 _READ_CHARS = 1_000  # of a question
@@ -60,7 +61,7 @@ def _split_words(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_identifier(word: str) -> bool:
-    return any(sign.isdigit() or sign in "./_" for sign in word)
+    return _SIGN.search(word) is not None
 
 
 def _is_proper(word: str, begins: bool, is_german: bool) -> bool:

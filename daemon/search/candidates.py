@@ -119,6 +119,7 @@ def _add_dense(
 ) -> None:
     """Make candidates of the nearest rows, and give every candidate its exact cosine."""
     near = retrieval.near.result() if retrieval.near else find_nearest(retrieval, sources, generation, vector)
+    retrieval.nearest = near.similarities
     for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
         retrieval.ensure_candidate(row, "meaning").similarity_rank = rank
     similarities = {**near.similarities, **_cosines(by_words, vector)}

@@ -1,8 +1,13 @@
 """Stage: the hot buffer. What was returned here lately and fits this query is a candidate in any case."""
 
 import numpy as np
+from numpy.typing import NDArray
 
+from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.store.vectors import Vector
+
+_ROUNDING = 0.002  # of the cosines in RAM
 
 
 def hot(retrieval: Retrieval, sources: Sources) -> None:
@@ -12,14 +17,26 @@ def hot(retrieval: Retrieval, sources: Sources) -> None:
     generation, vector = retrieval.generation, retrieval.vector
     if not len(rows) or generation is None or not isinstance(vector, np.ndarray):
         return
+    similarities = dict(retrieval.nearest)
     floor = generation.embedder.floors.relevant
-    near = [row for row, similarity in generation.index.compute_similarities(vector, rows) if similarity >= floor]
-    with sources.store.reading() as connection:
-        new, matrix = generation.read_exact(connection, [row for row in near if row not in retrieval.candidates])
+    if min(similarities.values(), default=1.0) >= floor - _ROUNDING:  # there may be more than the nearest
+        similarities |= _read_others(sources, generation, vector, rows, floor)
+    near = [row for row in rows.tolist() if similarities.get(row, -1.0) >= floor]
     for row in near:
-        retrieval.ensure_candidate(row, "hot")
-    for row, similarity in zip(new, (matrix @ vector).tolist() if new else [], strict=True):
-        candidate = retrieval.candidates[row]
-        candidate.similarity = similarity
-        candidate.bm25_rank, candidate.bm25 = retrieval.words.get(row, (None, None))
+        is_new = row not in retrieval.candidates
+        candidate = retrieval.ensure_candidate(row, "hot")
+        if is_new:
+            candidate.similarity = similarities[row]
+            candidate.bm25_rank, candidate.bm25 = retrieval.words.get(row, (None, None))
     retrieval.notes.update(hits=len(near), held=len(rows))
+
+
+def _read_others(
+    sources: Sources, generation: Generation, vector: Vector, rows: NDArray[np.int64], floor: float
+) -> dict[int, float]:
+    """Return the exact cosines of those rows that may reach the floor."""
+    found = generation.index.compute_similarities(vector, rows)
+    likely = [row for row, similarity in found if similarity >= floor - _ROUNDING]
+    with sources.store.reading() as connection:
+        known, matrix = generation.read_exact(connection, likely)
+    return dict(zip(known, (matrix @ vector).tolist(), strict=True)) if known else {}

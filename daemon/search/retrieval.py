@@ -71,6 +71,7 @@ class Retrieval:
     generation: Generation | None = None
     vector: "Vector | Future[Vector] | None" = None
     near: "Future[Near] | None" = None  # begun as soon as the vector is there
+    nearest: dict[int, float] = field(default_factory=dict)  # cosines of the rows nearest to the query
     method: str = ""  # of fusion
     weight: float = 0.0  # of the cosine in the fused score
     best_bm25: float = 0.0
@@ -87,7 +88,9 @@ class Retrieval:
 
     def ensure_candidate(self, row: int, origin: Origin) -> Candidate:
         """Return the candidate of a row, new if it is the first arm that brings it."""
-        candidate = self.candidates.setdefault(row, Candidate(row))
+        candidate = self.candidates.get(row)
+        if candidate is None:
+            candidate = self.candidates[row] = Candidate(row)
         candidate.origins.append(origin)
         return candidate
 

@@ -3,7 +3,6 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -19,8 +18,7 @@ _PREVIEW = 80
 Origin = Literal["words", "meaning", "hot", "L0", "graph"]
 
 
-@dataclass(slots=True)
-class Candidate:
+class Candidate(msgspec.Struct):
     """A memory on its way through the stages. Ranks count from 1; `lost` says why it left, `lost_in` at which."""
 
     row: int
@@ -31,11 +29,11 @@ class Candidate:
     score: float = 0.0
     confidence: float = 0.0  # of a hit: how likely it is to the point
     usefulness: float = 1.0  # what feedback made of the score
-    origins: list[Origin] = field(default_factory=list)
-    cues: list[str] = field(default_factory=list)  # that hold
+    origins: list[Origin] = []
+    cues: list[str] = []  # that hold
     stems: Collection[str] = ()  # of a turn of L0: the words in it
     record: Row | None = None
-    related: list[Row] = field(default_factory=list)  # what is shown with it
+    related: list[Row] = []  # what is shown with it
     lost: str = ""
     lost_in: str = ""
 

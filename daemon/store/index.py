@@ -74,8 +74,11 @@ class VectorIndex:
         """Add a row or replace its vector."""
         self.extend([(row, namespace, kind)], vector[None, :])
 
-    def extend(self, keys: Sequence[tuple[int, int, str]], vectors: Vector) -> None:
-        """Add many (row, namespace, type) with their vectors, shape (n, dimensions)."""
+    def extend(self, keys: Sequence[tuple[int, int, str]], vectors: Vector, numbers: Sequence[int] | int = 0) -> None:
+        """Add many (row, namespace, type) with their vectors, shape (n, dimensions).
+
+        `numbers` are those of the vectors on disk, 0 where they are not known.
+        """
         # The epoch is held until the end: what is deleted meanwhile keeps its position until this is written.
         places, _epoch = self._positions.ensure(row for row, _, _ in keys)
         with self._lock:
@@ -83,7 +86,7 @@ class VectorIndex:
             self._write(places, self._basis.encode(vectors))
             self._namespaces[places] = [namespace for _, namespace, _ in keys]
             self._kinds[places] = [self._types.setdefault(kind, len(self._types)) for _, _, kind in keys]
-            self._numbers[places] = 0
+            self._numbers[places] = numbers
             distinct = np.unique(places)
             self._count += len(distinct) - int(np.count_nonzero(self._present[distinct]))
             self._present[places] = True

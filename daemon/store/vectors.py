@@ -116,17 +116,17 @@ def build_matrix(blobs: Sequence[bytes]) -> Vector:
 
 
 def read_all(connection: apsw.Connection, model: int) -> Iterator[Any]:
-    """Yield (row, namespace, type, vector blob or None, own, waits) of every memory: what the RAM index is built from.
+    """Yield (row, namespace, type, number, vector, own, waits) of every memory: what the RAM index is built from.
 
-    The vector is what searches use; `own` is that of its own text where it is another, else None; `waits` says that
-    it has no vector within its context yet. A part of a file has no type there: by type an add looks for duplicates,
-    and it must not be merged into a file.
+    The vector, a blob or None, is what searches use, `number` its own on disk; `own` is that of the own text where it
+    is another, else None; `waits` says that it has no vector within its context yet. A part of a file has no type
+    there: by type an add looks for duplicates, and it must not be merged into a file.
     """
     return connection.execute(_PLACES, (model,))
 
 
 def iterate_places(connection: apsw.Connection, model: int, numbers: Iterable[int]) -> Iterator[Any]:
-    """Yield what `everything` does for those of some rows that exist."""
+    """Yield what `read_all` does for those of some rows that exist."""
     return connection.execute(f"{_PLACES} WHERE m.row IN ({', '.join(map(str, numbers))})", (model,))
 
 
@@ -137,7 +137,7 @@ _SEARCHED = (
 )
 _PLACES = (
     f"SELECT m.row, m.namespace, CASE WHEN m.tier = {DOCUMENTS!r} THEN '' ELSE m.type END,"
-    " coalesce(s.vector, e.vector), iif(s.id IS NULL, NULL, e.vector),"
+    " coalesce(s.id, e.id), coalesce(s.vector, e.vector), iif(s.id IS NULL, NULL, e.vector),"
     " c.memory IS NOT NULL AND s.id IS NULL AND e.id IS NOT NULL FROM memories m"
     f" LEFT JOIN vec_embeddings e ON e.model = ?1 AND e.text_hash = m.text_hash {_SEARCHED}"
 )

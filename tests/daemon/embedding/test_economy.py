@@ -119,20 +119,21 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
     generation.index_row(1, 0, "fact", other)
     generation.remove_row(2)
     generation.index_row(3, 0, "fact", None)
-    snapshot = [(row, 0, "fact", one.tobytes(), None, 0) for row in (1, 2, 3, 4)] + [
-        (5, 0, "fact", None, None, 0),
-        (6, 0, "fact", b"short", None, 0),
+    snapshot = [(row, 0, "fact", 70 + row, one.tobytes(), None, 0) for row in (1, 2, 3, 4)] + [
+        (5, 0, "fact", None, None, None, 0),
+        (6, 0, "fact", 76, b"short", None, 0),
     ]
     generation.fill(snapshot)
     assert sorted(read_codes(generation.index)) == [1, 4]
     assert generation.index.find_nearest(other, 1).rows.tolist() == [1]
+    assert generation.index.find_places([1, 4, 6]) == [0, 74, 0]
     assert sorted(generation.pending) == [3, 5, 6]
     assert generation.count_waiting() == 3
 
 
 def test_rows_set_aside_wait_until_they_are_tried_again_or_written_anew() -> None:
     generation = Generation(1, "words", CountingEmbedder())
-    generation.fill([(row, 0, "fact", None, None, 0) for row in (1, 2, 3)])
+    generation.fill([(row, 0, "fact", None, None, None, 0) for row in (1, 2, 3)])
     generation.set_aside([1, 3, 9])
     assert (generation.list_pending(9), generation.count_waiting()) == ([2], 3)
     generation.index_row(3, 0, "fact", None)
