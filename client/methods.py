@@ -270,10 +270,10 @@ def links(limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all
 
 
 def dismiss_link(
-    id: str, other: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+    id: str, other: str, restore: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
 ) -> protocol.DismissLink:
-    """Say that two memories do not contradict each other: they are not linked again."""
-    return protocol.DismissLink(id=id, other=other, reach=reach)
+    """Say that two memories do not contradict each other: they are not linked again, unless that is taken back."""
+    return protocol.DismissLink(id=id, other=other, restore=restore, reach=reach)
 
 
 def remember(

@@ -37,6 +37,9 @@ def lay_out(graph: Graph) -> dict[str, Any]:
         for topic, places in groups.items()
         for place, spot in _place_seeds(discs[topic], places, radii).items()
     }
+    memories: Counter[int | None] = Counter()
+    for node in (item.node for item in graph.nodes):
+        memories[node.topic] += node.size if node.kind == "cluster" else 0
     place_of = {item.node.id: place for place, item in enumerate(graph.nodes)}
     return {
         "total": graph.total,
@@ -45,8 +48,14 @@ def lay_out(graph: Graph) -> dict[str, Any]:
         ],
         "edges": [[place_of[a], place_of[b], kind, round(weight, 3)] for a, b, kind, weight in edges],
         "topics": [
-            {"id": topic.id, "label": topic.label, "namespace": topic.namespace, **_circle_values(discs[topic.id])}
-            for topic in graph.topics
+            {
+                "id": topic.id,
+                "label": topic.label,
+                "namespace": topic.namespace,
+                "memories": memories[topic.id],
+                **_circle_values(discs[topic.id]),
+            }
+            for topic in sorted(graph.topics, key=lambda topic: (-memories[topic.id], topic.id))
             if topic.id in discs
         ],
     }

@@ -1,4 +1,4 @@
-"""links: which memories contradict each other, and dismissing such a link."""
+"""links: which memories contradict each other, dismissing such a link and restoring it."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -14,14 +14,16 @@ from memoryd.client.times import iso
 
 
 def _declare_links(parser: ArgumentParser) -> None:
-    parser.add_argument("--dismiss", nargs=2, metavar="ID", help="these two do not contradict each other")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--dismiss", nargs=2, metavar="ID", help="these two do not contradict each other")
+    choice.add_argument("--restore", nargs=2, metavar="ID", help="take such a dismissal back")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="links shown (20)")
     add_reach(parser)
 
 
 def _show_links(args: Namespace) -> None:
-    if args.dismiss:
-        done = send(args, dismiss_call(*args.dismiss))
+    if ids := args.dismiss or args.restore:
+        done = send(args, dismiss_call(ids[0], ids[1], bool(args.restore)))
         show(args, done, lambda: done.message)
     else:
         found = send(args, links_call(args.limit))

@@ -34,9 +34,11 @@ class Links(Scoped[Disagreements], kw_only=True, frozen=True):
 
 @rpc("within")
 class DismissLink(Scoped[Done], kw_only=True, frozen=True):
-    """Say that two memories do not contradict each other: they are not linked again."""
+    """Say that two memories do not contradict each other: they are not linked again, unless that is taken back."""
 
     id: str
     """id or unique prefix of one"""
     other: str
     """id or unique prefix of the other"""
+    restore: bool = False
+    """take a dismissal back: they are linked as before"""

@@ -1,4 +1,4 @@
-"""Links of contradiction: listing them, and dismissing one for good."""
+"""Links of contradiction: listing them, dismissing one, and restoring it."""
 
 from concurrent.futures import Future
 
@@ -32,14 +32,16 @@ def list_links(core: Core, call: Links) -> Disagreements:
 
 @handles(DismissLink)
 def dismiss(core: Core, call: DismissLink) -> "Future[Done]":
-    """Dismiss the link between two memories; raise `NotFound` where there is none."""
+    """Dismiss the link between two memories, or restore it; raise `NotFound` where there is none."""
     condition = visible_condition(core, call)
 
     def write(transaction: Transaction) -> Done:
         connection = transaction.connection
         one, other = (resolve_row(connection, prefix, condition).id for prefix in (call.id, call.other))
-        if not links.dismiss(connection, one, other):
-            raise NotFound(f"{one[:8]} and {other[:8]} are not linked.", {"id": one, "other": other})
-        return Done(message=f"{one[:8]} and {other[:8]} are not linked any more, and will not be again.")
+        if not links.dismiss(connection, one, other, restore=call.restore):
+            missing = "have no dismissed link" if call.restore else "are not linked"
+            raise NotFound(f"{one[:8]} and {other[:8]} {missing}.", {"id": one, "other": other})
+        now = "are linked again" if call.restore else "are not linked any more, and will not be again"
+        return Done(message=f"{one[:8]} and {other[:8]} {now}.")
 
     return core.store.write(write)

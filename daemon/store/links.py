@@ -23,13 +23,14 @@ def add(connection: apsw.Connection, origin: str, target: str, kind: str, now: f
     )
 
 
-def dismiss(connection: apsw.Connection, one: str, other: str) -> bool:
-    """Note that two memories do not contradict each other; return whether they were linked."""
+def dismiss(connection: apsw.Connection, one: str, other: str, *, restore: bool = False) -> bool:
+    """Note that two memories do not contradict each other, or take that back; return whether anything changed."""
+    was, now = (DISMISSED, CONTRADICTS) if restore else (CONTRADICTS, DISMISSED)
     return bool(
         connection.execute(
             "UPDATE OR REPLACE links SET kind = ? WHERE kind = ?"
             " AND ((origin = ? AND target = ?) OR (target = ? AND origin = ?)) RETURNING 1",
-            (DISMISSED, CONTRADICTS, one, other, one, other),
+            (now, was, one, other, one, other),
         ).fetchall()
     )
 

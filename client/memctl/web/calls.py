@@ -18,9 +18,9 @@ ALLOWED = frozenset(
     """
     count count_tokens delete dismiss_link erase explain feedback get get_around get_context get_log get_observing
     get_trace get_workspace graph_edges graph_node graph_nodes graph_topics history job_history jobs links list
-    list_files list_tokens namespaces operation operations pause_job pause_observing resume_job resume_observing
-    run_job search share shared_conflicts sharing skipped stats status tag tiers traces turns undo update why_not
-    workspaces
+    list_files list_tokens namespaces operation operations pause_job pause_observing resolve_conflict resume_job
+    resume_observing run_job search share shared_conflicts sharing skipped stats status tag tiers traces turns undo
+    update why_not workspaces
     """.split()
 )
 
@@ -37,9 +37,7 @@ REFUSED: dict[str, str] = {
         "add_token revoke_token add_workspace remove_workspace index_workspace".split(),
         _SETTING,
     ),
-    **dict.fromkeys(
-        "share_root unshare_root grant_root migrate_server purge_shared resolve_conflict".split(), _SETTING
-    ),
+    **dict.fromkeys("share_root unshare_root grant_root migrate_server purge_shared".split(), _SETTING),
     **dict.fromkeys("forget diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
     **dict.fromkeys("consolidate graph_dedupe graph_abstract graph_regroup".split(), "Run the job instead."),
     "delete_where": "The page deletes what is selected in it.",

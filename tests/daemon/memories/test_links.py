@@ -1,4 +1,4 @@
-"""Links of contradiction: listed for who reaches both memories, dismissed for good."""
+"""Links of contradiction: listed for who reaches both memories, dismissed, and restored."""
 
 import pytest
 
@@ -16,8 +16,8 @@ def listed(core: Core, namespace: str = "", limit: int = 20) -> Disagreements:
     return links.list_links(core, Links(namespace=namespace, limit=limit))
 
 
-def dismiss(core: Core, one: str, other: str) -> Done:
-    return links.dismiss(core, DismissLink(id=one, other=other)).result(LIMIT_S)
+def dismiss(core: Core, one: str, other: str, restore: bool = False) -> Done:
+    return links.dismiss(core, DismissLink(id=one, other=other, restore=restore)).result(LIMIT_S)
 
 
 def test_a_link_is_listed_with_both_memories_and_dismissed_for_good(core: Core) -> None:
@@ -30,6 +30,16 @@ def test_a_link_is_listed_with_both_memories_and_dismissed_for_good(core: Core) 
     assert [hit.contradicts for hit in search(core, "limit")] == [[], []]
     with pytest.raises(NotFound, match="are not linked"):
         dismiss(core, old, new)
+
+
+def test_a_dismissal_is_taken_back_once(core: Core) -> None:
+    old, new = add(core, FIVE).id, add(core, TEN).id
+    before = listed(core)
+    dismiss(core, old, new)
+    assert "are linked again" in dismiss(core, old, new, restore=True).message
+    assert listed(core) == before
+    with pytest.raises(NotFound, match="have no dismissed link"):
+        dismiss(core, old, new, restore=True)
 
 
 def test_who_does_not_reach_both_sees_no_link(core: Core) -> None:

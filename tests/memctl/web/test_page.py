@@ -57,7 +57,7 @@ def test_the_keyboard_alone_deletes_and_undoes(tab: Tab, morning: Any) -> None:
             page.keyboard.press("3")
             expect(page.locator(".row").first).to_be_visible()
             page.keyboard.press("j")
-            expect(page.locator("[data-at='0']")).to_be_focused()
+            expect(page.locator(".row a").first).to_be_focused()
             page.keyboard.press("#")
             expect(page.locator(".toast")).to_contain_text("Deleted 1 memory")
             expect(page.locator(f"a[href='#/m/{first.id}']")).to_have_count(0)

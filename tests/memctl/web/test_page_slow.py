@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from page import Browser, Served, Tab
 from shelf import fill
@@ -268,3 +269,77 @@ def test_a_memory_is_corrected_in_place_and_its_history_shows_the_difference(tab
         after = client.get(wanted.id, touch=False)
         assert (re.search("heron", after.content) is not None, after.pinned) == (True, True)
         assert after.access_count == wanted.access_count  # looking counts no access
+
+
+def test_a_dismissed_contradiction_comes_back_by_undo(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client("acme") as client:
+        client.add("The limit of every request is 5 seconds")
+        newer = client.add("The limit of every request is 10 seconds")
+        assert len(client.links().links) == 1
+
+        def dismiss(page: Any) -> None:
+            show(page, f"m/{newer.id}")
+            page.get_by_role("button", name="They do not disagree").click()
+            expect(page.get_by_role("heading", name="Disagrees with")).to_have_count(0)
+
+        def undo(page: Any) -> None:
+            page.keyboard.press("u")
+            expect(page.get_by_role("heading", name="Disagrees with")).to_be_visible()
+
+        tab.look(dismiss)
+        assert client.links().links == []
+        tab.look(undo)
+        assert len(client.links().links) == 1
+
+
+def test_all_are_selected_at_once_and_a_range_with_shift(tab: Tab) -> None:
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        show(page, "memory")
+        bar = page.get_by_role("toolbar")
+        page.locator(".row input").nth(1).click()
+        page.locator(".row input").nth(4).click(modifiers=["Shift"])
+        expect(bar).to_contain_text("4 selected")
+        page.keyboard.press("Escape")
+        expect(bar).to_have_count(0)
+        page.get_by_role("button", name="Select all").click()
+        expect(bar).to_contain_text("30 selected")
+
+    tab.look(steps)
+
+
+def test_a_conflict_of_the_shared_tier_is_resolved_in_the_page(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client("acme") as client:
+        listed = [msgspec.to_builtins(memory) for memory in client.list(limit=2, reach="all")]
+    conflict = {"memory": listed[0], "other": listed[1], "machine": "laptop", "author": "ada"}
+    root = {"root": "acme", "state": "ready", "error": "", "memories": 2, "waiting": 1, "conflicts": 1}
+    answers = {
+        "sharing": {"machine": "desk", "roots": [{**root, "pushed": 3, "pulled": 4}]},
+        "shared_conflicts": {"conflicts": [conflict]},
+        "resolve_conflict": {"memory": listed[1], "removed": [listed[0]["id"]], "operation": 7},
+    }
+    sent: list[Any] = []
+
+    def answer(route: Any) -> None:
+        call = route.request.post_data_json
+        if (result := answers.get(call["method"])) is None:
+            return route.continue_()
+        sent.append(call)
+        return route.fulfill(json={"result": result})
+
+    def steps(page: Any) -> None:
+        page.route("**/api/call", answer)
+        show(page, "tiers")
+        page.get_by_text("changes wait; 1 in conflict").get_by_role("link", name="Health").click()
+        expect(page.locator(".hit", has_text="by ada on laptop")).to_contain_text(listed[1]["content"])
+        page.get_by_role("button", name="Keep the second").click()
+        expect(page.locator(".toast")).to_contain_text("Resolved the conflict")
+        expect(page.locator(".toast").get_by_role("button", name="Undo")).to_be_visible()
+
+    tab.look(steps)
+    assert {"method": "resolve_conflict", "id": listed[1]["id"]} in sent

@@ -1,6 +1,6 @@
 // The frame of the page: navigation, keys, what was just done, whether the daemon answers.
 
-import { go, html, Safe, useEffect, useKeys, useOn, useState } from "./ui.js";
+import { button, go, html, Safe, useEffect, useKeys, useOn, useState } from "./ui.js";
 import { render } from "./vendor/htm-preact.js";
 import { follow, signIn, state, undo } from "./api.js";
 
@@ -17,74 +17,67 @@ const KEYS = [
   ["1 – 7", "the views"], ["/", "search"], ["j  k", "next, previous"], ["Enter", "open"], ["x", "select"], ["e", "edit"], ["p", "pin"],
   ["#", "delete"], ["u", "undo"], ["Esc", "close, clear"], ["t", "light or dark"], ["?", "these keys"],
 ];
-const loaded = new Map();
-const load = (name) => { if (!loaded.has(name)) loaded.set(name, import(`./views/${name}.js`)); return loaded.get(name); };
 
 function route() {
-  const [path, query] = location.hash.slice(2).split("?");
-  const [name, ...rest] = path.split("/").map(decodeURIComponent);
+  const [path, query] = location.hash.slice(2).split("?"), [name, id] = path.split("/");
   const view = name === "m" ? "memory" : VIEWS.some(([known]) => known === name) ? name : "today";
-  return { view, rest, query: new URLSearchParams(query), key: name === "m" ? "memory" : view };
+  return { view, id, query: new URLSearchParams(query) };
+}
+// The rows of a view are what has `data-row`; the focus is where a person is.
+function step(by) {
+  const rows = [...document.querySelectorAll("main [data-row]")], at = rows.indexOf(document.activeElement);
+  rows[Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
 }
 
 function App() {
-  const [signed, sign] = useState(null), [help, showHelp] = useState(false);
-  const [where, move] = useState(route()), [View, show] = useState(null), [, draw] = useState(0);
-  useEffect(() => { signIn().then((known) => { sign(known); if (known) follow(); }); }, []);
-  useEffect(() => { const changed = () => move(route()); addEventListener("hashchange", changed); return () => removeEventListener("hashchange", changed); }, []);
-  useEffect(() => { document.title = `${VIEWS.find(([name]) => name === where.view)[1]} · memoryd`; load(where.view).then((found) => show(() => found.default)); }, [where.view]);
-  useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [where.view, signed]);
-  useOn("signed-out", () => sign(false));
-  useOn("signed-in", () => { sign(true); follow(); });
+  const [signed, sign] = useState(null), [help, showHelp] = useState(false), [where, move] = useState(route()), [View, show] = useState(null), [, draw] = useState(0);
+  useOn("signed", (known) => { sign(known); if (known) follow(); });
   useOn("online", () => draw((turn) => turn + 1));
+  useEffect(() => { signIn(); addEventListener("hashchange", () => move(route())); }, []);
+  useEffect(() => {
+    document.title = `${VIEWS.find(([name]) => name === where.view)[1]} · memoryd`;
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    import(`./views/${where.view}.js`).then((found) => show(() => found.default));
+  }, [where.view, signed]);
   useKeys({
-    ...Object.fromEntries(VIEWS.map(([name], index) => [String(index + 1), () => go(`/${name}`)])),
-    "/": () => { const field = document.querySelector("main input[type=search]"); if (field) { field.focus(); field.select(); } else go("/search"); },
-    "?": () => showHelp((shown) => !shown),
-    t: turnTheme,
+    ...Object.fromEntries(VIEWS.map(([name], index) => [index + 1, () => go(`/${name}`)])),
+    "/": () => { const search = document.querySelector("main input[type=search]"); if (search) search.select(); else go("/search"); },
+    "?": () => showHelp(!help), t: turnTheme, j: () => step(1), k: () => step(-1),
+    x: () => document.activeElement.closest("li, article")?.querySelector("input[type=checkbox]")?.click(),
     u: () => document.dispatchEvent(new CustomEvent("undo-key", { cancelable: true })) && undo(),
-    Escape: () => showHelp(false),
   });
   if (signed === null) return null;
   if (!signed) return html`<main class="out"><h1>memoryd</h1><p>This tab is not signed in. Run <code>memctl web</code> in a terminal: it opens the page.</p></main>`;
+  const icon = (text, act, name, key) => button(text, act, { class: "plain", title: `${name} (${key})`, "aria-label": name });
   return html`
     <nav aria-label="Views"><a class="name" href="#/today"><img src="/static/icon.svg" alt="" width="20" height="20" />memoryd</a>
-      ${VIEWS.map(([name, title, about], index) => html`<a key=${name} href=${`#/${name}`} aria-current=${where.view === name ? "page" : undefined} title=${about}><kbd aria-hidden="true">${index + 1}</kbd>${title}</a>`)}
-      <span class="grow"></span>
-      <button class="plain" onClick=${turnTheme} title="Light or dark (t)" aria-label="Light or dark">◐</button>
-      <button class="plain" onClick=${() => showHelp(true)} title="Keys (?)" aria-label="Keys">?</button></nav>
+      ${VIEWS.map(([name, title, about], index) => html`<a href=${`#/${name}`} aria-current=${where.view === name ? "page" : undefined} title=${about}><kbd aria-hidden="true">${index + 1}</kbd>${title}</a>`)}
+      <span class="grow"></span>${icon("◐", turnTheme, "Light or dark", "t")}${icon("?", () => showHelp(true), "Keys", "?")}</nav>
     <main tabindex="-1">
       ${!state.online && html`<div class="away" role="status">${state.notice || "The daemon does not answer."} What is shown may be old; it goes on by itself.</div>`}
-      ${View && html`<${Safe} key=${where.key}><${View} where=${where} /><//>`}
-    </main>
-    <${Toasts} />
-    ${help && html`<${Help} close=${() => showHelp(false)} />`}`;
-}
-
-function Help({ close }) {
-  useEffect(() => { document.querySelector(".help button").focus(); }, []);
-  return html`<div class="cover" onClick=${close}><div class="help" role="dialog" aria-modal="true" aria-label="Keys" onClick=${(event) => event.stopPropagation()}>
-    <h2>Keys</h2><dl>${KEYS.map(([key, does]) => html`<dt><kbd>${key}</kbd></dt><dd>${does}</dd>`)}</dl><button onClick=${close}>Close</button></div></div>`;
+      ${View && html`<${Safe} key=${where.view}><${View} where=${where} /><//>`}
+    </main><${Toasts} />
+    ${help && html`<dialog ref=${(dialog) => dialog?.open === false && dialog.showModal()} onClose=${() => showHelp(false)} aria-label="Keys"><h2>Keys</h2>
+      <dl>${KEYS.map(([key, does]) => html`<dt><kbd>${key}</kbd></dt><dd>${does}</dd>`)}</dl>${button("Close", () => showHelp(false))}</dialog>`}`;
 }
 
 function Toasts() {
-  const [toasts, show] = useState([]);
+  const [toasts, show] = useState([]), close = (toast) => show((before) => before.filter((other) => other !== toast));
   useOn("toast", (toast) => {
-    const one = { ...toast, id: Math.random() };
-    show((before) => [...before.slice(-2), one]);
-    setTimeout(() => show((before) => before.filter((other) => other !== one)), toast.bad ? 12000 : 9000);
+    show((before) => [...before.slice(-2), toast]);
+    setTimeout(() => close(toast), toast.bad ? 12000 : 9000);
   });
-  const close = (toast) => show((before) => before.filter((other) => other !== toast));
-  return html`<div class="toasts" role="status" aria-live="polite">${toasts.map((toast) => html`<div key=${toast.id} class=${`toast ${toast.bad ? "bad" : ""}`}><span>${toast.text}</span>
-    ${toast.undo && html`<button onClick=${() => { close(toast); toast.undo(); }}>Undo</button>`}<button class="plain" aria-label="Close" onClick=${() => close(toast)}>×</button></div>`)}</div>`;
+  return html`<div class="toasts" role="status" aria-live="polite">${toasts.map((toast) => html`<div class=${`toast ${toast.bad ? "bad" : ""}`}><span>${toast.text}</span>
+    ${toast.undo && button("Undo", () => { close(toast); toast.undo(); })}${button("×", () => close(toast), { class: "plain", "aria-label": "Close" })}</div>`)}</div>`;
 }
 
+function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+}
 function turnTheme() {
-  const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  setTheme(getComputedStyle(document.documentElement).colorScheme === "dark" ? "light" : "dark");
   localStorage.setItem("theme", document.documentElement.dataset.theme);
   dispatchEvent(new Event("theme"));
 }
-const theme = localStorage.getItem("theme");
-if (theme) document.documentElement.dataset.theme = theme;
+setTheme(localStorage.getItem("theme"));
 render(html`<${App} />`, document.getElementById("page"));

@@ -1,54 +1,73 @@
-// What the views share: times, numbers, badges, lists that stay smooth, texts as texts.
+// What the views share: numbers and times, parts of a page, answers to calls, lists of any length, selections.
 
 import { html, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./vendor/htm-preact.js";
-import { call, on, state } from "./api.js";
+import { call, on } from "./api.js";
 
-export { html, useEffect, useLayoutEffect, useRef, useState };
+export { html, useEffect, useRef, useState };
 
+// Texts.
 export const number = (value) => (value ?? 0).toLocaleString("en");
 export const count = (many, one, more = `${one}s`) => `${number(many)} ${many === 1 ? one : more}`;
+export const memories = (many) => count(many, "memory", "memories");
 export const place = (namespace) => namespace || "(root)";
 export const short = (id) => (id || "").slice(0, 8);
-export const fixed = (value, digits = 3) => (value === null || value === undefined ? "–" : value.toFixed(digits));
-export const bytes = (value) => (value >= 1e9 ? `${(value / 1e9).toFixed(1)} GB` : value >= 1e6 ? `${(value / 1e6).toFixed(1)} MB` : `${number(Math.round(value / 1e3))} kB`);
-export const ms = (value) => (value >= 1000 ? `${(value / 1000).toFixed(1)} s` : value >= 10 ? `${Math.round(value)} ms` : `${value.toFixed(1)} ms`);
+export const fixed = (value, digits = 3) => value?.toFixed(digits) ?? "–";
+export const bytes = (value) => (value >= 1e9 ? `${fixed(value / 1e9, 1)} GB` : value >= 1e6 ? `${fixed(value / 1e6, 1)} MB` : `${number(Math.round(value / 1e3))} kB`);
+export const ms = (value) => (value >= 1000 ? `${fixed(value / 1000, 1)} s` : `${fixed(value, value < 10 ? 1 : 0)} ms`);
 export const line = (text) => String(text ?? "").replace(/\s+/g, " ").trim();
+export const words = (name) => name.replaceAll("_", " ");
+export const plain = (value) => (value === "" ? "–" : typeof value === "number" && !Number.isInteger(value) ? fixed(value) : value && typeof value === "object" ? JSON.stringify(value) : String(value ?? "–"));
+export const listCounts = (counts) => Object.entries(counts).filter(([, many]) => many).map(([name, many]) => `${number(many)} ${words(name)}`).join(", ");
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
-export const startOfDay = (at, days = 0) => { const date = new Date(at); date.setHours(0, 0, 0, 0); date.setDate(date.getDate() + days); return date.getTime(); };
-export function when(at) {
+export const startOfDay = (at, days = 0) => { const date = new Date(at); date.setHours(0, 0, 0, 0); return date.setDate(date.getDate() + days); };
+export function time(at, bare) {
   if (!at) return "never";
-  const time = at * 1000;
-  if (time >= startOfDay(Date.now()) && time < startOfDay(Date.now(), 1)) return clock.format(time);
-  return `${day.format(time)}, ${clock.format(time)}`;
+  const date = new Date(at * 1000), today = bare || startOfDay(date) === startOfDay(Date.now());
+  return html`<time datetime=${date.toISOString()} title=${date.toISOString()}>${today ? "" : `${day.format(date)}, `}${clock.format(date)}</time>`;
 }
 export function span(seconds) {
-  const value = Math.abs(seconds);
-  const [size, unit] = value < 90 ? [1, "s"] : value < 5400 ? [60, "min"] : value < 172800 ? [3600, "h"] : [86400, "days"];
-  return `${Math.round(value / size)} ${unit}`;
+  const [size, unit] = seconds < 90 ? [1, "s"] : seconds < 5400 ? [60, "min"] : seconds < 172800 ? [3600, "h"] : [86400, "days"];
+  return `${Math.round(seconds / size)} ${unit}`;
 }
-const iso = (at) => (at ? new Date(at * 1000).toISOString() : undefined);
-export const time = (at) => html`<time datetime=${iso(at)} title=${iso(at)}>${when(at)}</time>`;
-export const clockTime = (at) => html`<time datetime=${iso(at)} title=${iso(at)}>${clock.format(at * 1000)}</time>`;
+
+// Parts of a page.
 export const badge = (text, kind = "") => html`<span class=${`badge ${kind}`}>${text}</span>`;
+export const state = (text, good) => badge(text, text === good ? "good" : "warn");
 export const dim = (text) => html`<p class="dim">${text}</p>`;
-export const Empty = ({ children }) => html`<div class="empty">${children}</div>`;
+export const empty = (text) => html`<div class="empty">${text}</div>`;
 export const problem = (error) => html`<div class="problem" role="alert">${error.message}</div>`;
-export const Head = ({ title, children }) => html`<header class="head"><h1>${title}</h1><div class="tools">${children}</div></header>`;
+export const head = (title, ...tools) => html`<header class="head"><h1>${title}</h1><div class="tools">${tools}</div></header>`;
+export const button = (text, act, more) => html`<button onClick=${act} ...${more}>${text}</button>`;
+export const danger = { class: "danger" }, main = { class: "main" };
+export const link = (id, text, more) => html`<a href=${`#/m/${id}`} ...${more}>${line(text) || short(id)}</a>`;
+export const field = (label, value, type, enter, more) => html`<input value=${value} placeholder=${label} aria-label=${label} onInput=${(event) => type(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && enter()} ...${more} />`;
 // A line of small facts; what is empty is left out.
 export const about = (...parts) => html`<span class="about">${parts.filter((part) => part || part === 0).map((part) => (typeof part === "object" ? part : html`<span>${part}</span>`))}</span>`;
-export const loading = html`<div class="loading">Loading…</div>`;
-// An answer as soon as it is there, or why it is not.
-export const show = (answer, draw) => (answer.error ? problem(answer.error) : answer.value ? draw(answer.value) : loading);
+export const session = (name) => name && `session ${line(name).slice(0, 24)}`;
+export const aboutMemory = (one) => about(one.pinned && badge("pinned", "pin"), one.type && badge(one.type), one.namespace !== undefined && place(one.namespace), one.tier, one.created_at && time(one.created_at), one.superseded_by && badge("superseded"));
 // A table; a head that begins with `>` is of numbers. A cell may be `[class, content]`.
-export const table = (label, heads, rows) => html`<div class="wide" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((head) => html`<th class=${head[0] === ">" ? "right" : ""}>${head.replace(">", "")}</th>`)}</tr></thead>
-  <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, index) => html`<td class=${`${heads[index][0] === ">" ? "right" : ""} ${Array.isArray(cell) ? cell[0] : ""}`}>${Array.isArray(cell) ? cell[1] : cell}</td>`)}</tr>`)}</tbody></table></div>`;
-export const tabs = (label, all, now, open) => html`<div class="tabs" role="tablist" aria-label=${label}>${all.map(([key, title]) => html`<button key=${key} role="tab" aria-selected=${now === key} onClick=${() => open(key)}>${title}</button>`)}</div>`;
-export const facts = (pairs) => html`<dl class="facts">${pairs.filter((pair) => pair && pair[1] !== undefined && pair[1] !== "").map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+export const table = (label, heads, rows) => {
+  const right = (index) => (heads[index][0] === ">" ? "right " : "");
+  const cell = (it, index) => html`<td class=${right(index) + (Array.isArray(it) ? it[0] : "")}>${Array.isArray(it) ? it[1] : it}</td>`;
+  return html`<div class="wide" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((text, index) => html`<th class=${right(index)}>${text.replace(">", "")}</th>`)}</tr></thead>
+    <tbody>${rows.map((cells) => html`<tr>${cells.map(cell)}</tr>`)}</tbody></table></div>`;
+};
+export const tabs = (label, all, now, open) => html`<div class="tabs" role="tablist" aria-label=${label}>${all.map(([key, title]) => button(title, () => open(key), { role: "tab", "aria-selected": now === key }))}</div>`;
+export const facts = (pairs) => html`<dl class="facts">${pairs.filter((pair) => pair && pair[1]).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 export const panel = (title, body) => html`<section class="panel"><h2>${title}</h2>${body}</section>`;
 export const part = (title, body) => html`<section><h2 class="small">${title}</h2>${body}</section>`;
-export const list = (items, draw) => html`<ul>${items.map((item, index) => html`<li key=${item.id ?? index}>${draw(item, index)}</li>`)}</ul>`;
+export const list = (items, draw) => html`<ul>${items.map((item, index) => html`<li key=${item.id ?? index}><${Safe}>${draw(item, index)}<//></li>`)}</ul>`;
+export const bar = (share, from = 0) => html`<span class="bar" aria-hidden="true"><i style=${{ left: `${from * 100}%`, width: `${Math.max(share * 100, 0.6)}%` }}></i></span>`;
+export const choice = (label, value, change, options, all) => html`<label class="choice"><span>${label}</span><select value=${value} onChange=${(event) => change(event.target.value)}>
+  ${[...(all ? [["", all]] : []), ...options].map((option) => { const [key, text] = [option].flat(); return html`<option value=${key} selected=${key === value}>${text ?? key}</option>`; })}</select></label>`;
+// The namespaces that hold something, as a choice; the root is written `/`.
+export const useStats = () => useCall("stats", { reach: "all" }).value;
+export const useNames = () => Object.keys(useStats()?.by_namespace || {}).map((name) => [name || "/", place(name)]);
+export const Places = ({ value, change }) => choice("Namespace", value, change, useNames(), "all");
+export const named = (chosen) => (chosen === "/" ? "" : chosen);
+export const scope = (chosen, reach = "exact") => (chosen ? { namespace: named(chosen), reach } : { reach: "all" });
 
 // One record that cannot be shown does not take the others with it.
 export function Safe({ children }) {
@@ -56,132 +75,106 @@ export function Safe({ children }) {
   return error ? problem({ message: `This cannot be shown: ${error.message}` }) : children;
 }
 
-// The answer to a call, again when its fields change, when the daemon is back, and on `reload`.
-export function useCall(method, fields, wanted = true) {
-  return useAnswer(() => call(method, fields), [method, JSON.stringify(fields)], wanted);
+// The words that differ between two texts, by their longest common subsequence.
+export function Diff({ before, after }) {
+  const a = plain(before).split(/(\s+)/), b = plain(after).split(/(\s+)/), shown = [];
+  if (a.length * b.length > 4e6) return html`<p class="text"><del>${before}</del><ins>${after}</ins></p>`;
+  const same = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1));
+  for (let i = a.length; i--; ) for (let j = b.length; j--; ) same[i][j] = a[i] === b[j] ? same[i + 1][j + 1] + 1 : Math.max(same[i + 1][j], same[i][j + 1]);
+  for (let i = 0, j = 0; i < a.length || j < b.length; ) {
+    if (a[i] === b[j]) { shown.push(a[i++]); j++; }
+    else if (j === b.length || (i < a.length && same[i + 1][j] >= same[i][j + 1])) shown.push(html`<del>${a[i++]}</del>`);
+    else shown.push(html`<ins>${b[j++]}</ins>`);
+  }
+  return html`<p class="text">${shown}</p>`;
 }
-export function useAnswer(ask, depends, wanted = true) {
-  const [shown, show] = useState({ value: null, error: null, loading: wanted });
-  const [turn, again] = useState(0);
-  const epoch = useEpoch();
-  useEffect(() => {
-    if (!wanted) return undefined;
-    let current = true;
-    show((before) => ({ ...before, loading: true }));
-    ask().then((value) => current && show({ value, error: null, loading: false }), (error) => current && show((before) => ({ value: error.code === "unavailable" ? before.value : null, error, loading: false })));
-    return () => { current = false; };
-  }, [...depends, wanted, turn, epoch]);
-  return { ...shown, reload: () => again((value) => value + 1), set: (value) => show({ value, error: null, loading: false }) };
-}
-export function useEpoch() {
-  const [epoch, set] = useState(state.epoch);
-  useEffect(() => on("online", () => set(state.epoch)), []);
-  return epoch;
-}
-export const useOn = (name, act) => { const latest = useRef(act); latest.current = act; useEffect(() => on(name, (value) => latest.current(value)), [name]); };
 
-// Keys of a view: `useKeys({ j: next })`; nothing while a person types.
+// The answer to a call: again when its fields change, after a change here, when the daemon is back, at events of `kinds`.
+export const useCall = (method, fields, { wanted = true, kinds } = {}) => useAnswer(() => call(method, fields), [method, JSON.stringify(fields), wanted], kinds, wanted);
+export function useAnswer(ask, depends, kinds = [], wanted = true) {
+  const [answer, set] = useState({}), [turn, again] = useState(0), reload = () => again((value) => value + 1);
+  useOn("changed", reload);
+  useOn("event", ({ kind }) => kinds.includes(kind) && reload());
+  useEffect(() => {
+    let current = wanted;
+    const settle = (found) => current && set(found);
+    if (wanted) ask().then((value) => settle({ value }), (error) => settle((before) => ({ error, value: error.code && error.code !== "unavailable" ? undefined : before.value })));
+    return () => { current = false; };
+  }, [...depends, turn]);
+  return { ...answer, reload, set: (value) => set({ value }) };
+}
+export const loading = html`<div class="loading">Loading…</div>`;
+export const show = ({ value, error }, draw) => (value ? draw(value) : error ? problem(error) : loading);
+export const useOn = (name, act) => { const latest = useRef(); latest.current = act; useEffect(() => on(name, (value) => latest.current(value)), [name]); };
+
+// Keys of a view: `useKeys({ e: edit })`; nothing while a person types.
 export function useKeys(keys) {
-  const latest = useRef(keys);
+  const latest = useRef();
   latest.current = keys;
   useEffect(() => {
     const press = (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       const act = latest.current[event.key];
-      if (act) { event.preventDefault(); act(event); }
+      if (!act || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("textarea, select, input:not([type=checkbox])")) return;
+      event.preventDefault();
+      act(event);
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, []);
 }
-const isTyping = (target) => target instanceof HTMLElement && (target.matches("textarea, select") || (target.matches("input") && target.type !== "checkbox"));
 
-export function Choice({ label, value, options, change, all }) {
-  return html`<label class="choice"><span>${label}</span><select value=${value} onChange=${(event) => change(event.target.value)}>
-    ${all && html`<option value="">${all}</option>`}
-    ${options.map((option) => { const [key, text] = Array.isArray(option) ? option : [option, option]; return html`<option value=${key} selected=${key === value}>${text}</option>`; })}
-  </select></label>`;
-}
-// The namespaces that hold something, as a choice; the root is written `/`.
-export function Places({ value, change }) {
-  const names = useNames();
-  return html`<${Choice} label="Namespace" value=${value} change=${change} all="all" options=${names.map((name) => [name || "/", place(name)])} />`;
-}
-export const useNames = () => Object.keys(useStats()?.by_namespace || {});
-export const useStats = () => useCall("stats", { reach: "all" }).value;
-export const scope = (chosen) => (chosen ? { namespace: chosen === "/" ? "" : chosen, reach: "exact" } : { reach: "all" });
-
-// A bar of how much of the largest.
-export const bar = (share, from = 0) => html`<span class="bar" aria-hidden="true"><i style=${{ left: `${from * 100}%`, width: `${Math.max(share * 100, 0.6)}%` }}></i></span>`;
-
-// The words that differ between two texts.
-export function Diff({ before, after }) {
-  return html`<p class="text diff">${words(String(before ?? ""), String(after ?? "")).map(([kind, text]) => (kind === "=" ? text : kind === "+" ? html`<ins>${text}</ins>` : html`<del>${text}</del>`))}</p>`;
-}
-function words(before, after) {
-  const a = before.split(/(\s+)/), b = after.split(/(\s+)/);
-  if (a.length * b.length > 4e6) return [["-", before], ["+", after]];
-  const length = a.map(() => new Uint32Array(b.length + 1));
-  length.push(new Uint32Array(b.length + 1));
-  for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--) length[i][j] = a[i] === b[j] ? length[i + 1][j + 1] + 1 : Math.max(length[i + 1][j], length[i][j + 1]);
-  const found = [];
-  const put = (kind, text) => { const last = found.at(-1); if (last && last[0] === kind) last[1] += text; else found.push([kind, text]); };
-  let i = 0, j = 0;
-  while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) { put("=", a[i++]); j++; }
-    else if (i < a.length && (j === b.length || length[i + 1][j] >= length[i][j + 1])) put("-", a[i++]);
-    else put("+", b[j++]);
-  }
-  return found;
+// What is selected of a list: `box` is the check box of one, with Shift of all since the last one; `bar` what can be done.
+export function useMarks(idAt) {
+  const [marked, mark] = useState(new Set()), last = useRef(0), clear = () => mark(new Set());
+  const turn = (ids, on) => mark((before) => { const after = new Set(before); for (const id of ids) if (on) after.add(id); else after.delete(id); return after; });
+  const pick = (event, index) => {
+    const [from, to] = [event.shiftKey ? last.current : index, index].sort((a, b) => a - b), ids = Array.from({ length: to - from + 1 }, (_, step) => idAt(from + step));
+    turn(ids.filter(Boolean), event.target.checked);
+    last.current = index;
+  };
+  return {
+    ids: [...marked], turn, clear, has: (id) => marked.has(id),
+    box: (id, index, label, more) => html`<input type="checkbox" aria-label=${label} checked=${marked.has(id)} onClick=${(event) => pick(event, index)} ...${more} />`,
+    bar: (label, acts) => marked.size > 0 && html`<div class="bulk" role="toolbar" aria-label=${label}><b>${number(marked.size)} selected</b>${acts}${button("Clear", clear)}</div>`,
+  };
 }
 
 // A list of any length: only the rows in sight are in the page; `row(index)` returns one, of equal heights.
-export function Rows({ total, height, row, label, at }) {
-  const box = useRef(null);
-  const [seen, look] = useState([0, 30]);
+export function Rows({ total, height, row, label }) {
+  const box = useRef(), [[first, last], look] = useState([0, 30]);
   const measure = () => {
-    const node = box.current;
-    if (!node) return;
-    const first = Math.max(0, Math.floor(node.scrollTop / height) - 8);
-    const last = Math.ceil((node.scrollTop + node.clientHeight) / height) + 8;
-    look((before) => (before[0] === first && before[1] === last ? before : [first, last]));
+    const { scrollTop, clientHeight } = box.current, from = Math.max(0, Math.floor(scrollTop / height) - 8), to = Math.ceil((scrollTop + clientHeight) / height) + 8;
+    look((before) => (before[0] === from && before[1] === to ? before : [from, to]));
   };
   useLayoutEffect(() => { const watch = new ResizeObserver(measure); watch.observe(box.current); return () => watch.disconnect(); }, []);
-  useLayoutEffect(() => {
-    const node = box.current;
-    if (at === null || at === undefined || at < 0) return;
-    if (at * height < node.scrollTop) node.scrollTop = at * height;
-    else if ((at + 1) * height > node.scrollTop + node.clientHeight) node.scrollTop = (at + 1) * height - node.clientHeight;
-    measure();
-  }, [at]);
   const shown = [];
-  for (let index = seen[0]; index < Math.min(total, seen[1]); index++) shown.push(html`<li key=${index} aria-setsize=${total} aria-posinset=${index + 1} style=${{ top: `${index * height}px`, height: `${height}px` }}><${Safe}>${row(index)}<//></li>`);
+  for (let index = first; index < Math.min(total, last); index++) shown.push(html`<li key=${index} aria-setsize=${total} aria-posinset=${index + 1} style=${{ top: `${index * height}px`, height: `${height}px` }}><${Safe}>${row(index)}<//></li>`);
   return html`<div class="rows" ref=${box} onScroll=${measure} tabindex="-1"><ul aria-label=${label} style=${{ height: `${total * height}px` }}>${shown}</ul></div>`;
 }
 
-// Pages of `list` as they come into sight.
+// Pages of `list` as they come into sight; while one is asked for again, what was there is shown.
 const PAGE = 100;
 export function usePages(fields) {
-  const key = JSON.stringify(fields), epoch = useEpoch();
-  const kept = useRef({ key: "", pages: new Map() });
-  const [shown, show] = useState({ total: null, error: null, turn: 0 });
-  if (kept.current.key !== key + epoch) kept.current = { key: key + epoch, pages: new Map() };
-  const load = (page) => {
-    const { pages } = kept.current, mine = kept.current;
-    if (pages.has(page)) return;
-    pages.set(page, null);
-    call("list", { ...fields, limit: PAGE, offset: page * PAGE }).then(
-      (found) => { if (kept.current === mine) { pages.set(page, found.memories); show((before) => ({ total: found.total, error: null, turn: before.turn + 1 })); } },
-      (error) => { if (kept.current === mine) { pages.delete(page); show((before) => ({ ...before, error })); } });
+  const key = JSON.stringify(fields), kept = useRef({}), [shown, set] = useState({});
+  if (kept.current.key !== key) kept.current = { key, rows: [], asked: new Set() };
+  const load = (offset) => {
+    const mine = kept.current, settle = (found) => kept.current === mine && set({ key, ...found });
+    if (mine.asked.has(offset)) return;
+    mine.asked.add(offset);
+    call("list", { ...fields, limit: PAGE, offset }).then(({ memories: found, total }) => { found.forEach((one, index) => { mine.rows[offset + index] = one; }); settle({ total }); }, (error) => settle({ ...shown, error }));
   };
-  useEffect(() => load(0), [key, epoch, shown.again]);
-  return {
-    total: shown.total, error: shown.error,
-    at: (index) => { const page = Math.floor(index / PAGE); if (!kept.current.pages.has(page)) queueMicrotask(() => load(page)); return kept.current.pages.get(page)?.[index % PAGE]; },
-    reload: () => { kept.current = { ...kept.current, pages: new Map() }; show((before) => ({ ...before, again: (before.again || 0) + 1 })); },
+  const reload = () => { kept.current = { ...kept.current, asked: new Set() }; load(0); };
+  useOn("changed", reload);
+  useEffect(() => load(0), [key]);
+  const at = (index) => {
+    const { rows, asked } = kept.current, start = index - (index % PAGE);
+    let hole = start;
+    if (asked.has(start)) while (rows[hole] && hole < index) hole++; // of large memories fewer come than asked for
+    if (!asked.has(start) || !rows[hole]) load(hole);
+    return rows[index];
   };
+  return { at, reload, total: shown.key === key ? shown.total : undefined, error: shown.error };
 }
-export const aboutMemory = (memory) => about(memory.pinned && badge("pinned", "pin"), badge(memory.type), place(memory.namespace), memory.tier, time(memory.created_at), memory.superseded_by && badge("superseded"));
 
 export const go = (path) => { location.hash = path; };
 export const copy = (text) => navigator.clipboard?.writeText(text);
