@@ -9,11 +9,10 @@ Threads: the extraction worker's. `step` may be called by others; it does one sm
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memoryd.daemon.conversations import citing
 from memoryd.daemon.core.core import Core
@@ -135,8 +134,6 @@ def _store_vectors(core: Core, generation: Generation) -> bool:
 
 
 def _condense(core: Core) -> bool:
-    if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
-        return False  # it will be there soon, and the summary better
     keys, things = _read_asked(core, "condense", _CONDENSED)
     made = [(thing.row, _summarise(core, thing.content)) for thing in things if thing.row and not thing.row.summary]
 
@@ -151,23 +148,11 @@ def _condense(core: Core) -> bool:
 
 
 def _summarise(core: Core, content: str) -> str:
-    provider, embed = core.cognition.provider, build_embedder(core)
     try:
-        return provider.condense(content, embed)
+        return core.cognition.provider.condense(content)
     except Exception as error:
-        log.warning("%s could not condense a memory, the rules do: %s", provider.name, error)
-        return RULES.condense(content, embed)
-
-
-def build_embedder(core: Core) -> Callable[[Sequence[str]], NDArray[np.float32] | None]:
-    """Return what gives the vectors of sentences, as the active model makes them."""
-
-    def embed(texts: Sequence[str]) -> NDArray[np.float32] | None:
-        found = core.embedding.embed_texts(texts)
-        made = [given[1] for given in found if given is not None]
-        return np.stack(made) if made and len(made) == len(texts) else None
-
-    return embed
+        log.warning("%s could not condense a memory, the rules do: %s", core.cognition.provider.name, error)
+        return RULES.condense(content)
 
 
 # The queue -----------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import numpy as np
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Metadata, NewMemory
-from memoryd.daemon.conversations.judging import build_embedder
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.extracting import Fact
+from memoryd.daemon.language.likeness import Vectors
 from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.llm.provider import RULES, Embed, Provider
 from memoryd.daemon.memories import adding
@@ -56,7 +56,7 @@ class _Kept(NamedTuple):
 
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Draw the facts out of turns; return what writes them."""
-    by, found = find_facts(provider, heard, build_embedder(core))
+    by, found = find_facts(provider, heard, _build_embedder(core))
     place = core.store.namespaces.name(key.namespace)
     worth = [fact for fact in found if _is_worth_keeping(core, fact)]
     told = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
@@ -67,6 +67,17 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
         _Run(core, transaction, key, by).write(news, heard, there)
 
     return finish
+
+
+def _build_embedder(core: Core) -> Embed:
+    """Return what gives the vectors of sentences, as the active model makes them."""
+
+    def embed(texts: Sequence[str]) -> Vectors | None:
+        found = core.embedding.embed_texts(texts)
+        made = [given[1] for given in found if given is not None]
+        return np.stack(made) if made and len(made) == len(texts) else None
+
+    return embed
 
 
 def find_facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tuple[str, list[Fact]]:

@@ -1,11 +1,7 @@
 """The call `summarize`: rules at once; a language model only for a caller that waits for it, on a thread of its own."""
 
 import logging
-from collections.abc import Sequence
 from concurrent.futures import Future
-
-import numpy as np
-from numpy.typing import NDArray
 
 from memoryd.client.protocol import Summarize, Summarized
 from memoryd.daemon.context.counting import Counter, build_counter
@@ -47,7 +43,7 @@ def _summary(core: Core, call: Summarize, plan: Plan, by: Counter) -> tuple[str,
     provider = core.cognition.provider
     if call.wait and provider is not RULES:
         try:
-            text = provider.digest(_select_spoken(plan), former, call.max_summary_tokens, _embed_nothing)
+            text = provider.digest(_select_spoken(plan), former, call.max_summary_tokens)
             if told := running.clip(text, call.max_summary_tokens, by.count):
                 return told, provider.name
         except Exception as error:
@@ -65,7 +61,3 @@ def _select_spoken(plan: Plan) -> list[tuple[str, str]]:
         if message.content.strip():
             found.insert(0, (message.role, message.content))
     return found
-
-
-def _embed_nothing(texts: Sequence[str]) -> NDArray[np.float32] | None:
-    return None

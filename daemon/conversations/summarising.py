@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import NewMemory
-from memoryd.daemon.conversations.judging import build_embedder
 from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
@@ -55,12 +54,12 @@ def _read_latest(core: Core, connection: Connection, key: Key) -> Row | None:
 
 def _digest(core: Core, provider: Provider, heard: Sequence[Heard], previous: str) -> tuple[str, str]:
     spoken = [(one.role, one.content) for one in heard]
-    tokens, embed = core.config.cognition.summary_tokens, build_embedder(core)
+    tokens = core.config.cognition.summary_tokens
     try:
-        name, made = provider.name, provider.digest(spoken, previous, tokens, embed)
+        name, made = provider.name, provider.digest(spoken, previous, tokens)
     except Exception as error:
         log.warning("%s could not sum up a session, the rules do: %s", provider.name, error)
-        name, made = RULES.name, RULES.digest(spoken, previous, tokens, embed)
+        name, made = RULES.name, RULES.digest(spoken, previous, tokens)
     return name, _cut(made, tokens * _CHARS_PER_TOKEN)
 
 

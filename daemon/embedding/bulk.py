@@ -1,20 +1,26 @@
 """Embedding many texts, so that a query's embedding precedes them on a busy machine.
 
 A local model embeds them side by side on threads of low priority; one that takes batches gets them one batch after the
-other.
+other. A text that is asked for again meanwhile, or soon after, is embedded once: the extraction worker and the queue
+of texts without a vector may ask for the same.
 """
 
 import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from memoryd.daemon.embedding.api import ABOUT_TEXT, Batching
-from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.store.vectors import Vector, text_hash
 from memoryd.daemon.system.process import lower_priority
 from memoryd.daemon.system.remote import Refused
 from memoryd.models import Embedder
 
 _NICE = 15
+_KEPT = 256  # vectors of texts asked for lately
+
+_Key = tuple[str, bytes]  # a model's fingerprint, the hash of a text
 
 
 class BulkPool:
@@ -23,12 +29,40 @@ class BulkPool:
     def __init__(self) -> None:
         threads = len(os.sched_getaffinity(0))
         self._pool = ThreadPoolExecutor(threads, "bulk-embed", initializer=lower_priority, initargs=(_NICE,))
+        self._recent: OrderedDict[_Key, Future[Vector | Exception]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def embed(self, embedder: Embedder, texts: Sequence[str], patient: bool = False) -> list[Vector | Exception]:
         """Return for each text its vector, or why it has none: one bad text does not spoil the others.
 
         `patient`: nobody waits, so a server may take its time and is asked again.
         """
+        keys: list[_Key] = [(embedder.fingerprint, text_hash(text)) for text in texts]
+        unknown: dict[_Key, str] = {}
+        with self._lock:
+            for key, text in zip(keys, texts, strict=True):
+                if key not in self._recent:
+                    self._recent[key] = Future()
+                    unknown[key] = text
+            wanted = [self._recent[key] for key in keys]
+        made: Sequence[Vector | Exception] = [RuntimeError("embedding was interrupted")] * len(unknown)
+        try:
+            made = self._embed_all(embedder, list(unknown.values()), patient)
+        finally:  # whoever waits for one of these texts waits for this thread
+            self._settle(unknown, made)
+        return [future.result() for future in wanted]
+
+    def _settle(self, keys: Iterable[_Key], made: Sequence[Vector | Exception]) -> None:
+        with self._lock:
+            for key, outcome in zip(keys, made, strict=True):
+                self._recent[key].set_result(outcome)
+                if isinstance(outcome, Exception):  # to be tried again
+                    del self._recent[key]
+            done = [key for key, future in self._recent.items() if future.done()]
+            for key in done[: max(0, len(done) - _KEPT)]:
+                del self._recent[key]
+
+    def _embed_all(self, embedder: Embedder, texts: Sequence[str], patient: bool) -> list[Vector | Exception]:
         if isinstance(embedder, Batching):
             parts = [texts[start : start + embedder.batch] for start in range(0, len(texts), embedder.batch)]
             return [outcome for part in parts for outcome in _embed_batch(embedder, part, patient)]

@@ -1,12 +1,12 @@
-"""One sentence for a text: the sentence nearest to the mean of all of them, by embedding. Pure functions."""
+"""One sentence for a text: the one that shares most words with the others. Pure functions."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from math import hypot, sqrt
 
 from memoryd.daemon.language import rating
+from memoryd.daemon.store.stopwords import STOP_WORDS
 
 MAX_SENTENCES = 10  # looked at: those of the beginning, where people say what they mean
 MAX_CHARS = 300  # of the result
@@ -14,6 +14,7 @@ _READ_CHARS = 8_000
 _MIN_WORDS = 3
 _BOUNDARY = re.compile(r"(?<=[.!?…])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9ÄÖÜÉÀ])|(?<=[。！？])|\n+")
 _LEAD = re.compile(r"^(?:[-*•>#]+|\d+[.)]|User:|Assistant:)\s*")
+_WORD = re.compile(r"[^\W_]{2,}")
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St)\.$")
 
 
@@ -31,19 +32,27 @@ def split_sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:
     return found[:limit]
 
 
-def find_central(found: Sequence[str], vectors: NDArray[np.float32]) -> str:
-    """Return the sentence whose vector is nearest to the mean of all; what informs precedes what does not."""
-    weights = np.array([rating.importance(sentence) for sentence in found], np.float32)
-    mean = weights @ vectors
-    scores = vectors @ (mean / max(float(np.linalg.norm(mean)), 1e-9)) + 0.25 * weights
-    return _fit(found[int(np.argmax(scores))])
+def find_central(found: Sequence[str]) -> str:
+    """Return the sentence whose words are nearest to those of all; what informs precedes what does not."""
+    weights = [rating.importance(sentence) for sentence in found]
+    near = measure_centrality([find_words(sentence) for sentence in found], weights)
+    scores = [centrality + 0.25 * weight for centrality, weight in zip(near, weights, strict=True)]
+    return _fit(found[scores.index(max(scores))])
 
 
-def find_first_informative(found: Sequence[str]) -> str:
-    """Return the first sentence that a judge would keep, else the one it rates highest."""
-    rated = [rating.importance(sentence) for sentence in found]
-    best = next((i for i, value in enumerate(rated) if value >= 0.5), max(range(len(rated)), key=rated.__getitem__))
-    return _fit(found[best])
+def find_words(sentence: str) -> frozenset[str]:
+    """Return the words of a sentence that carry meaning."""
+    return frozenset(word.casefold() for word in _WORD.findall(sentence)) - STOP_WORDS
+
+
+def measure_centrality(said: Sequence[frozenset[str]], weights: Sequence[float]) -> list[float]:
+    """Return the cosine of the words of each sentence with those of all, each sentence with its weight."""
+    total: dict[str, float] = defaultdict(float)
+    for words, weight in zip(said, weights, strict=True):
+        for word in words:
+            total[word] += weight
+    length = hypot(*total.values()) or 1.0
+    return [sum(total[word] for word in words) / (length * sqrt(len(words) or 1)) for words in said]
 
 
 def _fit(sentence: str) -> str:

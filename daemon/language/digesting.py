@@ -1,34 +1,26 @@
 """What a conversation came to, by rules: its most central and important sentences, in their order. Pure functions."""
 
-from collections.abc import Callable, Iterator, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator, Sequence
+from math import sqrt
 
 from memoryd.daemon.language import condensing, extracting, rating
 
 MAX_SENTENCES = 80  # compared with each other: the latest
 _CHARS_PER_TOKEN = 4
-_ALIKE = 0.8  # cosine from which a sentence says what a chosen one said
-_IMPORTANT, _FAILED = 1.0, 0.25  # weights beside the cosine to the middle of the conversation
+_ALIKE = 0.8  # cosine of words from which a sentence says what a chosen one said
+_FAILED = 0.25  # more weight for what was learned or decided
 _MIN_IMPORTANCE = 0.66  # more than a plain statement, or one with a date alone
 
-_Embed = Callable[[Sequence[str]], NDArray[np.float32] | None]
 
-
-def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int, embed: _Embed) -> str:
+def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int) -> str:
     """Return the sentences that matter most within about so many tokens; empty when none does."""
     found = [*previous.splitlines(), *(line for role, content in turns for line in _weigh(role, content))]
     found = list(dict.fromkeys(found))[-MAX_SENTENCES:]
-    if not found:
-        return ""
-    weights = np.array([_weight(sentence) for sentence in found], np.float32)
-    vectors = embed(found)
-    scores = _IMPORTANT * weights
-    if vectors is not None:
-        middle = weights @ vectors
-        scores = scores + vectors @ (middle / max(float(np.linalg.norm(middle)), 1e-9))
-    return "\n".join(found[at] for at in sorted(_choose(found, scores, vectors, max_tokens * _CHARS_PER_TOKEN)))
+    weights = [_weight(sentence) for sentence in found]
+    words = [condensing.find_words(sentence) for sentence in found]
+    near = condensing.measure_centrality(words, weights)
+    order = sorted(range(len(found)), key=lambda at: -weights[at] - near[at])
+    return "\n".join(found[at] for at in sorted(_choose(found, order, words, max_tokens * _CHARS_PER_TOKEN)))
 
 
 def _weigh(role: str, content: str) -> Iterator[str]:
@@ -45,16 +37,20 @@ def _weight(sentence: str) -> float:
     return rating.importance(sentence) + (_FAILED if what & {"lesson", "decision"} else 0.0)
 
 
-def _choose(
-    found: Sequence[str], scores: NDArray[np.float32], vectors: NDArray[np.float32] | None, chars: int
-) -> list[int]:
+def _choose(found: Sequence[str], order: Sequence[int], words: Sequence[frozenset[str]], chars: int) -> list[int]:
     """Return the best sentences that fit, none that says what a better one said."""
     chosen: list[int] = []
-    for at in np.argsort(-scores, kind="stable").tolist():
-        if len(found[at]) + 1 > chars:
-            continue
-        if vectors is not None and chosen and float((vectors[chosen] @ vectors[at]).max()) >= _ALIKE:
+    for at in order:
+        if len(found[at]) + 1 > chars or any(_is_alike(words[at], words[other]) for other in chosen):
             continue
         chosen.append(at)
         chars -= len(found[at]) + 1
     return chosen
+
+
+def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _ALIKE * sqrt(len(one) * len(other)) and _find_digits(one) == _find_digits(other)
+
+
+def _find_digits(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in words if any(character.isdigit() for character in word))

@@ -1,7 +1,7 @@
 """Facts of a conversation by rules: sentences that decide, correct, prefer, fix a date, set a rule or teach something.
 
-Two things are looked at: the marks of each kind, and whether a sentence is nearer in meaning to examples of what lasts
-or of what passes. Without a model the marks decide alone, which finds fewer. What only asks, wavers or will be over by
+Two things are looked at: the marks of each kind, and whether its turn is nearer in meaning to examples of what lasts or
+of what passes. Without a model the marks decide alone, which finds fewer. What only asks, wavers or will be over by
 tomorrow is left out. What an assistant says counts less, and
 only a user corrects or prefers; nothing is taken from tools. Pure functions, linear in the text.
 """
@@ -39,6 +39,7 @@ from memoryd.daemon.store.stopwords import STOP_WORDS
 MAX_CHARS = 400  # of a fact
 MAX_SENTENCES = 40  # of a turn
 _MIN_WORDS = 4
+_SHORT_CHARS = 250
 _HASTY_CHARS = 80
 _WHOLE_WORDS = 7  # of a sentence that says something whole
 _SAME_WORDS = 0.6  # share of the shorter one's words that two facts have in common when they say the same
@@ -94,7 +95,10 @@ def extract_by_meaning(found: Sequence[Statement], vectors: Vectors, examples: E
 
 
 def extract_from_turn(role: str, content: str, index: int) -> list[Statement]:
-    """Return what one turn states. What an assistant states without a mark of a kind is left out."""
+    """Return what one turn states. What an assistant states without a mark of a kind is left out.
+
+    Of a user's short turn without a mark only one sentence alone is taken, as it is written: it has a vector already.
+    """
     if role not in (USER, ASSISTANT):
         return []
     made: list[Statement] = []
@@ -108,6 +112,10 @@ def extract_from_turn(role: str, content: str, index: int) -> list[Statement]:
         kind = _kind_of(role, QUOTED.sub(" ", sentence))
         if _is_asking(sentence) or len(text) > MAX_CHARS or len(text.split()) < _MIN_WORDS:
             continue
+        if kind is None and len(content) <= _SHORT_CHARS:
+            if sentence != content:
+                continue
+            text = content
         if kind is not None or role == USER:
             confidence = _confidence(kind, role, sentence, text, resolved)
             made.append(Statement(text, role, index, kind, confidence))

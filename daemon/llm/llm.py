@@ -122,9 +122,8 @@ class Llm:
             raise self.chat.reject(f"The model rated {len(found)} turns of {len(turns)}.")
         return found
 
-    def condense(self, content: str, embed: Embed) -> str:
+    def condense(self, content: str) -> str:
         """Ask for one sentence."""
-        del embed
         return " ".join(self.chat.ask(_CONDENSE, _format_block(content), Sentence).sentence.split())
 
     def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
@@ -141,9 +140,8 @@ class Llm:
             raise self.chat.reject("The model gave facts of turns that are not there.")
         return made
 
-    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
+    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
         """Ask for what was done, learned and failed."""
-        del embed
         before = f"Before these turns:{_format_block(previous)}\n" if previous else ""
         made = self.chat.ask(_DIGEST.format(max_tokens), before + _list(turns), Digest)
         points = [*made.done, *(f"Learned: {one}" for one in made.learned), *(f"Failed: {one}" for one in made.failed)]

@@ -41,13 +41,13 @@ class Provider(Protocol):
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
         """Return how much each turn matters, 0 to 1."""
 
-    def condense(self, content: str, embed: Embed) -> str:
+    def condense(self, content: str) -> str:
         """Return what a text says in one sentence; empty when it is no longer than that itself."""
 
     def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Return what a conversation says that is worth keeping, each with the turns that say it."""
 
-    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
+    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
         """Return what a session came to, a line for each point; `previous` is what it came to before these turns."""
 
     def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
@@ -76,26 +76,28 @@ class Rules:
             rated.append(rating.importance(content))
         return rated
 
-    def condense(self, content: str, embed: Embed) -> str:
-        """Choose the most central sentence by embedding; without a model the first that informs."""
+    def condense(self, content: str) -> str:
+        """Choose the most central sentence."""
         time.sleep(_BREATH_S)
         found = condensing.split_sentences(content)
-        if len(found) < 2:
-            return ""
-        vectors = embed(found)
-        return condensing.find_first_informative(found) if vectors is None else condensing.find_central(found, vectors)
+        return condensing.find_central(found) if len(found) > 1 else ""
 
     def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
         found = _find_statements(turns)
-        weighed = self._weigh(found, embed)
+        weighed = self._weigh(found, turns, embed)
         return extracting.merge(extracting.extract_by_marks(found) if weighed is None else weighed)
 
-    def _weigh(self, found: Sequence[Statement], embed: Embed) -> list[Fact] | None:
-        """Return statements as facts with their confidence by marks and meaning, None without a model."""
+    def _weigh(self, found: Sequence[Statement], turns: Sequence[Spoken], embed: Embed) -> list[Fact] | None:
+        """Return statements as facts with their confidence by marks and meaning, None without a model.
+
+        The meaning is that of the turn, whose vector is there already: sentences of their own have no better one.
+        """
         examples = self._embed_examples(embed)
-        vectors = (_embed_batches([one.text for one in found], embed) if found else _NOTHING) if examples else None
-        return None if examples is None or vectors is None else extracting.extract_by_meaning(found, vectors, examples)
+        if examples is None:
+            return None
+        vectors = _embed_batches([turns[one.turn][1] for one in found], embed) if found else _NOTHING
+        return None if vectors is None else extracting.extract_by_meaning(found, vectors, examples)
 
     def _embed_examples(self, embed: Embed) -> Examples | None:
         """Return the examples in the space of the present model; they are embedded once for each."""
@@ -110,10 +112,10 @@ class Rules:
             self._known = key, Examples(lasting, passing)
         return self._known[1]
 
-    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int, embed: Embed) -> str:
+    def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
         """Choose the most central and most important sentences."""
         time.sleep(_BREATH_S)
-        return digesting.summary(turns, previous, max_tokens, embed)
+        return digesting.summary(turns, previous, max_tokens)
 
     def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
         """Leave out repeats and what a newer note puts out of date."""

@@ -144,11 +144,11 @@ def test_a_summary_is_found(core: Core) -> None:
 
 def test_a_summary_keeps_to_its_size_and_says_nothing_twice() -> None:
     said = [("user", f"We decided on rule number {number} for the harbour cranes in May.") for number in range(50)]
-    text = digesting.summary([*said, *said], "", 100, lambda texts: None)
+    text = digesting.summary([*said, *said], "", 100)
     assert 0 < len(text) <= 400
     assert len(set(text.splitlines())) == len(text.splitlines())
 
 
 @pytest.mark.parametrize("turns", [[], [("user", "ok")], [("user", "")], [("tool", "x" * 5)]])
 def test_nothing_to_tell_is_no_summary(turns: list[tuple[str, str]]) -> None:
-    assert digesting.summary(turns, "", 100, lambda texts: None) == ""
+    assert digesting.summary(turns, "", 100) == ""

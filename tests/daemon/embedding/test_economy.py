@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conversing import observe
 from memoryd.client.errors import MemorydError
-from memoryd.client.protocol import List
+from memoryd.client.protocol import Consolidate, EndSession, List, NewTurn
 from memoryd.daemon.config import Config, ModelConfig
+from memoryd.daemon.conversations import judging, thinking
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.jobs import consolidating
+from memoryd.daemon.language.examples import LASTING, PASSING
 from memoryd.daemon.memories import reading
 from workbench import (
+    LIMIT_S,
     CountingEmbedder,
     add,
     add_many,
@@ -60,6 +65,64 @@ def test_a_text_deleted_and_added_again_is_embedded_once(folder: Path) -> None:
         update(core, add(core, "Cranes dance").id, content="Storks nest")
         undo(core)
         assert sorted(embedder.texts) == ["Cranes dance", "Herons fish at dawn", "Storks nest"]
+
+
+def test_a_turn_takes_two_embeddings_with_all_that_is_made_of_it(folder: Path) -> None:
+    embedder = CountingEmbedder()
+    with running(folder, embedder) as core:
+        count = 0
+        for name in ("server", "festival", "novel"):
+            said = _read_conversation(name)
+            count += len(said)
+            for turn in said:  # as they come: each may be embedded before the next is there
+                observe(core, turn, session=name)
+                while judging.step(core):
+                    pass
+            thinking.end(core, EndSession(session=name)).result(LIMIT_S)
+            while judging.step(core) or thinking.step(core):
+                pass
+        consolidating.consolidate(core, Consolidate(), consolidating.Tools(lambda progress: None, lambda: None))
+        wait_until(lambda: core.embedding.count_pending() == 0)
+        made = [text for text in embedder.texts if text not in {*LASTING, *PASSING}]
+        assert len(made) == len(set(made))
+        with core.store.reading() as connection:
+            kinds = {kind for (kind,) in connection.execute("SELECT DISTINCT source FROM memories")}
+        assert kinds == {"conversation", "extraction", "session_summary"}
+        assert count < len(made) <= 2 * count
+
+
+def _read_conversation(name: str) -> list[NewTurn]:
+    path = Path(__file__).parents[2] / "data" / "conversations" / f"{name}.txt"
+    lines = [line.rpartition(" :: ")[2] for line in path.read_text().splitlines() if line[:1] not in "#?"]
+    return [NewTurn(role=role, content=text) for role, _, text in (line.partition(": ") for line in lines)]
+
+
+def test_a_text_that_two_ask_for_at_once_is_embedded_once() -> None:
+    pool, embedder = BulkPool(), CountingEmbedder()
+    embedder.gate.clear()
+    made: list[Any] = []
+    askers = [
+        threading.Thread(target=lambda: made.append(pool.embed(embedder, ["herons", "storks"]))) for _ in range(4)
+    ]
+    for asker in askers:
+        asker.start()
+    wait_until(lambda: len(embedder.texts) > 0)
+    embedder.gate.set()
+    for asker in askers:
+        asker.join(LIMIT_S)
+    pool.close()
+    assert sorted(embedder.texts) == ["herons", "storks"]
+    assert len(made) == 4
+    assert all(np.array_equal(one, made[0]) for one in made)
+
+
+def test_a_text_that_failed_is_tried_again() -> None:
+    pool, embedder = BulkPool(), CountingEmbedder()
+    embedder.broken = True
+    assert isinstance(pool.embed(embedder, ["herons"])[0], Exception)
+    embedder.broken = False
+    assert not isinstance(pool.embed(embedder, ["herons"])[0], Exception)
+    pool.close()
 
 
 def test_a_slow_model_is_not_waited_for_past_the_deadline(folder: Path) -> None:

@@ -1,26 +1,19 @@
 """Sentences of a text, and the one that stands for it."""
 
-import numpy as np
 import pytest
 
 from memoryd.daemon.language.condensing import (
     MAX_CHARS,
     MAX_SENTENCES,
     find_central,
-    find_first_informative,
     split_sentences,
 )
 from memoryd.daemon.llm.provider import Rules
-from workbench import WordEmbedder
 
 TEXT = (
     "Thanks for waiting. The cache of the gateway is Valkey 8. The gateway asks the cache before the ledger. "
     "Lunch was good."
 )
-
-
-def embed(texts: object) -> object:
-    return WordEmbedder().embed_texts(texts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -45,20 +38,16 @@ def test_only_the_first_sentences_of_a_long_text_are_looked_at() -> None:
 
 
 def test_the_central_sentence_is_the_one_nearest_to_all_weighed_by_importance() -> None:
-    assert Rules().condense(TEXT, embed) == "The cache of the gateway is Valkey 8."  # type: ignore[arg-type]
-
-
-def test_without_vectors_the_first_sentence_that_informs() -> None:
-    assert Rules().condense(TEXT, lambda texts: None) == "The cache of the gateway is Valkey 8."
-    assert find_first_informative(["Can you help me?", "What is it?"]) == "Can you help me?"
+    assert Rules().condense(TEXT) == "The cache of the gateway is Valkey 8."
+    assert find_central(["Can you help me?", "What is it?"]) == "Can you help me?"
 
 
 def test_one_sentence_needs_no_summary() -> None:
-    assert Rules().condense("The cache of the gateway is Valkey 8.", embed) == ""  # type: ignore[arg-type]
+    assert Rules().condense("The cache of the gateway is Valkey 8.") == ""
 
 
 def test_a_very_long_sentence_is_shortened_at_a_word() -> None:
     long = "The cache " + "of the gateway " * 50
-    chosen = find_central([long, long], np.ones((2, 4), np.float32))
+    chosen = find_central([long, long])
     assert len(chosen) <= MAX_CHARS
     assert chosen.endswith(("the…", "gateway…", "of…"))

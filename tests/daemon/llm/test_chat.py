@@ -255,7 +255,7 @@ def test_turns_are_rated_in_one_question_and_texts_condensed(server: ModelServer
     server.will(says({"importances": [0.9, 0.1]}), says({"sentence": " The cache\nis Valkey. "}))
     llm = Llm(made(server))
     assert llm.rate([("user", "We use Valkey"), ("user", "ok")]) == [0.9, 0.1]
-    assert llm.condense("We talked for long, and then decided on Valkey.", lambda texts: None) == "The cache is Valkey."
+    assert llm.condense("We talked for long, and then decided on Valkey.") == "The cache is Valkey."
     assert "We use Valkey" in server.requests[0]["messages"][1]["content"]
 
 
