@@ -22,6 +22,7 @@ from memoryd.client.protocol import (
     Explain,
     Explanation,
     ExportMemories,
+    Flush,
     Forget,
     GetContext,
     GetStats,
@@ -175,6 +176,11 @@ def observe(turns: Iterable[NewTurn | Mapping[str, Any]], *, session: str = "", 
     return Observe(turns=[new_turn(turn) for turn in turns], session=session, allow_secrets=allow_secrets)
 
 
+def flush(turns: Iterable[NewTurn | Mapping[str, Any]], workspace: str, **fields: Any) -> Flush:
+    """Write what is worth keeping of a conversation into a file of a workspace, by default today's note."""
+    return build(Flush, turns=[new_turn(turn) for turn in turns], workspace=workspace, **fields)
+
+
 def seed(
     *,
     turns: Iterable[NewTurn | Mapping[str, Any]] = (),
@@ -313,6 +319,7 @@ class Methods(DeclaredMethods):
     share = method(share)
     observe = method(observe)
     seed = method(seed)
+    flush = method(flush)
     forget = method(forget)
     summarize = method(summarize)
     export_memories = method(export_memories)

@@ -52,10 +52,11 @@ def dream(
     dry_run: bool = False,
     force: bool = False,
     undo: bool = False,
+    allow: bool | None = None,
     date: str | None = None,
 ) -> protocol.Dream:
     """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace."""
-    return protocol.Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, date=date)
+    return protocol.Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, allow=allow, date=date)
 
 
 def erase(
@@ -276,6 +277,32 @@ def dismiss_link(
     return protocol.DismissLink(id=id, other=other, restore=restore, reach=reach)
 
 
+def turns(
+    session: str | None = None, limit: int = 100, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> protocol.Turns:
+    """List the turns in L0, newest first."""
+    return protocol.Turns(session=session, limit=limit, reach=reach)
+
+
+def skipped(
+    limit: int = 100, offset: int = 0, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> protocol.Skipped:
+    """List turns that were not kept, newest first, each with the reason."""
+    return protocol.Skipped(limit=limit, offset=offset, reach=reach)
+
+
+def tiers(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.Tiers:
+    """Return what each tier holds, and how many turns went which way."""
+    return protocol.Tiers(reach=reach)
+
+
+def consolidate(
+    dry_run: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
+) -> protocol.Consolidate:
+    """Judge, promote, move to the registry and cluster everything within reach now, whatever its age."""
+    return protocol.Consolidate(dry_run=dry_run, reach=reach)
+
+
 def remember(
     text: str,
     workspace: str,
@@ -444,32 +471,6 @@ def get_around(
     return protocol.GetAround(id=id, around=around, reach=reach)
 
 
-def turns(
-    session: str | None = None, limit: int = 100, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.Turns:
-    """List the turns in L0, newest first."""
-    return protocol.Turns(session=session, limit=limit, reach=reach)
-
-
-def skipped(
-    limit: int = 100, offset: int = 0, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.Skipped:
-    """List turns that were not kept, newest first, each with the reason."""
-    return protocol.Skipped(limit=limit, offset=offset, reach=reach)
-
-
-def tiers(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.Tiers:
-    """Return what each tier holds, and how many turns went which way."""
-    return protocol.Tiers(reach=reach)
-
-
-def consolidate(
-    dry_run: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.Consolidate:
-    """Judge, promote, move to the registry and cluster everything within reach now, whatever its age."""
-    return protocol.Consolidate(dry_run=dry_run, reach=reach)
-
-
 def workspaces() -> protocol.Workspaces:
     """List the workspaces."""
     return protocol.Workspaces()
@@ -508,6 +509,10 @@ class DeclaredMethods:
     undo = method(undo)
     links = method(links)
     dismiss_link = method(dismiss_link)
+    turns = method(turns)
+    skipped = method(skipped)
+    tiers = method(tiers)
+    consolidate = method(consolidate)
     remember = method(remember)
     diff_workspaces = method(diff_workspaces)
     get_observing = method(get_observing)
@@ -532,8 +537,4 @@ class DeclaredMethods:
     complete_task = method(complete_task)
     get_log = method(get_log)
     get_around = method(get_around)
-    turns = method(turns)
-    skipped = method(skipped)
-    tiers = method(tiers)
-    consolidate = method(consolidate)
     workspaces = method(workspaces)

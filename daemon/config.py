@@ -118,7 +118,10 @@ class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 600.0
     summary_tokens: Annotated[Count, Meta(description="tokens of a session's summary, about")] = 200
     dream: Annotated[
-        bool, Meta(description="each night MEMORY.md of workspaces that have daily files is put in order with these")
+        bool,
+        Meta(
+            description="each night MEMORY.md is put in order with daily files, where `memctl dream --allow` was given"
+        ),
     ] = True
     flush_s: Annotated[Pause, Meta(description="time at a stop for what waits; the rest is done after the start")] = 2.0
 

@@ -59,6 +59,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "workspace status": Row("workspace", "what is indexed, what is not and why, how it is watched"),
         "workspace files": Row("workspace", "the files of a workspace that the index knows"),
         "workspace index": Row("workspace", "bring the index up to date with the files now"),
+        "flush": Row("observe", "write what is worth keeping of a conversation into a file of a workspace"),
         "remember": Row("notes", "write a note into a file of a workspace, by default today's"),
         "dream": Row("dream", "put MEMORY.md in order with the daily files, or a namespace's memories"),
         "forget": Row("notes", "take memories out of their files; delete those of no file"),

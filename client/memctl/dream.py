@@ -1,6 +1,6 @@
 """dream: MEMORY.md of workspaces, or the memories of a namespace, put in order."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
 
 from memoryd.client.memctl.arguments import Usage
@@ -28,6 +28,11 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="also what was processed, and if MEMORY.md halves")
     parser.add_argument("--facts", action="store_true", help="the memories of a namespace, if a workspace has its name")
     parser.add_argument(
+        "--allow",
+        action=BooleanOptionalAction,
+        help="let dreams of the workspace write MEMORY.md, now, later and each night; without it they propose",
+    )
+    parser.add_argument(
         "--undo", nargs="?", const="", metavar="DATE", help="put back MEMORY.md as before the latest dream (of a day)"
     )
 
@@ -41,6 +46,7 @@ def _run(args: Namespace) -> int:
         dry_run=args.dry_run,
         force=args.force,
         undo=args.undo is not None,
+        allow=args.allow,
         date=args.undo or None,
     )
     with client_for(args) as client, ProgressBar("dream") as progress:
@@ -82,7 +88,8 @@ def _outcome_text(report: DreamReport) -> str:
             back = f"`memctl undo {report.operation}`" if report.operation else f"`memctl dream {report.place} --undo`"
             return f"{where} put in order ({sizes}). {back} takes it back."
         case "planned":
-            return f"{where} would be put in order ({sizes}). Nothing was changed."
+            done = f"{where} would be put in order ({sizes}). Nothing was changed."
+            return f"{done}\n{report.problem}" if report.problem else done
         case "undone":
             return f"{where} is as it was before the dream."
         case "unchanged":
@@ -108,6 +115,6 @@ COMMANDS = {
     "dream": Command(
         _declare,
         _run,
-        "  memctl dream notes --dry-run\n  memctl dream\n  memctl dream notes --undo\n  memctl dream acme/api --facts",
+        "  memctl dream\n  memctl dream notes --allow\n  memctl dream notes --undo\n  memctl dream acme/api --facts",
     )
 }

@@ -36,19 +36,25 @@ def resolve_place(name: str) -> str:
 
 def _declare_remember(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="the note; `-` reads standard input")
+    add_note(parser)
+    add_secrets(parser)
+
+
+def add_note(parser: ArgumentParser) -> None:
+    """Declare the options that say which note is written to."""
     parser.add_argument("--workspace", metavar="W", default=".", help="its namespace or a path inside (here)")
     parser.add_argument("--file", metavar="NAME", default="today", help="MEMORY.md, cache, alpha/today … (today)")
-    add_secrets(parser)
 
 
 def _remember(args: Namespace) -> None:
     file = resolve_place(args.file)
     call = Remember(text=read_content(args.text), workspace=resolve_place(args.workspace), file=file)
     written = send(args, call)
-    show(args, written, lambda: _remembered_text(written))
+    show(args, written, lambda: remembered_text(written))
 
 
-def _remembered_text(written: Remembered) -> str:
+def remembered_text(written: Remembered) -> str:
+    """Return where a note was written."""
     lines = _lines_text(written.start_line, written.end_line)
     held = paint(written.id, "cyan") if written.id else "removed from the file again"
     return f"Written: {_place_text(written.path, lines)} ({held})"

@@ -1,4 +1,4 @@
-"""observe, seed: turns of conversations from the command line, from standard input, from a file."""
+"""observe, flush, seed: turns of conversations from the command line, from standard input, from a file."""
 
 import os
 import sys
@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from memoryd.client.calls import flush
 from memoryd.client.errors import Invalid
 from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.memctl.arguments import Usage, add_secrets, parse_date
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, namespace_of, say_redacted, send
+from memoryd.client.memctl.link import apply_options, client_for, namespace_of, say_redacted, send
+from memoryd.client.memctl.notes import add_note, remembered_text, resolve_place
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table
@@ -37,6 +39,8 @@ from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
 PER_CALL = 200  # lines of a seed
+_FLUSH_TIMEOUT_S = 300.0  # a language model takes its time
+_NOTHING_TO_NOTE = "Nothing of it is worth a note, or the note says it already."
 
 
 # observe -------------------------------------------------------------------------------------------------------------
@@ -62,13 +66,18 @@ def _observe(args: Namespace) -> None:
         return
     if args.folder:
         raise Usage("--folder is for `memctl observe off` and `on`.")
-    given = [NewTurn(role=args.role, content=turn, created_at=args.created_at) for turn in args.turns]
-    turns = given or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
-    if not turns:
-        raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
+    turns = _read_turns(args, args.created_at)
     parts = [send(args, Observe(turns=part, session=args.session)) for part in split_batches(turns, MAX_TURNS)]
     observed = _join(parts)
     show(args, observed, lambda: _observed_text(observed, turns))
+
+
+def _read_turns(args: Namespace, created_at: float | None = None) -> list[NewTurn]:
+    given = [NewTurn(role=args.role, content=turn, created_at=created_at) for turn in args.turns]
+    turns = given or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
+    if not turns:
+        raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
+    return turns
 
 
 def _read_stdin() -> Iterable[bytes]:
@@ -122,6 +131,24 @@ def _observed_text(observed: Observed, turns: list[NewTurn]) -> str:
 
 def _reason(result: ObservedTurn) -> str:
     return f"{result.reason} ({paint(result.same_as[:8], 'cyan')})" if result.same_as else result.reason
+
+
+# flush ---------------------------------------------------------------------------------------------------------------
+
+
+def _flush_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("turns", nargs="*", metavar="TURN", help="what was said; without any, JSON lines on stdin")
+    parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
+    add_note(parser)
+    add_secrets(parser)
+
+
+def _flush(args: Namespace) -> None:
+    turns, workspace = _read_turns(args), resolve_place(args.workspace)
+    with client_for(args) as client:
+        client.timeout_s = max(client.timeout_s, _FLUSH_TIMEOUT_S)
+        done = client.call(apply_options(args, flush(turns, workspace, file=resolve_place(args.file))))
+    show(args, done, lambda: f"{done.text}\n{remembered_text(done.note)}" if done.note else _NOTHING_TO_NOTE)
 
 
 # seed ----------------------------------------------------------------------------------------------------------------
@@ -222,6 +249,12 @@ COMMANDS = {
         '  memctl observe "We moved the deploys to Tuesday" --session standup\n'
         '  memctl observe --role assistant "Deploys are on Tuesday" --session standup\n'
         "  memctl observe --session review < turns.jsonl",
+    ),
+    "flush": Command(
+        _flush_arguments,
+        _flush,
+        '  memctl flush "We decided to cache in Valkey." --workspace notes\n'
+        "  memctl flush --workspace ~/vault < conversation.jsonl",
     ),
     "seed": Command(
         _seed_arguments,

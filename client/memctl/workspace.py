@@ -139,6 +139,7 @@ def _status_text(status: WorkspaceStatus) -> str:
         ("files", make_printable(", ".join(workspace.globs))),
         ("indexed", _indexed_text(status)),
         ("watched by", _watching_text(status)),
+        ("dreams", "write MEMORY.md" if status.dreams_write else "propose what MEMORY.md could say"),
         ("last read", iso(status.indexed_at) or "never"),
         ("last looked at", iso(status.scanned_at) or "not since the daemon started"),
     ]

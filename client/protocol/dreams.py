@@ -59,7 +59,7 @@ class DreamReport(Struct, kw_only=True):
     operation: int | None = None
     """number for `undo`, of memories alone"""
     problem: str = ""
-    """why nothing was changed"""
+    """why nothing was changed, or how to have what is planned written"""
 
 
 class Dreamt(Struct, kw_only=True):
@@ -76,9 +76,10 @@ class Dream(Call[Dreamt], kw_only=True, frozen=True):
     Repeats are removed, the newest of a subject stays, lasting statements of the daily files are added. The old
     MEMORY.md and a diary are kept in `memory/dreams/`; `undo` puts the old one back, byte for byte. `place` is a
     workspace, or a namespace (with `facts` also where a workspace has that name); left out: all workspaces with daily
-    files. Files that were processed are not processed again, unless with `force`, which also lets MEMORY.md lose more
-    than half. A language model is asked where one is configured, so this may take minutes. `dry_run` changes nothing.
-    Sends progress.
+    files. MEMORY.md is a person's file: it is written once somebody has allowed that for the workspace (`allow`); until
+    then a dream returns what it would do. Files that were processed are not processed again, unless with `force`, which
+    also lets MEMORY.md lose more than half. A language model is asked where one is configured, so this may take
+    minutes. `dry_run` changes nothing. Sends progress.
     """
 
     place: str | None = None
@@ -91,5 +92,7 @@ class Dream(Call[Dreamt], kw_only=True, frozen=True):
     """also files that were processed already, and where MEMORY.md loses more than half"""
     undo: bool = False
     """put back MEMORY.md as it was before the latest dream"""
+    allow: bool | None = None
+    """let dreams of the workspace write MEMORY.md, now, later and each night; false: not any more"""
     date: str | None = None
     """with `undo`: the latest dream of this day, YYYY-MM-DD"""

@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from memoryd.client.protocol.base import Call, Line, Redacted, Scoped, rpc
+from memoryd.client.protocol.tiers import TurnList
 
 Standing = Literal["missing", "extra", "changed"]
 
@@ -25,6 +26,19 @@ class Remembered(Struct, kw_only=True):
     """of the file's memories"""
     id: str | None
     """the memory that holds it"""
+    redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
+
+
+class Flushed(Struct, kw_only=True):
+    """What was worth keeping of a conversation."""
+
+    text: str
+    """what was written, a list item for each fact; empty: nothing was, or the note says it already"""
+    by: str
+    """who chose it: `rules` or a model"""
+    note: Remembered | None
+    """where it was written"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
 
@@ -116,6 +130,24 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     """its namespace or an absolute path inside it"""
     file: str = "today"
     """the file that it is written to"""
+    allow_secrets: bool = False
+    """store likely credentials as they are"""
+
+
+@rpc("within", grows=True)
+class Flush(Scoped[Flushed], kw_only=True, frozen=True):
+    """Write what is worth keeping of a conversation into a file of a workspace, by default today's note.
+
+    A language model chooses it where one is configured, else rules do. The turns themselves are not kept; `observe`
+    does that. What the file says already is not written again.
+    """
+
+    turns: TurnList
+    """the conversation, oldest first"""
+    workspace: str
+    """its namespace or an absolute path inside it"""
+    file: str = "today"
+    """the file that it is written to, as for `remember`"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
 

@@ -69,6 +69,8 @@ class WorkspaceStatus(Struct, kw_only=True):
     """files and folders of which nothing, or not all, is indexed"""
     left_out: list[FileProblem] = []
     """the first 200 files and folders that are not meant to be indexed, and why: patterns, .gitignore, hidden"""
+    dreams_write: bool = False
+    """dreams may write its MEMORY.md: somebody allowed it"""
     reason: str = ""
     """why it is watched as it is; empty: as usual"""
     since: float | None = None

@@ -58,7 +58,7 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
     """Draw the facts out of turns; return what writes them."""
     by, found = find_facts(provider, heard, _build_embedder(core))
     place = core.store.namespaces.name(key.namespace)
-    worth = [fact for fact in found if _is_worth_keeping(core, fact)]
+    worth = [fact for fact in found if is_worth_keeping(core, fact)]
     told = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
     made = core.embedding.embed_texts([fact.text for fact in worth])
     news = [_compare(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
@@ -90,7 +90,8 @@ def find_facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tupl
         return RULES.name, RULES.extract(spoken, embed)
 
 
-def _is_worth_keeping(core: Core, fact: Fact) -> bool:
+def is_worth_keeping(core: Core, fact: Fact) -> bool:
+    """Return whether a fact is sure enough and no longer than facts are."""
     try:
         check_content(fact.text)
     except (Invalid, UnicodeError):

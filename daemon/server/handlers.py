@@ -1,7 +1,7 @@
 """Importing this module imports every module that registers handlers."""
 
 from memoryd.daemon.context import counting, preparing
-from memoryd.daemon.conversations import log, observing, pausing, running_summary, seeding, tasks, thinking
+from memoryd.daemon.conversations import flushing, log, observing, pausing, running_summary, seeding, tasks, thinking
 from memoryd.daemon.graph import changing as graph_changing
 from memoryd.daemon.graph import reading as graph_reading
 from memoryd.daemon.jobs import calls as jobs_calls

@@ -13,6 +13,7 @@ from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import indexing
 from memoryd.daemon.workspaces.committing import Tell
+from memoryd.daemon.workspaces.dreams import permission
 
 _POLL_S = 0.05
 
@@ -46,6 +47,7 @@ def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
         pending_embeddings=pending,
         problems=[FileProblem(path=path, problem=problem) for path, problem in sorted(found.items())],
         left_out=[FileProblem(path=path, problem=reason) for path, reason in live.left_out.items()],
+        dreams_write=permission.is_allowed(core, workspace),
         reason=live.reason,
         since=live.since,
         watches=live.watches,

@@ -35,7 +35,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     """Write a note into a file; return its place and the memory that holds it."""
     checks.check_content(call.text)
-    workspace = _find_workspace(core, call.workspace, caller)
+    workspace = find_workspace(core, call.workspace, caller)
     relative = relative_path(workspace, call.file, core.clock(), core.config.workspaces.local_dates)
     namespace = chunks.namespace_of(workspace, relative)
     if not caller.may_change(namespace):
@@ -66,7 +66,7 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     )
 
 
-def _find_workspace(core: Core, name: str, caller: Caller) -> Workspace:
+def find_workspace(core: Core, name: str, caller: Caller) -> Workspace:
     """Return the workspace that is meant; a bound caller sees only those whose memories it sees."""
     if not caller.bound:
         return registry.find(core, name)

@@ -45,7 +45,7 @@ explain ledger
 EVENING = """
 consolidate
 session end day --namespace acme
-dream notes
+dream notes --allow
 graph abstract
 graph export --format html --output graph.html
 backup copy.sqlite

@@ -29,7 +29,11 @@ def test_a_dream_is_shown_dry_carried_out_and_taken_back(memctl: Memctl, notes: 
     assert f"take     {NOTE}" in dry
     assert "1 note of a day only" in dry
     assert (notes / "MEMORY.md").read_text() == "# Memory\n"
-    done = memctl("dream", "notes").out
+    assert "`memctl dream notes --allow` writes this" in memctl("dream", "notes").out
+    assert "propose" in memctl("workspace", "status", "notes").out
+    assert (notes / "MEMORY.md").read_text() == "# Memory\n"
+    done = memctl("dream", "notes", "--allow").out
+    assert "write MEMORY.md" in memctl("workspace", "status", "notes").out
     assert "`memctl dream notes --undo` takes it back" in done
     assert NOTE in (notes / "MEMORY.md").read_text()
     assert "2027-01-15.md" in done
@@ -39,7 +43,7 @@ def test_a_dream_is_shown_dry_carried_out_and_taken_back(memctl: Memctl, notes: 
 
 
 def test_programs_get_one_document(memctl: Memctl, notes: Path) -> None:
-    [report] = memctl("dream", "--json").json
+    [report] = memctl("dream", "notes", "--allow", "--json").json
     assert (report["place"], report["outcome"], report["passing"]) == ("notes", "written", 1)
     assert report["steps"][0]["text"] == NOTE
     [report] = memctl("dream", "notes", "--undo", "2027-01-15", "--json").json

@@ -1,4 +1,4 @@
-"""remember, forget and diff: what they print for people and programs, with a real daemon."""
+"""remember, flush, forget and diff: what they print for people and programs, with a real daemon."""
 
 import io
 import json
@@ -42,6 +42,15 @@ def test_here_is_the_workspace_and_today_the_file(memctl: Memctl, notes: Path, m
     monkeypatch.chdir("/")
     assert "There is no workspace" in memctl("remember", "x").err
     assert memctl("remember", "x", "--workspace", "notes", "--file", "../x.md").code == 1
+
+
+def test_a_conversation_is_flushed_into_a_note(memctl: Memctl, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"role": "user", "content": "We decided to count storks in April. Bye!"}
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(said).encode())))
+    out = memctl("flush", "--workspace", "notes", "--file", "birds").out
+    assert out.startswith(f"- We decided to count storks in April.\nWritten: {notes}/memory/birds.md:5 (")
+    assert "worth a note" in memctl("flush", "hello", "--workspace", "notes").out
+    assert memctl("flush", "We decided on port 80.", "--workspace", "nowhere").code == 1
 
 
 def test_forget_shows_what_it_takes_out(memctl: Memctl, notes: Path) -> None:

@@ -38,7 +38,7 @@ REFUSED: dict[str, str] = {
         _SETTING,
     ),
     **dict.fromkeys("share_root unshare_root grant_root migrate_server purge_shared".split(), _SETTING),
-    **dict.fromkeys("forget diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
+    **dict.fromkeys("forget flush diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
     **dict.fromkeys("consolidate graph_dedupe graph_abstract graph_regroup".split(), "Run the job instead."),
     "delete_where": "The page deletes what is selected in it.",
     "subscribe": "Events have an address of their own.",

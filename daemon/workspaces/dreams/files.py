@@ -18,6 +18,7 @@ from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import indexing
 from memoryd.daemon.workspaces.documents.scan import DREAMS
+from memoryd.daemon.workspaces.dreams import permission
 from memoryd.daemon.workspaces.dreams.dreaming import (
     MEMORY,
     Draft,
@@ -63,6 +64,11 @@ def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False)
         )
     elif dry_run:
         report.outcome = "planned"
+    elif draft.new != old and not permission.is_allowed(core, workspace):
+        report.outcome = "planned"
+        report.problem = (
+            f"{MEMORY} is yours: `memctl dream {workspace.namespace} --allow` writes this, and lets later dreams write."
+        )
     elif draft.new == old:
         _note(core, workspace, reading, draft, None)
         report.problem = "" if draft.seen else _NOTHING_NEW

@@ -17,6 +17,7 @@ from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import registry
 from memoryd.daemon.workspaces.dreams import facts as dream_facts
 from memoryd.daemon.workspaces.dreams import files as dream_files
+from memoryd.daemon.workspaces.dreams import permission
 from memoryd.daemon.workspaces.dreams.dreaming import Terms, day_of, is_dreamt, list_daily_files, read
 
 log = logging.getLogger(__name__)
@@ -26,14 +27,18 @@ log = logging.getLogger(__name__)
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to dream of each workspace whose notes are others than those of its last dream."""
+    """Plan to dream of each workspace that dreams may write and whose notes are others than those of its last dream."""
     if not core.config.cognition.dream or core.embedding.active is None:
         return
     today = _format_today(core, now)
     for workspace in registry.list_all(core):
         try:
             days = list_daily_files(core, workspace, today)
-            if not days or is_dreamt(core, workspace, read(core, workspace, today)):
+            if (
+                not days
+                or not permission.is_allowed(core, workspace)
+                or is_dreamt(core, workspace, read(core, workspace, today))
+            ):
                 continue
         except MemorydError as error:
             log.warning("the dream of workspace %s failed: %s", workspace.namespace, error)
@@ -76,6 +81,8 @@ def check(call: Dream) -> None:
         raise Invalid("A date says which dream to undo.")
     if call.facts and call.place is None:
         raise Invalid("Facts need the namespace that is meant.")
+    if call.allow is not None and (call.place is None or call.facts or call.undo or call.dry_run):
+        raise Invalid("A permission is for one workspace; give it alone or with `force`.")
 
 
 def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
@@ -84,6 +91,8 @@ def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
         chosen = [workspace for workspace in registry.list_all(core) if list_daily_files(core, workspace)]
         return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
     workspace = None if call.facts else _find_workspace(core, call)
+    if call.allow is not None:
+        permission.allow(core, workspace or registry.find(core, call.place), call.allow)
     if workspace is None:
         return Dreamt(dreams=[dream_facts.dream(core, namespaces.check(call.place.strip("/")), terms, call.dry_run)])
     if call.undo:

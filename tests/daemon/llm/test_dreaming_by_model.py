@@ -40,7 +40,7 @@ def root(folder: Path, core: Core) -> Path:
 
 def dream(core: Core, **options: Any) -> DreamReport:
     indexing.index(core, registry.list_all(core)[0])
-    return dream_job.dream(core, Dream(place="notes", force=True, **options), Terms(force=True)).dreams[0]
+    return dream_job.dream(core, Dream(place="notes", force=True, allow=True, **options), Terms(force=True)).dreams[0]
 
 
 def usage(core: Core) -> LlmUsage:

@@ -290,6 +290,9 @@ _OWN: dict[type[Call[Any]], Probe] = {
     protocol.GraphAbstract: _once(protocol.GraphAbstract(dry_run=True)),
     protocol.DiffWorkspaces: _once(protocol.DiffWorkspaces(), protocol.DiffWorkspaces(workspace=BETA)),
     protocol.Remember: lambda world: _placed(protocol.Remember, text="A note", workspace=BETA),
+    protocol.Flush: lambda world: _placed(
+        protocol.Flush, turns=[NewTurn(role="user", content="We decided on port 80")], workspace=BETA
+    ),
     protocol.Forget: _forgets,
     protocol.Dream: _once(
         protocol.Dream(place=BETA, dry_run=True), protocol.Dream(place=BETA, facts=True, dry_run=True)

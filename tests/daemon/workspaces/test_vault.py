@@ -8,7 +8,8 @@ import pytest
 from notes import Watched, write
 
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.protocol import AddWorkspace, Get, IndexWorkspace, List, ListFiles, Memory, Remember
+from memoryd.client.protocol import AddWorkspace, Flush, Get, IndexWorkspace, List, ListFiles, Memory, NewTurn, Remember
+from memoryd.daemon.conversations import flushing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, registry, reporting, writing
@@ -137,3 +138,21 @@ def test_indexing_can_wait_for_the_vectors(core: Core, root: Path) -> None:
     write(root, "New.md", "A note on herons\n")
     index(core, root, wait=True)
     assert reporting.status(core, registry.find(core, str(root))).pending_embeddings == 0
+
+
+def test_what_is_worth_keeping_of_a_conversation_goes_into_todays_note(core: Core, root: Path) -> None:
+    said = [
+        NewTurn(role="user", content="hi there"),
+        NewTurn(role="user", content="We decided to cache sessions in Valkey. Thanks, that is all for now."),
+    ]
+    call = Flush(turns=said, workspace=str(root))
+    done = flushing.begin(core, call).result(LIMIT_S)
+    assert (done.text, done.by) == ("- We decided to cache sessions in Valkey.", "rules")
+    assert done.note is not None
+    assert done.note.path == f"{root}/Journal/Daily/2027/2027-01-15.md"
+    assert Path(done.note.path).read_text() == f"{done.text}\n"
+    assert found(core, "valkey")[0] == done.text
+    again = flushing.begin(core, call).result(LIMIT_S)
+    assert (again.text, again.note) == ("", None)
+    with pytest.raises(Invalid, match="hidden"):
+        flushing.begin(core, Flush(turns=said, workspace=str(root), file=".obsidian/x.md"))

@@ -18,8 +18,9 @@ from memoryd.daemon.llm.provider import RULES, Rules
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import dreams
 from memoryd.daemon.store.workspaces import Workspace
-from memoryd.daemon.workspaces import indexing, registry
+from memoryd.daemon.workspaces import indexing, registry, reporting
 from memoryd.daemon.workspaces.dreams import job as dream_job
+from memoryd.daemon.workspaces.dreams import permission
 from memoryd.daemon.workspaces.dreams.dreaming import Terms
 from memoryd.models import ModelMissing, load
 from moving import run
@@ -63,9 +64,11 @@ def added(core: Core, root: Path) -> Workspace:
 
 
 def dream(core: Core, **options: Any) -> DreamReport:
+    """Dream where dreams may write, unless it is a test of that."""
     for workspace in registry.list_all(core):
         indexing.index(core, workspace)
-    call = Dream(place="notes", **options)
+    may_write = None if options.get("dry_run") or options.get("undo") else True
+    call = Dream(place="notes", **{"allow": may_write, **options})
     dream_job.check(call)
     [report] = dream_job.dream(core, call, Terms(force=call.force)).dreams
     return report
@@ -320,10 +323,31 @@ def runner(core: Core) -> Iterator[Runner]:
     made.close()
 
 
+def test_a_dream_proposes_until_somebody_has_allowed_it_to_write(core: Core, root: Path) -> None:
+    write(root, "# Memory\n", d05="- The API listens on port 8443\n")
+    workspace = added(core, root)
+    before = files(root)
+    report = dream(core, allow=None)
+    assert (report.outcome, [step.action for step in report.steps]) == ("planned", ["take"])
+    assert "`memctl dream notes --allow`" in report.problem
+    assert files(root) == before
+    assert not reporting.status(core, workspace).dreams_write
+    assert dream(core, allow=True).outcome == "written"
+    write(root, memory(root), d06="- The cache is Valkey\n")
+    assert dream(core, allow=None).outcome == "written", "once is enough"
+    write(root, memory(root), d07="- Backups are kept for 30 days\n")
+    assert dream(core, allow=False).outcome == "planned"
+    for wrong in ({"place": None}, {"facts": True}, {"undo": True}, {"dry_run": True}):
+        with pytest.raises(Invalid, match="permission"):
+            dream_job.check(Dream(**{"place": "notes", "allow": True, **wrong}))
+
+
 def test_the_job_dreams_of_the_days_that_are_over(core: Core, root: Path) -> None:
     write(root, "# Memory\n", d05="- The API listens on port 8443\n", d15="- The queue runs RabbitMQ 3.13\n")
     added(core, root)
     with runner(core) as jobs:
+        assert run(jobs, "dream").counts == {}, "nobody has allowed it"
+        permission.allow(core, registry.list_all(core)[0], True)
         planned = run(jobs, "dream", dry_run=True)
         assert [(step.action, step.target) for step in planned.steps] == [("dream", "notes")]
         assert memory(root) == "# Memory\n"
@@ -351,7 +375,9 @@ def test_one_workspace_that_cannot_be_dreamt_of_does_not_keep_the_others_from_it
     for name in ("one", "two"):
         (folder / name / "memory").mkdir(parents=True)
         write(folder / name, "# Memory\n", d05="- The API listens on port 8443\n")
-        indexing.index(core, registry.add(core, str(folder / name), name, ()))
+        workspace = registry.add(core, str(folder / name), name, ())
+        indexing.index(core, workspace)
+        permission.allow(core, workspace, True)
     (folder / "one" / "MEMORY.md").write_bytes("- a\n".encode("utf-16"))
     with runner(core) as jobs:
         assert run(jobs, "dream").counts == {"refused": 1, "written": 1}
