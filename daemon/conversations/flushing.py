@@ -4,8 +4,7 @@ from concurrent.futures import Future
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Flush, Flushed, Remember
-from memoryd.daemon.conversations.judging import build_embedder
-from memoryd.daemon.conversations.learning import find_facts, is_worth_keeping
+from memoryd.daemon.conversations.learning import build_embedder, find_facts, is_worth_keeping
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store.caller import USER, Caller

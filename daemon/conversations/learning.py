@@ -56,7 +56,7 @@ class _Kept(NamedTuple):
 
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Draw the facts out of turns; return what writes them."""
-    by, found = find_facts(provider, heard, _build_embedder(core))
+    by, found = find_facts(provider, heard, build_embedder(core))
     place = core.store.namespaces.name(key.namespace)
     worth = [fact for fact in found if is_worth_keeping(core, fact)]
     told = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
@@ -69,7 +69,7 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
     return finish
 
 
-def _build_embedder(core: Core) -> Embed:
+def build_embedder(core: Core) -> Embed:
     """Return what gives the vectors of sentences, as the active model makes them."""
 
     def embed(texts: Sequence[str]) -> Vectors | None:
