@@ -14,7 +14,7 @@ from harness import Report, median, percentile, running
 sys.path.insert(0, str(Path(__file__).parents[1] / "memctl" / "web"))
 from page import Browser, Served, Tab
 
-MEMORIES = 10_000
+STATIC = Path(__file__).parents[2] / "client" / "memctl" / "web" / "static"
 _FIRST = """new MutationObserver(() => {
   if (!window.first && document.querySelector('.op')) window.first = performance.now();
 }).observe(document, { childList: true, subtree: true });"""
@@ -37,11 +37,21 @@ _SCROLL = """async () => {
 
 
 def main() -> None:
-    """Open the page, look, add, scroll."""
+    """Open the page, look, add, scroll, for each number of memories."""
     report = Report(__doc__)
-    rounds = 10 if report.quick else 40
     browser = Browser()
-    with running(MEMORIES) as daemon, daemon.client() as client:
+    for memories in report.sizes():
+        _measure(report, browser, memories, 10 if report.quick else 40)
+    browser.close()
+    sizes = {kind: sum(path.stat().st_size for path in STATIC.rglob(f"*.{kind}")) for kind in ("js", "css")}
+    vendored = sum(path.stat().st_size for path in (STATIC / "vendor").glob("*.js"))
+    own = sizes["js"] - vendored
+    report.note(f"JavaScript: {own:,} bytes of its own, {vendored:,} vendored; CSS: {sizes['css']:,} bytes.")
+    report.close()
+
+
+def _measure(report: Report, browser: Browser, memories: int, rounds: int) -> None:
+    with running(memories, kind="plain") as daemon, daemon.client() as client:
         client.add("An operation to show", dedup=False)
         served = Served(daemon.socket)
         tab = Tab(browser, served, real_time=True)
@@ -58,14 +68,12 @@ def main() -> None:
         rss_mb = _rss_mb(served.child.pid)
         tab.close()
         served.stop()
-    browser.close()
     rows = [
         {"what": name, "p50 ms": median(found), "p95 ms": percentile(found, 95)}
         for name, found in (("add → in the page", events), ("first view", first), ("frame of a scrolled list", frames))
     ]
-    report.table(f"{MEMORIES:,} memories, {rounds} events", rows)
+    report.table(f"{memories:,} memories, {rounds} events", rows)
     report.note(f"The page's process has {rss_mb:.0f} MB.")
-    report.close()
 
 
 def _reload(page: Any) -> float:

@@ -1,4 +1,19 @@
-"""The guard by raw HTTP: each line of defence refuses its attack, and no other line would have."""
+"""The guard by raw HTTP: each line of defence refuses its attack, and no other line would have.
+
+| line of defence | what fails without it |
+|---|---|
+| 127.0.0.1 alone, no option for another address | `test_it_listens_on_the_loopback_address_alone_…` |
+| Host, Origin of a POST, Sec-Fetch-Site, token, JSON by POST | `test_no_other_guard_refuses_it`, by the guard's name |
+| each guard is tested | `test_each_guard_has_an_attack` |
+| policy, no-store, nosniff, no-referrer, no cookie | `test_every_answer_is_sealed` |
+| memories are inert | `test_page.py`: hostile memories in every view; `test_web_files.py`: nothing makes markup |
+| a new method is placed before it can be called | `test_each_method_is_allowed_or_refused_on_purpose` |
+| what is refused never reaches the daemon | `test_what_is_not_allowed_does_not_reach_the_daemon` |
+| no credentials, one memory erased at a time | `test_a_wrong_call_gets_one_sentence` |
+| the code works once, no other user sees it | `test_the_code_is_exchanged_once`, `test_the_browser_is_given_…` |
+| the daemon is not overrun by streams | `test_only_so_many_streams_of_events_are_open` |
+| files outside the page are not served | `test_a_file_outside_the_static_folder_is_not_served` |
+"""
 
 import asyncio
 import http.client
@@ -165,6 +180,10 @@ def test_every_answer_is_sealed(site: Served, path: str) -> None:
         "default-src 'none'",
         "script-src 'self';",
         "style-src 'self';",
+        "img-src 'self';",
+        "connect-src 'self';",
+        "base-uri 'none'",
+        "form-action 'none'",
         "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
@@ -194,6 +213,7 @@ def test_a_file_outside_the_static_folder_is_not_served(site: Served) -> None:
 NEVER = (
     "shutdown restart use_model import_memories export_memories graph_export add_token revoke_token seed authenticate"
     " add add_many observe backup forget dream add_workspace remove_workspace subscribe"
+    " share_root grant_root purge_shared"
 ).split()
 
 

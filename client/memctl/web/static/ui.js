@@ -63,7 +63,9 @@ export const bar = (share, from = 0) => html`<span class="bar" aria-hidden="true
 export const choice = (label, value, change, options, all) => html`<label class="choice"><span>${label}</span><select value=${value} onChange=${(event) => change(event.target.value)}>
   ${[...(all ? [["", all]] : []), ...options].map((option) => { const [key, text] = [option].flat(); return html`<option value=${key} selected=${key === value}>${text ?? key}</option>`; })}</select></label>`;
 // The namespaces that hold something, as a choice; the root is written `/`.
-export const useStats = () => useCall("stats", { reach: "all" }).value;
+let stats = null; // of the last seconds: several parts of a view ask for them
+const readStats = () => (stats ||= call("stats", { reach: "all" }).finally(() => setTimeout(() => { stats = null; }, 3000)));
+export const useStats = () => useAnswer(readStats, []).value;
 export const useNames = () => Object.keys(useStats()?.by_namespace || {}).map((name) => [name || "/", place(name)]);
 export const Places = ({ value, change }) => choice("Namespace", value, change, useNames(), "all");
 export const named = (chosen) => (chosen === "/" ? "" : chosen);

@@ -29,7 +29,7 @@ export default function Health() {
   const status = useCall("status", {}), stats = useCall("stats", { reach: "all" }), tokens = useCall("list_tokens", {}), spaces = useCall("workspaces", {}), shares = useCall("sharing", {}), conflicts = useCall("shared_conflicts", {});
   const found = useAnswer(() => report("doctor"), []), every = [status, stats, tokens, spaces, shares, conflicts, found], none = (text, command) => html`${text} <code>${command}</code>`;
   return html`${head("Health", button("Look again", () => every.forEach((one) => one.reload())))}<div class="scroll"><div class="grid">
-    ${panel("Findings", found.value || found.error ? show(found, findings) : dim("memctl doctor looks…"))}
+    ${panel("Findings", show(found, findings))}
     ${show(status, (now) => panel("Daemon", daemon(now, stats.value)))}
     ${show(stats, (all) => [panel("How quick", table("Latencies", ["Call", ">Calls", ">Median", ">95 %", ">Failed"], latencies(all.methods))),
       panel("Namespaces", some(Object.entries(all.by_namespace).slice(0, 30), ([name, many]) => html`${place(name)} <span class="dim">${number(many)}</span>`, "None holds a memory.")), all.daemon && panel("Connected", list(all.daemon.clients, caller))])}

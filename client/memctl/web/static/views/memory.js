@@ -1,7 +1,7 @@
 // All memories as a list of any length, and one of them: read, edited in place, pinned, tagged, rated, shared, deleted.
 
 import { call, emit, fail, noteAll, run, say } from "../api.js";
-import { about, aboutMemory, badge, button, choice, copy, count, danger, Diff, dim, empty, facts, field, fixed, go, head, html, line, link, list, main, memories, named, number, part, place, Places, plain, problem, Rows, Safe, scope, session, short, show, time, useCall, useEffect, useKeys, useMarks, useNames, useOn, usePages, useRef, useState, useStats } from "../ui.js";
+import { about, aboutMemory, badge, button, choice, copy, count, danger, Diff, dim, empty, facts, field, fixed, go, head, html, line, link, list, loading, main, memories, named, number, part, place, Places, plain, problem, Rows, Safe, scope, session, short, show, time, useCall, useEffect, useKeys, useMarks, useNames, useOn, usePages, useRef, useState, useStats } from "../ui.js";
 
 const SORTS = [["created", "newest"], ["updated", "last changed"], ["accessed", "last read"], ["count", "most read"], ["importance", "importance"]];
 const SEEN = ["access_count", "last_accessed_at"]; // reading is no change to show
@@ -30,9 +30,9 @@ export default function Memories({ where: { id } }) {
   };
   return html`${head("Memory", html`<${Places} value=${ns} change=${(value) => set({ ...filter, ns: value })} />`, pick("Type", "type", Object.keys(stats?.by_type || {}), "all"), pick("Tier", "tier", ["L1", "L2", "documents"], "all"), pick("Order", "sort", SORTS),
       pages.total > 0 && button(pages.total > MOST ? `Select the first ${number(MOST)}` : "Select all", markAll))}
-    <div class=${`split ${id ? "one" : "two"}`}><div class="list">
-        ${fresh > 0 && button(`${number(fresh)} changed`, () => { setFresh(0); pages.reload(); }, { class: "new main" })}${pages.error && problem(pages.error)}
-        ${pages.total === 0 && empty(ns || type || tier ? "No memory is like that." : EMPTY)}
+    ${pages.total === 0 && empty(ns || type || tier ? "No memory is like that." : EMPTY)}
+    <div class=${`split ${id ? "one" : "two"}`} hidden=${pages.total === 0 && !id}><div class="list">
+        ${fresh > 0 && button(`${number(fresh)} changed`, () => { setFresh(0); pages.reload(); }, { class: "new main" })}${pages.error ? problem(pages.error) : pages.total === undefined && loading}
         ${pages.total > 0 && html`<${Rows} total=${pages.total} height=${58} row=${row} label=${memories(pages.total)} />`}</div>
       <div class="side">${id ? html`<${Safe} key=${id}><${One} id=${id} /><//>` : pages.total > 0 && dim(`${memories(pages.total)}. Choose one to read it.`)}</div></div>
     ${marks.bar("Selected memories", html`<${Bulk} ids=${marks.ids} />${button("Delete (#)", removeMarked, danger)}`)}`;

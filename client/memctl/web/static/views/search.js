@@ -42,7 +42,7 @@ function How({ trace }) {
   const candidate = (one) => [link(one.id, one.preview), fixed(one.similarity), fixed(one.bm25, 2), fixed(one.score), [one.lost && "lost", html`${one.lost || "found"} <span class="dim">${one.origins.length > 0 && `by ${one.origins.join(", ")}`}</span>`]];
   return html`${about(ms(trace.took_ms), trace.model || "no model: words only", `${place(trace.namespace)}, reach ${trace.reach}`, trace.degraded.length > 0 && badge(`left out: ${trace.degraded.join(", ")}`, "warn"))}
     ${part("Stages", trace.stages.map(stage))}
-    ${part(`${count(all.length, "candidate")}, ${number(all.filter((one) => one.lost).length)} lost`, [table("Candidates", ["Memory", ">Cosine", ">BM25", ">Score", "Outcome"], all.slice(0, most).map(candidate)),
+    ${part(`${count(all.length, "candidate")}, ${number(all.filter((one) => one.lost).length)} lost`, all.length > 0 && [table("Candidates", ["Memory", ">Cosine", ">BM25", ">Score", "Outcome"], all.slice(0, most).map(candidate)),
       most < all.length && html`<p class="acts">${button(`Show all ${number(all.length)}`, () => showMost(all.length))}</p>`])}`;
 }
 

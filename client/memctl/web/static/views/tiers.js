@@ -5,7 +5,7 @@ import { about, badge, button, bytes, count, empty, fixed, head, html, line, lin
 
 const MOVES = ["observed", "promoted", "dropped", "job", "moved"];
 const HOOKS = html`No turn is in L0: nothing was observed lately. Hooks observe what is said to an agent: <code>memctl hooks install claude-code</code>.`;
-const ABOUT = { L0: "the last turns of each namespace", hot: "what searches returned lately", L1: "recent: what was added, important turns", L2: "registry", documents: "parts of files in workspaces", L3: "shared with other machines" };
+const ABOUT = { L0: "the last turns of each namespace", hot: "what searches returned lately", L1: "recent: what was added, important turns", L2: "the rest, for good", documents: "parts of files in workspaces", L3: "shared with other machines" };
 const card = (title, many, text) => html`<section class="panel tier"><h2 class="small">${title}</h2><b>${number(many)}</b>${text}</section>`;
 const arrow = (many, text) => html`<div class="arrow"><b>${number(many)}</b>${text}</div>`;
 const each = (counts) => Object.entries(counts).sort((a, b) => b[1] - a[1]).map(([name, many]) => html`<div class="dim">${number(many)} ${name}</div>`);
@@ -20,7 +20,7 @@ export default function Tiers() {
     ${about(one.reason && badge(one.reason, "warn"), badge(one.role), one.importance !== undefined && `${one.judged ? "" : "first guess: "}importance ${fixed(one.importance, 2)}`, one.speaker, place(one.namespace), session(one.session), time(one.created_at || one.at))}</article>`;
   const draw = ({ tiers, flows, waiting, heard, nodes, namespaces }) => {
     const of = Object.fromEntries(tiers.map((one) => [one.name, one])), begin = (text) => Object.fromEntries(Object.entries(flows).filter(([key]) => key.startsWith(text)).map(([key, many]) => [key.slice(text.length), many]));
-    const tier = (key, more) => card(of[key].title || key, of[key].count, html`<div class="dim">${ABOUT[key]}${more}${of[key].ram_bytes > 0 && `, ${bytes(of[key].ram_bytes)} in RAM`}</div>`);
+    const tier = (key, more) => card(of[key].title || key, of[key].count, html`<div class="dim">${ABOUT[key]}${more}${of[key].ram_bytes > 1000 && `, ${bytes(of[key].ram_bytes)} in RAM`}</div>`);
     const skipped = begin("skipped: "), wait = { ...waiting, ...heard }, roots = sharing.value?.roots || [], total = (field) => roots.reduce((all, root) => all + root[field], 0);
     return html`<div class="flow">${arrow(flows.observed, "observed")}${tier("L0")}${arrow(sum(begin("gone: job:")), "became memories")}${tier("L1")}${arrow(of.L2.count, "older, or less important")}${tier("L2", `, ${count(nodes, "node")}`)}
         ${of.L3 && [arrow(total("pushed"), "pushed"), tier("L3", ` (${roots.map((root) => place(root.root)).join(", ")})`), arrow(total("pulled"), "pulled")]}</div>

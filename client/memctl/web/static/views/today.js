@@ -1,7 +1,7 @@
 // What happened, by operation, the latest first; each can be undone, or many at once.
 
 import { call, fail, undoAll } from "../api.js";
-import { about, badge, button, choice, count, dim, empty, head, html, line, link, list, main, memories, number, place, Places, plain, problem, Safe, scope, session, show, startOfDay, time, useCall, useEffect, useKeys, useMarks, useOn, useRef, useState, words } from "../ui.js";
+import { about, badge, button, choice, count, dim, empty, head, html, line, link, list, main, memories, number, place, Places, plain, problem, Safe, scope, session, show, startOfDay, time, useCall, useEffect, useKeys, useMarks, useOn, useState, words } from "../ui.js";
 
 const PAGE = 100;
 const KINDS = [["add,add_many,complete_task,import", "added"], ["update,tag,feedback", "changed"], ["delete,forget,erase", "deleted"], ["share", "shared"], ["undo,redo", "undone"]];
@@ -19,18 +19,19 @@ function dayPart(at) {
 const undoable = (one) => !one.undone_by && one.kind !== "redo";
 
 export default function Today() {
-  const [ns, choose] = useState(""), [kind, chooseKind] = useState(""), [{ entries, more, error }, setLog] = useState({}), [fresh, setFresh] = useState(0), [open, toggle] = useState(0);
-  const seen = useRef(0), fields = { ...scope(ns), kind: kind ? kind.split(",") : [] }, marks = useMarks((index) => entries[index] && undoable(entries[index]) && entries[index].id);
+  const [ns, choose] = useState(""), [kind, chooseKind] = useState(""), [{ entries, more, error }, setLog] = useState({}), [fresh, setFresh] = useState([]), [open, toggle] = useState(0);
+  const fields = { ...scope(ns), kind: kind ? kind.split(",") : [] }, marks = useMarks((index) => entries[index] && undoable(entries[index]) && entries[index].id);
   const load = async (older = []) => {
     try {
       const { operations } = await call("operations", { ...fields, limit: PAGE, offset: older.length });
-      if (!older.length) { setFresh(0); seen.current = operations[0]?.id || 0; }
+      // What happened while this was asked for may not be in it.
+      if (!older.length) setFresh((ids) => ids.filter((id) => !fresh.includes(id) && id > (operations[0]?.id || 0)));
       setLog({ entries: [...older, ...operations.filter((one) => !older.length || one.id < older.at(-1).id)], more: operations.length === PAGE });
     } catch (wrong) { setLog((before) => ({ ...before, error: wrong })); }
   };
   useEffect(() => { marks.clear(); load(); }, [ns, kind]);
   useOn("changed", () => load());
-  useOn("event", ({ operation }) => { if (operation > seen.current) { seen.current = operation; setFresh((many) => many + 1); } });
+  useOn("event", ({ operation }) => { if (operation > (entries?.[0]?.id || 0)) setFresh((ids) => [...new Set([...ids, operation])]); });
   const markPart = ({ from, to }, on) => call("operations", { ...fields, limit: 1000, after: from - 0.001, before: to }).then((found) => marks.turn(found.operations.filter(undoable).map((one) => one.id), on), fail);
   const undoMarked = () => { marks.clear(); undoAll(marks.ids, `Undid ${count(marks.ids.length, "operation")}`); };
   useEffect(() => { const press = (event) => { if (marks.ids.length) { event.preventDefault(); undoMarked(); } }; document.addEventListener("undo-key", press); return () => document.removeEventListener("undo-key", press); });
@@ -41,7 +42,7 @@ export default function Today() {
   const all = (part) => { const ids = part.entries.filter(([one]) => undoable(one)); return ids.length > 0 && ids.every(([one]) => marks.has(one.id)); };
   const entry = ([one, index]) => html`<${Safe} key=${one.id}><${Entry} one=${one} box=${marks.box(one.id, index, `Select operation ${one.id}`, { disabled: !undoable(one) })} open=${open === one.id} toggle=${() => toggle(open === one.id ? 0 : one.id)} /><//>`;
   return html`${head("Today", html`<${Places} value=${ns} change=${choose} />`, choice("What", kind, chooseKind, KINDS, "all"))}
-    <div class="scroll">${fresh > 0 && button(`${number(fresh)} new`, () => load(), { class: "new main" })}${error && problem(error)}
+    <div class="scroll">${fresh.length > 0 && button(`${number(fresh.length)} new`, () => load(), { class: "new main" })}${error && problem(error)}
       ${entries?.length === 0 && empty(ns || kind ? "Nothing of this kind happened." : EMPTY)}
       ${parts.map((part) => html`<section key=${part.name}><div class="day"><input type="checkbox" aria-label=${`Select all of ${part.name}`} checked=${all(part)} onChange=${(event) => markPart(part, event.target.checked)} /><h2>${part.name}</h2></div>${part.entries.map(entry)}</section>`)}
       ${more && html`<p>${button("Show earlier", () => load(entries))}</p>`}</div>

@@ -11,12 +11,12 @@ export default function Topics() {
   const [topic, choose] = useState(null), [node, look] = useState(null), [drawn, draw] = useState(false), [map, setMap] = useState(null);
   const topics = useCall("graph_topics", { reach: "all" }), nodes = useCall("graph_nodes", { reach: "all", limit: 100, ...(topic && { topic }) }), graph = useAnswer(() => report("map"), [drawn], [], drawn);
   const pick = (id) => { const next = topic === id ? null : id; choose(next); look(null); map?.focus(next); };
-  const entry = (one, many, open, on) => html`<button class=${`topic ${on ? "on" : ""}`} aria-pressed=${on} onClick=${open} data-row="true"><span class="swatch" aria-hidden="true" style=${{ background: map && on !== undefined ? map.colour(map.topicOf.get(one.id)) : "none" }}></span>
-    <span><b>${one.label}</b>${about(place(one.namespace), one.nodes && count(one.nodes, "node"), one.kind === "concept" && "concept")}</span><span class="right">${number(many)}</span></button>`;
-  const side = () => (node ? html`<${Node} id=${node} close=${() => look(null)} />` : !drawn && show(nodes, (page) => part(count(page.total, "node"), [list(page.nodes, (one) => entry(one, one.size, () => look(one.id))), page.total > page.nodes.length && dim(`and ${number(page.total - page.nodes.length)} smaller ones`)])));
+  const entry = (one, open, on) => html`<button class=${`topic ${on ? "on" : ""}`} aria-pressed=${on} onClick=${open} data-row="true">${map && html`<span class="swatch" aria-hidden="true" style=${{ background: map.colour(map.topicOf.get(one.kind ? one.topic : one.id)) }}></span>`}
+    <span><b>${one.label}</b>${about(place(one.namespace), one.kind === "concept" ? `concept over ${count(one.size, "node")}` : memories(one.size ?? one.memories), one.nodes && count(one.nodes, "node"))}</span></button>`;
+  const side = () => (node ? html`<${Node} id=${node} close=${() => look(null)} />` : !drawn && show(nodes, (page) => part(count(page.total, "node"), [list(page.nodes, (one) => entry(one, () => look(one.id))), page.total > page.nodes.length && dim(`and ${number(page.total - page.nodes.length)} smaller ones`)])));
   return html`${head("Topics", html`<div class="tools" role="group" aria-label="Show as">${button("List", () => draw(false), { "aria-pressed": !drawn })}${button("Map", () => draw(true), { "aria-pressed": drawn })}</div>`)}
     ${show(topics, (found) => (!found.topics.length && !nodes.value?.total ? empty(NONE)
-      : html`<div class="split stack"><div class="list">${list(found.topics, (one) => entry(one, one.memories, () => pick(one.id), topic === one.id))}${found.alone > 0 && html`<p class="topic dim"><span></span>${count(found.alone, "node")} in no topic</p>`}</div>
+      : html`<div class="split stack"><div class="list">${list(found.topics, (one) => entry(one, () => pick(one.id), topic === one.id))}${found.alone > 0 && html`<p class="topic dim">${count(found.alone, "node")} in no topic</p>`}</div>
         <div class="side">${drawn && show(graph, (made) => (made.total > MOST ? dim(`${number(made.total)} nodes are too many for a map; the list shows the topics.`) : html`<${Map} graph=${made} made=${setMap} open=${look} />`))}${side()}</div></div>`))}`;
 }
 
