@@ -174,11 +174,14 @@ def _show_status(args: Namespace) -> None:
 
 def _status_text(status: Status) -> str:
     pending = f", {status.pending_embeddings:,} without a vector yet" if status.pending_embeddings else ""
-    queued = ", ".join(f"{name} {number}" for name, number in status.queued.items() if number)
+    others = {name: number - (name == "control") for name, number in status.queued.items()}  # this call is one
+    queued = ", ".join(f"{name} {number}" for name, number in others.items() if number)
+    turns = f"; {count_text(status.turns, 'turn')} in L0" if status.turns else ""
+    files = f", {size_text(status.data_bytes)} in all" if status.data_bytes else ""
     rows = [
         ("socket", status.socket),
-        ("data", status.data_dir),
-        ("memories", f"{status.memories:,}{pending}"),
+        ("data", f"{status.data_dir}{files}"),
+        ("memories", f"{status.memories:,}{pending}{turns}"),
         ("model", model_text(status.model)),
         ("memory use", _memory_text(status)),
         ("database", _database_text(status)),

@@ -39,7 +39,7 @@ class Status(Struct, kw_only=True):
     socket: str
     """where it listens"""
     data_dir: str
-    """the path of the database"""
+    """the folder of the database"""
     memories: int
     """how many there are"""
     pending_embeddings: int
@@ -66,6 +66,10 @@ class Status(Struct, kw_only=True):
     """how the system's clock is"""
     threads: list[ThreadState] = []
     """the daemon's threads"""
+    turns: int = 0
+    """turns in L0, which are no memories yet"""
+    data_bytes: int = 0
+    """size of all files in `data_dir`: the database, its log, copies, the daemon's log"""
 
 
 class Verification(Struct, kw_only=True):

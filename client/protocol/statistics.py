@@ -147,15 +147,15 @@ class Stats(Struct, kw_only=True):
     by_tier: dict[str, int]
     """how many per tier"""
     embedded: int
-    """vectors in the index"""
+    """how many of them have a vector"""
     pending_embeddings: int
     """how many wait for a vector"""
     embedding_cache: int
-    """vectors on disk"""
+    """vectors on disk, of all namespaces"""
     operations: int
     """entries of the operation log"""
     database_bytes: int
-    """size of the database"""
+    """size of the database and its log, of all namespaces"""
     oldest_at: float | None
     """creation of the oldest memory"""
     newest_at: float | None
@@ -166,6 +166,8 @@ class Stats(Struct, kw_only=True):
     """use of the language model; null: none is configured"""
     daemon: Runtime | None = None
     """how the daemon is now; null for a caller that a token binds"""
+    turns: int = 0
+    """turns in L0, which are no memories yet"""
 
 
 @rpc("within", reads=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import (
@@ -36,7 +37,7 @@ from memoryd.daemon.store import operations as log
 from memoryd.daemon.store.actor import Actor
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.filters import compile_filter
+from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.operations import Step, Wanted
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
@@ -212,28 +213,33 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
     with core.store.reading() as connection:
         cached = vectors.count(connection)
         logged = history.count(connection, condition if caller.bound else None)
-        waiting = count_pending(core, connection, condition) if caller.bound else 0
-    pending = core.embedding.count_pending()
-    generation = core.embedding.active
-    found = Stats(
+        waiting = count_pending(core, connection, condition) if caller.bound else _count_waiting(core, reached)
+    pending = total if waiting is None else waiting
+    return Stats(
         memories=total,
         by_namespace=_sum((core.store.namespaces.name(part.namespace), part.memories) for part in standing),
         by_type=facts.tally("type", reached),
         by_source=facts.tally("source", reached),
         by_tier=_sum((part.tier, part.memories) for part in standing),
-        embedded=len(generation.index) if generation else 0,
-        pending_embeddings=total if pending is None else pending,
-        embedding_cache=cached,
+        embedded=max(0, total - pending),
+        pending_embeddings=pending,
+        embedding_cache=0 if caller.bound else cached,
         operations=logged,
-        database_bytes=core.store.size_bytes(),
+        database_bytes=0 if caller.bound else core.store.size_bytes(),
         oldest_at=min((part.oldest_at for part in standing), default=None),
         newest_at=max((part.newest_at for part in standing), default=None),
         llm=None if caller.bound else core.cognition.report_usage(),
+        turns=len(core.active.list_turns(reached)),
     )
-    if caller.bound:
-        found.embedded, found.pending_embeddings = total - waiting, waiting
-        found.embedding_cache = found.database_bytes = 0
-    return found
+
+
+def _count_waiting(core: Core, reached: frozenset[int] | None) -> int | None:
+    """Return how many memories in some namespaces wait for a vector, by what is in RAM; None without a model."""
+    generation = core.embedding.active
+    if generation is None:
+        return None
+    rows = np.fromiter((*generation.pending, *generation.failing), np.int64)
+    return int(core.store.build_mask(Filter(reached), core.clock.read_elapsed()).select(rows).sum()) if len(rows) else 0
 
 
 def count_pending(core: Core, connection: Connection, condition: str) -> int:

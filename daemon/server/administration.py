@@ -3,6 +3,8 @@
 import os
 import time
 from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -50,7 +52,19 @@ def status(context: Context, call: GetStatus) -> Status:
         database_used_bytes=core.store.used_bytes,
         clock=core.clock.read_state(),
         threads=core.supervisor.list_states(),
+        turns=len(core.active.list_turns(None)),
+        data_bytes=_measure_folder(core.folder),
     )
+
+
+def _measure_folder(folder: Path) -> int:
+    """Return the bytes of all files in a folder."""
+    found = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # it was deleted meanwhile
+                found += os.lstat(os.path.join(path, name)).st_size
+    return found
 
 
 def _status(context: Context, memories: int, pending: int, model: ModelState) -> Status:

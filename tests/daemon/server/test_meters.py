@@ -2,6 +2,7 @@
 
 import os
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from memoryd.client import AsyncClient, Client
-from memoryd.client.protocol import LATENCY_LIMITS_S, AddToken, GetStats, NewTurn, Observe
+from memoryd.client.protocol import LATENCY_LIMITS_S, Add, AddToken, GetStats, NewMemory, NewTurn, Observe
 from memoryd.daemon.server.histogram import SIZE, find_bucket, percentile, sum_coarse
 from memoryd.daemon.server.meters import TURN_S, Meters
 from memoryd.daemon.system.peer import name_in, process_name
@@ -187,3 +188,19 @@ def test_a_bound_caller_is_told_nothing_of_the_daemon(daemon: "Daemon", client: 
         told = next(one for one in client.stats().daemon.clients if one.token)  # type: ignore[union-attr]
     assert (found.daemon, found.methods) == (None, {})
     assert told.token == "alpha"
+
+
+def test_counts_and_sizes_are_those_of_the_folder_and_of_a_namespace(daemon: "Daemon", client: Client) -> None:
+    for namespace, text in (("acme", "We use Valkey"), ("acme/api", "We use Postgres")):
+        client.call(Add(memory=NewMemory(content=text), namespace=namespace))
+    client.observe([{"role": "user", "content": "Never deploy on Fridays, says the handbook"}])
+    wait_until(lambda: not any(client.tiers().waiting.values()))
+    client.backup()
+    status, stats = client.status(), client.stats()
+    folder = Path(status.data_dir)
+    assert status.data_bytes == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    database = [folder / "memoryd.sqlite", folder / "memoryd.sqlite-wal"]
+    assert status.database_bytes == stats.database_bytes == sum(path.stat().st_size for path in database)
+    assert (status.memories, status.turns, stats.memories, stats.turns, stats.embedded) == (2, 1, 2, 1, 2)
+    within = client.call(GetStats(namespace="acme/api", reach="exact"))
+    assert (within.memories, within.turns, within.embedded, within.pending_embeddings) == (1, 0, 1, 0)
