@@ -83,6 +83,8 @@ class Verification(Struct, kw_only=True):
     """what is wrong; empty: nothing"""
     repaired: list[str] = []
     """what was rebuilt"""
+    repairs: list[str] = []
+    """damage that was repaired since the last call with `repair`, each with its time, and what could not be read"""
 
 
 class BackedUp(Struct, kw_only=True):
@@ -119,7 +121,8 @@ class UseModel(Call[Done], kw_only=True, frozen=True):
 class Verify(Call[Verification], kw_only=True, frozen=True):
     """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows.
 
-    With `repair` everything derived is rebuilt from the rows, while the daemon continues.
+    With `repair` damaged tables and indexes are replaced and everything derived is rebuilt from the rows, while the
+    daemon continues.
     """
 
     repair: bool = False

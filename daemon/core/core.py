@@ -62,6 +62,7 @@ class Core:
         self.tokens = Tokens(self.store, folder, self.clock, config.access.require_token)
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
         self.centroids, self.names = Centroids(), Names()
+        self.store.on_repair = self.read_again
         traces = Traces(config.search.traces)
         with self.store.reading() as connection:
             self.active = Active(connection)
@@ -89,6 +90,11 @@ class Core:
         """Raise `Unavailable` once calls that go on part by part have to end."""
         if self.ending.is_set():
             raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
+
+    def read_again(self) -> None:
+        """Read again what is derived from the memories and kept in RAM: the database was repaired."""
+        self.embedding.rebuild()
+        self.centroids.forget()
 
     def rest(self, took_s: float) -> None:
         """Rest after so much background work: as long again while clients are being served, else for a moment."""

@@ -25,13 +25,13 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
 
     begin("checking")
     problems = core.store.find_problems().result()
-    repaired: list[str] = []
+    repairs, repaired = core.store.list_repairs(), list[str]()
     if call.repair:
         begin("rebuilding")
         core.store.rebuild().result()
+        repairs = core.store.take_repairs()
         begin("reading vectors")
-        core.embedding.rebuild()
-        core.centroids.forget()
+        core.read_again()
         repaired = ["full text rebuilt", "vectors read again"]
         begin("checking again")
         problems = core.store.find_problems().result()
@@ -41,6 +41,7 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
         pending_embeddings=memories if pending is None else pending,
         problems=problems,
         repaired=repaired,
+        repairs=repairs,
     )
 
 

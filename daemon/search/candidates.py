@@ -11,6 +11,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 
 import numpy as np
 
+from memoryd.client.errors import StorageFailed
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.retrieval import Near, Retrieval, Sources
 from memoryd.daemon.store import fulltext
@@ -33,18 +34,27 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
     if retrieval.call.mode != "dense" and retrieval.call.query.strip():
         _add_lexical(retrieval, sources)
     retrieval.notes["fulltext_ms"] = _elapsed_ms(began)
-    generation = retrieval.generation
+    if generation := retrieval.generation:
+        try:
+            _add_vectors(retrieval, sources, generation)
+        except StorageFailed:  # the store has logged it, and repairs it
+            retrieval.degrade("vector")
+    else:
+        retrieval.vector = _await_vector(retrieval, sources)
+    for candidate in retrieval.candidates.values():
+        candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
+
+
+def _add_vectors(retrieval: Retrieval, sources: Sources, generation: Generation) -> None:
     # Read while the query is still being embedded.
-    by_words = _read_stored(sources, generation, list(retrieval.candidates)) if generation else _NONE
+    by_words = _read_stored(sources, generation, list(retrieval.candidates))
     began = time.perf_counter()
     retrieval.vector = vector = _await_vector(retrieval, sources)
     retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
-    if vector is not None and generation is not None:
+    if vector is not None:
         began = time.perf_counter()
         _add_dense(retrieval, sources, generation, vector, by_words)
         retrieval.notes["vector_ms"] = _elapsed_ms(began)
-    for candidate in retrieval.candidates.values():
-        candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
 
 
 def _find_nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:

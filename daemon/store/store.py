@@ -6,6 +6,7 @@ returns a future that is done once the job is on disk.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import codes, fulltext, graph_faults, hashes, limit, pages, settings, turns, vectors
+from memoryd.daemon.store import codes, damage, fulltext, graph_faults, hashes, limit, pages, settings, turns, vectors
 from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer, page_size
 from memoryd.daemon.store.facts import Facts, Mask
@@ -36,13 +37,14 @@ log = logging.getLogger(__name__)
 
 _WARMED = 1_000  # stems
 _MOST_CHANGED = 10_000  # rows
+_REPAIR_PAUSE_S = 600.0  # after a repair that failed
 _BREATH_S = 0.001  # between two of them
 
 FILE_NAME = "memoryd.sqlite"
 
 # Raised by SQLite where the caller has its own answer: the deadline passed, the full-text index is damaged.
 Interrupted = apsw.InterruptError
-Damaged = (apsw.CorruptError, apsw.SQLError)
+Damaged = (StorageFailed, apsw.SQLError)
 
 
 class Store:
@@ -54,25 +56,16 @@ class Store:
         self._codes = codes.take(self.path)
         self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
         pages.renew(self.path)
-        connection = open_writer(self.path)
+        self.supervisor = Supervisor()
         try:
-            migrate(connection)
-            make_durable(connection)
-            self._page_bytes = page_size(connection)
-            self.used_bytes = self._used_size(connection)
-            self.namespaces = Namespaces(connection)
-            self.positions = Positions()
-            self.facts = Facts(connection, self.positions)
-            self.postings = Postings(connection, self.positions)
-        except apsw.Error as error:
-            connection.close()
-            raise StorageFailed(f"The database {self.path} cannot be used: {error}.") from None
-        except BaseException:
-            connection.close()
-            raise
+            connection = self._open()
+        except apsw.CorruptError:
+            repaired = damage.repair_file(self.path, self.supervisor.clock())
+            log.error("the database was damaged: %s", damage.describe(repaired))
+            connection = self._open()
         self._connection = connection
         self.on_change: Callable[[], None] | None = None  # called by the writer after memories were changed
-        self.supervisor = Supervisor()
+        self.on_repair: Callable[[], None] | None = None  # called by the writer after damage was repaired
         most = limit.max_pages(limit_bytes, self._page_bytes)
         self._writer = Writer(
             connection, self._follow_commit, self.repair_soon, self._room_error, most, self.supervisor
@@ -80,9 +73,29 @@ class Store:
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
-        self._repairing = False
+        self._repairing, self._repair_from = False, 0.0
         self._checking: threading.Thread | None = None
         self._checked, self._closing = threading.Event(), threading.Event()
+
+    def _open(self) -> apsw.Connection:
+        """Open the database for the writer and read what is kept in RAM; raise `apsw.CorruptError` for damage."""
+        connection = open_writer(self.path)
+        try:
+            migrate(connection)
+            make_durable(connection)
+            damage.check_start(connection)
+            self._page_bytes = page_size(connection)
+            self.used_bytes = self._used_size(connection)
+            self.namespaces = Namespaces(connection)
+            self.positions = Positions()
+            self.facts = Facts(connection, self.positions)
+            self.postings = Postings(connection, self.positions)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, apsw.Error) and not isinstance(error, apsw.CorruptError):
+                raise StorageFailed(f"The database {self.path} cannot be used: {error}.") from None
+            raise
+        return connection
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -97,6 +110,10 @@ class Store:
         connection.execute("BEGIN")
         try:
             yield connection
+        except apsw.CorruptError as error:
+            log.error("a part of the database cannot be read: %s", error)
+            self.repair_soon()
+            raise StorageFailed("A part of the database is damaged. It is being repaired; ask again later.") from error
         finally:
             connection.execute("ROLLBACK")
 
@@ -232,21 +249,46 @@ class Store:
         try:
             with self.reading() as connection:
                 number = len(hashes.find_wrong(connection))
-        except (apsw.CorruptError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        except (StorageFailed, UnicodeDecodeError, msgspec.DecodeError) as error:
             return [f"memories: not all of them can be read: {error}"]
         return [f"memories: {number} have hashes that are not those of their text"] if number else []
 
     def rebuild(self) -> "Future[None]":
-        """Build the full-text index and wrong hashes again; drop vectors that cannot be right, and a wrong graph."""
+        """Replace what is damaged, and build again what is derived from the memories."""
+        return self.write(self._rebuild, alone=True, over_limit=True)
 
-        def write(transaction: Transaction) -> None:
-            hashes.fix(transaction.connection, hashes.find_wrong(transaction.connection))
-            fulltext.rebuild(transaction.connection)
-            vectors.drop_wrong(transaction.connection)
-            if graph_faults.find_problems(transaction.connection):
-                graph_faults.clear(transaction.connection)
+    def _rebuild(self, transaction: Transaction) -> None:
+        source = open_reader(self.path)
+        try:
+            repaired = damage.repair(transaction.connection, source)
+        finally:
+            source.close()
+        if not repaired.tables:
+            damage.rebuild_derived(transaction.connection)
+            return
+        log.error("the database was damaged: %s", damage.describe(repaired))
+        damage.note(transaction.connection, repaired, self.supervisor.clock())
+        transaction.after_commit(self._follow_repair)
 
-        return self.write(write, over_limit=True)
+    def list_repairs(self) -> list[str]:
+        """Return what repairs did since somebody asked for one."""
+        with self.reading() as connection:
+            return damage.list_repairs(connection)
+
+    def take_repairs(self) -> list[str]:
+        """Return what repairs did, once."""
+        found = self.list_repairs()
+        self.write(lambda transaction: damage.forget_repairs(transaction.connection), over_limit=True).result()
+        return found
+
+    def _follow_repair(self) -> None:
+        """Let go in RAM of the memories that could not be read, and have everything derived read again."""
+        known = set(self.positions.read_rows(self.facts.list_places()).tolist())
+        known.difference_update(row for (row,) in self._connection.execute("SELECT row FROM memories"))
+        self._follow_commit(self._connection, known, known)
+        self._changed = None
+        if self.on_repair is not None:
+            self.on_repair()
 
     def check_soon(self) -> None:
         """Check the full-text index in the background and rebuild it if it is damaged; warm it if it is not."""
@@ -278,17 +320,14 @@ class Store:
         """Return what is wrong. On a connection of its own: FTS5 checks against what a used one has cached."""
         connection = open_reader(self.path)
         try:
-            lines = [" ".join(str(line).split()) for (line,) in connection.execute(pragma)]
-        except apsw.CorruptError as error:
-            lines = [str(error)]
+            return damage.check(connection, pragma)
         finally:
             connection.close()
-        return [] if lines == ["ok"] else lines
 
     def repair_soon(self) -> None:
-        """Rebuild the full-text index in the background, once, when somebody met damage."""
+        """Rebuild what is damaged in the background, once, when somebody met it; after a failure not for a while."""
         with self._readers_lock:
-            if self._repairing:
+            if self._repairing or time.monotonic() < self._repair_from:
                 return
             self._repairing = True
         try:
@@ -299,9 +338,10 @@ class Store:
     def _note_repair(self, done: "Future[None]") -> None:
         self._repairing = False
         if done.exception():
-            log.error("the full-text index could not be rebuilt: %s", done.exception())
+            self._repair_from = time.monotonic() + _REPAIR_PAUSE_S
+            log.error("the database could not be repaired: %s", done.exception())
         else:
-            log.warning("the full-text index was damaged and has been rebuilt")
+            log.warning("the database was damaged; what is derived has been rebuilt")
 
     def close(self) -> None:
         """Finish the waiting writes, fold the write-ahead log into the file and close."""

@@ -288,7 +288,9 @@ class Writer:
 
     def _failure(self, error: BaseException) -> BaseException:
         if isinstance(error, apsw.CorruptError):
+            log.error("writing failed: %s", error)
             self._damaged()
+            return StorageFailed("The database is damaged; nothing was written. It is being repaired; ask again later.")
         if isinstance(error, apsw.FullError):
             log.error("writing failed: %s", error)
             return self._full()

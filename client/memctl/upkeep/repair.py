@@ -39,7 +39,9 @@ RECOVER = "memctl repair --recover"
 def _verify(args: Namespace) -> int:
     found = _check(args, repair=False)
     show(args, found, lambda: _verified_text(found))
-    return _report_verdict(found, "`memctl repair` rebuilds what is derived from the memories")
+    return _report_verdict(
+        found, "`memctl repair` replaces what is damaged and rebuilds what is derived from the memories"
+    )
 
 
 def _declare_repair(parser: ArgumentParser) -> None:
@@ -80,10 +82,12 @@ def _report_verdict(found: Verification, advice: str) -> int:
 
 
 def _verified_text(found: Verification) -> str:
+    repairs = [f"{paint('repaired', 'yellow')}  {make_printable(repair)}" for repair in found.repairs]
     if found.problems:
-        return "\n".join(f"{paint('wrong', 'red')}  {make_printable(problem)}" for problem in found.problems)
+        wrong = [f"{paint('wrong', 'red')}  {make_printable(problem)}" for problem in found.problems]
+        return "\n".join(repairs + wrong)
     pending = f", {found.pending_embeddings:,} without a vector yet" if found.pending_embeddings else ""
-    return f"All is well: {count_text(found.memories, 'memory')}{pending}."
+    return "\n".join([*repairs, f"All is well: {count_text(found.memories, 'memory')}{pending}."])
 
 
 def _repaired_text(found: Verification) -> str:

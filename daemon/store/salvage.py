@@ -1,0 +1,139 @@
+"""Reading the rows of a table of which pages are damaged, and what has to follow when some are lost.
+
+Tables are read by their keys in batches; where a page cannot be read the batch is halved until the rows that are lost
+are known. `recovering` reads whole files by it, `damage` single tables of a database in use.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import apsw
+
+PORTION = 500
+_MOST_FAILURES = 1_000_000  # the highest number of a damaged table may be any
+UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.TooBigError, UnicodeDecodeError)
+_COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
+_ACCOUNT = """
+INSERT INTO flows SELECT id, 'gone: recovery', missing FROM (
+  SELECT n.id AS id,
+    (SELECT total(count) FROM flows WHERE namespace = n.id AND kind = 'observed')
+    - (SELECT count(*) FROM turns WHERE namespace = n.id)
+    - (SELECT total(turns) FROM memories WHERE namespace = n.id AND turns > 0)
+    - (SELECT total(count) FROM flows WHERE namespace = n.id
+         AND (kind LIKE 'skipped: %' OR kind LIKE 'dropped: %' OR kind LIKE 'gone: %')) AS missing
+  FROM namespaces n
+) WHERE missing <> 0 ON CONFLICT DO UPDATE SET count = count + excluded.count
+"""
+
+Row = tuple[Any, ...]
+
+
+class Table(NamedTuple):
+    """A table of rows that are copied: its columns, and whether a row number leads to each row."""
+
+    name: str
+    columns: tuple[str, ...]
+    has_rowid: bool
+
+
+def describe_table(connection: apsw.Connection, name: str, without_rowid: bool) -> Table:
+    """Return a table with its columns."""
+    return Table(name, tuple(str(column) for (column,) in connection.execute(_COLUMNS, (name,))), not without_rowid)
+
+
+def copy_rows(source: apsw.Connection, table: Table, target: apsw.Connection, into: str, damaged: list[str]) -> int:
+    """Copy the readable rows of a table into another one; add its name to `damaged` for each batch that has others.
+
+    Return how many were copied.
+    """
+    names = ", ".join(f'"{name}"' for name in table.columns)
+    insert = f"INSERT OR IGNORE INTO {into} ({names}) VALUES ({', '.join('?' * len(table.columns))})"
+    before = target.total_changes()
+    for row in _read_rows(source, table, names, damaged):
+        try:
+            target.execute(insert, row)
+        except (apsw.ConstraintError, apsw.MismatchError):  # it can be read and is no row of this table
+            damaged.append(table.name)
+    return target.total_changes() - before
+
+
+def _read_rows(source: apsw.Connection, table: Table, names: str, damaged: list[str]) -> Iterator[Row]:
+    if table.has_rowid:
+        return _read_by_number(source, table.name, names, 0, _read_highest(source, table.name), damaged)
+    return _read_both_ends(source, table, names, damaged)
+
+
+def _read_highest(source: apsw.Connection, name: str) -> int:
+    for sql in (f"SELECT max(rowid) FROM {name}", f"SELECT seq FROM sqlite_sequence WHERE name = '{name}'"):
+        try:
+            found = source.execute(sql).get
+        except apsw.Error:
+            continue
+        if isinstance(found, int):
+            return found
+    return PORTION * PORTION  # as good a guess as any: what is beyond it is not found
+
+
+def _read_by_number(
+    source: apsw.Connection, name: str, names: str, after: int, last: int, damaged: list[str]
+) -> Iterator[Row]:
+    """Yield the readable rows with numbers above `after` up to `last`; give up after `_MOST_FAILURES`."""
+    sql = f"SELECT rowid, {names} FROM {name} WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT {PORTION}"
+    upto, failures = last, 0
+    while after < last and failures < _MOST_FAILURES:
+        try:
+            found: list[Any] = source.execute(sql, (after, upto)).fetchall()
+        except UNREADABLE:
+            damaged.append(name)
+            failures += 1
+            middle = after + min(PORTION, upto - after) // 2
+            after, upto = (after, middle) if middle > after else (upto, last)
+        else:
+            yield from (row[1:] for row in found)
+            after, upto = found[-1][0] if len(found) == PORTION else upto, last
+
+
+def _read_both_ends(source: apsw.Connection, table: Table, names: str, damaged: list[str]) -> Iterator[Row]:
+    """Yield the rows of a table without row numbers up to the damage, and from its end back to it."""
+    keys: Any = source.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (table.name,)).fetchall()
+    for direction in ("ASC", "DESC"):
+        order = ", ".join(f'"{key}" {direction}' for (key,) in keys)
+        try:
+            yield from source.execute(f"SELECT {names} FROM {table.name} ORDER BY {order}")
+        except UNREADABLE:
+            damaged.append(table.name)
+        else:
+            return
+
+
+def fix_references(target: apsw.Connection) -> None:
+    """Give memories and turns of lost namespaces a new one; drop what else refers to rows that are lost."""
+    used = " UNION ".join(f"SELECT namespace FROM {name}" for name in ("memories", "turns"))
+    target.execute(
+        f"INSERT INTO namespaces (id, name) SELECT namespace, 'recovered/' || namespace FROM ({used})"
+        " WHERE namespace NOT IN (SELECT id FROM namespaces)"
+    )
+    for _ in range(PORTION):  # what refers to what was dropped is dropped in the next round
+        broken: list[Any] = target.execute("PRAGMA foreign_key_check").fetchall()
+        lost = {(table, row) for table, row, *_ in broken if row is not None}
+        for table, row in lost:
+            target.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+        for table in {table for table, row, *_ in broken if row is None}:
+            _drop_orphans(target, table)
+        if not broken:
+            return
+
+
+def _drop_orphans(target: apsw.Connection, table: str) -> None:
+    """Delete the rows of a table without row numbers that refer to nothing."""
+    keys: Any = target.execute('SELECT "table", "from", "to" FROM pragma_foreign_key_list(?)', (table,)).fetchall()
+    for parent, column, key in keys:
+        target.execute(
+            f'DELETE FROM {table} WHERE "{column}" IS NOT NULL'
+            f' AND "{column}" NOT IN (SELECT "{key or "id"}" FROM {parent})'
+        )
+
+
+def settle_turns(connection: apsw.Connection) -> None:
+    """Count turns that no longer exist as lost with a recovery, so that the account of turns is right."""
+    connection.execute(_ACCOUNT)
