@@ -1,7 +1,8 @@
 """Stage 2: candidates from full text (BM25) and from the vectors, each arm filtered alike.
 
 Each row of one arm gets its score of the other as well, so that fusion compares like with like: the exact cosine
-always, BM25 as far as full text is read (`_WORDS_DEPTH` times deeper than the rows that it makes candidates).
+always, of its text within its context or alone, whichever is nearer; BM25 as far as full text is read (`_WORDS_DEPTH`
+times deeper than the rows that it makes candidates).
 """
 
 import logging
@@ -14,7 +15,8 @@ import numpy as np
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.retrieval import Near, Retrieval, Sources
-from memoryd.daemon.store import fulltext
+from memoryd.daemon.store import fulltext, vectors
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.index import RESCORE
 from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
@@ -133,6 +135,8 @@ def _add_dense(
     for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
         retrieval.ensure_candidate(row, "meaning").similarity_rank = rank
     similarities = {**near.similarities, **_cosines(by_words, vector)}
+    with sources.store.reading() as connection:
+        similarities |= find_nearer_alone(connection, generation, vector, similarities)
     for candidate in retrieval.candidates.values():
         candidate.similarity = similarities.get(candidate.row)
     retrieval.notes["vectors"] = len(near.rows)
@@ -145,6 +149,18 @@ def _note_pending(retrieval: Retrieval, generation: Generation) -> None:
     if waits and (count := generation.index.count_missing(retrieval.allowed)):
         retrieval.degrade("pending_embeddings")
         retrieval.notes["pending_embeddings"] = count
+
+
+def find_nearer_alone(
+    connection: Connection, generation: Generation, vector: Vector, similarities: dict[int, float]
+) -> dict[int, float]:
+    """Return the cosines of own texts that are nearer to the query than these texts within their contexts."""
+    if not len(generation.own):
+        return {}
+    found = generation.own.compute_similarities(vector, np.array(list(similarities), np.int64))
+    likely = [row for row, similarity in found if similarity > similarities[row]]
+    own = _cosines(vectors.read_exact(connection, generation.model, likely), vector)
+    return {row: similarity for row, similarity in own.items() if similarity > similarities[row]}
 
 
 def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:

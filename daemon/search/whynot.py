@@ -7,6 +7,7 @@ import numpy as np
 from memoryd.client.protocol import Why, WhyNot
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.registry import handles
+from memoryd.daemon.search.candidates import find_nearer_alone
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import fulltext, namespaces, rows, successors
@@ -91,6 +92,7 @@ def _place_by_meaning(
     if not numbers:
         return None, None
     similarity = float(matrix[0] @ vector)
+    similarity = find_nearer_alone(connection, generation, vector, {row.row: similarity}).get(row.row, similarity)
     everything = generation.index.find_nearest(vector, max(1, len(generation.index)), retrieval.allowed)
     places = np.flatnonzero(everything.rows == row.row)
     return similarity, int(places[0]) + 1 if len(places) else None

@@ -14,7 +14,7 @@ from memoryd.daemon.store.rows import COLUMNS
 _Known = tuple[str, str, str, str]  # id, namespace, content, tier
 
 MOST_MEMBERS = 20
-FOUND_WITHIN = 20  # of dozens of turns that differ in a number alone, the neighbours of some count for them
+FOUND_WITHIN = 10
 
 _CROSSING = (
     "SELECT 'memory ' || r.id || ' in a node of another namespace' FROM members m JOIN nodes n ON n.id = m.node"

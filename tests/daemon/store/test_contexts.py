@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from memoryd.client.errors import Conflict
+from memoryd.client.protocol import WhyNot
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.backlog import complete_contexts
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store import contexts, rows, trimming, vectors
 from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
-from workbench import CountingEmbedder, add, delete, insert, running, undo, update, wait_until
+from workbench import CountingEmbedder, add, delete, insert, running, search, undo, update, wait_until
 
 
 def write(store: Store, job: Any) -> Any:
@@ -66,6 +68,17 @@ def test_searches_use_the_vector_of_the_context_and_duplicates_their_own(core: C
     assert row in alike(again, vector("yes, that one"))
     assert add(core, "Yes, THAT one", dedup_threshold=0.99).id == added.id
     assert add(core, "storks nest on roofs").id == other.id
+
+
+def test_a_hit_counts_by_its_own_text_where_that_is_nearer_than_its_context(core: Core) -> None:
+    added = add(core, "retry limit five")
+    row = give_context(core, added.id, "storks nest on roofs\nretry limit five", vector("storks nest on roofs"))
+    for query in ("retry limit five", "storks nest on roofs"):
+        [hit] = search(core, query).hits
+        assert hit.similarity == pytest.approx(1.0)
+    why = why_not(core.sources, WhyNot(id=added.id, query="retry limit five"))
+    assert why.similarity == pytest.approx(1.0)
+    assert row in alike(core.embedding.active, vector("retry limit five"))  # type: ignore[arg-type]
 
 
 def test_a_context_ends_with_the_text_that_it_is_of(core: Core) -> None:
