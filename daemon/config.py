@@ -312,6 +312,7 @@ class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
     poll_s: Annotated[Duration, Meta(description="the server is asked for changes so often")] = 2.0
     listen: Annotated[bool, Meta(description="let the server report changes at once as well, where it can")] = True
+    max_rows: Annotated[int, Meta(ge=0, description="memories of it kept here; searches ask for the rest. 0: all")] = 0
 
 
 class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ from memoryd.client.times import iso
 BAR = 16
 NOTE_LINES = 4
 TIERS = {"L0": "L0 active", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
-ORIGINS = ("words", "meaning", "hot", "graph", "L0")
+ORIGINS = ("words", "meaning", "hot", "graph", "L0", "L3")
 MAX_CANDIDATES = 20  # lines; --json has all of them
 
 
@@ -132,9 +132,10 @@ def _candidates_text(candidates: list[CandidateTrace]) -> str:
 
 
 def _outcome_text(candidate: CandidateTrace) -> str:
-    """Return why it was lost, or that it was kept; and what feedback did to its score."""
+    """Return why it was lost, or that it was kept; what feedback did to its score; from which machine it came."""
     rated = "" if candidate.usefulness == 1.0 else f" (feedback ×{candidate.usefulness:.3f})"
-    return f"{candidate.lost or 'kept'}{rated}"
+    machine = f" (from {to_one_line(candidate.machine)})" if candidate.machine else ""
+    return f"{candidate.lost or 'kept'}{rated}{machine}"
 
 
 def _format_number(value: float | None, digits: int = 3) -> str:

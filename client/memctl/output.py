@@ -15,6 +15,7 @@ DEFAULT_COLUMNS = 100
 REASONS = {
     "vector": "by meaning (the embedding model is not ready)",
     "fulltext": "by words (the full-text index is not ready)",
+    "shared": "what is on the server of a shared namespace alone (it did not answer in time)",
     "deadline": "whatever did not finish before the deadline",
     "pending_embeddings": "by meaning, texts that wait for their vector (words find them)",
 }

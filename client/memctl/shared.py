@@ -108,6 +108,7 @@ def _format_root(root: SharedRoot) -> str:
     colour = "green" if root.state == "ready" else "yellow"
     head = f"{paint(make_printable(root.root), 'cyan')}  {paint(root.state, colour)}  {make_printable(root.server)}"
     lines = [head, f"  {count_text(root.memories, 'memory')} shared, {count_text(root.waiting, 'change')} to be pushed"]
+    lines += ["  more is on the server alone; searches with a deadline ask it"] if root.partial else []
     lines += [f"  {make_printable(root.error)}"] if root.error else []
     last = iso(root.ready_at) or "never"
     lines.append(f"  since the start: {root.pulled:,} pulled, {root.pushed:,} pushed; last {last}")
@@ -214,7 +215,8 @@ def _migrate(args: Namespace) -> None:
         done = client.call(MigrateServer(root=args.root.strip("/"), server=args.dsn, passfile=args.passfile))
     kind = done.dialect if done.tested else f"{done.dialect}, on which memoryd is not tested"
     state = "are there already" if done.before == done.after else "are made"
-    show(args, done, lambda: f"The tables of version {done.after} {state} ({kind}).")
+    lack = "" if done.vectors else " Without pgvector there each machine searches what it holds alone."
+    show(args, done, lambda: f"The tables of version {done.after} {state} ({kind}).{lack}")
 
 
 def _declare_remove(parser: ArgumentParser) -> None:

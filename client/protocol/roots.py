@@ -63,6 +63,8 @@ class SharedRoot(Struct, kw_only=True):
     """turns, and what was drawn from them, are shared as well"""
     memories: int = 0
     """memories here that the server has too"""
+    partial: bool = False
+    """the server has memories that are not here (`max_rows`); a search with a deadline asks it"""
     waiting: int = 0
     """changes here that are not pushed yet"""
     refused: list[RefusedMemory] = []
@@ -151,6 +153,8 @@ class MigratedServer(Struct, kw_only=True):
     """what kind of server it is"""
     tested: bool
     """whether memoryd's tests run on this kind"""
+    vectors: bool = False
+    """whether it has pgvector, so that machines can search what they do not hold"""
 
 
 @rpc("owner", grows=True, lane="bulk")

@@ -43,14 +43,24 @@ class Hit(Memory, kw_only=True):
     """what belongs to it: its question, its latest answers, facts or turns"""
 
 
+SharedOutcome = Literal["", "asked", "late", "offline", "unasked"]
+
+
 class Hits(Struct, kw_only=True):
-    """Results of a search, best first. `degraded` names what was left out (`vector`, `fulltext`) or is incomplete."""
+    """Hits, best first. `degraded` names what was left out (`vector`, `fulltext`, `shared`) or incomplete.
+
+    `shared` says how it was with shared memories that are not on this machine: `asked`, they are in the answer;
+    `late`, `offline`: their server did not answer by the deadline, or not at all; `unasked`: there are some, and the
+    call has no deadline, no vector or filters that are answered here alone. Empty: all within reach is here.
+    """
 
     hits: list[Hit]
     """best first"""
     degraded: list[str] = []
-    """what was left out: `vector`, `fulltext`, `deadline`; `pending_embeddings`: of what it may return, some texts have
-    no vector yet, so only words find these"""
+    """what was left out: `vector`, `fulltext`, `deadline`, `shared`; `pending_embeddings`: of what it may return, some
+    texts have no vector yet, so only words find these"""
+    shared: SharedOutcome = ""
+    """shared memories that are not here: `asked`, `late`, `offline`, `unasked`; empty: there are none"""
     trace: str = ""
     """id of the kept trace, for `get_trace`"""
     took_ms: float = 0.0
@@ -84,7 +94,8 @@ class StageTrace(Struct, kw_only=True):
 class CandidateTrace(Struct, kw_only=True):
     """One candidate's way through the stages. `lost` is empty for a hit, else `stage: reason`.
 
-    `origins` says what brought it: `words`, `meaning`, `hot`, `L0`, `graph`. `score` contains the factor `usefulness`.
+    `origins` says what brought it: `words`, `meaning`, `hot`, `L0`, `graph`, `L3`. `score` contains the factor
+    `usefulness`.
     """
 
     id: str
@@ -102,9 +113,11 @@ class CandidateTrace(Struct, kw_only=True):
     tier: str = ""
     """where the memory is kept"""
     origins: list[str] = []
-    """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`"""
+    """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`, `L3`"""
     cues: list[str] = []
     """what in the question added to its score: `speaker`, `role`, `date`, `when`"""
+    machine: str = ""
+    """of a shared memory: which machine and role changed it last; empty: this one"""
     lost: str = ""
     """`stage: reason`, empty for a hit"""
 
@@ -191,6 +204,8 @@ class Explanation(Struct, kw_only=True):
     """best first"""
     trace: Trace
     """how they were found"""
+    shared: SharedOutcome = ""
+    """shared memories that are not here: `asked`, `late`, `offline`, `unasked`; empty: there are none"""
 
 
 class Why(Struct, kw_only=True):

@@ -33,6 +33,7 @@ from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.citations import Citations
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
+from memoryd.daemon.tiers.remote import Remote
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +77,9 @@ class Core:
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.privacy = Privacy(config.privacy)
         self.workspaces = Workspaces(config.workspaces, config.privacy)
-        self.sources = Sources(
-            self.store, self.embedding, config.search, traces, self.clock, self.active, self.hot, self.effects
-        )
+        self.remote = Remote()
+        given = self.store, self.embedding, config.search, traces, self.clock
+        self.sources = Sources(*given, self.active, self.hot, self.effects, self.remote)
 
     def start(self) -> None:
         """Begin the background work."""

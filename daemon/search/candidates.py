@@ -15,6 +15,7 @@ import numpy as np
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.retrieval import Near, Retrieval, Sources
+from memoryd.daemon.search.shared import ask
 from memoryd.daemon.store import fulltext, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.index import RESCORE
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
+    ask(retrieval, sources)
     _find_nearest_when_embedded(retrieval, sources)
     began = time.perf_counter()
     if retrieval.call.mode != "dense" and retrieval.call.query.strip():

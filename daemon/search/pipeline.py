@@ -40,6 +40,7 @@ from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources
+from memoryd.daemon.search.shared import keep, shared
 from memoryd.daemon.search.traces import Kept, build_whole
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter, compile_filter
@@ -52,6 +53,7 @@ PIPELINE: tuple[Stage, ...] = (
     candidates,
     hot,
     active,
+    shared,
     fuse,
     cues,
     expand,
@@ -72,7 +74,14 @@ def search(sources: Sources, call: Search) -> Hits:
     """Return the hits of a search."""
     retrieval, kept = run(sources, call)
     sources.effects.note(_mark(retrieval))
-    return Hits(hits=retrieval.hits, degraded=kept.trace.degraded, trace=kept.trace.id, took_ms=kept.trace.took_ms)
+    keep(retrieval, sources)
+    return Hits(
+        hits=retrieval.hits,
+        degraded=kept.trace.degraded,
+        shared=retrieval.shared,
+        trace=kept.trace.id,
+        took_ms=kept.trace.took_ms,
+    )
 
 
 @handles(Explain)
@@ -80,7 +89,8 @@ def explain(sources: Sources, call: Explain) -> Explanation:
     """Return the hits of a search with its trace."""
     retrieval, kept = run(sources, call)
     with sources.store.reading() as connection:
-        return Explanation(hits=retrieval.hits, trace=build_whole(connection, kept, _list_seen(sources, call)))
+        trace = build_whole(connection, kept, _list_seen(sources, call))
+    return Explanation(hits=retrieval.hits, trace=trace, shared=retrieval.shared)
 
 
 @handles(GetTrace)
@@ -146,6 +156,7 @@ def run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
         sorted(retrieval.candidates.values(), key=lambda candidate: (bool(candidate.lost), -candidate.score)),
         retrieval.recent,
         sources.caller.key,
+        retrieval.origins,
     )
     sources.traces.keep(kept)
     return retrieval, kept

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memoryd.client.protocol import Hit, Query
+from memoryd.client.protocol import Hit, Query, SharedOutcome
 from memoryd.daemon.config import SearchConfig
 from memoryd.daemon.embedding.embedder import Embedding
 from memoryd.daemon.embedding.generation import Generation
@@ -22,6 +22,7 @@ from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.system.timekeeper import Timekeeper
 from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.hot import HotBuffer
+from memoryd.daemon.tiers.remote import Asked, Remote
 
 if TYPE_CHECKING:
     from memoryd.daemon.search.effects import Effects
@@ -43,6 +44,7 @@ class Sources(NamedTuple):
     active: Active  # L0
     hot: HotBuffer
     effects: "Effects"
+    remote: Remote  # L3
     caller: Caller = USER
 
 
@@ -78,6 +80,9 @@ class Retrieval:
     question: Question | None = None  # for full text
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number
+    shared: SharedOutcome = ""  # what became of asking the servers of what is not here
+    asked: list[Asked] = field(default_factory=list)
+    origins: dict[int, str] = field(default_factory=dict)  # of what is not here: which machine changed it last
     excluded: str = ""  # id of the memory that the hits are to be like
     candidates: dict[int, Candidate] = field(default_factory=dict)
     contradictions: dict[str, list[str]] = field(default_factory=dict)  # of the hits, by id

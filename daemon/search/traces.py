@@ -2,20 +2,21 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CandidateTrace, Trace
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import rows, shared
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 
 _PREVIEW = 80
 
-Origin = Literal["words", "meaning", "hot", "L0", "graph"]
+Origin = Literal["words", "meaning", "hot", "L0", "graph", "L3"]
 
 
 class Candidate(msgspec.Struct):
@@ -45,6 +46,7 @@ class Kept(NamedTuple):
     candidates: list[Candidate]
     recent: dict[int, Row]  # turns of L0 among them
     owner: bytes = b""  # the token of who searched
+    origins: Mapping[int, str] = MappingProxyType({})  # of what is not here: which machine changed it last
 
     def is_seen_by(self, namespace: str, owner: bytes) -> bool:
         """Return whether a caller may read it: at the root all, elsewhere its namespace's, with a token its own."""
@@ -92,6 +94,7 @@ def build_whole(connection: Connection, kept: Kept, seen: frozenset[int] | None 
     """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
     stored = rows.read_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
     found = {number: row for number, row in {**stored, **kept.recent}.items() if seen is None or row.namespace in seen}
+    origins = shared.read_origins(connection, [row.id for row in stored.values()])
     candidates = [
         CandidateTrace(
             id=found[candidate.row].id,
@@ -103,6 +106,7 @@ def build_whole(connection: Connection, kept: Kept, seen: frozenset[int] | None 
             origins=list(dict.fromkeys(candidate.origins)),
             cues=candidate.cues,
             usefulness=candidate.usefulness,
+            machine=kept.origins.get(candidate.row) or origins.get(found[candidate.row].id, ""),
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
         )
         for candidate in kept.candidates

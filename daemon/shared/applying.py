@@ -214,6 +214,11 @@ def _purge(session: Session, remote: Remote, here: Here) -> None:
     session.erase(msgspec.structs.replace(here.version, **given))
 
 
+def read_row(remote: Remote, root: str, namespace: int) -> Row:
+    """Return a version as the memory that it would be here; raise `Invalid` or `MsgspecError` where it cannot be."""
+    return _row(remote.id, namespace, _decode(remote, root))
+
+
 def _decode(remote: Remote, root: str) -> Body:
     """Return what a version says; raise `Invalid` or `MsgspecError` where it cannot be a memory here."""
     if root not in list_enclosing(remote.ns):

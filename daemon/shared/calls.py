@@ -31,6 +31,7 @@ from memoryd.daemon.store.writer import Transaction
 
 _DROPPED = 100  # memories of one transaction
 _PASSING_S = 20.0  # for all that a call asks a server
+_MIGRATION_S = 1800.0  # the index of a million vectors takes minutes
 
 if TYPE_CHECKING:
     from memoryd.daemon.shared.server import Server
@@ -131,16 +132,18 @@ def grant(core: Core, call: GrantRoot) -> Done:
 def migrate(core: Core, call: MigrateServer) -> MigratedServer:
     """Make the tables, or bring them to this version."""
     sharing.check_installed()
-    from memoryd.daemon.shared import schema
+    from memoryd.daemon.shared import schema, vectors
 
     root = _find_root(core, call.root, call.server, call.passfile)
 
     def bring_up(server: "Server") -> MigratedServer:
         before, after = schema.migrate(server)
-        dialect = schema.find_dialect(server)
-        return MigratedServer(before=before, after=after, dialect=dialect.name, tested=dialect.tested)
+        dialect, active = schema.find_dialect(server), core.embedding.active
+        models = {active.embedder.fingerprint: active.embedder.dimensions} if active else {}
+        made = vectors.make(server, models)
+        return MigratedServer(before=before, after=after, dialect=dialect.name, tested=dialect.tested, vectors=made)
 
-    return _ask(core, root.server, root.passfile, bring_up)
+    return _ask(core, root.server, root.passfile, bring_up, _MIGRATION_S)
 
 
 def _find_root(core: Core, name: str, address: str, passfile: str) -> Root:
@@ -156,7 +159,7 @@ def _find_root(core: Core, name: str, address: str, passfile: str) -> Root:
     return msgspec.structs.replace(found, passfile=passfile or found.passfile)
 
 
-def _ask(core: Core, address: str, passfile: str, question: "Callable[[Server], T]") -> T:
+def _ask(core: Core, address: str, passfile: str, question: "Callable[[Server], T]", limit_s: float = _PASSING_S) -> T:
     """Ask a server something on a connection of its own, with a limit."""
     import psycopg
 
@@ -164,7 +167,7 @@ def _ask(core: Core, address: str, passfile: str, question: "Callable[[Server], 
 
     opened = line.open_server(core, address, passfile)
     try:
-        with opened.time_limit(_PASSING_S):
+        with opened.time_limit(limit_s):
             return question(opened)
     except psycopg.Error as error:
         raise server.failure(error) from None

@@ -21,8 +21,9 @@ from psycopg.sql import Composed
 from memoryd.client.errors import Forbidden, MemorydError, Unavailable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing
-from memoryd.daemon.shared import applying, exchange, pushing, server
+from memoryd.daemon.shared import applying, exchange, pushing, room, server
 from memoryd.daemon.shared.applying import Remote
+from memoryd.daemon.shared.backfill import Backfill
 from memoryd.daemon.shared.exchange import Head
 from memoryd.daemon.shared.pushing import Outgoing
 from memoryd.daemon.shared.server import Server
@@ -77,6 +78,9 @@ class Engine:
         self._connect = connect
         self.server: Server | None = None
         self._may_push = True
+        self._backfill = Backfill(core, root.name, machine)
+        self.max_rows = 0  # memories of the root on this machine; 0: all
+        self.has_more = False  # vectors are still to be made
 
     def exchange_all(self, pull: bool = True) -> bool:
         """Exchange everything that there is, or only push what waits; return whether the server answered."""
@@ -84,12 +88,13 @@ class Engine:
             if self.server is None or not self.server.is_open:
                 self.close()
                 self.server = self._connect(self.root)
-                self._may_push = self._ask(exchange.may_push)
+                self._may_push = self._ask(exchange.read_terms)
             if pull:
                 self._pull()
             if self._may_push:
                 self._push()
             self._note_machine()
+            self.has_more = pull and self._backfill.work(self._ask, self.figures.head)
         except (psycopg.Error, MemorydError) as error:
             self._note(server.failure(error) if isinstance(error, psycopg.Error) else error)
             return False
@@ -141,6 +146,7 @@ class Engine:
     def _pull(self) -> None:
         """Read the feed to its end."""
         root, compared = self.root, False
+        self._choose_start()
         while True:
             found = self._ask(lambda server: exchange.pull(server, root))
             if is_lost(root, found.head):
@@ -160,9 +166,11 @@ class Engine:
 
     def _apply(self, rows: Sequence[Remote], first_copy: bool = False, **places: int | str) -> None:
         """Apply versions of the server together with how far it was read."""
+        made = self._backfill.take(self._ask, rows)
 
         def write(transaction: Transaction) -> Applied:
             session = Session(self.core, transaction, self.root, first_copy)
+            session.vectors = made
             applying.apply(session, rows)
             if places:
                 shared.change_root(transaction.connection, self.root.id, **places)
@@ -173,10 +181,24 @@ class Engine:
             for _ in erasing.clean(self.core):
                 pass
         self._move(**places)
+        if rows and room.fit(self.core, self.root, self.max_rows):
+            self._move(partial=1)
         self.figures.pulled += len(rows)
         self.figures.conflicts += len(done.conflicts)
         for id in done.conflicts:
             log.warning("memory %s was changed on two machines; see `memctl shared conflicts`", id[:8])
+
+    def _choose_start(self) -> None:
+        """Begin the first copy so that no more comes than is to be here; copy all where more is to be here now."""
+        root, max_rows = self.root, self.max_rows
+        places = self._ask(lambda server: room.choose_start(server, root, max_rows))
+        if places:
+            self._write(lambda transaction: shared.change_root(transaction.connection, root.id, **places))
+            self._move(**places)
+        if places.get("partial"):
+            pinned = self._ask(lambda server: room.list_pinned(server, root, max_rows))
+            for start in range(0, len(pinned), exchange.PULLED):
+                self._fetch(pinned[start : start + exchange.PULLED])
 
     def _move(self, **places: int | str) -> None:
         for name, value in places.items():
@@ -192,6 +214,9 @@ class Engine:
         for start in range(0, len(lost), exchange.PULLED):
             self._requeue(lost[start : start + exchange.PULLED], is_old)
         others = [id for id, version in there.items() if here.get(id) != version]
+        if root.partial:  # of what is not here the newest is enough
+            new = [id for id in others if id not in here]
+            others = [id for id in others if id in here] + new[-self.max_rows :]
         for start in range(0, len(others), exchange.PULLED):
             self._fetch(others[start : start + exchange.PULLED])
         places: Places = {"cursor": head.seq, "mark": head.seq, "tag": head.tag}

@@ -20,7 +20,7 @@ from memoryd.daemon.store.shared import Root
 
 PULLED = 500  # rows of one pull
 KEPT_DAYS = 90  # of the log, and of what was deleted: who was away longer takes what the server says
-_COLUMNS = (
+COLUMNS = (
     "m.id, m.seq, m.vtag, m.anc, m.ns, m.body::text, m.deleted, m.purged, m.conflict_of, m.merged_into, m.machine,"
     " m.author"
 )
@@ -61,6 +61,11 @@ _LOG = (
     "INSERT INTO memoryd.log (root, seq, tag, machine)"
     " SELECT root, seq, tag, %(machine)s FROM memoryd.heads WHERE root = %(root)s"
 )
+_TERMS = (
+    "SELECT min_client, coalesce(has_table_privilege(to_regclass('memoryd.vec')::oid, 'SELECT'), false)"
+    " FROM memoryd.meta"
+)
+_FORGET = "DELETE FROM memoryd.vec v WHERE v.root = %(root)s AND v.id = ANY(%(purged)s::uuid[])"
 _REMEMBERED = "SELECT tag FROM memoryd.log WHERE root = %(root)s AND seq = %(mark)s"
 _SNAPSHOT = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _STATE = """
@@ -69,9 +74,9 @@ SELECT h.seq, h.tag, CASE WHEN h.seq = %(mark)s THEN h.tag ELSE
   (SELECT min(l.seq) FROM memoryd.log l WHERE l.root = h.root)
 FROM memoryd.heads h WHERE h.root = %(root)s
 """
-_FEED = f"SELECT {_COLUMNS} FROM memoryd.mem m WHERE m.root = %s AND m.seq > %s ORDER BY m.seq LIMIT %s"
-_BY_ID = f"SELECT {_COLUMNS} FROM memoryd.mem m WHERE m.root = %s AND m.id = ANY(%s::uuid[]) ORDER BY m.seq"
-_INVENTORY = "SELECT m.id, m.vtag FROM memoryd.mem m WHERE m.root = %s"
+_FEED = f"SELECT {COLUMNS} FROM memoryd.mem m WHERE m.root = %s AND m.seq > %s ORDER BY m.seq LIMIT %s"
+_BY_ID = f"SELECT {COLUMNS} FROM memoryd.mem m WHERE m.root = %s AND m.id = ANY(%s::uuid[]) ORDER BY m.seq"
+_INVENTORY = "SELECT m.id, m.vtag FROM memoryd.mem m WHERE m.root = %s ORDER BY m.seq"
 _READ_BY = (
     "INSERT INTO memoryd.machines (root, machine, seq) VALUES (%s, %s, %s)"
     " ON CONFLICT (root, machine, role) DO UPDATE SET seq = excluded.seq, at = now()"
@@ -121,12 +126,15 @@ def push(server: Server, root: Root, machine: str, going: Sequence[Outgoing], re
         "tag": tag,
         "count": len(going),
         "rows": msgspec.json.encode(numbered).decode(),
+        "purged": [one.record["id"] for one in going if one.record["purged"]],
     }
     with server.exchange():
         head = server.run(_HEAD, values)
         remembered = server.run(_REMEMBERED, values)
         taken = server.run(_PUSH, values)
         server.run(_LOG, values)
+        if values["purged"] and server.has_vectors:
+            server.run(_FORGET, values)
         if report is not None:
             server.run(report)
     found = head.fetchone()
@@ -146,11 +154,11 @@ def pull(server: Server, root: Root) -> Pulled:
         state = server.run(_STATE, {"root": root.name, "mark": root.mark})
         feed = server.run(_FEED, (root.name, root.cursor, PULLED))
         server.run("COMMIT")
-    return Pulled(_read_head(root.name, state.fetchone()), [_remote(row) for row in feed.fetchall()])
+    return Pulled(_read_head(root.name, state.fetchone()), [read_remote(row) for row in feed.fetchall()])
 
 
 def read_inventory(server: Server, root: Root) -> tuple[Head, dict[str, str]]:
-    """Return the version of every memory of a root, in one snapshot."""
+    """Return the version of every memory of a root, the last changed one last, in one snapshot."""
     with server.connection.pipeline():
         server.run(_SNAPSHOT)
         state = server.run(_STATE, {"root": root.name, "mark": root.mark})
@@ -161,7 +169,7 @@ def read_inventory(server: Server, root: Root) -> tuple[Head, dict[str, str]]:
 
 def fetch(server: Server, root: str, ids: Sequence[str]) -> list[Remote]:
     """Return memories by their ids."""
-    return [_remote(row) for row in server.run(_BY_ID, (root, list(ids))).fetchall()]
+    return [read_remote(row) for row in server.run(_BY_ID, (root, list(ids))).fetchall()]
 
 
 def note_machine(server: Server, root: Root, machine: str) -> list[str]:
@@ -183,10 +191,11 @@ def count_rows(server: Server, root: str) -> int:
     return int(server.value("SELECT count(*) FROM memoryd.mem WHERE root = %s AND NOT deleted", (root,)))
 
 
-def may_push(server: Server) -> bool:
-    """Return whether the server lets a client as old as this one push."""
-    found = server.value("SELECT min_client FROM memoryd.meta")
-    return found is None or int(found) <= schema.CLIENT
+def read_terms(server: Server) -> bool:
+    """Return whether the server lets a client as old as this one push; note whether it has vectors."""
+    found = server.run(_TERMS).fetchone()
+    server.has_vectors = bool(found and found[1])
+    return found is None or int(found[0]) <= schema.CLIENT
 
 
 def _read_head(root: str, found: Any) -> Head:
@@ -196,7 +205,8 @@ def _read_head(root: str, found: Any) -> Head:
     return Head(seq, tag.hex if tag else "", tag_at_mark.hex if tag_at_mark else None, oldest)
 
 
-def _remote(row: Any) -> Remote:
+def read_remote(row: Any) -> Remote:
+    """Return a row of `COLUMNS` as the memory that it is."""
     id, seq, version, ancestors, namespace, body, deleted, purged, conflict_of, merged_into, machine, author = row
     return Remote(
         id=id.hex,

@@ -20,6 +20,7 @@ from memoryd.daemon.config import SharedConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.shared import server
 from memoryd.daemon.shared.engine import Engine
+from memoryd.daemon.shared.reader import Reader
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.store import shared
 from memoryd.daemon.store.shared import Root
@@ -36,12 +37,16 @@ class Line:
     def __init__(self, core: Core, root: Root, machine: str, settings: SharedConfig) -> None:
         self._core, self._settings = core, settings
         self.engine = Engine(core, root, machine, self._connect, self._make_report)
+        self.engine.max_rows = settings.max_rows
         self._stopping = threading.Event()
         self._waiting, self._waker = socket.socketpair()
         self._waiting.setblocking(False)
         self._waker.setblocking(False)
         self._failures, self._next_at = 0, 0.0
         self._reported_at, self._is_listening = 0.0, False
+        self._reader = Reader(core, self.engine.root, self._open) if settings.max_rows or root.partial else None
+        if self._reader is not None:
+            core.remote.askers[root.name] = self._reader
         self._name = f"shared {root.name}"
         self._thread = core.supervisor.start(self._name, self._work, self._stopping)
 
@@ -58,13 +63,20 @@ class Line:
         if connected is not None:
             connected.give_up()
         self._thread.join()
+        if self._reader is not None:
+            self._core.remote.askers.pop(self.engine.root.name, None)
+            self._reader.close()
         self.engine.close()
         self._waiting.close()
         self._waker.close()
         self._core.supervisor.forget(self._name)
 
+    def _open(self) -> Server:
+        root = self.engine.root
+        return open_server(self._core, root.server, root.passfile)
+
     def _connect(self, root: Root) -> Server:
-        opened = open_server(self._core, root.server, root.passfile)
+        opened = self._open()
         self._is_listening = False
         if self._settings.listen:
             with suppress(psycopg.errors.FeatureNotSupported, psycopg.errors.SyntaxError):  # it is polled then
@@ -81,6 +93,8 @@ class Line:
         self._failures = 0 if answered else self._failures + 1
         pause_s = self._settings.poll_s * min(2.0 ** max(0, self._failures - 1), 2.0**10)
         if is_own and answered:  # the next pull is due as it was
+            return 0.0
+        if self.engine.has_more:
             return 0.0
         self._next_at = time.monotonic() + min(pause_s, max(_LONGEST_PAUSE_S, self._settings.poll_s)) * _spread()
         return 0.0

@@ -49,12 +49,13 @@ CREATE TABLE memoryd.machines (
 );
 """
 
-_READ = "root IN (SELECT g.root FROM memoryd.grants g WHERE g.role = session_user)"
-_WRITE = "root IN (SELECT g.root FROM memoryd.grants g WHERE g.role = session_user AND g.can_write)"
+READ = "root IN (SELECT g.root FROM memoryd.grants g WHERE g.role = session_user)"
+WRITE = "root IN (SELECT g.root FROM memoryd.grants g WHERE g.role = session_user AND g.can_write)"
 _OLD = "at < now() - interval '90 days'"
 
 
-def _secure(table: str, *policies: str) -> str:
+def secure(table: str, *policies: str) -> str:
+    """Return what restricts the rows of a table by policies."""
     rows = [f"ALTER TABLE memoryd.{table} ENABLE ROW LEVEL SECURITY;"]
     rows += [f"CREATE POLICY p{number} ON memoryd.{table} {policy};" for number, policy in enumerate(policies)]
     return "\n".join(rows)
@@ -62,27 +63,27 @@ def _secure(table: str, *policies: str) -> str:
 
 _SECURITY = "\n".join(
     [
-        _secure("meta", "FOR SELECT USING (true)"),
-        _secure("grants", "FOR SELECT USING (role = session_user)"),
-        _secure("heads", f"FOR SELECT USING ({_READ})", f"FOR UPDATE USING ({_WRITE})"),
-        _secure(
+        secure("meta", "FOR SELECT USING (true)"),
+        secure("grants", "FOR SELECT USING (role = session_user)"),
+        secure("heads", f"FOR SELECT USING ({READ})", f"FOR UPDATE USING ({WRITE})"),
+        secure(
             "log",
-            f"FOR SELECT USING ({_READ})",
-            f"FOR INSERT WITH CHECK ({_WRITE})",
-            f"FOR DELETE USING ({_WRITE} AND {_OLD})",
+            f"FOR SELECT USING ({READ})",
+            f"FOR INSERT WITH CHECK ({WRITE})",
+            f"FOR DELETE USING ({WRITE} AND {_OLD})",
         ),
-        _secure(
+        secure(
             "mem",
-            f"FOR SELECT USING ({_READ})",
-            f"FOR INSERT WITH CHECK ({_WRITE} AND author = session_user)",
-            f"FOR UPDATE USING ({_WRITE}) WITH CHECK ({_WRITE} AND author = session_user)",
-            f"FOR DELETE USING ({_WRITE} AND deleted AND NOT purged AND {_OLD})",
+            f"FOR SELECT USING ({READ})",
+            f"FOR INSERT WITH CHECK ({WRITE} AND author = session_user)",
+            f"FOR UPDATE USING ({WRITE}) WITH CHECK ({WRITE} AND author = session_user)",
+            f"FOR DELETE USING ({WRITE} AND deleted AND NOT purged AND {_OLD})",
         ),
-        _secure(
+        secure(
             "machines",
-            f"FOR SELECT USING ({_READ})",
-            f"FOR INSERT WITH CHECK ({_READ} AND role = session_user)",
-            f"FOR UPDATE USING ({_READ} AND role = session_user) WITH CHECK ({_READ} AND role = session_user)",
+            f"FOR SELECT USING ({READ})",
+            f"FOR INSERT WITH CHECK ({READ} AND role = session_user)",
+            f"FOR UPDATE USING ({READ} AND role = session_user) WITH CHECK ({READ} AND role = session_user)",
         ),
     ]
 )
@@ -95,7 +96,13 @@ _PRIVILEGES = {
     "log": "SELECT, INSERT, DELETE",
     "mem": "SELECT, INSERT, UPDATE, DELETE",
     "machines": "SELECT, INSERT, UPDATE",
+    "models": "SELECT, INSERT, UPDATE",
+    "vec": "SELECT, INSERT, UPDATE, DELETE",
 }
+_LISTED = (
+    "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = 'memoryd'"
+)
 
 MIGRATIONS: tuple[str, ...] = (_TABLES + _SECURITY,)
 
@@ -180,9 +187,16 @@ def grant(server: Server, root: str, role: str, write: bool) -> None:
             " SET can_write = excluded.can_write",
             (role, root, write),
         )
-        name = sql.Identifier(role)
-        server.run(sql.SQL("GRANT USAGE ON SCHEMA memoryd TO {}").format(name))
-        for table, rights in _PRIVILEGES.items():
+        grant_tables(server, role)
+
+
+def grant_tables(server: Server, role: str) -> None:
+    """Let a role use the tables that there are; which rows, the policies say."""
+    name = sql.Identifier(role)
+    server.run(sql.SQL("GRANT USAGE ON SCHEMA memoryd TO {}").format(name))
+    there = {table for (table,) in server.run(_LISTED).fetchall()}
+    for table, rights in _PRIVILEGES.items():
+        if table in there:
             statement = sql.SQL("GRANT {} ON memoryd.{} TO {}")
             server.run(statement.format(sql.SQL(rights), sql.Identifier(table), name))
 

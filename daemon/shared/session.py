@@ -14,11 +14,12 @@ from memoryd.daemon.memories import erasing, removing
 from memoryd.daemon.shared import changes
 from memoryd.daemon.shared.changes import Body
 from memoryd.daemon.store import erasing as store_erasing
-from memoryd.daemon.store import history, rows, shared
+from memoryd.daemon.store import history, rows, shared, vectors
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.shared import Root, Version
 from memoryd.daemon.store.tiers import L1, L2
+from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
 KIND = f"{history.JOB}shared"
@@ -46,11 +47,16 @@ class Here(NamedTuple):
 class Session:
     """What the steps of one transaction share."""
 
-    def __init__(self, core: Core, transaction: Transaction, root: Root, first_copy: bool = False) -> None:
+    def __init__(
+        self, core: Core, transaction: Transaction, root: Root, first_copy: bool = False, is_news: bool = True
+    ) -> None:
         self.core, self.transaction, self.root = core, transaction, root
         self.connection = transaction.connection
         self.tier = L2 if first_copy else L1
         self.namespaces = shared.list_shared_namespaces(self.connection, root.id)
+        self.is_news = is_news  # what was not here before gets an entry in the history
+        self.vectors: dict[bytes, Vector] = {}  # of texts, that the server has
+        self.generation = core.embedding.active
         self.origin = ""  # who made the changes that are applied: machine and role
         self._operations: dict[str, int] = {}
         self.done = Applied()
@@ -88,8 +94,11 @@ class Session:
     def insert(self, row: Row) -> None:
         self.record(row.id, None, row.namespace)
         row.row = rows.insert(self.connection, row)
-        given = row.row, row.namespace, row.type
-        self.transaction.after_commit(lambda: self.core.embedding.index_row(*given, None))
+        vector, place = self.vectors.get(row.text_hash), (row.row, row.namespace, row.type)
+        made = None if vector is None or self.generation is None else (self.generation, vector)
+        if made is not None:
+            vectors.put(self.connection, made[0].model, row.text_hash, made[1])
+        self.transaction.after_commit(lambda: self.core.embedding.index_row(*place, made))
 
     def delete(self, here: Here) -> None:
         if here.row is not None:
@@ -99,6 +108,8 @@ class Session:
     def record(self, id: str, before: Row | None, namespace: int | None = None) -> None:
         number = before.namespace if before is not None else namespace
         assert number is not None
+        if before is None and not self.is_news:
+            return
         name = self.core.store.namespaces.name(number)
         history.record(self.connection, self._begin(), id, name, before)
 

@@ -96,6 +96,7 @@ class Lines:
             namespaces=sorted(names.name(number) for number in shared.list_shared_namespaces(connection, root.id)),
             conversations=bool(root.conversations),
             memories=shared.count_memories(connection, root.id),
+            partial=bool(root.partial),
             waiting=shared.count_outbox(connection, root.id),
             refused=[RefusedMemory(id=id, reason=reason) for id, reason in shared.read_stuck(connection, root.id)],
             conflicts=shared.count_conflicts(connection, root.id),

@@ -162,7 +162,11 @@ CREATE INDEX memories_filter
   ON memories (namespace, type, source, tier, created_at, superseded_by, expires_at, pinned, searchable);
 """
 
-MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS, _KEYED, _FILTERED)
+_PARTIAL = """
+ALTER TABLE shared_roots ADD COLUMN partial INTEGER NOT NULL DEFAULT 0;  -- 1: the server has memories that are not here
+"""
+
+MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS, _KEYED, _FILTERED, _PARTIAL)
 
 
 def migrate(connection: apsw.Connection) -> None:

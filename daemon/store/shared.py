@@ -44,6 +44,7 @@ class Root(msgspec.Struct, kw_only=True):
     mark: int = 0
     tag: str = ""
     added_at: float
+    partial: int = 0  # the server has memories that are not here
 
 
 class Version(msgspec.Struct, kw_only=True):
@@ -166,6 +167,17 @@ def read_versions(connection: apsw.Connection, memories: Sequence[str]) -> dict[
     return {values[0]: _decode(values) for values in found}
 
 
+def read_origins(connection: apsw.Connection, memories: Sequence[str]) -> dict[str, str]:
+    """Return which machine and role changed memories last, of those that another machine changed."""
+    listed = msgspec.json.encode(list(memories)).decode()
+    found: Any = connection.execute(
+        "SELECT memory, machine || ' (' || author || ')' FROM shared_versions"
+        " WHERE machine <> '' AND memory IN (SELECT value FROM json_each(?))",
+        (listed,),
+    )
+    return dict(found)
+
+
 def read_all_versions(connection: apsw.Connection, root: int) -> dict[str, str]:
     """Return the version of each memory of a root."""
     found: Any = connection.execute("SELECT memory, version FROM shared_versions WHERE root = ?", (root,))
@@ -247,6 +259,22 @@ def count_conflicts(connection: apsw.Connection, root: int) -> int:
         (root,),
     ).get
     return int(found)
+
+
+def list_surplus(connection: apsw.Connection, root: int, count: int) -> list[tuple[int, str]]:
+    """Return (row, id) of memories that may be on the server alone: what was never used first, then the oldest.
+
+    Not what was written here, which the server may still lose; nor what is pinned, in conflict or to be pushed.
+    """
+    found: Any = connection.execute(
+        "SELECT m.row, m.id FROM shared_versions v JOIN memories m ON m.id = v.memory WHERE v.root = ?1 AND v.pushed"
+        " AND NOT v.purged AND v.machine <> '' AND v.conflict_of IS NULL AND NOT m.pinned"
+        " AND NOT EXISTS (SELECT 1 FROM shared_outbox o WHERE o.memory = m.id)"
+        " AND NOT EXISTS (SELECT 1 FROM shared_versions s WHERE s.conflict_of = m.id)"
+        " ORDER BY m.access_count > 0, m.row LIMIT ?2",
+        (root, count),
+    )
+    return list(found)
 
 
 # Outbox --------------------------------------------------------------------------------------------------------------

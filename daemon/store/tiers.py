@@ -89,7 +89,7 @@ TIERS: dict[str, Tier] = {
         enters="memories of shared namespaces, from every machine",
         leaves="what is deleted on one of them",
         to="",
-        stage="",
+        stage="shared",
     ),
 }
 

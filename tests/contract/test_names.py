@@ -15,26 +15,25 @@ PREDICATES = {"is", "has", "can", "may", "was"}
 VERBS = set(
     """
     abort abstract accept acknowledge act activate add admit adopt allocate allow answer append apply arrange ask
-    assemble assign attach attempt authenticate await back backup batch become begin bench bind branch bring build
-    call cancel catch change check checkpoint choose chunk classify clean clear clip close cluster compare compile
-    complain complete compute condense confirm connect consolidate continue convert copy count create cut declare
-    decode dedupe degrade delete deliver descend describe diff digest dismiss diversify divide download drain draw
-    dream drop dump embed emit encode end ensure erase escape evaluate examine exchange exclude execute expand explain
-    export extend extract fail feed fetch fill find finish fire fit fix flush fold follow foresee forget format frame
-    fuse gather generate get give go grant greet group grow guard hand handle hash hasten hold hurry ignore import
-    index inherit insert install interrupt introduce iterate join judge keep kill label launch lay learn leave
-    lengthen let list listen load locate lock look lose lower maintain make manage mark match measure mention merge
-    migrate move multiply name narrow negate normalise note notify observe offer open outline pad paint pair parse
-    paste pause perform place plan poll pool pop post postprocess predict prepare print propose prune publish pull
-    pulse purge push put quantise queue quote rank rate read rebuild receive recentre record recover redact refresh
-    refuse register regroup regulate reindex reject release remember remove rename renew renumber repair replace
-    replay report request requeue require rescue reserve reset resize resolve rest restart restore restrict resume
-    retire retrieve retry reverse revoke rewrite rotate round run sample saturate save say scale scan score seal
-    search secure see seed select send serialise serve set settle share shorten show shut shutdown silence simplify
-    skip spend split spool spread stack start stem step stop store strengthen strip submit subscribe suggest sum
-    summarise summarize supersede survey swap sweep switch sync tag take tally think to tokenize touch translate trim
-    try undo uninstall unmention unpack unqueue unshare update use verify view wait wake warm warn watch weigh wipe
-    work wrap write
+    assemble assign attach attempt authenticate await back backup batch become begin bench bind branch bring build call
+    cancel catch change check checkpoint choose chunk classify clean clear clip close cluster compare compile complain
+    complete compute condense confirm connect consolidate continue convert copy count create cut declare decode dedupe
+    degrade delete deliver descend describe diff digest dismiss diversify divide download drain draw dream drop dump
+    embed emit encode end ensure erase escape evaluate examine evict exchange exclude execute expand explain export
+    extend extract fail feed fetch fill find finish fire fit fix flush fold follow foresee forget format frame fuse
+    gather generate get give go grant greet group grow guard hand handle hash hasten hold hurry ignore import index
+    inherit insert install interrupt introduce iterate join judge keep kill label launch lay learn leave lengthen let
+    list listen load locate lock look lose lower maintain make manage mark match measure mention merge migrate move
+    multiply name narrow negate normalise note notify observe offer open outline pad paint pair parse paste pause
+    perform place plan poll pool pop post postprocess predict prepare print propose prune publish pull pulse purge push
+    put quantise queue quote rank rate read rebuild receive recentre record recover redact refresh refuse register
+    regroup regulate reindex reject release remember remove rename renew renumber repair replace replay report request
+    requeue require rescue reserve reset resize resolve rest restart restore restrict resume retire retrieve retry
+    reverse revoke rewrite rotate round run sample saturate save say scale scan score seal search secure see seed select
+    send serialise serve set settle share shorten show shut shutdown silence simplify skip spend split spool spread
+    stack start stem step stop store strengthen strip submit subscribe suggest sum summarise summarize supersede survey
+    swap sweep switch sync tag take tally think to tokenize touch translate trim try undo uninstall unmention unpack
+    unqueue unshare update use verify view wait wake warm warn watch weigh wipe work wrap write
     """.split()
 )
 # What functions return that change nothing: the last word of a name, or the one before `_of`, `_in`, `_at`, `_for`.
@@ -59,7 +58,7 @@ GIVEN = set(
     graph_abstract graph_dedupe graph_edges graph_export graph_node graph_nodes graph_regroup graph_topics handles
     hello history hot installed jaccard job_history jobs logistic main matches may_name_a_date namespace namespaces
     on_weekday operation operations overlaps persistent_load reading remaining_s retry_after_s rpc rrf
-    shared_conflicts sharing skipped stats status tiers topics trace traces turns update visit why_not
+    shared shared_conflicts sharing skipped stats status tiers topics trace traces turns update visit why_not
     workspace_status workspaces
     """.split()
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from postgres import Postgres, find_binaries
+from workbench import WordEmbedder
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +35,14 @@ def database(postgres: Postgres) -> Iterator[str]:
     owner.close()
     yield name
     postgres.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def with_vectors(postgres: Postgres, database: str) -> str:
+    """The same, with tables for vectors."""
+    from memoryd.daemon.shared import server, vectors
+
+    owner = server.connect(postgres.address(database=database))
+    assert vectors.make(owner, {WordEmbedder.fingerprint: WordEmbedder.dimensions})
+    owner.close()
+    return database

@@ -138,7 +138,7 @@ def count_seen(connection: "psycopg.Connection[Any]", statement: str) -> int:
 
 
 def test_a_role_without_a_grant_sees_nothing_by_any_statement(
-    start_daemon: Callable[..., Any], address: str, postgres: Postgres, database: str
+    start_daemon: Callable[..., Any], with_vectors: str, address: str, postgres: Postgres, database: str
 ) -> None:
     stranger, neighbour = f"stranger_{database}", f"neighbour_{database}"
     for role in (stranger, neighbour):
@@ -148,11 +148,14 @@ def test_a_role_without_a_grant_sees_nothing_by_any_statement(
             client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
             client.add("of acme alone")
             wait_until(lambda: settled(client))
+            wait_until(lambda: postgres.sql("SELECT count(*) FROM memoryd.vec", database) == [(1,)])
             client.call(GrantRoot(root="other", role=neighbour, server=address))
             owner = server.connect(address)
             tried = list(statements(owner))
             owner.close()
-            assert {"mem", "heads", "log", "machines", "grants"} <= {table for table, _ in tried}
+            assert {"mem", "heads", "log", "machines", "grants", "models", "vec", "vec_0"} <= {
+                table for table, _ in tried
+            }
             for role in (stranger, neighbour):
                 with psycopg.connect(postgres.address(role, database), autocommit=True) as connection:
                     seen = [statement for _, statement in tried if count_seen(connection, statement)]

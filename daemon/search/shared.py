@@ -1,0 +1,142 @@
+"""Stage: what is not here. Servers of shared roots that hold more than this machine are asked beside the search.
+
+The question leaves as soon as the query's vector is known; this stage takes the answers that are there by the
+deadline. Without a deadline nobody is asked: a local answer does not wait for a network. What a server brings is
+scored as everything else is: its cosine, and the words by what full text here knows of their rarity.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+
+import msgspec
+
+from memoryd.client.protocol import SharedOutcome
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.store import fulltext, rows
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import SHARED
+from memoryd.daemon.store.tokenizer import stem_words
+from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.tiers.remote import Asked, Asker, Known, Question
+
+_FIRST = -(1 << 52)  # numbers of rows that are not here, far from those of turns
+_REST_S = 0.02  # of the deadline, left for the stages that follow
+_READ_CHARS = 100_000
+_WORST: tuple[SharedOutcome, ...] = ("unasked", "offline", "late", "asked", "")
+
+
+def ask(retrieval: Retrieval, sources: Sources) -> None:
+    """Ask the servers that hold more of the reached namespaces than this machine, once the vector is known."""
+    if not sources.remote.askers:
+        return
+    reached = retrieval.chosen.reached
+    found = [(one, one.list_namespaces()) for one in list(sources.remote.askers.values())]
+    chosen = [(one, held if reached is None else held & reached) for one, held in found]
+    chosen = [(one, places) for one, places in chosen if places]
+    if not chosen:
+        return
+    if retrieval.deadline is None or retrieval.vector is None or not _is_plain(retrieval):
+        retrieval.shared = "unasked"
+        return
+    retrieval.shared = "late"  # until somebody answers
+    if isinstance(retrieval.vector, Future):
+        retrieval.vector.add_done_callback(lambda done: _ask_when_embedded(retrieval, chosen, done))
+    else:
+        _send(retrieval, chosen, retrieval.vector)
+
+
+def _is_plain(retrieval: Retrieval) -> bool:
+    """Return whether the filters are such as can be applied to what a server returns."""
+    return not retrieval.chosen.further and "tier" not in retrieval.chosen.words
+
+
+def _ask_when_embedded(
+    retrieval: Retrieval, chosen: list[tuple[Asker, frozenset[int]]], done: "Future[Vector]"
+) -> None:
+    if not (done.cancelled() or done.exception()):
+        _send(retrieval, chosen, done.result())
+
+
+def _send(retrieval: Retrieval, chosen: list[tuple[Asker, frozenset[int]]], vector: Vector) -> None:
+    assert retrieval.generation is not None
+    call, fingerprint = retrieval.call, retrieval.generation.embedder.fingerprint
+    narrowed = bool(retrieval.chosen.condition)
+    wanted = retrieval.depth if narrowed else max(2 * retrieval.wanted, 20)
+    for asker, places in chosen:
+        question = Question(fingerprint, vector, places, wanted, call.namespace, call.touch)
+        retrieval.asked.append(asker.ask(question))
+
+
+def shared(retrieval: Retrieval, sources: Sources) -> None:
+    """Add what the servers returned in time."""
+    if not retrieval.shared:
+        return
+    if retrieval.shared == "unasked":
+        retrieval.notes["shared"] = "unasked"
+        return
+    outcomes: list[SharedOutcome] = []
+    for asked in retrieval.asked:
+        outcome, found = _take(retrieval, asked)
+        outcomes.append(outcome)
+        _add(retrieval, sources, found)
+    retrieval.shared = next((one for one in _WORST if one in outcomes), "late")
+    if retrieval.shared in ("late", "offline"):
+        retrieval.degrade("shared")
+    retrieval.notes.update(shared=retrieval.shared, found=len(retrieval.origins))
+
+
+def _take(retrieval: Retrieval, asked: Asked) -> tuple[SharedOutcome, list[Known]]:
+    """Wait for an answer as long as the deadline allows."""
+    remaining_s = retrieval.remaining_s() or 0.0
+    try:
+        return "asked", asked.answer.result(max(0.0, remaining_s - _REST_S))
+    except FutureTimeoutError:
+        if asked.give_up():
+            return "late", []
+    except Exception:
+        return "offline", []
+    return ("offline", []) if asked.answer.exception() else ("asked", asked.answer.result())
+
+
+def _add(retrieval: Retrieval, sources: Sources, found: list[Known]) -> None:
+    """Make candidates of what is not here."""
+    with sources.store.reading() as connection:
+        here = rows.read_ids(connection, [known.row.id for known in found])
+        # What came here since this search began is as it is here, whatever the server said.
+        now = [known._replace(row=here.get(known.row.id, known.row)) for known in found]
+        new = [known for known in now if known.row.row not in retrieval.candidates and _is_met(retrieval, known.row)]
+        stems = [Counter(stem_words(connection, known.row.content[:_READ_CHARS])) for known in new]
+    lengths = [counted.total() for counted in stems]
+    question = retrieval.question
+    words: Iterator[float] = iter(fulltext.score(question, stems, lengths) if question else [0.0] * len(new))
+    for known, counted, score in zip(new, stems, words, strict=True):
+        number = _FIRST - len(retrieval.origins)
+        candidate = retrieval.ensure_candidate(number, SHARED)
+        candidate.similarity, candidate.bm25, candidate.stems = known.similarity, score or None, counted
+        retrieval.recent[number] = msgspec.structs.replace(known.row, row=number)
+        retrieval.origins[number] = known.origin
+
+
+def _is_met(retrieval: Retrieval, row: Row) -> bool:
+    """Apply the filters, and leave out what is no longer alive."""
+    chosen = retrieval.chosen
+    fields = {"type": row.type, "source": row.source}
+    return (
+        row.superseded_by is None
+        and (row.expires_at is None or row.expires_at > retrieval.passed)
+        and all(fields[name] in wanted for name, wanted in chosen.words.items())
+        and (chosen.after is None or row.created_at > chosen.after)
+        and (chosen.before is None or row.created_at < chosen.before)
+        and row.id != retrieval.excluded
+    )
+
+
+def keep(retrieval: Retrieval, sources: Sources) -> None:
+    """Have the hits that were not here kept, as what is used is."""
+    if not (retrieval.origins and retrieval.call.touch):
+        return
+    ids = {retrieval.recent[hit.row].id for hit in retrieval.ranked if hit.row in retrieval.origins}
+    for asker in list(sources.remote.askers.values()) if ids else ():
+        asker.keep(retrieval.call.namespace, ids)

@@ -1,0 +1,185 @@
+"""Searches of what is on the server alone: with a connection and a thread of their own, so they wait for nothing else.
+
+A server that does not answer is given up after `LIMIT_S` and tried again every `_AGAIN_S`; meanwhile each question is
+answered at once: offline. What a search returned of an answer, and the best of one that came too late, is kept here.
+
+Threads: its own. `ask` and `keep` are called by any.
+"""
+
+import logging
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+import msgspec
+import psycopg
+
+from memoryd.client.errors import MemorydError, Unavailable
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.shared import applying, exchange, server, vectors
+from memoryd.daemon.shared.applying import Remote
+from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.session import Session
+from memoryd.daemon.shared.vectors import Nearest
+from memoryd.daemon.store import rows, shared
+from memoryd.daemon.store.shared import Root
+from memoryd.daemon.store.tiers import L2
+from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.tiers.remote import Asked, Known, Question
+
+LIMIT_S = 2.0  # of one question: what comes later than its deadline is of use to the next one
+_AGAIN_S = 5.0
+_MOST_WAITING = 16  # questions
+_REMEMBERED = 1_000  # memories of the latest answers
+_KEPT = 10  # of an answer that came too late
+
+log = logging.getLogger(__name__)
+
+
+class _Seen(NamedTuple):
+    """A memory of an answer, and how far the feed was at least when it was read."""
+
+    remote: Remote
+    head: int
+
+
+class Reader:
+    """The questions to one root's server."""
+
+    def __init__(self, core: Core, root: Root, connect: Callable[[], Server]) -> None:
+        self._core, self._root, self._connect = core, root, connect
+        with core.store.reading() as connection:
+            self._namespaces = shared.list_shared_namespaces(connection, root.id)
+        self._server: Server | None = None
+        self._offline: MemorydError | None = None
+        self._waiting: deque[Asked] = deque()
+        self._keeping: deque[tuple[str, list[_Seen]]] = deque()
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._stopping, self._wake = threading.Event(), threading.Event()
+        self._name = f"shared search {root.name}"
+        self._thread = core.supervisor.start(self._name, self._work, self._stopping, self._wake)
+
+    def list_namespaces(self) -> frozenset[int]:
+        """Return the namespaces of which the server has memories that are not here."""
+        return self._namespaces if self._root.partial else frozenset()
+
+    def ask(self, question: Question) -> Asked:
+        """Begin to ask; the answer is an error where the server does not answer."""
+        asked = Asked(question)
+        if self._offline is not None or len(self._waiting) >= _MOST_WAITING:
+            asked.finish(self._offline or Unavailable("Too many searches wait for the server."))
+        else:
+            self._waiting.append(asked)
+            self._wake.set()
+        return asked
+
+    def keep(self, place: str, ids: Collection[str]) -> None:
+        """Keep memories here that an answer brought and a search returned."""
+        if found := [seen for id in ids if (seen := self._seen.get(id))]:
+            self._keeping.append((place, found))
+            self._wake.set()
+
+    def close(self) -> None:
+        """End the thread, whatever it waits for."""
+        self._stopping.set()
+        self._wake.set()
+        if self._server is not None:
+            self._server.give_up()
+        self._thread.join()
+        self._close_server()
+        self._core.supervisor.forget(self._name)
+
+    def _work(self) -> float | None:
+        if self._server is None and self._root.partial:
+            self._open_server()
+        while self._waiting and not self._stopping.is_set():
+            self._answer(self._waiting.popleft())
+        while self._keeping and not self._waiting and not self._stopping.is_set():
+            self._keep(*self._keeping.popleft())
+        return _AGAIN_S if self._server is None else None
+
+    def _open_server(self) -> None:
+        try:
+            self._server = self._connect()
+            with self._server.time_limit(LIMIT_S):
+                exchange.read_terms(self._server)
+            self._offline = None
+        except (psycopg.Error, MemorydError) as error:
+            self._note(error)
+
+    def _note(self, error: psycopg.Error | MemorydError) -> None:
+        """Answer at once from now on, until the server is connected again."""
+        self._close_server()
+        self._offline = server.failure(error) if isinstance(error, psycopg.Error) else error
+        while self._waiting:
+            self._waiting.popleft().finish(self._offline)
+
+    def _close_server(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._server = None
+
+    def _answer(self, asked: Asked) -> None:
+        try:
+            head, found = self._find(asked.question)
+        except (psycopg.Error, MemorydError) as error:
+            self._note(error)
+            asked.finish(self._offline or Unavailable("The server does not answer."))
+            return
+        known = [one for near in found if (one := self._read(near))]
+        seen = {near.remote.id: _Seen(near.remote, head) for near in found}
+        self._remember(seen)
+        if asked.finish(known) and asked.question.keep:
+            best = [seen[one.row.id] for one in known[:_KEPT]]
+            self._keeping.append((asked.question.place, best))
+
+    def _find(self, question: Question) -> tuple[int, list[Nearest]]:
+        if self._server is None:
+            raise Unavailable("The server is not connected.")
+        if not self._server.has_vectors:
+            raise Unavailable("The server has no vectors; its owner runs `memctl shared migrate`.")
+        names = [self._core.store.namespaces.name(number) for number in sorted(question.namespaces)]
+        with self._server.time_limit(LIMIT_S):
+            return vectors.find_nearest(
+                self._server, self._root.name, question.fingerprint, question.vector, names, question.wanted
+            )
+
+    def _read(self, near: Nearest) -> Known | None:
+        """Return what the server has as the memory that it is, None where it cannot be one."""
+        number = self._core.store.namespaces.find_number(near.remote.ns)
+        try:
+            row = applying.read_row(near.remote, self._root.name, number or 0)
+        except (MemorydError, msgspec.MsgspecError, RecursionError) as error:
+            log.warning("memory %s from %s cannot be used: %s", near.remote.id[:8], self._root.name, error)
+            return None
+        row.tier = L2
+        similarity = near.similarity if row.text_hash == near.text_hash else None
+        return None if number is None else Known(row, similarity, f"{near.remote.machine} ({near.remote.author})")
+
+    def _remember(self, seen: dict[str, _Seen]) -> None:
+        self._seen.update(seen)
+        while len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+
+    def _keep(self, place: str, found: list[_Seen]) -> None:
+        """Write memories that are of use here, and have the next search from that place look at them first."""
+        try:
+            numbers = self._core.store.write(lambda transaction: self._write(transaction, found)).result()
+        except MemorydError as error:
+            log.warning("%d memories of %s could not be kept: %s", len(found), self._root.name, error)
+            return
+        self._core.hot.put(place, reversed(numbers))
+
+    def _write(self, transaction: Transaction, found: list[_Seen]) -> list[int]:
+        """Apply what is not here, unless the feed was read further since: then it may have changed."""
+        connection = transaction.connection
+        root = next((one for one in shared.read_roots(connection) if one.id == self._root.id), None)
+        if root is None:
+            return []
+        ids = [seen.remote.id for seen in found]
+        known = shared.read_versions(connection, ids)
+        new = [seen.remote for seen in found if seen.remote.id not in known and root.cursor <= seen.head]
+        applying.apply(Session(self._core, transaction, root, first_copy=True, is_news=False), new)
+        here = rows.read_ids(connection, ids)
+        return [here[id].row for id in ids if id in here]

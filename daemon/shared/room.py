@@ -1,0 +1,65 @@
+"""A machine that holds a part of a shared root: how the first copy begins, what leaves when there is too much.
+
+What was written here, what is pinned and what was used stays, of the rest the newest. What leaves is on the server, is
+found there by searches, and comes back when it changes or is of use.
+"""
+
+from typing import Any
+
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.shared.server import Server
+from memoryd.daemon.store import rows, shared
+from memoryd.daemon.store.shared import Root
+from memoryd.daemon.store.writer import Transaction, wait_patiently
+
+_BATCH = 500  # rows of one transaction
+_NEWEST = "SELECT m.seq FROM memoryd.mem m WHERE m.root = %s AND NOT m.deleted ORDER BY m.seq DESC OFFSET %s LIMIT 1"
+_PINNED = (
+    "SELECT m.id FROM memoryd.mem m WHERE m.root = %s AND m.seq <= %s AND NOT m.deleted"
+    " AND m.body @> '{\"pinned\": true}' ORDER BY m.seq DESC LIMIT %s"
+)
+
+
+def choose_start(server: Server, root: Root, max_rows: int) -> dict[str, Any]:
+    """Return what is to change of how far the feed was read: so that no more comes than is to be here, or all again."""
+    if root.partial and not max_rows:
+        return {"cursor": 0, "partial": 0}
+    if root.cursor or not max_rows:
+        return {}
+    start = server.value(_NEWEST, (root.name, max_rows))
+    return {} if start is None else {"cursor": int(start), "partial": 1}
+
+
+def list_pinned(server: Server, root: Root, limit: int) -> list[str]:
+    """Return the pinned memories among those that the first copy leaves on the server."""
+    return [id.hex for (id,) in server.run(_PINNED, (root.name, root.cursor, limit)).fetchall()]
+
+
+def fit(core: Core, root: Root, max_rows: int) -> bool:
+    """Let what is too much be on the server alone; return whether anything left."""
+    with core.store.reading() as connection:
+        surplus = shared.count_memories(connection, root.id) - max_rows if max_rows else 0
+    left = 0
+    while left < surplus:
+        count = min(_BATCH, surplus - left)
+        done = wait_patiently(
+            lambda count=count: core.store.write(lambda transaction: _evict(core, transaction, root, count)),  # type: ignore[misc]
+            core.check_going_on,
+        )
+        left += done
+        if not done:
+            break
+    return left > 0
+
+
+def _evict(core: Core, transaction: Transaction, root: Root, count: int) -> int:
+    connection = transaction.connection
+    going = shared.list_surplus(connection, root.id, count)
+    for row, id in going:
+        rows.delete(connection, [row])
+        shared.unqueue(connection, id)  # it is no deletion
+        shared.forget_version(connection, id)
+        transaction.after_commit(lambda row=row: core.embedding.remove_row(row))  # type: ignore[misc]
+    if going:
+        shared.change_root(connection, root.id, partial=1)
+    return len(going)

@@ -1,0 +1,77 @@
+"""Who can be asked for memories that are not here: servers that hold more of a shared root than this machine does.
+
+A search asks beside its own work and takes what is there by its deadline; what comes later is kept here for the next
+one. Empty on a machine that holds all that it may see. Threads: any.
+"""
+
+import threading
+from collections.abc import Collection
+from concurrent.futures import Future
+from typing import NamedTuple, Protocol
+
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.vectors import Vector
+
+
+class Question(NamedTuple):
+    """What a server is asked: what is nearest to a vector of a model, in which namespaces, how many."""
+
+    fingerprint: str
+    vector: Vector
+    namespaces: frozenset[int]
+    wanted: int
+    place: str  # the caller's namespace
+    keep: bool  # what is of use is kept here
+
+
+class Known(NamedTuple):
+    """A memory as a server has it, its cosine with the question, and which machine and role changed it last."""
+
+    row: Row
+    similarity: float | None
+    origin: str
+
+
+class Asked:
+    """A question under way. The one who asked takes the answer or gives it up, whichever is first."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.answer: Future[list[Known]] = Future()
+        self._lock = threading.Lock()
+        self._is_late = False
+
+    def give_up(self) -> bool:
+        """Return whether the answer comes too late for the one who asked; else it is there."""
+        with self._lock:
+            self._is_late = not self.answer.done()
+            return self._is_late
+
+    def finish(self, found: list[Known] | Exception) -> bool:
+        """Give the answer; return whether that is too late."""
+        with self._lock:
+            if isinstance(found, Exception):
+                self.answer.set_exception(found)
+            else:
+                self.answer.set_result(found)
+            return self._is_late
+
+
+class Asker(Protocol):
+    """The way to one server."""
+
+    def list_namespaces(self) -> frozenset[int]:
+        """Return the namespaces of which the server has memories that are not here."""
+
+    def ask(self, question: Question) -> Asked:
+        """Begin to ask."""
+
+    def keep(self, place: str, ids: Collection[str]) -> None:
+        """Keep memories here that an answer brought and a search returned."""
+
+
+class Remote:
+    """The servers that can be asked, by root."""
+
+    def __init__(self) -> None:
+        self.askers: dict[str, Asker] = {}

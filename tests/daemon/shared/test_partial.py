@@ -1,0 +1,148 @@
+"""A machine that holds a part of a root: it searches the rest on the server, and keeps what is of use."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from memoryd.client import Client
+from memoryd.client.protocol import Explain, GetSharing, Hits, PurgeShared, ShareRoot
+from postgres import Postgres
+from waiting import wait_until
+
+WORDS = (
+    "harbour anchor lantern violin copper meadow saddle pepper glacier ribbon walnut candle mirror falcon"
+    " thimble orchid granite pillow compass trumpet"
+).split()
+HELD = 6
+
+
+@pytest.fixture
+def address(postgres: Postgres, with_vectors: str) -> str:
+    return postgres.address(database=with_vectors)
+
+
+@pytest.fixture
+def pair(start_daemon: Callable[..., Any], address: str) -> Iterator[tuple[Client, Client]]:
+    """A machine that holds all, and one that holds a few of its memories."""
+    whole, part = (
+        start_daemon(shared={"acme": {"poll_s": 0.1}}),
+        start_daemon(shared={"acme": {"poll_s": 0.1, "max_rows": HELD}}),
+    )
+    with whole.client("acme") as one, part.client("acme") as other:
+        one.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+        for word in WORDS:
+            one.add(f"the {word} is in the {word} room")
+        wait_until(lambda: one.call(GetSharing()).roots[0].waiting == 0)
+        other.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+        wait_until(lambda: root_of(other).partial and root_of(other).memories == HELD)
+        wait_until(lambda: ask(other, WORDS[0]).shared == "asked" and count_vectors(address) == len(WORDS))
+        yield one, other
+
+
+def root_of(client: Client) -> Any:
+    [root] = client.call(GetSharing()).roots
+    return root
+
+
+def ask(client: Client, word: str, **options: Any) -> Hits:
+    given = {"deadline_ms": 5_000, "touch": False, **options}
+    return client.search(f"the {word} room", limit=3, **given)
+
+
+def count_vectors(address: str) -> int:
+    import psycopg
+
+    with psycopg.connect(address) as connection:
+        [count] = connection.execute("SELECT count(*) FROM memoryd.vec").fetchone() or (0,)
+    return int(count)
+
+
+def held(client: Client) -> set[str]:
+    return {memory.content for memory in client.list(reach="exact", limit=1000)}
+
+
+def test_what_is_not_here_is_found_and_what_is_used_stays(pair: tuple[Client, Client], address: str) -> None:
+    one, other = pair
+    here = held(other)
+    assert len(here) == HELD
+    away = next(word for word in WORDS if f"the {word} is in the {word} room" not in here)
+    found = ask(other, away)
+    assert (found.shared, found[0].content) == ("asked", f"the {away} is in the {away} room")
+    same = ask(one, away)
+    assert (same.shared, same[0].id) == ("", found[0].id)
+    assert found[0].score == pytest.approx(same[0].score, abs=0.1)
+    assert found[0].similarity == pytest.approx(same[0].similarity, abs=0.01)
+    assert held(other) == here, "a search that is not to touch anything keeps nothing"
+    explained = other.call(Explain(query=f"the {away} room", limit=3, deadline_ms=5_000, touch=False))
+    best = explained.trace.candidates[0]
+    assert (best.id, best.origins) == (found[0].id, ["L3"])
+    assert best.machine == f"{one.call(GetSharing()).machine} (postgres)"
+    [stage] = [stage for stage in explained.trace.stages if stage.name == "shared"]
+    assert stage.notes["shared"] == "asked"
+    assert stage.left > stage.entered
+    ask(other, away, touch=True)
+    wait_until(lambda: f"the {away} is in the {away} room" in held(other))
+    other.update(found[0].id, importance=0.9)
+    wait_until(lambda: one.get(found[0].id).importance == 0.9)
+    assert {memory.content for memory in one.list(reach="exact", limit=1000)} == {
+        f"the {word} is in the {word} room" for word in WORDS
+    }
+
+
+def test_the_local_answer_waits_for_nobody(pair: tuple[Client, Client], postgres: Postgres) -> None:
+    _, other = pair
+    here = held(other)
+    away, near = (
+        next(word for word in WORDS if (f"the {word} is in the {word} room" in here) is is_here)
+        for is_here in (False, True)
+    )
+    assert ask(other, near, deadline_ms=None).shared == "unasked"
+    assert ask(other, near, metadata={"a": 1}).shared == "unasked"
+    postgres.hang()
+    try:
+        found = ask(other, near, deadline_ms=150)
+        assert (found.shared, found[0].content) == ("late", f"the {near} is in the {near} room")
+        late = ask(other, away, deadline_ms=150, touch=True)
+        assert late.shared == "late"
+    finally:
+        postgres.resume()
+    wait_until(lambda: ask(other, away).shared == "asked")
+    assert ask(other, away)[0].content == f"the {away} is in the {away} room"
+    wait_until(lambda: root_of(other).state == "ready")
+
+
+def test_a_server_that_is_away_is_said_to_be(pair: tuple[Client, Client], postgres: Postgres) -> None:
+    _, other = pair
+    near = next(word for word in WORDS if f"the {word} is in the {word} room" in held(other))
+    postgres.sql("CHECKPOINT")
+    postgres.stop()
+    try:
+        wait_until(lambda: ask(other, near).shared == "offline")
+        assert ask(other, near)[0].content == f"the {near} is in the {near} room"
+    finally:
+        postgres.start()
+
+
+def test_a_first_copy_takes_the_vectors_that_are_there(
+    start_daemon: Callable[..., Any], pair: tuple[Client, Client], address: str
+) -> None:
+    third = start_daemon(shared={"acme": {"poll_s": 0.1}})
+    third.embedder.gate.clear()  # it can embed nothing by itself
+    with third.client("acme") as client:
+        client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+        wait_until(lambda: len(held(client)) == len(WORDS))
+        wait_until(lambda: third.core.embedding.count_pending() == 0)
+
+
+def test_a_change_of_what_is_not_here_comes_and_a_purge_takes_its_vector(
+    pair: tuple[Client, Client], address: str
+) -> None:
+    one, other = pair
+    here = held(other)
+    first, second = [memory for memory in one.list(reach="exact", limit=1000) if memory.content not in here][:2]
+    one.update(first.id, content="the zeppelin is in the zeppelin room")
+    wait_until(lambda: "the zeppelin is in the zeppelin room" in held(other))
+    one.call(PurgeShared(ids=[second.id]))
+    wait_until(lambda: count_vectors(address) == len(WORDS) - 1)
+    assert second.id not in {hit.id for hit in ask(other, second.content)}
