@@ -44,14 +44,15 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
         place = place_of(core, transaction, call, caller)
         repeated = _find_repeated(core, transaction, place, call.memory)
         if repeated is not None:
-            return Added(id=repeated, outcome="merged", embedded=embedded is not None, operation=operation)
+            _claim(core, transaction, repeated, add_lifetime(core, call.memory), operation)
+            return Added(id=repeated.id, outcome="merged", embedded=embedded is not None, operation=operation)
         [added] = write(core, transaction, place, batch, operation)
         return added
 
     return core.store.write(write_one)
 
 
-def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: NewMemory) -> str | None:
+def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: NewMemory) -> Row | None:
     """Return the memory that an add merely repeats after a search returned it to a session; it is evidence, not new."""
     if not place.dedup or memory.id or memory.supersedes:
         return None
@@ -62,7 +63,7 @@ def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: N
     alive = queries.find_alive(connection, list(told), place.visible, core.clock.read_elapsed())
     rows.count_accesses(connection, [(row.row, 1, core.clock()) for row in alive])
     turns.count(connection, place.number, "evidence", len(alive))
-    return alive[0].id if alive else None
+    return alive[0] if alive else None
 
 
 def check_id(memory: NewMemory, caller: Caller) -> None:
@@ -211,7 +212,7 @@ def merge(
 ) -> Added:
     """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept.
 
-    One that is not the caller's to change stays as it is: it says the same already.
+    One that is not the caller's to change keeps its text: it says the same already.
     """
     old = verdict.same
     assert old is not None
@@ -219,6 +220,8 @@ def merge(
         _supersede(core, transaction, place, memory.supersedes, old.id, operation)
     if place.caller.may_change(place.name):
         _refresh(core, transaction, place, old, memory, embedded, operation)
+    else:
+        _claim(core, transaction, old, memory, operation)
     return Added(
         id=old.id,
         outcome="merged",
@@ -226,6 +229,22 @@ def merge(
         similarity=verdict.similarity,
         operation=operation,
     )
+
+
+def _claim(core: Core, transaction: Transaction, old: Row, memory: NewMemory, operation: int) -> None:
+    """Note that a caller added what is there already: neither an undo of the first add nor its expiry takes it away."""
+    if old.tier == DOCUMENTS:  # a part of a file lives as long as the file says it
+        return
+    history.record(transaction.connection, operation, old.id, core.store.namespaces.name(old.namespace), old)
+    if (expires_at := _choose_expiry(old, memory)) != old.expires_at:
+        rows.change(transaction.connection, old.row, {"expires_at": expires_at})
+
+
+def _choose_expiry(old: Row, memory: NewMemory) -> float | None:
+    """Return the later end of two lives: what was said to last must not end with its duplicate."""
+    if memory.pinned:
+        return None
+    return max(old.expires_at, memory.expires_at) if old.expires_at and memory.expires_at else None
 
 
 def _refresh(
@@ -248,8 +267,7 @@ def _refresh(
         "summary": memory.summary or old.summary,
         "importance": max(old.importance, memory.importance),
         "pinned": int(memory.pinned or old.pinned),
-        # The longer life wins: what was said to last must not end with its duplicate.
-        "expires_at": max(old.expires_at, memory.expires_at) if old.expires_at and memory.expires_at else None,
+        "expires_at": _choose_expiry(old, memory),
         "updated_at": max(old.updated_at, core.clock() if memory.created_at is None else memory.created_at),
     }
     if memory.path is not None:

@@ -20,6 +20,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import Turn
 
 ERASE = "erase"  # the kind of an operation that is for good
+_ADDS = ("add", "add_many")
 JOB = "job:"  # begins the kind of an operation that a background job made
 
 
@@ -213,7 +214,7 @@ def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rig
 
 def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
     later = connection.execute(
-        "SELECT DISTINCT l.operation FROM history h JOIN history l ON l.memory = h.memory AND l.id > h.id"
+        "SELECT DISTINCT l.operation, o.kind FROM history h JOIN history l ON l.memory = h.memory AND l.id > h.id"
         " JOIN operations o ON o.id = l.operation"
         # An operation since then and the undo of it cancel each other.
         " WHERE h.operation = ? AND o.undone_by IS NULL"
@@ -223,10 +224,13 @@ def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
         (operation,),
     ).fetchall()
     if later:
-        numbers = ", ".join(str(number) for (number,) in later)
+        numbers = ", ".join(str(number) for number, _ in later)
+        added = all(kind in _ADDS for _, kind in later)
         raise Conflict(
-            f"Memories of operation {operation} were changed again by {numbers}; undo those first.",
-            {"operations": [number for (number,) in later]},
+            f"What operation {operation} added was added again by {numbers} and stays, unless that is undone first."
+            if added
+            else f"Memories of operation {operation} were changed again by {numbers}; undo those first.",
+            {"operations": [number for number, _ in later]},
         )
 
 
