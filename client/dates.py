@@ -64,6 +64,7 @@ _TELLING = frozenset(_MONTH) | frozenset(_WEEKDAY) | {f"{day}s" for day in _WEEK
 _TELLING |= frozenset(
     "today tonight yesterday night morning tomorrow heute gestern vorgestern ago week month year weekend".split()
 )
+_ISO_BEGINS = re.compile(r"\d{4}-\d\d")
 _CHINESE = re.compile(r"[今昨前]")
 
 
@@ -99,7 +100,7 @@ def may_name_a_date(text: str) -> bool:
     """Return, quickly, whether a text in lower case may name a date."""
     return (
         not _TELLING.isdisjoint(_WORD.findall(text))
-        or "-" in text
+        or _ISO_BEGINS.search(text) is not None
         or (not text.isascii() and bool(_CHINESE.search(text)))
     )
 

@@ -1,7 +1,7 @@
 """Stage: cues. What a question says of who spoke, or when, adds a little to the score of memories that fit.
 
 `CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
-word costs nothing; else the beginnings of the best `_POOL` candidates are read.
+word costs nothing; else the beginnings of the best `_POOL` candidates are read, or of those that hold the name.
 """
 
 import re
@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from memoryd.client.dates import Span, day_of, find_spans, may_name_a_date
 from memoryd.daemon.search.fuse import order
@@ -86,7 +87,7 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
     if retrieval.method != "weighted" or not retrieval.profile.cues or not any(asked):
         return
     pool = retrieval.ranked[:_POOL]
-    stored = [candidate.row for candidate in pool if candidate.row > 0]
+    stored = _select_worth_reading(retrieval, asked, [candidate.row for candidate in pool if candidate.row > 0])
     with sources.store.reading() as connection:
         found: dict[int, Row | Beginning] = {**retrieval.recent, **read_beginnings(connection, stored, _READ_CHARS)}
     counts: dict[str, int] = {}
@@ -97,6 +98,16 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
             counts[cue.name] = counts.get(cue.name, 0) + 1
     retrieval.ranked.sort(key=order)
     retrieval.notes.update(counts)
+
+
+def _select_worth_reading(retrieval: Retrieval, asked: Asked, rows: list[int]) -> list[int]:
+    """Return the rows that a cue may hold for: who is asked for by name alone is a word of what they said."""
+    words = [word for word in retrieval.question.words if word.text in asked.names] if retrieval.question else []
+    if asked.role or asked.spans or asked.when or {word.text for word in words} != asked.names:
+        return rows
+    places = retrieval.allowed.positions.find(rows)
+    held = np.logical_or.reduce([word.posting.select_held(places) for word in words])
+    return [row for row, holds in zip(rows, held.tolist(), strict=True) if holds]
 
 
 def ask(question: str, now: datetime) -> Asked:

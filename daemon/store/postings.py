@@ -64,8 +64,9 @@ class Posting(NamedTuple):
         """Return which of some positions are in it."""
         if not len(self.places):
             return np.zeros(len(places), np.bool_)
-        at = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
-        inside: NDArray[np.bool_] = self.places[at] == places
+        asked = places.astype(self.places.dtype)  # else all of the posting would be converted
+        at = np.minimum(np.searchsorted(self.places, asked), len(self.places) - 1)
+        inside: NDArray[np.bool_] = self.places[at] == asked
         return inside
 
 
