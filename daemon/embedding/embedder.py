@@ -24,12 +24,13 @@ import msgspec
 from memoryd.client.errors import ModelUnavailable
 from memoryd.client.protocol import ModelState, Progress
 from memoryd.daemon.config import ModelConfig
+from memoryd.daemon.embedding import parts as long_texts
 from memoryd.daemon.embedding.api import is_api
 from memoryd.daemon.embedding.backlog import complete_contexts, work_off, work_off_contexts
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.embedding.queries import QueryVectors
-from memoryd.daemon.store import codes, vectors
+from memoryd.daemon.store import codes, parts, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
@@ -211,9 +212,13 @@ class Embedding:
         return (
             any(work_off(self._store, self._bulk, generation) for generation in known)
             or any(work_off_contexts(self._store, self._bulk, generation) for generation in known)
+            or any(self._cut(generation) for generation in known)
             or self._complete_contexts(known)
             or self._switch()
         )
+
+    def _cut(self, generation: Generation) -> bool:
+        return long_texts.work_off(self._store, self._bulk, generation.parts, generation.model, generation.embedder)
 
     def _complete_contexts(self, known: list[Generation]) -> bool:
         self._incomplete = self._incomplete and complete_contexts(self._store, known)
@@ -267,8 +272,13 @@ class Embedding:
             return vectors.ensure_model(transaction.connection, name, embedder.fingerprint, embedder.dimensions)
 
         model = self._store.write(ensure).result()
-        if restored := self._restore(model, name, embedder):
-            return restored
+        generation = self._restore(model, name, embedder) or self._fill(model, name, embedder)
+        with self._store.reading() as connection:
+            generation.parts.fill(parts.iterate_vectors(connection, model), parts.list_uncut(connection))
+        return generation
+
+    def _fill(self, model: int, name: str, embedder: Embedder) -> Generation:
+        """Return a model with the vectors on disk."""
         generation = Generation(model, name, embedder, self._store.positions)
         self._loading = generation
         try:

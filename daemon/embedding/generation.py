@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.daemon.embedding.parts import Parts
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import Connection
@@ -38,6 +39,7 @@ class Generation:
         self.embedder = embedder
         self.index = VectorIndex(embedder.dimensions, positions)
         self.own = VectorIndex(embedder.dimensions)  # of the own texts of those that are searched within a context
+        self.parts = Parts(embedder.dimensions)  # of long texts
         self.pending: dict[int, None] = {}  # in the order they came
         self.compared_at = -math.inf  # when the index was last compared with the disk, in UTC seconds
         self.alone: dict[int, None] = {}  # found by their own text until they have a vector within their context
@@ -69,6 +71,7 @@ class Generation:
 
     def index_row(self, row: int, namespace: int, kind: str, vector: Vector | None, own: Vector | None = None) -> None:
         """Take in a row with the vector that searches use, and its own where it is another; None: it waits for one."""
+        self.parts.touch(row)
         with self._lock:
             self._forget(row)
             if own is None:
@@ -87,6 +90,7 @@ class Generation:
             self._forget(row)
             self.index.remove(row)
             self.own.remove(row)
+        self.parts.remove(row)
 
     def refresh(self, rows: Iterable[int], stored: Iterable[Stored]) -> None:
         """Take in what is on disk for some rows; those that are not are forgotten."""
@@ -129,11 +133,11 @@ class Generation:
 
     def size_bytes(self) -> int:
         """Return the bytes of the index."""
-        return self.index.size_bytes() + self.own.size_bytes()
+        return self.index.size_bytes() + self.own.size_bytes() + self.parts.index.size_bytes()
 
     def count_waiting(self) -> int:
-        """Return how many memories have no vector yet, or none within their context."""
-        return len(self.pending) + len(self.failing) + len(self.alone)
+        """Return how many memories have no vector yet, none within their context, or none of their parts."""
+        return len(self.pending) + len(self.failing) + len(self.alone) + len(self.parts.waiting)
 
     def list_pending(self, count: int) -> list[int]:
         """Return the oldest rows that wait."""

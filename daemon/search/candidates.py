@@ -156,13 +156,13 @@ def _note_pending(retrieval: Retrieval, generation: Generation) -> None:
 def find_nearer_alone(
     connection: Connection, generation: Generation, vector: Vector, similarities: dict[int, float]
 ) -> dict[int, float]:
-    """Return the cosines of own texts that are nearer to the query than these texts within their contexts."""
-    if not len(generation.own):
-        return {}
-    found = generation.own.compute_similarities(vector, np.array(list(similarities), np.int64))
-    likely = [row for row, similarity in found if similarity > similarities[row]]
-    own = _cosines(vectors.read_exact(connection, generation.model, likely), vector)
-    return {row: similarity for row, similarity in own.items() if similarity > similarities[row]}
+    """Return the cosines of own texts that are nearer to the query than these within their contexts, and of parts."""
+    nearer = generation.parts.measure(connection, vector, similarities)
+    if len(generation.own):
+        found = generation.own.compute_similarities(vector, np.array(list(similarities), np.int64))
+        likely = [row for row, similarity in found if similarity > similarities[row]]
+        nearer |= _cosines(vectors.read_exact(connection, generation.model, likely), vector)  # short texts: no parts
+    return {row: similarity for row, similarity in nearer.items() if similarity > similarities[row]}
 
 
 def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:
@@ -173,7 +173,12 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
     """
     wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
     found = generation.index.find_nearest(vector, wanted, retrieval.allowed)
-    near = _cosines(_read_stored(sources, generation, sorted(found.rows.tolist())), vector)
+    by_parts = generation.parts.find_nearest(vector, RESCORE, retrieval.allowed)
+    near = _cosines(_read_stored(sources, generation, sorted({*found.rows.tolist(), *by_parts})), vector)
+    if by_parts:
+        with sources.store.reading() as connection:
+            best = generation.parts.measure(connection, vector, near)
+        near |= {row: max(cosine, near[row]) for row, cosine in best.items()}
     return Near(sorted(near, key=lambda row: (-round(near[row], 6), row)), near)
 
 

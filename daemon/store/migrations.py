@@ -166,7 +166,12 @@ _PARTIAL = """
 ALTER TABLE shared_roots ADD COLUMN partial INTEGER NOT NULL DEFAULT 0;  -- 1: the server has memories that are not here
 """
 
-MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS, _KEYED, _FILTERED, _PARTIAL)
+# Which texts are longer than what a model may read, so that a start finds those that were not cut yet.
+_LONG = """
+CREATE INDEX memories_long ON memories (row) WHERE length(content) > 1000 AND tier <> 'documents';
+"""
+
+MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS, _KEYED, _FILTERED, _PARTIAL, _LONG)
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -1,0 +1,224 @@
+"""Long texts by parts: the index of the vectors of what is beyond the model's window, and the work of making them.
+
+A text is found by its best part. Threads: `touch` and `remove` are called by the writer's thread, the work is done by
+the embedding thread, searches read from any.
+"""
+
+import logging
+import math
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from memoryd.daemon.embedding.api import is_trouble
+from memoryd.daemon.embedding.bulk import BulkPool
+from memoryd.daemon.store import parts, vectors
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.facts import Mask
+from memoryd.daemon.store.index import VectorIndex
+from memoryd.daemon.store.parts import Long, Piece
+from memoryd.daemon.store.positions import Positions
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.vectors import Vector
+from memoryd.models import Embedder
+
+_MOST = 64  # parts of a text; what is beyond them is found by its words
+_READ_CHARS = 200_000
+_FRAME = 8  # tokens of the window that a text does not get
+_TOLERATED = 1.1  # so much of a window is no reason for a second one
+_LOOKED_AT, _CUT = 500, 2  # rows at once
+_END = re.compile(r"\n+|(?<=[.!?…;])\s+|(?<=[。！？])")  # where a text is cut; else between words
+_WORD_END = re.compile(r"\s+")
+
+log = logging.getLogger(__name__)
+
+
+class Parts:
+    """The vectors of parts by the row of their memory, and the rows that are to be looked at."""
+
+    def __init__(self, dimensions: int) -> None:
+        self._positions = Positions()
+        self.index = VectorIndex(dimensions, self._positions)
+        self._keys: dict[int, list[int]] = {}  # of the parts of each row; a key is never used again
+        self._row_of = np.zeros(1, np.int64)  # by key
+        self._used = 1  # keys
+        self._touched: dict[int, int] = {}  # row: the number of its latest change
+        self._changes = 0
+        self.waiting: set[int] = set()  # rows known to be long, whose parts have no vectors yet
+        self._lock = threading.RLock()  # a change of a row is one for those who touch or remove it meanwhile
+
+    def fill(self, stored: Iterable[Any], uncut: Iterable[int]) -> None:
+        """Take in what is on disk: the vectors of all parts, and the rows that are to be cut."""
+        for row, found in groupby(stored, lambda one: int(one[0])):
+            self._take(row, list(found))
+        for row in uncut:
+            self.touch(row)
+
+    def touch(self, row: int) -> None:
+        """Have a row looked at: it is new, or its text may have changed."""
+        with self._lock:
+            self._changes += 1
+            self._touched[row] = self._changes
+
+    def remove(self, row: int) -> None:
+        """Forget the parts of a row."""
+        with self._lock:
+            keys = self._keys.pop(row, [])
+            self._touched.pop(row, None)
+            self.waiting.discard(row)
+            for key in keys:
+                self.index.remove(key)
+            self._positions.give_up(keys)
+
+    def list_touched(self, count: int) -> dict[int, int]:
+        """Return the oldest rows that are to be looked at, each with the number of its change."""
+        with self._lock:
+            return dict(list(self._touched.items())[:count])
+
+    def settle(self, row: int, change: int, stored: Sequence[Any]) -> None:
+        """Take in the parts of a row, unless it was touched again meanwhile."""
+        with self._lock:
+            if self._touched.get(row) == change:
+                self.remove(row)
+                self._take(row, stored)
+
+    def _take(self, row: int, stored: Sequence[Any]) -> None:
+        """Take in (row, number on disk, blob) of the parts of a row; have it looked at where one has no vector."""
+        known = [one for one in stored if one[2] is not None and len(one[2]) == 4 * self.index.dimensions]
+        if len(known) < len(stored):
+            self.touch(row)
+        if not known:
+            return
+        with self._lock:
+            keys = list(range(self._used, self._used + len(known)))
+            self._used += len(keys)
+            if self._used > len(self._row_of):
+                self._row_of = np.concatenate([self._row_of, np.zeros(2 * self._used, np.int64)])
+            self._row_of[keys] = row
+            self._keys[row] = keys
+        matrix = vectors.build_matrix([one[2] for one in known])
+        self.index.extend([(key, 0, "") for key in keys], matrix, [one[1] for one in known])
+
+    def find_nearest(self, query: Vector, count: int, allowed: Mask) -> list[int]:
+        """Return the rows whose parts are most similar to a query, of those that a mask allows."""
+        if not self._keys:
+            return []
+        epoch = self._positions.epoch
+        places = np.arange(self._positions.count)
+        inside = np.append(allowed.select(self._row_of[self._positions.read_rows(places)]), False)
+        found = self.index.find_nearest(query, count, Mask(inside, self._positions, epoch))
+        rows: list[int] = np.unique(self._row_of[found.rows]).tolist()
+        return rows
+
+    def measure(self, connection: Connection, query: Vector, rows: Iterable[int]) -> dict[int, float]:
+        """Return the exact cosine of the best part of those of some rows that have parts."""
+        with self._lock:
+            keys = {row: self._keys[row] for row in rows if row in self._keys}
+        if not keys:
+            return {}
+        asked = [key for of in keys.values() for key in of]
+        numbers = dict(zip(asked, self.index.find_places(asked), strict=True))
+        blobs = vectors.read_places(connection, [number for number in numbers.values() if number])
+        cosines = {number: float(np.frombuffer(blob, np.float32) @ query) for number, blob in blobs.items()}
+        best = {row: max((cosines.get(numbers[key], -1.0) for key in of), default=-1.0) for row, of in keys.items()}
+        return {row: cosine for row, cosine in best.items() if cosine > -1.0}
+
+
+# The work ------------------------------------------------------------------------------------------------------------
+
+
+def work_off(store: Store, bulk: BulkPool, found: Parts, model: int, embedder: Embedder) -> bool:
+    """Look at some rows that changed, and cut and embed the next long ones; say whether there were any."""
+    touched = found.list_touched(_LOOKED_AT)
+    if not touched:
+        return False
+    with store.reading() as connection:
+        long = parts.select_long(connection, list(touched))
+        cut = parts.read(connection, long[:_CUT]) if long else []
+    for row in touched.keys() - set(long):
+        found.settle(row, touched[row], [])
+    found.waiting.update(long)
+    if not long:
+        return True
+    ready = [(one, split(one.content, embedder.count_tokens, embedder.max_tokens - _FRAME)) for one in cut]
+    texts = {text for one, pieces in ready for text in _list_texts(one, _list_further(one, pieces))}
+    made = _embed(store, bulk, (model, embedder), sorted(texts))
+    if made is None:
+        return False
+
+    def write(transaction: Any) -> None:
+        for key, vector in made.items():
+            vectors.put(transaction.connection, model, key, vector)
+        for one, pieces in ready:
+            if one.pieces is None:
+                parts.put(transaction.connection, one, pieces)
+
+    store.write(write).result()
+    rows = [one.row for one in cut]
+    with store.reading() as connection:
+        stored = list(parts.iterate_vectors(connection, model, rows))
+    for row in rows:
+        found.settle(row, touched[row], [one for one in stored if one[0] == row and one[2] is not None])
+    return True
+
+
+def _embed(store: Store, bulk: BulkPool, by: tuple[int, Embedder], texts: Sequence[str]) -> dict[bytes, Vector] | None:
+    """Return the vectors that texts lack, by their keys; None when the server of the model does not answer."""
+    model, embedder = by
+    keys = [vectors.text_hash(text) for text in texts]
+    with store.reading() as connection:
+        known = vectors.find(connection, model, keys)
+    wanted = [(key, text) for key, text in zip(keys, texts, strict=True) if key not in known]
+    made = bulk.embed(embedder, [text for _, text in wanted], patient=True)
+    if made and all(map(is_trouble, made)):
+        return None
+    failed = [one for one in made if isinstance(one, Exception)]
+    if failed:
+        log.warning("%d parts of long texts could not be embedded, the first: %s", len(failed), failed[0])
+    return {key: one for (key, _), one in zip(wanted, made, strict=True) if not isinstance(one, Exception)}
+
+
+def _list_further(long: Long, pieces: Sequence[Piece]) -> Sequence[Piece]:
+    return pieces[1:] if long.pieces is None else long.pieces
+
+
+def _list_texts(long: Long, pieces: Sequence[Piece]) -> list[str]:
+    return [long.content[start : start + size] for start, size in pieces]
+
+
+def split(text: str, count: Callable[[str], int], room: int) -> list[Piece]:
+    """Cut a text into parts of about equal size that a model reads whole, at ends of sentences where there are some."""
+    text = text[:_READ_CHARS]
+    total = count(text)
+    if total <= _TOLERATED * room:
+        return [(0, len(text))]
+    size = min(room, math.ceil(total / math.ceil(total / room)) + room // 16)
+    made, start, tokens = list[Piece](), 0, 0
+    for begin, end in _list_pieces(text, 0, len(text), _END):
+        for first, last in _cut_long(text, begin, end, count, size):
+            length = count(text[first:last])
+            if tokens and tokens + length > size:
+                made.append((start, first - start))
+                start, tokens = first, 0
+            tokens += length
+    made.append((start, len(text) - start))
+    return made[:_MOST]
+
+
+def _list_pieces(text: str, start: int, end: int, boundary: re.Pattern[str]) -> list[tuple[int, int]]:
+    ends = [match.end() for match in boundary.finditer(text, start, end) if start < match.end() < end]
+    return list(zip([start, *ends], [*ends, end], strict=True))
+
+
+def _cut_long(text: str, start: int, end: int, count: Callable[[str], int], size: int) -> list[tuple[int, int]]:
+    """Return a piece of text in pieces that are no longer than a part: between words, or anywhere."""
+    if end - start <= size or count(text[start:end]) <= size:  # no token is shorter than a character
+        return [(start, end)]
+    middle = (start + end) // 2
+    space = _WORD_END.search(text, middle, end)
+    at = space.end() if space and space.end() < end else middle
+    return _cut_long(text, start, at, count, size) + _cut_long(text, at, end, count, size)

@@ -1,0 +1,78 @@
+"""Parts of long texts: what is beyond the window of a model has vectors of its own, found by the hash of the part.
+
+A text of more than 1,000 characters is cut once; its first part (number 0) has no vector of its own, for that of the
+text is of its beginning. All of it is derived: it is deleted with the memory and when its text changes, and cut again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from memoryd.daemon.store.vectors import text_hash
+
+_IS_LONG = "length(content) > 1000 AND tier <> 'documents'"  # as the index `memories_long` has it
+
+Piece = tuple[int, int]  # start and size in characters
+
+
+class Long(NamedTuple):
+    """A memory with a long text, and its parts beyond the first; None: it was not cut yet."""
+
+    row: int
+    text_hash: bytes
+    content: str
+    pieces: list[Piece] | None
+
+
+def list_uncut(connection: apsw.Connection) -> list[int]:
+    """Return the rows of long texts that have no parts."""
+    found: Any = connection.execute(
+        f"SELECT row FROM memories INDEXED BY memories_long WHERE {_IS_LONG}"
+        " AND NOT EXISTS (SELECT 1 FROM parts WHERE memory = row)"
+    )
+    return [row for (row,) in found]
+
+
+def iterate_vectors(connection: apsw.Connection, model: int, rows: Sequence[int] | None = None) -> Iterator[Any]:
+    """Yield (row, number of the vector on disk, blob) of each part of some memories or of all; None: it has none."""
+    among = "" if rows is None else f" AND p.memory IN ({', '.join(map(str, rows))})"
+    return connection.execute(
+        "SELECT p.memory, e.id, e.vector FROM parts p"
+        " LEFT JOIN vec_embeddings e ON e.model = ? AND e.text_hash = p.text_hash"
+        f" WHERE p.number > 0{among} ORDER BY p.memory, p.number",
+        (model,),
+    )
+
+
+def select_long(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
+    """Return those of some rows whose text is long."""
+    listed = ", ".join(map(str, rows))
+    return [row for (row,) in connection.execute(f"SELECT row FROM memories WHERE row IN ({listed}) AND {_IS_LONG}")]
+
+
+def read(connection: apsw.Connection, rows: Sequence[int]) -> list[Long]:
+    """Return those of some memories that exist, with their parts."""
+    listed = ", ".join(map(str, rows))
+    cut: dict[int, list[Piece]] = {}
+    found: Any = connection.execute(
+        f"SELECT memory, number, start, size FROM parts WHERE memory IN ({listed}) ORDER BY memory, number"
+    )
+    for row, number, start, size in found:
+        pieces = cut.setdefault(row, [])
+        if number:
+            pieces.append((start, size))
+    memories: Any = connection.execute(f"SELECT row, text_hash, content FROM memories WHERE row IN ({listed})")
+    return [Long(row, key, content, cut.get(row)) for row, key, content in memories]
+
+
+def put(connection: apsw.Connection, long: Long, pieces: Iterable[Piece]) -> None:
+    """Keep how a text is cut, the first piece included, unless it was changed or deleted meanwhile."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO parts (memory, number, start, size, text_hash)"
+        " SELECT ?1, ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM memories WHERE row = ?1 AND text_hash = ?6)",
+        [
+            (long.row, number, start, size, text_hash(long.content[start : start + size]), long.text_hash)
+            for number, (start, size) in enumerate(pieces)
+        ],
+    )
