@@ -44,7 +44,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
         place = place_of(core, transaction, call, caller)
         repeated = _find_repeated(core, transaction, place, call.memory)
         if repeated is not None:
-            _claim(core, transaction, repeated, add_lifetime(core, call.memory), operation)
+            _note_claim(core, transaction, repeated, add_lifetime(core, call.memory), operation)
             return Added(id=repeated.id, outcome="merged", embedded=embedded is not None, operation=operation)
         [added] = write(core, transaction, place, batch, operation)
         return added
@@ -221,7 +221,7 @@ def merge(
     if place.caller.may_change(place.name):
         _refresh(core, transaction, place, old, memory, embedded, operation)
     else:
-        _claim(core, transaction, old, memory, operation)
+        _note_claim(core, transaction, old, memory, operation)
     return Added(
         id=old.id,
         outcome="merged",
@@ -231,7 +231,7 @@ def merge(
     )
 
 
-def _claim(core: Core, transaction: Transaction, old: Row, memory: NewMemory, operation: int) -> None:
+def _note_claim(core: Core, transaction: Transaction, old: Row, memory: NewMemory, operation: int) -> None:
     """Note that a caller added what is there already: neither an undo of the first add nor its expiry takes it away."""
     if old.tier == DOCUMENTS:  # a part of a file lives as long as the file says it
         return
