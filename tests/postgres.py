@@ -35,7 +35,8 @@ def find_binaries() -> Path | None:
 class Postgres:
     """A server; every data base of it trusts whoever connects locally. A standby follows `primary`."""
 
-    def __init__(self, primary: "Postgres | None" = None) -> None:
+    def __init__(self, primary: "Postgres | None" = None, options: tuple[str, ...] = ()) -> None:
+        self._options = (*_FAST, *options)
         binaries = find_binaries()
         assert binaries is not None
         self._binaries = binaries
@@ -83,7 +84,7 @@ class Postgres:
 
     def start(self) -> "Postgres":
         """Start the server and wait until it answers."""
-        options = [part for option in _FAST for part in ("-c", option)]
+        options = [part for option in self._options for part in ("-c", option)]
         where = ["-D", str(self.data), "-p", str(self.port), "-k", str(self.folder), *options]
         with (self.folder / "log").open("ab") as log:
             command = self._command("postgres", *where)

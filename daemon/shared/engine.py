@@ -241,8 +241,11 @@ class Engine:
         self._write(write)
 
     def _fetch(self, ids: Sequence[str]) -> None:
-        """Read memories by their ids and apply them."""
+        """Read memories by their ids and apply them; first those that they were merged into, which may not be here."""
         rows = self._ask(lambda server: exchange.fetch(server, self.root.name, ids))
+        merged = [remote.merged_into for remote in rows if remote.merged_into]
+        if self.root.partial and merged:
+            rows = [*self._ask(lambda server: exchange.fetch(server, self.root.name, merged)), *rows]
         self._apply(rows)
 
     # Push ------------------------------------------------------------------------------------------------------------
@@ -258,8 +261,16 @@ class Engine:
             going = self._write(lambda t, queued=queued: pushing.prepare(Session(self.core, t, self.root), queued))  # type: ignore[misc]
             missed = self._offer(going)
             if missed:
+                self._fetch_keys(going, missed)
                 self._fetch(missed)
             after = queued[-1].change  # what is left of these comes with the next step
+
+    def _fetch_keys(self, going: Sequence[Outgoing], missed: Sequence[str]) -> None:
+        """Read the memories that have the keys of those which the server did not take: they may not be here."""
+        for one in going if self.root.partial else ():
+            place, key = one.record["ns"], one.record["key"]
+            if key is not None and one.queued.memory in missed:
+                self._apply(self._ask(lambda server: exchange.fetch_key(server, self.root.name, place, key)))  # noqa: B023
 
     def _offer(self, going: Sequence[Outgoing]) -> list[str]:
         """Push versions; return the ids of those that the server did not take. One that it refuses is set aside."""

@@ -76,6 +76,7 @@ FROM memoryd.heads h WHERE h.root = %(root)s
 """
 _FEED = f"SELECT {COLUMNS} FROM memoryd.mem m WHERE m.root = %s AND m.seq > %s ORDER BY m.seq LIMIT %s"
 _BY_ID = f"SELECT {COLUMNS} FROM memoryd.mem m WHERE m.root = %s AND m.id = ANY(%s::uuid[]) ORDER BY m.seq"
+_BY_KEY = f"SELECT {COLUMNS} FROM memoryd.mem m WHERE m.root = %s AND m.ns = %s AND m.key = %s"
 _INVENTORY = "SELECT m.id, m.vtag FROM memoryd.mem m WHERE m.root = %s ORDER BY m.seq"
 _READ_BY = (
     "INSERT INTO memoryd.machines (root, machine, seq) VALUES (%s, %s, %s)"
@@ -170,6 +171,11 @@ def read_inventory(server: Server, root: Root) -> tuple[Head, dict[str, str]]:
 def fetch(server: Server, root: str, ids: Sequence[str]) -> list[Remote]:
     """Return memories by their ids."""
     return [read_remote(row) for row in server.run(_BY_ID, (root, list(ids))).fetchall()]
+
+
+def fetch_key(server: Server, root: str, namespace: str, key: str) -> list[Remote]:
+    """Return the memory that has a key."""
+    return [read_remote(row) for row in server.run(_BY_KEY, (root, namespace, key)).fetchall()]
 
 
 def note_machine(server: Server, root: Root, machine: str) -> list[str]:

@@ -26,6 +26,7 @@ BENCHMARKS = (
     "bench_jobs",
     "bench_workspace",
     "bench_shared",
+    "bench_partial",
     "bench_chroma",
 )
 _WITHOUT_OPTIONS = {"bench_embed"}

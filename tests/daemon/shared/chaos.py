@@ -25,14 +25,16 @@ _real_push = exchange.push
 class Chaos:
     """The machines, the server and what was written, driven by a seed."""
 
-    def __init__(self, postgres: Postgres, database: str, folder: Path, seed: int, machines: int = 4) -> None:
+    def __init__(self, postgres: Postgres, database: str, folder: Path, seed: int, part: int = 0) -> None:
         self.postgres, self.database, self.folder = postgres, database, folder
         self.random = random.Random(seed)
-        self.machines = [self._machine(f"m{number}") for number in range(machines)]
+        self.machines = [self._machine(f"m{number}") for number in range(4)]
         self.cut: dict[str, str] = {}  # machine: `before` or `after`, how its next push ends
         self.numbers = itertools.count(1)
         self.expected: set[str] = set()
         self.saved = False
+        self.part = part  # how many memories the last machine holds, 0: all
+        self.machines[-1].engine.max_rows = part
 
     def _machine(self, name: str) -> Machine:
         clock = Clock()
@@ -73,13 +75,13 @@ class Chaos:
     def restart(self, machine: Machine) -> None:
         machine.close()
         clock = machine.core.clock
-        self.machines[self.machines.index(machine)] = Machine(
-            self.folder, machine.name, machine.address, clock=lambda: clock()
-        )
+        again = Machine(self.folder, machine.name, machine.address, clock=lambda: clock())
+        again.engine.max_rows = machine.engine.max_rows
+        self.machines[self.machines.index(machine)] = again
 
     def copy(self, machine: Machine) -> None:
         """Let a second machine go on from a copy of this one's files."""
-        if len(self.machines) > 4:
+        if len(self.machines) > 4 or self.part:
             return
         name = f"{machine.name}copy"
         machine.close()
@@ -172,14 +174,21 @@ class Chaos:
         self.cut.clear()
         for machine in self.machines:
             wait_until(machine.engine.exchange_all)  # whose connection was cut opens another one
-        converge(*self.machines)
-        first = self.machines[0]
+        whole = [machine for machine in self.machines if not machine.engine.max_rows]
+        for machine in self.machines:
+            machine.sync()  # what a part of a root is changed on goes to the others
+        converge(*whole)
+        first = whole[0]
         alive = first.texts()
         lost = self.expected - set(alive.values())
         assert not lost, f"{len(lost)} live versions are lost: {sorted(lost)[:5]}"
         rows = "SELECT replace(id::text, '-', ''), body->>'content' FROM memoryd.mem"
         there = self.postgres.sql(f"{rows} WHERE ns = '{PLACE}' AND NOT deleted", self.database)
         assert dict(there) == alive  # type: ignore[arg-type]
+        for machine in self.machines:
+            machine.sync()
+            assert machine.waiting() == 0
+            assert set(machine.rows()) <= set(first.rows())
 
     def close(self) -> None:
         for machine in self.machines:

@@ -22,10 +22,11 @@ ROOT, PLACE = "acme", "acme/api"
 class Machine:
     """One machine: its memories, its clock, its way to the server."""
 
-    def __init__(self, folder: Path, name: str, address: str, conversations: bool = False, clock: Any = None) -> None:
+    def __init__(self, folder: Path, name: str, address: str, **options: Any) -> None:
         self.name, self.address, self.folder = name, address, folder / name
-        loader = lambda model, where: WordEmbedder()  # noqa: E731
-        self.core = Core(self.folder, Config(), folder, loader, clock=clock or Clock())
+        embedder, conversations = options.get("embedder") or WordEmbedder(), options.get("conversations", False)
+        loader = lambda model, where: embedder  # noqa: E731
+        self.core = Core(self.folder, Config(), folder, loader, clock=options.get("clock") or Clock())
         with self.core.store.reading() as connection:
             known = shared.read_roots(connection)
         root = known[0] if known else self.core.store.write(lambda t: self._share(t, conversations)).result()

@@ -14,13 +14,19 @@ SECONDS = float(os.environ.get("CHAOS_SECONDS", "30"))
 
 
 def play(
-    monkeypatch: pytest.MonkeyPatch, postgres: Postgres, database: str, folder: Path, seed: int, seconds: float = 0
+    monkeypatch: pytest.MonkeyPatch,
+    postgres: Postgres,
+    database: str,
+    folder: Path,
+    seed: int,
+    seconds: float = 0,
+    part: int = 0,
 ) -> int:
     """Let four machines work, at once for so many seconds or else step by step; return how many memories are left.
 
     `settle` fails where they differ or where a live version is lost.
     """
-    day = Chaos(postgres, database, folder, seed)
+    day = Chaos(postgres, database, folder, seed, part)
     monkeypatch.setattr(exchange, "push", day.push)
     try:
         if seconds:
@@ -38,6 +44,14 @@ def test_all_machines_converge_and_nothing_is_lost(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     assert play(monkeypatch, postgres, database, folder, seed) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 8))
+def test_a_machine_that_holds_a_part_loses_nothing_of_the_others(
+    postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    assert play(monkeypatch, postgres, database, folder, seed, part=5) > 5
 
 
 @pytest.mark.stress

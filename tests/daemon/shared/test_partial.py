@@ -1,9 +1,11 @@
 """A machine that holds a part of a root: it searches the rest on the server, and keeps what is of use."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from machines import machines
 
 from memoryd.client import Client
 from memoryd.client.protocol import Explain, GetSharing, Hits, PurgeShared, ShareRoot
@@ -146,3 +148,27 @@ def test_a_change_of_what_is_not_here_comes_and_a_purge_takes_its_vector(
     one.call(PurgeShared(ids=[second.id]))
     wait_until(lambda: count_vectors(address) == len(WORDS) - 1)
     assert second.id not in {hit.id for hit in ask(other, second.content)}
+
+
+def test_what_a_part_adds_meets_what_is_not_here(postgres: Postgres, database: str, folder: Path) -> None:
+    with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
+        same, keyed = one.add("deploys are on Tuesday", metadata={"team": "infra"}), one.add("the port is 80")
+        one.give_key(keyed, "port")
+        newest = one.add("the newest")
+        one.sync()
+        two.engine.max_rows = 1
+        two.sync()
+        assert two.texts() == {newest: "the newest"}
+        two.add("Deploys are on Tuesday", metadata={"source": "wiki"})
+        two.give_key(two.add("the port is 90"), "port")
+        for machine in (two, one, two, one):
+            machine.sync()
+        assert two.waiting() == 0
+        assert {row[0]: row[7] for row in one.rows()}[same] == '{"source":"wiki","team":"infra"}'
+        assert one.keys() == {"port": keyed}
+        assert sorted(one.texts().values()) == [
+            "deploys are on Tuesday",
+            "the newest",
+            "the port is 80",
+            "the port is 90",
+        ]
