@@ -18,9 +18,11 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import queries
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L0
 
 CORRECTION = "correction"
 CONSIDERED = 40  # hits of the search
+_NAME_CHARS = 60
 _STANDING = 64  # memories, the latest
 SUMMARY = "session_summary"
 _LATEST, _OPENING = 200, 12  # memories that are considered before there is a task, and that are given
@@ -63,6 +65,14 @@ def session_of(row: Row) -> str | None:
         return None
     about: dict[str, Any] = msgspec.json.decode(row.metadata)
     return str(about.get("session", ""))
+
+
+def find_speaker(row: Row) -> str:
+    """Return who said a turn: its speaker's name, or the role; empty for what nobody said."""
+    if row.turns != 1 and row.tier != L0:
+        return ""
+    about: dict[str, Any] = msgspec.json.decode(row.metadata)
+    return str(about.get("speaker") or about.get("role") or "")[:_NAME_CHARS]
 
 
 def find(sources: Sources, call: GetContext, promote_from: float) -> Found:

@@ -88,6 +88,8 @@ class _Lines:
         """Return a memory as a note, with its question and its answers; it is cut to the size that one may have."""
         date = datetime.fromtimestamp(row.created_at, UTC).date().isoformat()
         about = row.id[:8] if self._compact else f"{row.id[:8]}, {origin(row)}"
+        if speaker := make_inert(chosen.find_speaker(row)):
+            about += f", {speaker}"
         line = f"{date} [{about}] {self._text(row, related)}"
         ids = tuple(list_shown_ids(related))
         return Note(row.id, max(0, row.row), row.content_hash, group, row.created_at, score, line, tuple(below), ids)

@@ -12,7 +12,7 @@ Threads: any; at most `concurrency` questions are under way. Whoever asks waits,
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,6 +37,20 @@ class _NoSchema(ChatFailed):
     """The server does not take a schema."""
 
 
+def _quote(question: Mapping[str, Any]) -> str:
+    """Return a question as JSON: no text in it can end, and `<` begins no token that has a meaning to a model."""
+    return msgspec.json.encode(_clean(question)).decode().replace("<", "\\u003c")
+
+
+def _clean(value: Any) -> Any:
+    """Return a value without credentials: none leaves the machine, allowed or not."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: _clean(one) for key, one in value.items()}
+    return [_clean(one) for one in value] if isinstance(value, list) else value
+
+
 class Chat:
     """One model. `spend(day, tokens)` adds to the tokens used on a day (0: only asks) and returns their sum."""
 
@@ -56,8 +70,8 @@ class Chat:
         self._breaker = Breaker(_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S, ticks)
         self._takes_schema = True
 
-    def ask(self, system: str, question: str, answer: type[T]) -> T:
-        """Return the model's answer as a Struct; raise `ChatFailed`."""
+    def ask(self, system: str, question: Mapping[str, Any], answer: type[T]) -> T:
+        """Return the model's answer as a Struct; raise `ChatFailed`. The question is sent as one JSON object."""
         self._check()
         with self._places:
             self._check()
@@ -103,7 +117,7 @@ class Chat:
         with self._lock:
             setattr(self.usage, name, getattr(self.usage, name) + number)
 
-    def _retry(self, system: str, question: str, answer: type[T]) -> T:
+    def _retry(self, system: str, question: Mapping[str, Any], answer: type[T]) -> T:
         for attempt in range(self.config.retries + 1):
             try:
                 return self._attempt(system, question, answer)
@@ -118,7 +132,7 @@ class Chat:
 
     # What ------------------------------------------------------------------------------------------------------------
 
-    def _attempt(self, system: str, question: str, answer: type[T]) -> T:
+    def _attempt(self, system: str, question: Mapping[str, Any], answer: type[T]) -> T:
         try:
             text = self._text(self._request(self._encode_body(system, question, answer)))
         except _NoSchema:
@@ -126,14 +140,14 @@ class Chat:
             text = self._text(self._request(self._encode_body(system, question, answer)))
         return self._decode(text, answer)
 
-    def _encode_body(self, system: str, question: str, answer: type[T]) -> bytes:
+    def _encode_body(self, system: str, question: Mapping[str, Any], answer: type[T]) -> bytes:
         schema = msgspec.json.schema(answer)
         wanted = f"{system}\nAnswer with one JSON object and nothing else, as this schema says:\n"
         body: dict[str, Any] = {
             "model": self.config.model,
             "messages": [
                 {"role": "system", "content": wanted + msgspec.json.encode(schema).decode()},
-                {"role": "user", "content": redact(question)},  # no credential leaves the machine, allowed or not
+                {"role": "user", "content": _quote(question)},
             ],
             "max_tokens": self.config.max_reply_tokens,
             "temperature": 0,

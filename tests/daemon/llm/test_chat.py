@@ -43,7 +43,7 @@ def made(server: ModelServer, **settings: Any) -> Chat:
 
 
 def ask(model: Chat) -> list[str]:
-    return model.ask("Name words.", "now", Answer).words
+    return model.ask("Name words.", {"when": "now"}, Answer).words
 
 
 def test_an_answer_comes_back_as_its_struct(server: ModelServer) -> None:
@@ -53,7 +53,7 @@ def test_an_answer_comes_back_as_its_struct(server: ModelServer) -> None:
     [request] = server.requests
     assert (request["path"], request["model"]) == ("/v1/chat/completions", "tiny")
     assert request["response_format"]["json_schema"]["schema"] == msgspec.json.schema(Answer)
-    assert request["messages"][1] == {"role": "user", "content": "now"}
+    assert request["messages"][1] == {"role": "user", "content": '{"when":"now"}'}
     assert (model.usage.requests, model.usage.answers, model.usage.tokens_in, model.usage.tokens_out) == (1, 1, 100, 20)
 
 

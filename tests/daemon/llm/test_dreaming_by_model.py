@@ -1,5 +1,6 @@
 """Dreams and running summaries with a language model: it chooses among the notes; the rules go on where it fails."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,7 @@ def test_many_notes_share_a_question_and_no_text_is_asked_about_twice(
         (root / "memory" / f"2027-01-{day:02}.md").write_text(text)
 
     def keep_all(request: Any) -> None:
-        asked = request.body["messages"][-1]["content"].count("-----") // 2
+        asked = len(json.loads(request.body["messages"][-1]["content"])["notes"])
         request.say({"notes": [{"number": number, "fate": "keep"} for number in range(1, asked + 1)]})
 
     server.will(keep_all)

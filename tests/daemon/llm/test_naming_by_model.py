@@ -1,5 +1,6 @@
 """Names of nodes: terms by the rules at once, a label by a language model later, once for each set of members."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def labels(core: Core) -> dict[str, str]:
 
 def numbered(prefix: str = "Subject") -> Behaviour:
     def behave(request: Request) -> None:
-        count = request.body["messages"][1]["content"].count("\n-----") // 2
+        count = len(json.loads(request.body["messages"][1]["content"])["groups"])
         request.say({"labels": [f"{prefix} {number}" for number in range(count)]})
 
     return behave
