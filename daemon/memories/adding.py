@@ -19,7 +19,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates
 from memoryd.daemon.memories.duplicates import Batch, Embedded, New, Place, Verdict
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import contexts, history, links, namespaces, queries, rows, turns, vectors
+from memoryd.daemon.store import history, links, namespaces, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -273,8 +273,6 @@ def _refresh(
     if memory.path is not None:
         fields |= {"path": memory.path, "start_line": memory.start_line, "end_line": memory.end_line}
     rows.change(connection, old.row, fields)
-    if old.neighbours and fields["text_hash"] != old.text_hash:
-        contexts.put(connection, [(old.row, contexts.join_neighbours(memory.content, old.neighbours))])
     if embedded is not None or fields["text_hash"] != old.text_hash:
         keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
 

@@ -55,10 +55,19 @@ def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> Non
 
 def add_missing(connection: apsw.Connection, after: int, until: int) -> list[int]:
     """Give memories that came before there were contexts theirs, in a range of rows; return those that get one."""
+    return _add(connection, "row > ? AND row <= ?", (after, until))
+
+
+def add_missing_of(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
+    """Give those of some memories that have neighbours and no context theirs; return them."""
+    return [row for number in rows for row in _add(connection, "row = ?", (number,))]
+
+
+def _add(connection: apsw.Connection, where: str, values: tuple[int, ...]) -> list[int]:
     found: list[Any] = connection.execute(
-        "SELECT row, content || char(10) || neighbours FROM memories WHERE row > ? AND row <= ? AND neighbours <> ''"
+        f"SELECT row, content || char(10) || neighbours FROM memories WHERE {where} AND neighbours <> ''"
         " AND NOT EXISTS (SELECT 1 FROM contexts WHERE memory = row)",
-        (after, until),
+        values,
     ).fetchall()
     put(connection, found)
     return [row for row, _ in found]

@@ -166,7 +166,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(wanted))
     changed, keys = _forget_neighbours(connection, texts)
     _forget_skipped(connection, texts)
-    _forget_vectors(connection, hashes | keys)
+    forget_vectors(connection, hashes | keys)
     shared.mark_purged(connection, ids)
     rings = {turn.namespace for turn in active.values()}
     return operation, Erased([row.row for row in found.values()], rings, texts, changed)
@@ -272,7 +272,7 @@ def _forget_skipped(connection: apsw.Connection, texts: Sequence[str]) -> None:
     connection.executemany("DELETE FROM skipped WHERE content = ?", values)
 
 
-def _forget_vectors(connection: apsw.Connection, keys: Iterable[bytes]) -> None:
+def forget_vectors(connection: apsw.Connection, keys: Iterable[bytes]) -> None:
     """Delete the vectors of texts that nothing holds any more."""
     still = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}
     connection.executemany(

@@ -210,9 +210,14 @@ def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> 
 
 
 def change_many(connection: apsw.Connection, names: Sequence[str], values: Iterable[Sequence[Any]]) -> None:
-    """Set the same columns of rows; each of `values` ends with the row number."""
-    assignments = ", ".join(f"{name} = ?" for name in names)
-    connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", values)
+    """Set the same columns of rows; each of `values` ends with the row number.
+
+    With another text a memory has another context: that of the former text is deleted with it.
+    """
+    assignments, listed = ", ".join(f"{name} = ?" for name in names), list(values)
+    connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", listed)
+    if "text_hash" in names:
+        contexts.add_missing_of(connection, [given[-1] for given in listed])
 
 
 def rate_promoted(connection: apsw.Connection, id: str, importance: float) -> None:

@@ -185,3 +185,23 @@ def test_contexts_of_former_versions_are_embedded_by_a_start_without_any_write(f
     embedder = CountingEmbedder()
     with running(folder, embedder) as core:
         wait_until(lambda: "yes, that one\nwhich port" in embedder.texts and core.embedding.count_pending() == 0)
+
+
+def test_another_text_and_an_undo_leave_a_memory_with_a_context_of_its_text(core: Core) -> None:
+    id = add(core, "It nests in the reeds", neighbours=["Tell me about the bittern"]).id
+    wait_until(lambda: core.embedding.count_pending() == 0)
+
+    def read_context() -> tuple[str, bool]:
+        wait_until(lambda: core.embedding.count_pending() == 0)
+        generation = core.embedding.active
+        assert generation is not None
+        with core.store.reading() as connection:
+            [row] = rows.read_ids(connection, [id]).values()
+            one = contexts.read(connection, [row.row])[row.row]
+            return one.content, bool(vectors.find(connection, generation.model, [one.search_hash]))
+
+    assert read_context() == ("It nests in the reeds\nTell me about the bittern", True)
+    update(core, id, content="It sleeps in the reeds")
+    assert read_context() == ("It sleeps in the reeds\nTell me about the bittern", True)
+    undo(core)
+    assert read_context() == ("It nests in the reeds\nTell me about the bittern", True)

@@ -1,0 +1,113 @@
+"""Checking what is kept by new rules of credentials, once for each change of the rules.
+
+What came of conversations is redacted for good: in rows, their history, the queues and the list of skipped turns, in
+full text, and in free pages. What was added on purpose may hold a credential on purpose: it is listed, and stays. The
+rules' version is that of their source with `[privacy]`; it is noted when all was checked, so a run that was interrupted
+begins again and finds less to do.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from memoryd.client import credentials
+from memoryd.client.credentials import describe_kinds, redact, redact_tree
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.memories import erasing
+from memoryd.daemon.store import redacting, turns
+from memoryd.daemon.store.redacting import JSON, TABLES, Held
+from memoryd.daemon.store.writer import Transaction
+
+VERSION = "redacted_by"  # the setting: by which rules all was checked
+
+
+def plan(core: Core, now: float) -> Iterator[Step]:
+    """Plan to redact what the present rules find, if they are others than those of the last check."""
+    version = find_version(core)
+    if core.privacy.mode == "allow" or core.store.read_setting(VERSION) == version:
+        return
+    for table in TABLES:
+        for held in _iterate(core, table):
+            kinds: Counter[str] = Counter()
+            if _redact(core, held, kinds) != held.texts:
+                reason = f"holds what looks like {describe_kinds(kinds)}"
+                yield (
+                    Step("redact", held.name, reason, (table, held.key))
+                    if held.is_said
+                    else Step("leave", held.name, f"{reason}; it was added, change or delete it yourself")
+                )
+    yield Step("note", "rules", "all that is kept was checked by the present rules", version)
+
+
+def apply(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Redact one text, or note that all were checked and take the words out of full text and free pages."""
+    if step.action == "leave":
+        return {"left": 1}
+    if step.action == "note":
+        for _ in erasing.clean(core):
+            check()
+        core.store.set_setting(VERSION, step.data).result()
+        return {}
+    table, key = step.data
+    done = core.store.write(lambda transaction: _replace(core, transaction, table, key), over_limit=True).result()
+    return {"redacted": 1} if done else {"skipped": 1}
+
+
+def _iterate(core: Core, table: str) -> Iterator[Held]:
+    after = 0
+    while True:
+        with core.store.reading() as connection:
+            found = redacting.read(connection, table, after)
+        if not found:
+            return
+        yield from found
+        after = found[-1].key
+
+
+def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool:
+    held = redacting.read_one(transaction.connection, table, key)
+    texts = held and _redact(core, held, Counter())
+    if held is None or texts is None or texts == held.texts:
+        return False
+    redacting.replace(transaction.connection, held, texts)
+    if table == "memories":
+        transaction.after_commit(lambda: core.embedding.refresh([key]))
+    if table == "turns":
+        concerned = {turn.namespace for turn in turns.read_keys(transaction.connection, [held.name]).values()}
+        core.active.follow(transaction, concerned)
+    transaction.after_commit(core.sources.traces.clear)
+    return True
+
+
+def _redact(core: Core, held: Held, kinds: Counter[str]) -> tuple[str, ...]:
+    columns = TABLES[held.table][1]
+    return tuple(
+        _redact_json(core, text, kinds) if column in JSON else redact(text, kinds, core.privacy.allowed)
+        for column, text in zip(columns, held.texts, strict=True)
+    )
+
+
+def _redact_json(core: Core, text: str, kinds: Counter[str]) -> str:
+    before = kinds.total()
+    tree = redact_tree(msgspec.json.decode(text), kinds, core.privacy.allowed)
+    return text if kinds.total() == before else msgspec.json.encode(tree, order="sorted").decode()
+
+
+def find_version(core: Core) -> str:
+    """Return what changes with the rules: their source, and what the configuration lets through."""
+    allowed = core.privacy.allowed.pattern if core.privacy.allowed else ""
+    return hashlib.sha256(f"{_hash_rules()} {allowed}".encode()).hexdigest()[:16]
+
+
+@cache
+def _hash_rules() -> str:
+    files = sorted(Path(credentials.__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+
+
+REDACT = Work(plan, alone=apply, at_limit=True)

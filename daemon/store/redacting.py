@@ -1,0 +1,85 @@
+"""Texts of conversations as they are stored, for a check by new rules of credentials, and their replacement.
+
+Each stored text is a `Held`: its table, its row and its columns. A replacement keeps no history: it is for good.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import apsw
+
+from memoryd.daemon.store import contexts, erasing, rows, vectors
+from memoryd.daemon.store.hashes import content_hash
+
+_BATCH = 500
+_DERIVED = "turns > 0 OR source IN ('extraction', 'session_summary')"
+# Table: the columns of its key and of its texts, and which rows are of a conversation.
+TABLES: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "memories": ("row", ("content", "summary", "neighbours", "metadata"), "tier <> 'documents'"),
+    "turns": ("id", ("content", "previous"), "TRUE"),
+    "heard": ("id", ("content",), "TRUE"),
+    "skipped": ("id", ("content",), "TRUE"),
+    "history": ("id", ("before",), "before IS NOT NULL"),
+}
+JSON = frozenset({"metadata", "before"})
+
+
+class Held(NamedTuple):
+    """A stored text: where it is, a name for people, its columns, whether it came from a conversation."""
+
+    table: str
+    key: int
+    name: str
+    texts: tuple[str, ...]
+    is_said: bool
+
+
+def read(connection: apsw.Connection, table: str, after: int) -> list[Held]:
+    """Return the next texts of a table."""
+    return list(_select(connection, table, f"{TABLES[table][0]} > {after} ORDER BY 1 LIMIT {_BATCH}"))
+
+
+def read_one(connection: apsw.Connection, table: str, key: int) -> Held | None:
+    """Return one text as it is now, None if it was deleted."""
+    return next(_select(connection, table, f"{TABLES[table][0]} = {key}"), None)
+
+
+def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[Held]:
+    key, columns, condition = TABLES[table]
+    name = {"memories": "id", "turns": "key", "heard": "key", "history": "memory"}.get(table, f"'{table} ' || id")
+    said = {
+        "memories": _DERIVED,
+        "history": "before ->> '$.row' IS NULL OR before ->> '$.row.turns' > 0"
+        " OR before ->> '$.row.source' IN ('extraction', 'session_summary')",
+    }.get(table, "TRUE")
+    found: Any = connection.execute(
+        f"SELECT {key}, {name}, {said}, {', '.join(columns)} FROM {table} WHERE {condition} AND {where}"
+    )
+    for number, shown, is_said, *texts in found:
+        yield Held(table, number, shown, tuple(texts), bool(is_said))
+
+
+def replace(connection: apsw.Connection, held: Held, texts: tuple[str, ...]) -> None:
+    """Put other texts in the place of what is held, and delete the vectors of the former."""
+    key, columns, _ = TABLES[held.table]
+    fields: dict[str, Any] = dict(zip(columns, texts, strict=True))
+    connection.pragma("secure_delete", True)
+    former: set[bytes] = set()
+    if "content" in fields and held.table in ("memories", "turns"):
+        former.add(vectors.text_hash(held.texts[0]))
+        fields["content_hash"] = content_hash(texts[0])
+    if held.table == "memories":
+        former |= {bytes(one) for (one,) in connection.execute(_KEYS, (held.key,))}
+        fields["text_hash"] = vectors.text_hash(rows.build_embedded_text(texts[0]))
+        connection.execute("DELETE FROM contexts WHERE memory = ?", (held.key,))
+    listed = ", ".join(f"{column} = ?" for column in fields)
+    connection.execute(f"UPDATE {held.table} SET {listed} WHERE {key} = ?", (*fields.values(), held.key))
+    if held.table == "memories":
+        contexts.add_missing_of(connection, [held.key])
+    erasing.forget_vectors(connection, former)
+
+
+_KEYS = (
+    "SELECT text_hash FROM memories WHERE row = ?1 UNION SELECT search_hash FROM contexts WHERE memory = ?1"
+    " UNION SELECT text_hash FROM parts WHERE memory = ?1"
+)

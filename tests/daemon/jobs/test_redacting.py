@@ -1,0 +1,97 @@
+"""What is kept is checked again when the rules of credentials change, once, and conversations are redacted for good."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversing import FACTS, observe
+from memoryd.client.protocol import Consolidate, Get
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import consolidating, redacting
+from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.memories import reading
+from moving import everything, run
+from workbench import add, found, search, update, wait_until
+
+TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
+SAID = f"We decided that the deploy pushes with {TOKEN} to the mirror."
+CLEAN = "We decided that the deploy pushes with [secret: GitHub token] to the mirror."
+
+
+@pytest.fixture
+def jobs(core: Core) -> Iterator[Runner]:
+    made = Runner(core)
+    yield made
+    made.close()
+
+
+def holding(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
+
+
+def consolidate(core: Core) -> None:
+    consolidating.consolidate(core, Consolidate(), consolidating.Tools(lambda progress: None, lambda: None))
+
+
+def test_kept_turns_are_redacted_where_they_are_and_nothing_of_the_credential_is_left(
+    core: Core, jobs: Runner, folder: Path
+) -> None:
+    [kept] = observe(core, SAID).ids
+    observe(core, "And what else?")
+    consolidate(core)
+    [active] = observe(core, f"Once more: {SAID}").ids
+    update(core, kept, importance=0.9)  # its former state is in the history
+    before = everything(core)
+    planned = run(jobs, "redact", dry_run=True)
+    assert everything(core) == before
+    steps = {(step.action, step.target) for step in planned.steps}
+    assert {("redact", kept), ("redact", active), ("note", "rules")} <= steps
+    assert all(TOKEN not in step.reason for step in planned.steps)
+    done = run(jobs, "redact")
+    assert done.outcome == "done"
+    assert done.counts["redacted"] >= 4
+    assert reading.get(core, Get(id=kept)).content == CLEAN
+    assert reading.get(core, Get(id=active)).content == f"Once more: {CLEAN}"
+    assert [turn.content for turn in core.active.list_turns(None)] == [f"Once more: {CLEAN}"]
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    assert CLEAN in found(core, "deploy mirror")
+    assert search(core, TOKEN[4:], mode="lexical").hits == []
+    core.effects.flush()
+    assert holding(folder) == []
+    assert core.store.find_problems().result() == []
+
+
+def test_it_runs_once_for_each_change_of_the_rules(core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    observe(core, SAID, *FACTS[:3])
+    assert run(jobs, "redact").counts["redacted"] >= 1
+    assert run(jobs, "redact", dry_run=True).total == 0
+    monkeypatch.setattr(redacting, "_hash_rules", lambda: "other rules")
+    assert [step.action for step in run(jobs, "redact", dry_run=True).steps] == ["note"]
+
+
+def test_what_was_added_on_purpose_is_listed_and_stays(core: Core, jobs: Runner) -> None:
+    id = add(core, SAID, summary=SAID).id
+    [step, _] = run(jobs, "redact", dry_run=True).steps
+    assert (step.action, step.target) == ("leave", id)
+    assert run(jobs, "redact").counts == {"left": 1}
+    assert reading.get(core, Get(id=id)).content == SAID
+
+
+def test_an_interrupted_check_begins_again(core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    observe(core, SAID, f"Also {SAID}")
+    real: Any = redacting._replace
+    calls: list[int] = []
+
+    def fails(*given: Any) -> bool:
+        calls.append(1)
+        if len(calls) > 1:
+            raise OSError("the disk hesitates")
+        return bool(real(*given))
+
+    monkeypatch.setattr(redacting, "_replace", fails)
+    run(jobs, "redact")
+    monkeypatch.setattr(redacting, "_replace", real)
+    run(jobs, "redact")
+    assert {turn.content for turn in core.active.list_turns(None)} == {CLEAN, f"Also {CLEAN}"}
