@@ -59,8 +59,6 @@ class Backfill:
         return True
 
     def _take_lease(self, server: Server, generation: Generation) -> int | None:
-        if not server.has_vectors:
-            return None
         embedder = generation.embedder
         return vectors.take_lease(server, self._root, embedder.fingerprint, embedder.dimensions, self._machine)
 

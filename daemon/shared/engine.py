@@ -38,6 +38,11 @@ NOTED_S = 60.0  # between two notes of how far this machine has read
 ATTEMPTS = 5  # of a transaction that another one was in the way of
 _FIRST_COPY = 2_000  # rows from which what is pulled is no news
 
+_NO_VECTORS = (
+    "The server has no vectors that this role may use, so searches find only what is here; its owner runs"
+    " `memctl shared migrate`."
+)
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -94,14 +99,23 @@ class Engine:
             if self._may_push:
                 self._push()
             self._note_machine()
-            self.has_more = pull and self._backfill.work(self._ask, self.figures.head)
+            can_fill = pull and self.server.has_vectors
+            self.has_more = can_fill and self._backfill.work(self._ask, self.figures.head)
         except (psycopg.Error, MemorydError) as error:
             self._note(server.failure(error) if isinstance(error, psycopg.Error) else error)
             return False
         self.figures.state = "ready" if self._may_push else "old"
-        self.figures.error = "" if self._may_push else "The server asks for a newer memoryd; nothing is pushed."
+        self.figures.error = self._find_lack()
         self.figures.ready_at = self.core.clock()
         return True
+
+    def _find_lack(self) -> str:
+        """Return what does not work although the server answers."""
+        if not self._may_push:
+            return "The server asks for a newer memoryd; nothing is pushed."
+        if self.root.partial and self.server is not None and not self.server.has_vectors:
+            return _NO_VECTORS
+        return ""
 
     def close(self) -> None:
         """End the connection."""
@@ -135,10 +149,11 @@ class Engine:
         return wait_patiently(lambda: self.core.store.write(job), self.core.check_going_on)
 
     def _note_machine(self) -> None:
-        """Note on the server now and then how far this machine has read; learn of the others."""
+        """Note on the server now and then how far this machine has read; learn of the others and of its terms."""
         if time.monotonic() < self._noted_at + NOTED_S:
             return
         self._noted_at = time.monotonic()
+        self._may_push = self._ask(exchange.read_terms)
         self.figures.machines = self._ask(lambda server: exchange.note_machine(server, self.root, self.machine))
 
     # Pull ------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Searches of what is on the server alone: with a connection and a thread of their own, so they wait for nothing else.
 
-A server that does not answer is given up after `LIMIT_S` and tried again every `_AGAIN_S`; meanwhile each question is
+A server that does not answer is given up after `LIMIT_S` and tried again every `AGAIN_S`; meanwhile each question is
 answered at once: offline. What a search returned of an answer, and the best of one that came too late, is kept here.
 
 Threads: its own. `ask` and `keep` are called by any.
@@ -29,7 +29,7 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.tiers.remote import Asked, Known, Question
 
 LIMIT_S = 2.0  # of one question: what comes later than its deadline is of use to the next one
-_AGAIN_S = 5.0
+AGAIN_S = 5.0
 _MOST_WAITING = 16  # questions
 _REMEMBERED = 1_000  # memories of the latest answers
 _KEPT = 10  # of an answer that came too late
@@ -97,7 +97,7 @@ class Reader:
             self._answer(self._waiting.popleft())
         while self._keeping and not self._waiting and not self._stopping.is_set():
             self._keep(*self._keeping.popleft())
-        return _AGAIN_S if self._server is None else None
+        return AGAIN_S if self._server is None else None
 
     def _open_server(self) -> None:
         try:

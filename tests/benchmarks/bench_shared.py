@@ -8,11 +8,13 @@ both machines and the server share this machine's processors. Local searches are
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from harness import Report, percentile
 
 HERE = Path(__file__).parent
@@ -23,7 +25,7 @@ from machines import Machine  # noqa: E402
 from memoryd.client.protocol import NewMemory, Search  # noqa: E402
 from memoryd.daemon.config import SharedConfig  # noqa: E402
 from memoryd.daemon.search import pipeline  # noqa: E402
-from memoryd.daemon.shared import schema, server  # noqa: E402
+from memoryd.daemon.shared import exchange, schema, server  # noqa: E402
 from memoryd.daemon.shared.line import Line  # noqa: E402
 from postgres import Cable, Postgres  # noqa: E402
 from workbench import add_many, wait_until  # noqa: E402
@@ -107,20 +109,37 @@ def _has(machine: Machine, id: str) -> bool:
 
 
 def _searches(one: Machine, postgres: Postgres, times: int) -> list[dict[str, Any]]:
-    """Measure searches in pairs: nothing is exchanged, the root is exchanged, the server hangs."""
-    found: dict[str, list[float]] = {"nothing is exchanged": [], "it is exchanged": [], "the server hangs": []}
-    for _ in range(3):
-        _ask(one, found["nothing is exchanged"], times // 3)
+    """Measure searches in turn: nothing is exchanged, the root is exchanged, its server has one trouble or another."""
+    names = "nothing is exchanged", "it is exchanged", "the server hangs", "it restarts", "its disk is full"
+    found: dict[str, list[float]] = {name: [] for name in names}
+    count, real = times // 3, exchange.push
+    for turn in range(3):
+        _ask(one, found["nothing is exchanged"], count)
         line = Line(one.core, one.engine.root, one.name, SharedConfig(poll_s=0.2))
-        _ask(one, found["it is exchanged"], times // 3)
+        one.core.store.on_change = line.wake
+        _ask(one, found["it is exchanged"], count)
+        exchange.push = _refuse
+        one.add(f"there is no room for this {turn}")
+        _ask(one, found["its disk is full"], count)
+        exchange.push = real
         postgres.hang()
-        _ask(one, found["the server hangs"], times // 3)
+        _ask(one, found["the server hangs"], count)
         postgres.resume()
+        postgres.sql("CHECKPOINT")
+        starting = threading.Thread(target=lambda: (postgres.stop(at_once=True), postgres.start()))
+        starting.start()
+        _ask(one, found["it restarts"], count)
+        starting.join()
+        one.core.store.on_change = None
         line.close()
     return [
         {"while": name, "median": round(statistics.median(taken), 2), "p95": round(percentile(taken, 95), 2)}
         for name, taken in found.items()
     ]
+
+
+def _refuse(*given: Any) -> Any:
+    raise psycopg.errors.DiskFull("could not extend file: No space left on device")
 
 
 def _ask(one: Machine, into: list[float], times: int) -> None:

@@ -118,6 +118,7 @@ def test_tables_are_made_and_a_root_is_removed(memctl: Memctl, fake: FakeDaemon)
         ({"state": "offline", "waiting": 3}, "warn", "3 changes wait here"),
         ({"state": "refused", "error": "This role may not."}, "fail", "This role may not."),
         ({"state": "old", "error": "It wants a newer one."}, "fail", "newer one"),
+        ({"state": "ready", "error": "The server has no vectors."}, "warn", "no vectors"),
         ({"state": "ready", "conflicts": 2}, "warn", "2 memories of acme have two versions"),
         ({"state": "ready", "refused": [RefusedMemory(id="ab" * 16, reason="too long")]}, "warn", "too long"),
     ],

@@ -73,6 +73,8 @@ def check_shared(patient: Patient) -> Finding | None:
         if root.conflicts:
             message = f"{count_text(root.conflicts, 'memory')} of {root.root} have two versions"
             return warn(message, "memctl shared conflicts")
+        if root.error:
+            return warn(f"{root.root}: {to_one_line(root.error)}", "memctl shared migrate")
     return report_ok(f"{count_text(len(roots), 'root')} shared, all is exchanged")
 
 

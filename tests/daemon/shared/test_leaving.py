@@ -45,6 +45,12 @@ def rows(postgres: Postgres, database: str) -> list[Any]:
     return postgres.sql("SELECT body, ns FROM memoryd.mem WHERE NOT deleted ORDER BY seq", database)
 
 
+def read_all(postgres: Postgres, database: str) -> str:
+    """Return every row of every table of the server as text."""
+    tables = postgres.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'memoryd'", database)
+    return "".join(str(postgres.sql(f"SELECT t::text FROM memoryd.{table} t", database)) for (table,) in tables)
+
+
 def settled(client: Client) -> bool:
     [root] = client.call(GetSharing()).roots
     return root.waiting == 0 and root.state == "ready"
@@ -56,8 +62,9 @@ def address(postgres: Postgres, database: str) -> str:
 
 
 def test_nothing_of_conversations_leaves_unless_it_is_shared_by_name(
-    start_daemon: Callable[..., Any], address: str, postgres: Postgres, database: str
+    start_daemon: Callable[..., Any], address: str, postgres: Postgres, with_vectors: str
 ) -> None:
+    database = with_vectors
     with day_of_agents(start_daemon) as client:
         talk(client)
         client.call(ShareRoot(root="acme", server=address, namespaces=["acme", "acme/api"]))
@@ -71,7 +78,9 @@ def test_nothing_of_conversations_leaves_unless_it_is_shared_by_name(
         client.call(Share(ids=[shared.id], to="acme", namespace="acme/api"))
         wait_until(lambda: len(rows(postgres, database)) == 2 and settled(client))
         assert rows(postgres, database)[-1][1] == "acme"
-        stored = "".join(map(str, postgres.sql("SELECT m::text FROM memoryd.mem m", database)))
+        wait_until(lambda: postgres.sql("SELECT count(*) FROM memoryd.vec", database) == [(2,)])
+        stored = read_all(postgres, database)
+        assert "said on purpose" in stored
         assert "dentist" not in stored
         assert not any(fact in stored for fact in FACTS)
 

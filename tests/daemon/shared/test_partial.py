@@ -8,7 +8,8 @@ import pytest
 from machines import machines
 
 from memoryd.client import Client
-from memoryd.client.protocol import Explain, GetSharing, Hits, PurgeShared, ShareRoot
+from memoryd.client.protocol import Explain, GetSharing, Hits, MigrateServer, PurgeShared, ShareRoot
+from memoryd.daemon.shared import engine, reader
 from postgres import Postgres
 from waiting import wait_until
 
@@ -86,6 +87,7 @@ def test_what_is_not_here_is_found_and_what_is_used_stays(pair: tuple[Client, Cl
     ask(other, away, touch=True)
     wait_until(lambda: f"the {away} is in the {away} room" in held(other))
     other.update(found[0].id, importance=0.9)
+    assert [change.action for change in other.history(found[0].id)] == ["updated"]
     wait_until(lambda: one.get(found[0].id).importance == 0.9)
     assert {memory.content for memory in one.list(reach="exact", limit=1000)} == {
         f"the {word} is in the {word} room" for word in WORDS
@@ -148,6 +150,28 @@ def test_a_change_of_what_is_not_here_comes_and_a_purge_takes_its_vector(
     one.call(PurgeShared(ids=[second.id]))
     wait_until(lambda: count_vectors(address) == len(WORDS) - 1)
     assert second.id not in {hit.id for hit in ask(other, second.content)}
+
+
+def test_a_server_without_vectors_is_named(
+    start_daemon: Callable[..., Any], postgres: Postgres, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "NOTED_S", 0.1)
+    monkeypatch.setattr(reader, "AGAIN_S", 0.1)
+    where = postgres.address(database=database)
+    whole = start_daemon(shared={"acme": {"poll_s": 0.1}})
+    part = start_daemon(shared={"acme": {"poll_s": 0.1, "max_rows": 1}})
+    with whole.client("acme") as one, part.client("acme") as other:
+        one.call(ShareRoot(root="acme", server=where, namespaces=["acme"]))
+        for word in WORDS[:3]:
+            one.add(f"the {word} room")
+        wait_until(lambda: root_of(one).memories == 3)
+        other.call(ShareRoot(root="acme", server=where, namespaces=["acme"]))
+        wait_until(lambda: "shared migrate" in root_of(other).error)
+        assert root_of(other).state == "ready"
+        wait_until(lambda: ask(other, WORDS[0]).shared == "offline")
+        one.call(MigrateServer(root="acme"))
+        wait_until(lambda: count_vectors(where) == 3)
+        wait_until(lambda: root_of(other).error == "" and ask(other, WORDS[0]).shared == "asked")
 
 
 def test_what_a_part_adds_meets_what_is_not_here(postgres: Postgres, database: str, folder: Path) -> None:
