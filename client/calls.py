@@ -1,5 +1,7 @@
 """The methods of both clients that take friendlier arguments than their call; the others are in `methods.py`."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -7,60 +9,18 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from memoryd.client import protocol
 from memoryd.client.fields import Words, build, namespace_text, new_memory, new_turn, query_fields, to_list
 from memoryd.client.method import method
 from memoryd.client.methods import DeclaredMethods
-from memoryd.client.protocol import (
-    Add,
-    AddMany,
-    AddWorkspace,
-    Backup,
-    Call,
-    Count,
-    Delete,
-    DeleteWhere,
-    Explain,
-    Explanation,
-    ExportMemories,
-    Flush,
-    Forget,
-    GetContext,
-    GetStats,
-    GetStatus,
-    GetTrace,
-    GetWorkspace,
-    Hit,
-    Hits,
-    ImportMemories,
-    IndexWorkspace,
-    List,
-    ListFiles,
-    Message,
-    NewMemory,
-    NewTurn,
-    Observe,
-    Put,
-    Query,
-    Reach,
-    Record,
-    RemoveWorkspace,
-    RunningSummary,
-    Search,
-    Seed,
-    Share,
-    Subscribe,
-    Summarize,
-    Tag,
-    Update,
-    WhyNot,
-)
+from memoryd.client.protocol import Call, Reach
 from memoryd.client.times import When, seconds
 from memoryd.client.transport.batches import split_batches
 from memoryd.client.transport.paths import make_absolute, resolve_workspace
 
 R = TypeVar("R")
 
-Postprocessor = Callable[[str, list[Hit]], list[Hit]]
+Postprocessor = Callable[[str, "list[protocol.Hit]"], "list[protocol.Hit]"]
 
 
 def add(
@@ -72,73 +32,75 @@ def add(
     dedup_threshold: float | None = None,
     allow_secrets: bool = False,
     **fields: Any,
-) -> Add:
+) -> protocol.Add:
     """Store a memory. `fields` are those of `NewMemory`: summary, importance, source, created_at, supersedes …
 
     Likely credentials in it are removed first unless `allow_secrets`; the result's `redacted` counts them by kind."""
     memory = new_memory({"content": content, "type": type, "metadata": metadata, **fields})
-    return Add(memory=memory, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
+    return protocol.Add(memory=memory, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
 
 
 def add_many_calls(
-    memories: Iterable[NewMemory | Mapping[str, Any]],
+    memories: Iterable[protocol.NewMemory | Mapping[str, Any]],
     *,
     dedup: bool = True,
     dedup_threshold: float | None = None,
     allow_secrets: bool = False,
-) -> Iterator[AddMany]:
+) -> Iterator[protocol.AddMany]:
     """Yield the calls that add `memories`: one, or more where they would not fit into a frame."""
     for batch in split_batches(map(new_memory, memories)):
-        yield AddMany(memories=batch, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets)
+        yield protocol.AddMany(
+            memories=batch, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets
+        )
 
 
-def search(query: str = "", *, limit: int = 10, **fields: Any) -> Search:
+def search(query: str = "", *, limit: int = 10, **fields: Any) -> protocol.Search:
     """Find memories for `query`, or for a `vector`, or those `like` a memory. `fields` are filters (type, source, tier,
     metadata, where, after, before, path_prefix, ids, reach) and the parameters of `Search` (offset, mode, distinct,
     include_vectors, deadline_ms, min_score, min_similarity, fusion …)."""
-    return build(Search, query=query, limit=limit, **query_fields(fields))
+    return build(protocol.Search, query=query, limit=limit, **query_fields(fields))
 
 
-def find_related(id: str, *, limit: int = 5, **fields: Any) -> Search:
+def find_related(id: str, *, limit: int = 5, **fields: Any) -> protocol.Search:
     """Find memories that are near one memory in meaning, which is not among them; takes what `search` takes."""
-    return build(Search, like=id, limit=limit, **query_fields(fields))
+    return build(protocol.Search, like=id, limit=limit, **query_fields(fields))
 
 
-def explain(query: str, *, limit: int = 10, **fields: Any) -> Explain:
+def explain(query: str, *, limit: int = 10, **fields: Any) -> protocol.Explain:
     """Run a search and return its trace with the hits; takes what `search` takes."""
-    return build(Explain, query=query, limit=limit, **query_fields(fields))
+    return build(protocol.Explain, query=query, limit=limit, **query_fields(fields))
 
 
-def why_not(id: str, query: str, *, limit: int = 10, **fields: Any) -> WhyNot:
+def why_not(id: str, query: str, *, limit: int = 10, **fields: Any) -> protocol.WhyNot:
     """Explain why memory `id` is or is not among the hits of `query`; takes what `search` takes."""
-    return build(WhyNot, id=id, query=query, limit=limit, **query_fields(fields))
+    return build(protocol.WhyNot, id=id, query=query, limit=limit, **query_fields(fields))
 
 
-def trace(id: str | None = None) -> GetTrace:
+def trace(id: str | None = None) -> protocol.GetTrace:
     """Return the kept trace of an earlier search, by default the latest."""
-    return GetTrace(id=id)
+    return protocol.GetTrace(id=id)
 
 
-def list_(*, limit: int = 20, **fields: Any) -> List:
+def list_(*, limit: int = 20, **fields: Any) -> protocol.List:
     """List memories; takes the filters of `search` and sort, ascending, offset, all_states."""
-    return build(List, limit=limit, **query_fields(fields))
+    return build(protocol.List, limit=limit, **query_fields(fields))
 
 
-def update(id: str, *, expires_at: When | UnsetType | None = UNSET, **fields: Any) -> Update:
+def update(id: str, *, expires_at: When | UnsetType | None = UNSET, **fields: Any) -> protocol.Update:
     """Change the given fields of a memory: content, type, summary, metadata, importance, expires_at, pinned."""
     if not (expires_at is None or expires_at is UNSET):
         expires_at = seconds(expires_at)
-    return build(Update, id=id, expires_at=expires_at, **fields)
+    return build(protocol.Update, id=id, expires_at=expires_at, **fields)
 
 
-def tag(id: str, *tags: str, **values: Any) -> Tag:
+def tag(id: str, *tags: str, **values: Any) -> protocol.Tag:
     """Add words to a memory's `tags` and set metadata values."""
-    return Tag(id=id, tags=list(tags), values=values)
+    return protocol.Tag(id=id, tags=list(tags), values=values)
 
 
-def delete(*ids: str, key: Words | None = None) -> Delete:
+def delete(*ids: str, key: Words | None = None) -> protocol.Delete:
     """Delete memories by id or unique prefix, or by `key`."""
-    return Delete(ids=list(ids), keys=to_list(key))
+    return protocol.Delete(ids=list(ids), keys=to_list(key))
 
 
 def put(
@@ -150,46 +112,48 @@ def put(
     ttl_s: float | None = None,
     allow_secrets: bool = False,
     **fields: Any,
-) -> Put:
+) -> protocol.Put:
     """Store a memory under a key, in place of the one that has it there. `fields` are those of `NewMemory`."""
     memory = new_memory({"content": content, "metadata": metadata, **fields})
-    return Put(key=key, memory=memory, searchable=searchable, ttl_s=ttl_s, allow_secrets=allow_secrets)
+    return protocol.Put(key=key, memory=memory, searchable=searchable, ttl_s=ttl_s, allow_secrets=allow_secrets)
 
 
-def delete_where(*, all_states: bool = False, dry_run: bool = False, **fields: Any) -> DeleteWhere:
+def delete_where(*, all_states: bool = False, dry_run: bool = False, **fields: Any) -> protocol.DeleteWhere:
     """Delete all that the filters of `search` leave, as one operation; `dry_run` only says what that would be."""
-    return build(DeleteWhere, all_states=all_states, dry_run=dry_run, **query_fields(fields))
+    return build(protocol.DeleteWhere, all_states=all_states, dry_run=dry_run, **query_fields(fields))
 
 
-def count(*, all_states: bool = False, **fields: Any) -> Count:
+def count(*, all_states: bool = False, **fields: Any) -> protocol.Count:
     """Count the memories that the filters of `search` leave."""
-    return build(Count, all_states=all_states, **query_fields(fields))
+    return build(protocol.Count, all_states=all_states, **query_fields(fields))
 
 
-def share(*ids: str, to: str | Sequence[str], move: bool = False) -> Share:
+def share(*ids: str, to: str | Sequence[str], move: bool = False) -> protocol.Share:
     """Copy memories outward to the namespace `to`, or move them there."""
-    return Share(ids=list(ids), to=namespace_text(to), move=move)
+    return protocol.Share(ids=list(ids), to=namespace_text(to), move=move)
 
 
-def observe(turns: Iterable[NewTurn | Mapping[str, Any]], *, session: str = "", allow_secrets: bool = False) -> Observe:
+def observe(
+    turns: Iterable[protocol.NewTurn | Mapping[str, Any]], *, session: str = "", allow_secrets: bool = False
+) -> protocol.Observe:
     """Record turns of a conversation: mappings with role and content, and created_at and id if they matter."""
-    return Observe(turns=[new_turn(turn) for turn in turns], session=session, allow_secrets=allow_secrets)
+    return protocol.Observe(turns=[new_turn(turn) for turn in turns], session=session, allow_secrets=allow_secrets)
 
 
-def flush(turns: Iterable[NewTurn | Mapping[str, Any]], workspace: str, **fields: Any) -> Flush:
+def flush(turns: Iterable[protocol.NewTurn | Mapping[str, Any]], workspace: str, **fields: Any) -> protocol.Flush:
     """Write what is worth keeping of a conversation into a file of a workspace, by default today's note."""
-    return build(Flush, turns=[new_turn(turn) for turn in turns], workspace=workspace, **fields)
+    return build(protocol.Flush, turns=[new_turn(turn) for turn in turns], workspace=workspace, **fields)
 
 
 def seed(
     *,
-    turns: Iterable[NewTurn | Mapping[str, Any]] = (),
-    memories: Iterable[NewMemory | Mapping[str, Any]] = (),
+    turns: Iterable[protocol.NewTurn | Mapping[str, Any]] = (),
+    memories: Iterable[protocol.NewMemory | Mapping[str, Any]] = (),
     session: str = "",
     allow_secrets: bool = False,
-) -> Seed:
+) -> protocol.Seed:
     """Store many turns (at most 500 a call) or memories at once, without the gate."""
-    return Seed(
+    return protocol.Seed(
         turns=[new_turn(turn) for turn in turns],
         memories=[new_memory(m) for m in memories],
         session=session,
@@ -197,95 +161,103 @@ def seed(
     )
 
 
-def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> Forget:
+def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> protocol.Forget:
     """Forget memories: lines of files are taken out, others are deleted. `text`, or `start_line` and `end_line`, name
     a part of one."""
-    return build(Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
+    return build(protocol.Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
 
 
 def summarize(
-    messages: Iterable[Message | Mapping[str, Any]],
-    running_summary: RunningSummary | Mapping[str, Any] | None = None,
+    messages: Iterable[protocol.Message | Mapping[str, Any]],
+    running_summary: protocol.RunningSummary | Mapping[str, Any] | None = None,
     *,
     max_tokens: int,
     **fields: Any,
-) -> Summarize:
+) -> protocol.Summarize:
     """Keep a conversation within a budget of tokens: its older part becomes a summary; `wait` asks a language model."""
-    given = msgspec.convert(list(messages), list[Message], from_attributes=True)
-    former = msgspec.convert(running_summary, RunningSummary | None, from_attributes=True)
-    return build(Summarize, messages=given, running_summary=former, max_tokens=max_tokens, **fields)
+    given = msgspec.convert(list(messages), list[protocol.Message], from_attributes=True)
+    former = msgspec.convert(running_summary, protocol.RunningSummary | None, from_attributes=True)
+    return build(protocol.Summarize, messages=given, running_summary=former, max_tokens=max_tokens, **fields)
 
 
-def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> ExportMemories:
+def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> protocol.ExportMemories:
     """Return one batch of the memories with all that is stored of them; continue with `after_id` = its `next` until
     that is None. `fields` are the filters of `search`."""
-    return build(ExportMemories, after_id=after_id, limit=limit, **query_fields(fields))
+    return build(protocol.ExportMemories, after_id=after_id, limit=limit, **query_fields(fields))
 
 
 def import_memories(
-    records: Iterable[Record], *, overwrite: bool = False, dry_run: bool = False, **fields: Any
-) -> ImportMemories:
+    records: Iterable[protocol.Record], *, overwrite: bool = False, dry_run: bool = False, **fields: Any
+) -> protocol.ImportMemories:
     """Restore exported memories exactly; where one differs from what is stored the later change wins."""
-    return build(ImportMemories, records=list(records), overwrite=overwrite, dry_run=dry_run, **fields)
+    return build(protocol.ImportMemories, records=list(records), overwrite=overwrite, dry_run=dry_run, **fields)
 
 
-def backup(path: str | os.PathLike[str] = "") -> Backup:
+def backup(path: str | os.PathLike[str] = "") -> protocol.Backup:
     """Copy the whole database to one checked file: a new file, into a folder, or into `backups` beside the database."""
-    return Backup(path=make_absolute(path) if path else "")
+    return protocol.Backup(path=make_absolute(path) if path else "")
 
 
-def add_workspace(path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()) -> AddWorkspace:
+def add_workspace(
+    path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()
+) -> protocol.AddWorkspace:
     """Make a folder of Markdown files a workspace; a relative path is one from the current directory."""
     return build(
-        AddWorkspace,
+        protocol.AddWorkspace,
         path=make_absolute(path),
         namespace=namespace,
         globs=[globs] if isinstance(globs, str) else list(globs),
     )
 
 
-def remove_workspace(workspace: str) -> RemoveWorkspace:
+def remove_workspace(workspace: str) -> protocol.RemoveWorkspace:
     """Forget a workspace, given by its namespace or a path in it, and what is indexed of it; its files stay."""
-    return RemoveWorkspace(workspace=resolve_workspace(workspace))
+    return protocol.RemoveWorkspace(workspace=resolve_workspace(workspace))
 
 
-def workspace_status(workspace: str) -> GetWorkspace:
+def workspace_status(workspace: str) -> protocol.GetWorkspace:
     """Report the state of a workspace: what is indexed, what is not and why, how it is watched."""
-    return GetWorkspace(workspace=resolve_workspace(workspace))
+    return protocol.GetWorkspace(workspace=resolve_workspace(workspace))
 
 
-def index_workspace(workspace: str | None = None, *, force: bool = False, wait: bool = False) -> IndexWorkspace:
+def index_workspace(
+    workspace: str | None = None, *, force: bool = False, wait: bool = False
+) -> protocol.IndexWorkspace:
     """Bring the index of a workspace, of one file or of all up to date with the files; `force` reads them all, `wait`
     returns when each part has its vector."""
     place = None if workspace is None else resolve_workspace(workspace)
-    return IndexWorkspace(workspace=place, force=force, wait=wait)
+    return protocol.IndexWorkspace(workspace=place, force=force, wait=wait)
 
 
-def list_files(workspace: str, *, limit: int = 1000, offset: int = 0) -> ListFiles:
+def list_files(workspace: str, *, limit: int = 1000, offset: int = 0) -> protocol.ListFiles:
     """List the files of a workspace that the index knows."""
-    return ListFiles(workspace=resolve_workspace(workspace), limit=limit, offset=offset)
+    return protocol.ListFiles(workspace=resolve_workspace(workspace), limit=limit, offset=offset)
 
 
-def context(task: str, *, max_tokens: int = 800, session: str = "", fresh: bool = False, **fields: Any) -> GetContext:
+def context(
+    task: str, *, max_tokens: int = 800, session: str = "", fresh: bool = False, **fields: Any
+) -> protocol.GetContext:
     """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
     nothing is relevant. A `session` gets nothing twice, unless it is `fresh`. `fields` are filters, `opening`,
     `compact`, `touch` and `deadline_ms`."""
-    return build(GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **query_fields(fields))
+    return build(
+        protocol.GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **query_fields(fields)
+    )
 
 
-def subscribe(kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None) -> Subscribe:
+def subscribe(kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None) -> protocol.Subscribe:
     """Subscribe to events; the clients' `subscribe` returns an iterator of them."""
-    return build(Subscribe, kinds=to_list(kinds), reach=reach, limit=limit)
+    return build(protocol.Subscribe, kinds=to_list(kinds), reach=reach, limit=limit)
 
 
-def stats() -> GetStats:
+def stats() -> protocol.GetStats:
     """Return counts of what is stored."""
-    return GetStats()
+    return protocol.GetStats()
 
 
-def status() -> GetStatus:
+def status() -> protocol.GetStatus:
     """Return the daemon's health."""
-    return GetStatus()
+    return protocol.GetStatus()
 
 
 class Methods(DeclaredMethods):
@@ -298,7 +270,7 @@ class Methods(DeclaredMethods):
         self._postprocessors += (process,)
 
     def _postprocess(self, call: Call[R], result: R) -> R:
-        if isinstance(result, Hits | Explanation) and isinstance(call, Query):
+        if isinstance(result, protocol.Hits | protocol.Explanation) and isinstance(call, protocol.Query):
             for process in self._postprocessors:
                 result.hits = process(call.query, result.hits)
         return result

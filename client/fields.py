@@ -1,12 +1,15 @@
 """The fields of calls, from what people find easy to write: words or lists, mappings, dates in any form."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
+from memoryd.client import protocol
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import Call, NewMemory, NewTurn
+from memoryd.client.protocol import Call, NewMemory
 from memoryd.client.times import When, moment, seconds
 
 Words = str | Sequence[str]
@@ -78,15 +81,15 @@ def query_fields(fields: dict[str, Any]) -> dict[str, Any]:
     return {**filters, **fields}
 
 
-def new_turn(item: NewTurn | Mapping[str, Any]) -> NewTurn:
+def new_turn(item: protocol.NewTurn | Mapping[str, Any]) -> protocol.NewTurn:
     """Return a `NewTurn` for a mapping of its fields; the date may be ISO text or a datetime."""
-    if isinstance(item, NewTurn):
+    if isinstance(item, protocol.NewTurn):
         return item
     fields = {name: value for name, value in item.items() if value is not None}
     if "created_at" in fields:
         fields["created_at"] = seconds(fields["created_at"])
     try:
-        return msgspec.convert(fields, NewTurn)
+        return msgspec.convert(fields, protocol.NewTurn)
     except msgspec.ValidationError as error:
         raise Invalid(f"Not a turn: {error}.") from None
 

@@ -1,5 +1,7 @@
 """The clients' methods that follow from the contract. Written by `make protocol`; do not edit."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 from memoryd.client import protocol

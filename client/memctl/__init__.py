@@ -8,6 +8,7 @@ msgspec and the client only.
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 no daemon answers, 130 interrupted, 141 nobody reads the output.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Run memctl with the process's arguments and end the process."""
+    gc.disable()  # of what is imported nothing is garbage; `running` turns it on for the command itself
     _import_msgspec()
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
         from memoryd.client.memctl.agents.hooks import process

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.protocol import Change
 from memoryd.client.times import iso
 
 DEFAULT_COLUMNS = 100
@@ -81,7 +80,7 @@ def complain(text: str, code: int) -> int:
 
 def to_plain(value: Any) -> Any:
     """Return a result as plain values for JSON: its times become ISO 8601 text, metadata stays as it is."""
-    if isinstance(value, Change):
+    if type(value).__name__ == "Change":  # its module is imported where there is one
         changed = {
             name: [_plain_value(name, old), _plain_value(name, new)] for name, (old, new) in value.changed.items()
         }

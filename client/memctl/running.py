@@ -1,5 +1,6 @@
 """One command from its words to its exit code; every failure becomes one sentence on stderr."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -47,6 +48,7 @@ def run(argv: Sequence[str]) -> int:
 def _run(argv: list[str]) -> int:
     try:
         command, args = parse(argv)
+        gc.enable()
         return command.run(args) or DONE
     except SystemExit as leaving:  # argparse, after --help and --version
         return int(leaving.code or 0)

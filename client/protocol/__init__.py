@@ -6,41 +6,82 @@ those of its fields the documentation for users, its type argument the result. D
 methods and PROTOCOL.md come from the declarations. Requests forbid unknown fields (a newer client's filter must not be
 ignored silently); results ignore them. Times are UTC seconds since the epoch. Namespaces are written `acme/api/alpha`;
 the root is the empty string.
+
+A module is imported when one of its names is first asked for here, since making all Structs takes longer than a search
+from a shell: what is on that way names a call as `protocol.Add` where it needs it, and imports at its head names of
+`base`, `memories`, `search` and `service` alone.
 """
-# isort: skip_file  (PROTOCOL.md lists the methods in this order)
 
-from typing import Any, get_args
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, get_args
 
-from memoryd.client.protocol.access import *
 from memoryd.client.protocol.base import *
 from memoryd.client.protocol.base import DECLARED, Call, R
-from memoryd.client.protocol.chosen import *
-from memoryd.client.protocol.context import *
-from memoryd.client.protocol.dreams import *
-from memoryd.client.protocol.erase import *
-from memoryd.client.protocol.events import *
-from memoryd.client.protocol.feedback import *
-from memoryd.client.protocol.graph import *
-from memoryd.client.protocol.history import *
-from memoryd.client.protocol.jobs import *
-from memoryd.client.protocol.keyed import *
-from memoryd.client.protocol.links import *
-from memoryd.client.protocol.memories import *
-from memoryd.client.protocol.notes import *
-from memoryd.client.protocol.observing import *
-from memoryd.client.protocol.roots import *
-from memoryd.client.protocol.search import *
-from memoryd.client.protocol.service import *
-from memoryd.client.protocol.sessions import *
-from memoryd.client.protocol.statistics import *
-from memoryd.client.protocol.summaries import *
-from memoryd.client.protocol.tiers import *
-from memoryd.client.protocol.transfer import *
-from memoryd.client.protocol.workspaces import *
 
-METHODS: tuple[type[Call[Any]], ...] = tuple(DECLARED)
-# Calls that change nothing: a client may send them again after a broken connection.
-READS = frozenset(call for call, declared in DECLARED.items() if declared.reads)
+if TYPE_CHECKING:
+    from memoryd.client.protocol.access import *
+    from memoryd.client.protocol.chosen import *
+    from memoryd.client.protocol.context import *
+    from memoryd.client.protocol.dreams import *
+    from memoryd.client.protocol.erase import *
+    from memoryd.client.protocol.events import *
+    from memoryd.client.protocol.feedback import *
+    from memoryd.client.protocol.graph import *
+    from memoryd.client.protocol.history import *
+    from memoryd.client.protocol.jobs import *
+    from memoryd.client.protocol.keyed import *
+    from memoryd.client.protocol.links import *
+    from memoryd.client.protocol.memories import *
+    from memoryd.client.protocol.notes import *
+    from memoryd.client.protocol.observing import *
+    from memoryd.client.protocol.roots import *
+    from memoryd.client.protocol.search import *
+    from memoryd.client.protocol.service import *
+    from memoryd.client.protocol.sessions import *
+    from memoryd.client.protocol.statistics import *
+    from memoryd.client.protocol.summaries import *
+    from memoryd.client.protocol.tiers import *
+    from memoryd.client.protocol.transfer import *
+    from memoryd.client.protocol.workspaces import *
+
+    METHODS: tuple[type[Call[Any]], ...]
+    READS: frozenset[type[Call[Any]]]
+    UNVERSIONED: frozenset[str]
+
+# In this order PROTOCOL.md lists the methods.
+_MODULES = (
+    "access base chosen context dreams erase events memories feedback jobs graph history keyed links tiers notes"
+    " observing roots search service sessions statistics summaries transfer workspaces"
+).split()
+_SOONER = ("base", "memories", "search", "service")  # where names are looked for first: all that a search needs
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of the contract, from the first module that has it."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    for module in (*_SOONER, *_MODULES):
+        names = vars(import_module(f"{__name__}.{module}"))
+        if name in names:
+            globals()[name] = names[name]
+            return names[name]
+    return _build_tables(name)
+
+
+def _build_tables(name: str) -> Any:
+    """Return one of the tables of all calls; by now all are declared."""
+    methods = tuple(sorted(DECLARED, key=lambda call: _MODULES.index(call.__module__.rpartition(".")[2])))
+    made = {
+        "METHODS": methods,
+        # Calls that change nothing: a client may send them again after a broken connection.
+        "READS": frozenset(call for call in methods if DECLARED[call].reads),
+        # Answered whatever version the request names, so that a newer client can end or restart an older daemon.
+        "UNVERSIONED": frozenset(method_name(call) for call in methods if DECLARED[call].any_version),
+    }
+    if name not in made:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals().update(made)
+    return made[name]
 
 
 def method_name(call: type[Call[Any]]) -> str:
@@ -53,7 +94,3 @@ def result_type(call: type[Call[R]]) -> type[R]:
     base = next(base for base in call.__orig_bases__ if get_args(base))  # type: ignore[attr-defined]
     result: type[R] = get_args(base)[0]
     return result
-
-
-# Answered whatever version the request names, so that a newer client can ask an older daemon to end or to restart.
-UNVERSIONED = frozenset(method_name(call) for call, declared in DECLARED.items() if declared.any_version)

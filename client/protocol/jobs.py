@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from memoryd.client.protocol.base import Call, Limit, rpc
+from memoryd.client.protocol.service import ClockState
 
 RunBy = Literal["hand", "scheduler"]
 Outcome = Literal["planned", "running", "done", "failed", "interrupted"]
@@ -111,47 +112,6 @@ class JobRuns(Struct, kw_only=True):
 
     runs: list[JobRun]
     """the latest first"""
-
-
-class ThreadState(Struct, kw_only=True):
-    """How a thread of the daemon is. One that fails continues after a pause."""
-
-    name: str
-    """what it does"""
-    restarts: int = 0
-    """how often it failed and went on"""
-    error: str = ""
-    """why, the latest time"""
-    failed_at: float | None = None
-    """when it failed the latest time"""
-    works_since: float | None = None
-    """since when it works again; null: it fails, or it never failed"""
-
-    def is_failing(self) -> bool:
-        """Return whether it does not work at present."""
-        return self.failed_at is not None and self.works_since is None
-
-
-class ClockState(Struct, kw_only=True):
-    """How the system's clock agrees with the time that has passed.
-
-    `ahead`: it jumped forward, and memories expire and are forgotten by the time that has passed until that is as late
-    as the clock said, the clock comes back, or `confirm_clock` takes it for right. `behind`: it was set back.
-    `settling`: the machine was off, which counts for what is deleted only after an hour.
-    """
-
-    state: Literal["steady", "settling", "ahead", "behind"]
-    """how it is"""
-    now: float
-    """what it says"""
-    passed: float
-    """the time by which memories expire"""
-    off_s: float = 0.0
-    """by how much it is ahead or behind, or how long the machine was off"""
-    since: float | None = None
-    """when it jumped, as it said then"""
-    counts_in_s: float | None = None
-    """after how much time it is taken for right by itself; null: it is right, or not by itself"""
 
 
 @rpc("owner", reads=True, lane="control")

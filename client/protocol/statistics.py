@@ -3,9 +3,9 @@
 from msgspec import Struct
 
 from memoryd.client.protocol.base import Scoped, rpc
-from memoryd.client.protocol.jobs import Job, ThreadState
+from memoryd.client.protocol.jobs import Job
 from memoryd.client.protocol.roots import SharedRoot
-from memoryd.client.protocol.service import ModelState
+from memoryd.client.protocol.service import ModelState, ThreadState
 from memoryd.client.protocol.tiers import TierState
 
 # The limits in seconds that `MethodStats.at_most` counts by: 2^-13 (122 µs), each twice the one before, to 16.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from memoryd.client.calls import Methods, add_many_calls, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.fields import Words, namespace_text
-from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Progress, Reach, Reply
+from memoryd.client.protocol import DECLARED, AddedMany, Call, NewMemory, Progress, Reach, Reply
 from memoryd.client.transport import paths, trust
 from memoryd.client.transport.batches import extend_error, join_added
 from memoryd.client.transport.exchange import (
@@ -137,7 +137,7 @@ class AsyncClient(Methods):
         try:
             return await self._send(request_id, data, on_progress)
         except BrokenStream as broken:
-            if broken.heard and type(call) not in READS:
+            if broken.heard and not DECLARED[type(call)].reads:
                 raise Unavailable(BROKEN) from None
         try:
             return await self._send(request_id, data, on_progress)

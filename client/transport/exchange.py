@@ -7,17 +7,16 @@ from typing import Any, TypeVar
 import msgspec
 
 import memoryd
+from memoryd.client import protocol
 from memoryd.client.errors import BadFrame, Busy, Invalid, MemorydError, error_for
 from memoryd.client.protocol import (
+    DECLARED,
     ERROR,
     MAX_INTEGER,
     MAX_METADATA_DEPTH,
     PROGRESS,
     PROTOCOL_VERSION,
-    READS,
-    Authenticate,
     Call,
-    Event,
     Hello,
     Progress,
     Reply,
@@ -57,13 +56,17 @@ _encoder = msgspec.msgpack.Encoder()
 _reply_decoder = msgspec.msgpack.Decoder(Reply)
 _code_decoder = msgspec.msgpack.Decoder(str)
 _progress_decoder = msgspec.msgpack.Decoder(Progress)
-_event_decoder = msgspec.msgpack.Decoder(Event)
 
 
 @cache
 def _result_decoder(method: type[Call[Any]]) -> msgspec.msgpack.Decoder[Any]:
     """Return the decoder of a method's results, made at its first use: a command needs one of them, not all."""
     return msgspec.msgpack.Decoder(result_type(method))
+
+
+@cache
+def _event_decoder() -> "msgspec.msgpack.Decoder[protocol.Event]":
+    return msgspec.msgpack.Decoder(protocol.Event)
 
 
 def encode_call(call: Call[Any], request_id: int) -> bytes:
@@ -82,7 +85,7 @@ def encode_call(call: Call[Any], request_id: int) -> bytes:
 def greeting(token: str) -> bytes:
     """Return the frames that precede the first call of a connection: the client's version and its token, if any."""
     hello = encode_call(Hello(version=memoryd.__version__), HELLO_ID)
-    return hello + encode_call(Authenticate(token=token), TOKEN_ID) if token else hello
+    return hello + encode_call(protocol.Authenticate(token=token), TOKEN_ID) if token else hello
 
 
 def is_greeting(reply: Reply) -> bool:
@@ -104,9 +107,9 @@ def progress_of(reply: Reply) -> Progress | None:
     return _decode(_progress_decoder, reply.body) if reply.kind == PROGRESS else None
 
 
-def event_of(reply: Reply) -> Event | None:
+def event_of(reply: Reply) -> "protocol.Event | None":
     """Return the event that a reply to a subscription carries, None for the final reply."""
-    return _decode(_event_decoder, reply.body) if reply.kind == PROGRESS else None
+    return _decode(_event_decoder(), reply.body) if reply.kind == PROGRESS else None
 
 
 def result_of(call: Call[R], reply: Reply) -> R:
@@ -130,7 +133,7 @@ def retry_after_s(error: MemorydError) -> float | None:
 
 def describe_broken(broken: BrokenStream, call: Call[Any]) -> str:
     """Return the sentence for a call whose second connection broke as well."""
-    if broken.heard and type(call) not in READS:
+    if broken.heard and not DECLARED[type(call)].reads:
         return BROKEN
     return f"The connection to the daemon broke twice: {broken}."
 

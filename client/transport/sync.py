@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from memoryd.client.calls import Methods, add_many_calls, subscribe
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.fields import Words, namespace_text
-from memoryd.client.protocol import READS, AddedMany, Call, NewMemory, Reach, Reply
+from memoryd.client.protocol import DECLARED, AddedMany, Call, NewMemory, Reach, Reply
 from memoryd.client.transport import paths
 from memoryd.client.transport.batches import extend_error, join_added
 from memoryd.client.transport.exchange import (
@@ -142,7 +142,7 @@ class Client(Methods):
         try:
             return self._send(self._take(), data, on_progress)
         except BrokenStream as broken:
-            if broken.heard and type(call) not in READS:
+            if broken.heard and not DECLARED[type(call)].reads:
                 raise Unavailable(BROKEN) from None
         try:
             return self._send(self._connect(), data, on_progress)

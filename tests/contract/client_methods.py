@@ -20,6 +20,8 @@ from memoryd.client.protocol import METHODS, Call, method_name
 CALLS = Path(protocol.__file__).parent.parent / "calls.py"
 HEAD = '''"""The clients' methods that follow from the contract. Written by `make protocol`; do not edit."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 from memoryd.client import protocol
