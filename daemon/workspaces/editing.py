@@ -25,6 +25,7 @@ _LONE_TAG = re.compile(r" {0,3}(?:<[A-Za-z][\w-]*(?:\s[^<>]*)?/?>|</[A-Za-z][\w-
 _DASHES = re.compile(r" {0,3}(?:- *){3,}$")  # a break, but below a paragraph the underline of a heading
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
 _FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
+_BREAK = re.compile(r" {0,3}(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})$")
 _HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")
 _OTHER = re.compile(r" {0,3}([|>]|(?:[-*_] *){3,}$|=+\s*$|\[[^\]]+\]:)")  # blocks that are no paragraphs
 # What begins an HTML block that only its end ends, and that end (CommonMark 4.6, kinds 1 to 5).
@@ -204,7 +205,7 @@ def _take_block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[
         is_empty = not item[5] and at + 1 < len(lines) and _is_blank(lines[at + 1])
         end = at + 1 if is_empty else _item_end(lines, at, len(marker.expandtabs(4)))
         return end, _Block("item", at, blank, marker)
-    if _HEADING.match(line):
+    if _HEADING.match(line) or _BREAK.match(line):
         return at + 1, _Block("other", at, blank)
     kind = "other" if _OTHER.match(line) or line.startswith(("    ", "\t")) else "paragraph"
     end = _run_end(lines, at)

@@ -126,6 +126,7 @@ def test_nothing_else_changes_and_taking_it_out_gives_the_file_back(text: str) -
 @given(documents)
 @example("- item\n  - inner\n</pre>\n<pre>")
 @example("- item\n  1. - inner\n</pre>\n<pre>\n")
+@example("---\n</pre>\n```\n\n```")
 @settings(max_examples=300)
 def test_a_note_is_never_inside_code_or_html(text: str) -> None:
     edit = append(text, "zzz note")
