@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 _WORD = re.compile(r"\w+")
-_SPECIFIC = re.compile(r"\S*(?:\d|://|[/\\$@`|_]|\w\.\w)\S*")
+_SPECIFIC = re.compile(r"\d|://|[/\\$@`|_]|\w\.\w")
 _LEAST = 0.4  # of the words of a fact
 _STEM, _SHORTEST = 4, 4  # characters: of a word that count, of a word that is looked at
 
@@ -16,7 +16,8 @@ _STEM, _SHORTEST = 4, 4  # characters: of a word that count, of a word that is l
 def is_supported(text: str, given: Sequence[str]) -> bool:
     """Return whether all that is specific in a text is in the texts given."""
     there = {word for one in given for word in _WORD.findall(one.casefold())}
-    return all(there.issuperset(_WORD.findall(word)) for word in _SPECIFIC.findall(text.casefold()))
+    specific = (word for word in text.casefold().split() if _SPECIFIC.search(word))
+    return all(there.issuperset(_WORD.findall(word)) for word in specific)
 
 
 def is_told(text: str, given: Sequence[str]) -> bool:
