@@ -105,7 +105,7 @@ def _add(retrieval: Retrieval, sources: Sources, found: list[Known]) -> None:
     with sources.store.reading() as connection:
         here = rows.read_ids(connection, [known.row.id for known in found])
         # What came here since this search began is as it is here, whatever the server said.
-        now = [known._replace(row=here.get(known.row.id, known.row)) for known in found]
+        now = [_merge(retrieval, known, here.get(known.row.id)) for known in found]
         new = [known for known in now if known.row.row not in retrieval.candidates and _is_met(retrieval, known.row)]
         stems = [Counter(stem_words(connection, known.row.content[:_READ_CHARS])) for known in new]
     lengths = [counted.total() for counted in stems]
@@ -117,6 +117,17 @@ def _add(retrieval: Retrieval, sources: Sources, found: list[Known]) -> None:
         candidate.similarity, candidate.bm25, candidate.stems = known.similarity, score or None, counted
         retrieval.recent[number] = msgspec.structs.replace(known.row, row=number)
         retrieval.origins[number] = known.origin
+
+
+def _merge(retrieval: Retrieval, known: Known, here: Row | None) -> Known:
+    """Return a memory as it is here, if it is; a candidate whose vector is not made yet gets the server's cosine."""
+    if here is None:
+        return known
+    similarity = known.similarity if here.text_hash == known.row.text_hash else None
+    candidate = retrieval.candidates.get(here.row)
+    if candidate is not None and candidate.similarity is None:
+        candidate.similarity = similarity
+    return known._replace(row=here, similarity=similarity)
 
 
 def _is_met(retrieval: Retrieval, row: Row) -> bool:

@@ -150,21 +150,17 @@ def push(server: Server, root: Root, machine: str, going: Sequence[Outgoing], re
 
 def pull(server: Server, root: Root) -> Pulled:
     """Read the next batch of the feed, and how the server remembers the state that was seen last."""
-    with server.connection.pipeline():
-        server.run(_SNAPSHOT)
+    with server.exchange(_SNAPSHOT):
         state = server.run(_STATE, {"root": root.name, "mark": root.mark})
         feed = server.run(_FEED, (root.name, root.cursor, PULLED))
-        server.run("COMMIT")
     return Pulled(_read_head(root.name, state.fetchone()), [read_remote(row) for row in feed.fetchall()])
 
 
 def read_inventory(server: Server, root: Root) -> tuple[Head, dict[str, str]]:
     """Return the version of every memory of a root, the last changed one last, in one snapshot."""
-    with server.connection.pipeline():
-        server.run(_SNAPSHOT)
+    with server.exchange(_SNAPSHOT):
         state = server.run(_STATE, {"root": root.name, "mark": root.mark})
         found = server.run(_INVENTORY, (root.name,))
-        server.run("COMMIT")
     return _read_head(root.name, state.fetchone()), {id.hex: version.hex for id, version in found.fetchall()}
 
 

@@ -53,11 +53,11 @@ class Server:
             yield
 
     @contextmanager
-    def exchange(self) -> Iterator[None]:
+    def exchange(self, begin: str = "BEGIN") -> Iterator[None]:
         """Run what is within as one transaction and one round trip; results are there afterwards."""
         try:
             with self.connection.pipeline():
-                self.run("BEGIN")
+                self.run(begin)
                 yield
                 self.run("COMMIT")
         except BaseException:

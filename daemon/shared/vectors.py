@@ -22,6 +22,8 @@ from memoryd.daemon.store.vectors import Vector
 BATCH = 200  # rows of the feed
 _PARTITIONS = 8  # by root: an index of one's own memories is smaller and finds more
 _EF_SEARCH = 200  # of HNSW: recall against time
+_FEW = 20_000  # vectors that are compared one by one
+_DISTANCE = "v.emb::halfvec({length}) <=> %(vector)s::halfvec({length})"
 _PARTS = "\n".join(
     f"CREATE TABLE memoryd.vec_{part} PARTITION OF memoryd.vec"
     f" FOR VALUES WITH (MODULUS {_PARTITIONS}, REMAINDER {part});"
@@ -85,12 +87,22 @@ _DROP = "DELETE FROM memoryd.vec v WHERE v.root = %(root)s AND v.model = %(model
 _ADVANCE = "UPDATE memoryd.models SET seq = %(seq)s WHERE root = %(root)s AND model = %(model)s"
 _TAKE = "SELECT v.text_hash, v.emb FROM memoryd.vec v WHERE v.root = %s AND v.model = %s AND v.id = ANY(%s::uuid[])"
 _HEAD = "SELECT h.seq FROM memoryd.heads h WHERE h.root = %s"
-# The index is one of vectors of a model's length, so the query has to name both.
+# The index is one of vectors of a model's length, so the query has to name both. A planner takes that index for a small
+# namespace too, where it finds little and late: so few rows are compared one by one, which is exact.
 _NEAREST = f"""
-WITH near AS MATERIALIZED (
-  SELECT v.id, v.text_hash, v.emb::halfvec({{length}}) <=> %(vector)s::halfvec({{length}}) AS distance
-  FROM memoryd.vec v WHERE v.root = %(root)s AND v.model = {{model}} AND v.ns = ANY(%(places)s)
-  ORDER BY v.emb::halfvec({{length}}) <=> %(vector)s::halfvec({{length}}) LIMIT %(wanted)s
+WITH size AS MATERIALIZED (
+  SELECT count(*) <= {_FEW} AS is_small FROM (
+    SELECT 1 FROM memoryd.vec v WHERE v.root = %(root)s AND v.model = {{model}} AND v.ns = ANY(%(places)s)
+    LIMIT {_FEW + 1}
+  ) s
+), near AS MATERIALIZED (
+  (SELECT v.id, v.text_hash, {_DISTANCE} AS distance FROM memoryd.vec v
+    WHERE v.root = %(root)s AND v.model = {{model}} AND v.ns = ANY(%(places)s) AND (SELECT is_small FROM size)
+    ORDER BY ({_DISTANCE}) + 0.0 LIMIT %(wanted)s)
+  UNION ALL
+  (SELECT v.id, v.text_hash, {_DISTANCE} AS distance FROM memoryd.vec v
+    WHERE v.root = %(root)s AND v.model = {{model}} AND v.ns = ANY(%(places)s) AND NOT (SELECT is_small FROM size)
+    ORDER BY {_DISTANCE} LIMIT %(wanted)s)
 )
 SELECT {COLUMNS}, n.distance, n.text_hash FROM near n JOIN memoryd.mem m ON m.root = %(root)s AND m.id = n.id
 WHERE NOT m.deleted AND m.ns = ANY(%(places)s) ORDER BY n.distance

@@ -65,22 +65,26 @@ def test_a_server_that_hangs_is_given_up_at_the_limit(
     assert set(two.texts().values()) == {"while it hung"}
 
 
-@pytest.mark.parametrize("error", [psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected])
+@pytest.mark.parametrize("code", ["40001", "40P01"])
 def test_a_transaction_that_another_was_in_the_way_of_is_tried_again(
-    pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch, error: type[psycopg.Error]
+    pair: tuple[Machine, Machine], postgres: Postgres, database: str, code: str
 ) -> None:
     one, two = pair
-    errors, real = [error("in the way"), error("again")], exchange.push
-
-    def push(*given: Any) -> Any:
-        if errors:
-            raise errors.pop()
-        return real(*given)
-
-    monkeypatch.setattr(exchange, "push", push)
+    one.sync()
+    postgres.sql(
+        "CREATE SEQUENCE attempts;"
+        "CREATE FUNCTION stumble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF nextval('attempts') < 3 THEN RAISE EXCEPTION 'in the way' USING ERRCODE = '{code}'; END IF;"
+        " RETURN new; END $$;"
+        "CREATE TRIGGER stumble BEFORE INSERT ON memoryd.mem FOR EACH ROW EXECUTE FUNCTION stumble()",
+        database,
+    )
+    connected = one.engine.server
     one.add("pushed at last")
+    one.sync()
+    assert one.engine.server is connected
+    assert postgres.sql("SELECT last_value FROM attempts", database) == [(3,)]
     converge(one, two)
-    assert errors == []
     assert list(two.texts().values()) == ["pushed at last"]
 
 
