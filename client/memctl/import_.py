@@ -34,6 +34,7 @@ def _declare(parser: ArgumentParser) -> None:
     )
     add_secrets(parser)
     parser.add_argument("--overwrite", action="store_true", help="what is imported wins, also over later changes")
+    parser.add_argument("--yes", action="store_true", help="read the folders that a database of --from names, unasked")
     parser.add_argument("--dry-run", action="store_true", help="report what would be done, change nothing")
 
 

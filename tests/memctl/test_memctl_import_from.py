@@ -227,12 +227,12 @@ def test_links_and_observations_of_notes_are_kept(memctl: Memctl, client: Client
 
 def test_the_database_of_basic_memory_names_projects_and_times(memctl: Memctl, client: Client, tmp_path: Path) -> None:
     shutil.copy(SAMPLES / "basic-memory" / "memory.db", tmp_path)
-    assert "/srv/cookbook" in bring(memctl, "basic-memory", tmp_path)["notes"][0]
+    assert "/srv/cookbook" in bring(memctl, "basic-memory", tmp_path, "--yes")["notes"][0]
     with sqlite3.connect(tmp_path / "memory.db") as connection:
         connection.execute("UPDATE project SET path = ?", (str(SAMPLES / "basic-memory" / "notes"),))
         connection.execute("UPDATE entity SET created_at = '2026-03-01 09:00:00.500000'")
     connection.close()
-    assert bring(memctl, "basic-memory", tmp_path)["created"] == 6
+    assert bring(memctl, "basic-memory", tmp_path, "--yes")["created"] == 6
     assert {memory.created_at for memory in everything(client)} == {1772355600.5}
     assert {memory.namespace for memory in everything(client)} == {"x/cookbook"}
 

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.importing.database import is_database, open_database, read_rows, require_tables
 from memoryd.client.memctl.importing.markdown import Note, list_below, parse_tags, read_notes
-from memoryd.client.memctl.importing.records import Account, make_record, parse_time, stable_id, to_type_word
+from memoryd.client.memctl.importing.records import (
+    Account,
+    Unconfirmed,
+    make_record,
+    parse_time,
+    stable_id,
+    to_type_word,
+)
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Link, Record
 
@@ -44,7 +51,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
     if file.is_dir():
         projects = [_Project(path.resolve().name, path, {})]
     elif is_database(file):
-        projects = _read_projects(file)
+        projects = _read_projects(file, account)
     else:
         raise Invalid(f"{path} is neither a folder of notes nor {WHAT}. Nothing was imported.")
     empty = True
@@ -60,16 +67,22 @@ def read(path: Path, account: Account) -> Iterator[Item]:
         raise Invalid(f"{path} holds no notes. Nothing was imported.")
 
 
-def _read_projects(file: Path) -> list[_Project]:
+def _read_projects(file: Path, account: Account) -> list[_Project]:
+    """Return the projects that a database names; raise `Unconfirmed` for folders that are not below its own."""
     with open_database(file, WHAT) as connection:
         require_tables(connection, file, WHAT, _NEEDED)
         times: dict[int, dict[str, tuple[Any, Any]]] = {}
         for row in read_rows(connection, "SELECT project_id, file_path, created_at, updated_at FROM entity"):
             times.setdefault(row["project_id"], {})[row["file_path"]] = (row["created_at"], row["updated_at"])
-        return [
-            _Project(row["name"], Path(row["path"]).expanduser(), times.get(row["id"], {}))
+        found = [
+            _Project(str(row["name"]), Path(str(row["path"])).expanduser(), times.get(row["id"], {}))
             for row in read_rows(connection, "SELECT id, name, path FROM project ORDER BY id")
         ]
+    here = file.resolve().parent
+    elsewhere = [str(one.folder) for one in found if not one.folder.resolve().is_relative_to(here)]
+    if elsewhere and not account.confirmed:
+        raise Unconfirmed("\n".join(" ".join(folder.split()) for folder in elsewhere))
+    return found
 
 
 def _read_project(account: Account, project: _Project) -> Iterator[Item]:

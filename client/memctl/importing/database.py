@@ -23,6 +23,7 @@ def open_database(path: Path, what: str) -> Iterator[sqlite3.Connection]:
     connection.row_factory = sqlite3.Row
     connection.text_factory = lambda data: data.decode(errors="replace")
     try:
+        connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         yield connection
@@ -47,8 +48,10 @@ def require_tables(connection: sqlite3.Connection, path: Path, what: str, tables
 
 
 def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
-    """Return the columns of a table, none when it does not exist."""
-    return {row["name"] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+    """Return the columns of a table, none when there is none of this name, but a view that could hold anything."""
+    is_table = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone()
+    found = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)) if is_table else ()
+    return {row["name"] for row in found}
 
 
 def read_rows(connection: sqlite3.Connection, sql: str, *values: Any) -> Iterator[dict[str, Any]]:

@@ -26,13 +26,23 @@ _MILLISECONDS_FROM = 1e11  # a number of seconds above it would be after the yea
 _LATEST = 253402300799.0  # the year 9999
 
 
+class Unconfirmed(Invalid):
+    """A source names folders elsewhere that nobody has confirmed; the message has them, one a line."""
+
+    code = "unconfirmed"
+
+
 class Account(Struct):
-    """What is left out, by reason, and what is to be said of the source; `base` is the namespace of the import."""
+    """What is left out, by reason, and what is to be said of the source; `base` is the namespace of the import.
+
+    `confirmed` says that folders which the source names may be read wherever they are.
+    """
 
     system: str
     base: str = ""
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = []
+    confirmed: bool = False
 
     def skip(self, reason: str, number: int = 1) -> None:
         """Count something that is left out."""

@@ -1,23 +1,32 @@
 """import --from: what another system remembers, read once, checked, and sent as records of ours in one operation."""
 
+import signal
+import subprocess
+import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
-from memoryd.client.errors import Invalid
-from memoryd.client.memctl.importing import SYSTEMS
-from memoryd.client.memctl.importing.records import Account
+from memoryd.client.errors import Invalid, MemorydError
+from memoryd.client.memctl.importing import SYSTEMS, child
 from memoryd.client.memctl.importing.sending import SHOWN, Item, open_spool, report_text, send
 from memoryd.client.memctl.link import namespace_of
-from memoryd.client.memctl.output import print_note, say, say_json, to_plain
+from memoryd.client.memctl.output import make_printable, print_note, say, say_json, to_plain
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.protocol import Imported
+from memoryd.client.protocol import Imported, Record
 
-_TELL_EVERY = 200
+_CHILD = "memoryd.client.memctl.importing.child"
+
+
+class Said(msgspec.Struct):
+    """What the process that read has left out, and its notes."""
+
+    skipped: dict[str, int]
+    notes: list[str]
 
 
 def import_from(args: Namespace) -> None:
@@ -25,65 +34,100 @@ def import_from(args: Namespace) -> None:
     path = Path(args.source).expanduser()
     if args.source == "-" or not path.exists():
         raise Invalid(f"{args.source}: there is no such file or folder. --from {args.system} takes {_path_kind(args)}.")
-    account = Account(args.system, namespace_of(args))
     with open_spool() as spool:
-        total = _spool(args, path, account, spool)
-        if not total and not account.skipped:
+        _read_in_child(args, path, spool)
+        total, said = _check_spool(spool, path)
+        if not total and not said.skipped:
             raise Invalid(f"{path} holds nothing to import.")
         done = send(args, lambda: _read_spool(spool), total)
-    for said in account.notes[:SHOWN]:
-        print_note(said)
-    if len(account.notes) > SHOWN:
-        print_note(f"… and {len(account.notes) - SHOWN:,} more.")
-    _show(args, done, account)
+    for note in said.notes[:SHOWN]:
+        print_note(note)
+    if len(said.notes) > SHOWN:
+        print_note(f"… and {len(said.notes) - SHOWN:,} more.")
+    _show(args, done, said)
 
 
 def _path_kind(args: Namespace) -> str:
     return SYSTEMS[args.system].path
 
 
-def _spool(args: Namespace, path: Path, account: Account, spool: IO[bytes]) -> int:
-    """Read everything once, so that what is sent is what was checked; return how many memories there are."""
-    read = import_module(f"memoryd.client.memctl.importing.{SYSTEMS[args.system].module}").read
-    seen: set[str] = set()
-    with ProgressBar(f"reading {args.system}") as bar:
-        for where, made, time in _read_items(read(path, account), path):
-            if made is None:
-                continue
-            if made.id in seen:
-                account.skip("said twice")
-                continue
-            seen.add(made.id)
-            spool.write(msgspec.json.encode([where, time, msgspec.to_builtins(made)]) + b"\n")
-            if len(seen) % _TELL_EVERY == 0:
-                bar.update(0, len(seen), f"reading {len(seen):,}")
-    return len(seen)
+def _read_in_child(args: Namespace, path: Path, spool: IO[bytes]) -> None:
+    """Have everything read once by a process with limits; ask about folders elsewhere that the source names."""
+    confirmed = args.yes
+    done = _run_child(args, path, spool, confirmed)
+    if done.returncode == child.UNCONFIRMED:
+        _confirm(path, done.stderr.decode(errors="replace").split("\n"))
+        done = _run_child(args, path, spool, confirmed=True)
+    if done.returncode:
+        raise Invalid(_explain(path, done))
 
 
-def _read_items(items: Iterator[Item], path: Path) -> Iterator[Item]:
-    """Yield what is read; a file that cannot be opened is one sentence."""
+def _run_child(args: Namespace, path: Path, spool: IO[bytes], confirmed: bool) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-P", "-m", _CHILD, args.system, str(path), namespace_of(args)]
+    spool.seek(0)
+    spool.truncate()
+    with ProgressBar(f"reading {args.system}", 1) as bar:
+        bar.update(0)
+        confirmation = ["--confirmed"] if confirmed else []
+        return subprocess.run([*command, *confirmation], stdout=spool, stderr=subprocess.PIPE, check=False)
+
+
+def _confirm(path: Path, folders: list[str]) -> None:
+    """Go on only when somebody wants the folders read that a database names."""
+    named = "\n".join(f"  {make_printable(folder)}" for folder in folders if folder)
+    asked = f"{path} names folders elsewhere, of which notes would be read:\n{named}\n"
+    if not (sys.stdin and sys.stdin.isatty()):
+        raise Invalid(f"{asked}Give --yes to read them.")
+    print_note(f"memctl: {asked}Type yes to go on:")
+    if sys.stdin.readline().strip() != "yes":
+        raise MemorydError("Nothing was imported.")
+
+
+def _explain(path: Path, done: "subprocess.CompletedProcess[bytes]") -> str:
+    """Return why a source could not be read."""
+    said = done.stderr.decode(errors="replace").strip()
+    if done.returncode == child.FAILED and said:
+        return said
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return f"{path} takes longer to read than an import may take ({child.PROCESSOR_S} s). Nothing was imported."
+    reason = said.splitlines()[-1] if said else "the reading process ended"
+    return f"{path} cannot be read: {reason}. Nothing was imported."
+
+
+def _check_spool(spool: IO[bytes], path: Path) -> tuple[int, Said]:
+    """Check each line that was read; return how many memories there are, and what was left out."""
+    spool.seek(0)
+    total, last = 0, b""
+    for line in spool:
+        if last:
+            _to_item(last)
+            total += 1
+        last = line
     try:
-        yield from items
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise Invalid(f"{error.filename or path} is not there. Nothing was imported.") from None
-    except OSError as error:
-        raise Invalid(f"{error.filename or path} cannot be read: {error.strerror}. Nothing was imported.") from None
+        return total, msgspec.json.decode(last, type=Said)
+    except msgspec.DecodeError:
+        raise Invalid(f"{path} could not be read to its end. Nothing was imported.") from None
 
 
 def _read_spool(spool: IO[bytes]) -> Iterator[Item]:
-    from memoryd.client.protocol import Record
-
     spool.seek(0)
+    last = b""
     for line in spool:
-        where, time, fields = msgspec.json.decode(line)
-        yield Item(where, msgspec.convert(fields, Record), time)
+        if last:
+            yield _to_item(last)
+        last = line
 
 
-def _show(args: Namespace, done: Imported, account: Account) -> None:
+def _to_item(line: bytes) -> Item:
+    where, time, fields = msgspec.json.decode(line)
+    return Item(where, msgspec.convert(fields, Record), time)
+
+
+def _show(args: Namespace, done: Imported, said: Said) -> None:
     if args.json:
         result: dict[str, Any] = to_plain(done)
-        say_json({**result, "left_out": dict(account.skipped), "notes": account.notes})
+        say_json({**result, "left_out": said.skipped, "notes": said.notes})
         return
     say(report_text(done))
-    for reason, number in account.skipped.most_common():
+    for reason, number in Counter(said.skipped).most_common():
         say(f"{number:,} left out: {reason}.")

@@ -1,0 +1,107 @@
+"""A source that was made to harm who imports it: one sentence, nothing imported, limits of memory and time hold."""
+
+import pickle
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_daemon import Memctl
+
+from memoryd.client.memctl.importing import child
+from memoryd.client.transport.sync import Client
+
+SAMPLES = Path(__file__).parent.parent / "data" / "imports"
+MEMORY_BYTES = 250 * 1024**2
+
+
+def refused(memctl: Memctl, *words: str) -> str:
+    done = memctl("import", "--from", *words)
+    assert (done.code, done.out) == (1, "")
+    assert "Traceback" not in done.err
+    return str(done.err)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A database of basic-memory whose project is in a folder elsewhere."""
+    shutil.copy(SAMPLES / "basic-memory" / "memory.db", tmp_path)
+    elsewhere = tmp_path.with_name(tmp_path.name + "-elsewhere")
+    elsewhere.mkdir()
+    (elsewhere / "diary.md").write_text("# Diary\n\nNobody else's business\n")
+    change(tmp_path / "memory.db", "UPDATE project SET path = ?", str(elsewhere))
+    return tmp_path / "memory.db"
+
+
+def change(path: Path, sql: str, *values: str) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(sql, values)
+    connection.close()
+
+
+def test_folders_that_a_database_names_are_read_once_they_are_confirmed(
+    memctl: Memctl, client: Client, database: Path
+) -> None:
+    said = refused(memctl, "basic-memory", str(database))
+    assert f"{database.parent}-elsewhere" in said
+    assert "Give --yes to read them." in said
+    assert len(client.list()) == 0
+    assert memctl("import", "--from", "basic-memory", str(database), "--yes").code == 0
+
+
+def test_a_folder_beside_the_database_needs_no_word(memctl: Memctl, database: Path) -> None:
+    inside = database.parent / "notes"
+    inside.mkdir()
+    (inside / "one.md").write_text("# One\n\nHerons fish at dawn\n")
+    change(database, "UPDATE project SET path = ?", str(inside))
+    assert memctl("import", "--from", "basic-memory", str(database)).code == 0
+
+
+def test_a_view_in_place_of_a_table_is_no_table(memctl: Memctl, database: Path) -> None:
+    change(database, "ALTER TABLE project RENAME TO former")
+    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, '' AS name, '' AS path"
+    change(database, f"CREATE VIEW project AS {endless} FROM n")
+    assert "it has no table project" in refused(memctl, "basic-memory", str(database))
+
+
+def write_faiss(tmp_path: Path, payload: Any) -> Path:
+    path = tmp_path / "mem0.pkl"
+    path.write_bytes(pickle.dumps(({"one": payload}, {0: "one"})))
+    return path
+
+
+def test_what_holds_itself_is_left_out_or_refused(memctl: Memctl, tmp_path: Path) -> None:
+    endless: dict[str, Any] = {"data": "Herons fish at dawn"}
+    endless["me"] = endless
+    done = memctl("import", "--from", "mem0", str(write_faiss(tmp_path, endless)), "--dry-run")
+    assert "Traceback" not in done.err
+    assert "hold themselves" in done.out + done.err or "depth" in done.err
+
+
+@pytest.mark.slow
+def test_a_small_pickle_cannot_take_all_memory(tmp_path: Path) -> None:
+    bomb: Any = ["x" * 64]
+    for _ in range(40):
+        bomb = [bomb, bomb]
+    path = write_faiss(tmp_path, {"data": "Herons fish at dawn", "bomb": bomb})
+    assert path.stat().st_size < 1000
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+    command = [sys.executable, "-P", "-m", child.__name__, "mem0", str(path), ""]
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, timeout=60, check=False)
+    assert done.returncode == child.FAILED
+    assert done.stdout == b""
+    assert done.stderr.decode().strip() == f"{path} needs more memory than an import may take. Nothing was imported."
+
+
+def test_the_limits_hold_in_the_process_that_reads() -> None:
+    code = f"from {child.__name__} import *; set_limits(); print(resource.getrlimit(resource.RLIMIT_AS)[0])"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, check=True, timeout=60)
+    assert 0 < int(done.stdout) <= child.MEMORY_BYTES
