@@ -80,20 +80,8 @@ def remove(connection: apsw.Connection, rows: Iterable[int]) -> None:
 
 def read(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, Context]:
     """Return the contexts of those of some memories that have one."""
-    return {found.row: found for found in _select(connection, f"m.row IN ({', '.join(map(str, rows))})", ())}
-
-
-def read_waiting(connection: apsw.Connection, model: int, after: int, limit: int) -> list[Context]:
-    """Return the contexts that have no vector of a model yet, of memories whose own text has one, by row number."""
-    vector = "EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ?1 AND e.text_hash = {})"
-    where = f"c.memory > ?2 AND NOT {vector.format('c.search_hash')} AND {vector.format('m.text_hash')}"
-    return _select(connection, f"{where} ORDER BY c.memory LIMIT ?3", (model, after, limit))
-
-
-def _select(connection: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[Context]:
     found: Any = connection.execute(
         "SELECT m.row, m.text_hash, c.search_hash, c.content FROM contexts c CROSS JOIN memories m ON m.row = c.memory"
-        f" WHERE {where}",
-        values,
+        f" WHERE m.row IN ({', '.join(map(str, rows))})"
     )
-    return [Context(*one) for one in found]
+    return {one[0]: Context(*one) for one in found}

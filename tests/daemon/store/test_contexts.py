@@ -36,9 +36,9 @@ def give_context(core: Core, id: str, text: str, made: Vector) -> int:
         row = rows.read_ids(connection, [id])[id]
     write(core.store, lambda connection: contexts.put(connection, [(row.row, text)]))
     with core.store.reading() as connection:
-        waiting = contexts.read_waiting(connection, generation.model, 0, 9)
-    assert [(one.row, one.text_hash, one.content) for one in waiting] == [(row.row, row.text_hash, text)]
-    write(core.store, lambda connection: vectors.put(connection, generation.model, waiting[0].search_hash, made))
+        kept = contexts.read(connection, [row.row])[row.row]
+    assert (kept.row, kept.text_hash, kept.content) == (row.row, row.text_hash, text)
+    write(core.store, lambda connection: vectors.put(connection, generation.model, kept.search_hash, made))
     core.embedding.refresh([row.row])
     return row.row
 
@@ -63,7 +63,7 @@ def test_searches_use_the_vector_of_the_context_and_duplicates_their_own(core: C
         assert vectors.read_exact(connection, generation.model, [row])[1].tobytes() == vector("yes, that one").tobytes()
         again = Generation(generation.model, "words", CountingEmbedder())
         again.fill(vectors.read_all(connection, generation.model))
-        assert contexts.read_waiting(connection, generation.model, 0, 9) == []
+    assert not again.alone
     assert again.index.find_nearest(within, 1).rows.tolist() == [row]
     assert row in alike(again, vector("yes, that one"))
     assert add(core, "Yes, THAT one", dedup_threshold=0.99).id == added.id
