@@ -62,6 +62,29 @@ class Served:
         return code
 
 
+class Person:
+    """What a person does in a tab: `actions` counts keys, clicks, and texts that are sent by Enter."""
+
+    def __init__(self, page: Any) -> None:
+        self.page, self.actions = page, 0
+
+    def press(self, key: str) -> None:
+        """Press a key."""
+        self.actions += 1
+        self.page.keyboard.press(key)
+
+    def click(self, target: Any) -> None:
+        """Click on something."""
+        self.actions += 1
+        target.click()
+
+    def enter(self, field: Any, text: str) -> None:
+        """Write a text into a field and send it."""
+        self.actions += 1
+        field.fill(text)
+        field.press("Enter")
+
+
 class Browser:
     """Chromium, driven from a thread of its own: Playwright's event loop must not be the tests'."""
 

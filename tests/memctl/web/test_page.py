@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from page import Tab
+from page import Person, Tab
 from shelf import HOSTILE
 
 VIEWS = ["today", "search", "memory", "tiers", "topics", "jobs", "health"]
@@ -12,14 +12,15 @@ def test_why_did_my_agent_not_know_it_in_three_actions(tab: Tab) -> None:
     from playwright.sync_api import expect
 
     def steps(page: Any) -> None:
-        page.keyboard.press("2")  # one: search; the recent searches of agents are there
-        page.get_by_role("button", name="when do we deploy?").click()  # two: what the agent asked
+        person = Person(page)
+        person.press("2")  # search; the recent searches of agents are there
+        person.click(page.get_by_role("button", name="when do we deploy?"))  # what the agent asked
         expect(page.locator(".hit .score").first).to_be_visible()
-        page.get_by_label("The memory that is missing").fill("rotate the signing key every 90 days")
-        page.keyboard.press("Enter")  # three: the memory that it should have known
+        person.enter(page.get_by_label("The memory that is missing"), "rotate the signing key every 90 days")
         verdict = page.locator(".verdict")
         expect(verdict).to_contain_text("Lost at: reach")
         expect(verdict).to_contain_text("It is in acme/ops, and a search from acme/api does not see that.")
+        assert person.actions == 3
 
     tab.look(steps)
 
@@ -31,10 +32,12 @@ def test_what_happened_this_morning_is_undone_in_three_actions(tab: Tab, morning
         before = [operation for operation in client.operations(100) if operation.kind != "undo"]
 
         def steps(page: Any) -> str:
-            page.keyboard.press("1")  # one
-            page.get_by_label("Select all of This morning").check()  # two
+            person = Person(page)
+            person.press("1")
+            person.click(page.get_by_label("Select all of This morning"))
             expect(page.get_by_role("toolbar")).to_contain_text("selected")
-            page.keyboard.press("u")  # three
+            person.press("u")
+            assert person.actions == 3
             expect(page.locator(".toast").first).to_contain_text("Undid")
             expect(page.get_by_role("toolbar")).to_have_count(0)
             return str(page.locator(".toast").first.inner_text())
