@@ -39,16 +39,16 @@ VERBS = set(
 # What functions return that change nothing: the last word of a name, or the one before `_of`, `_in`, `_at`, `_for`.
 NOUNS = set(
     """
-    address advice age bounds bucket candidates cell cells checkout checksum client code columns command commit
-    condition confidence cosine cosines cost date day days decoder dir edges elapsed encoding end ending environment
-    error event extent factor failure families fence fields figures filters fingerprint first floor folder format
-    greeting hash heading hit id ids importance interval iso key keys kind level limit line lines links margins marks
-    mean median memory message metadata midnight model moment month name names namespace ndcg nearness neighbours
-    options order origin pages pairs parameter path payloads percentile percentiles period place progress query
-    question radius range rank rarity rate reach reason recall recency refusal relations remote result root row rss
-    scales schema score seconds section sentence session settings share size slug socket spacing span stem style
-    subject summary text time title token tools turn type unit uri url value values variables verbs verdict weight
-    weights width
+    address advice age badge bar bounds bucket candidates cell cells checkout checksum client code columns command
+    commit condition confidence cosine cosines cost date day days decoder dir edges elapsed encoding end ending
+    environment error event extent factor facts failure families fence fields figures filters fingerprint first floor
+    folder format greeting hash heading hit id ids importance interval iso key keys kind level limit line lines link
+    links margins marks mean median memory message metadata midnight model moment month name names namespace ndcg
+    nearness neighbours options order origin pages pairs panel parameter path payloads percentile percentiles period
+    place progress query question radius range rank rarity rate reach reason recall recency refusal relations remark
+    remote result root row rss scales schema score seconds section sentence session settings share size slug socket
+    spacing span state stem style subject summary table text time title token tools turn type unit uri url value values
+    variables verbs verdict weight weights width
     """.split()
 )
 # Names of the public interface, of commands and of what a library calls.

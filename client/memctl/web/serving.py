@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -16,10 +17,11 @@ from starlette.staticfiles import StaticFiles
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.link import client_for, namespace_of, own_token
 from memoryd.client.memctl.output import say, say_json
-from memoryd.client.memctl.web import calls, reports
+from memoryd.client.memctl.web import calls
 from memoryd.client.memctl.web.events import MAX_STREAMS, follow_events
 from memoryd.client.memctl.web.guard import ADDRESS, Guard
 from memoryd.client.memctl.web.opening import Opening
+from memoryd.client.memctl.web.reports import REPORTS, slow
 from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
 
@@ -42,6 +44,7 @@ class Page:
             Route("/open", self._open, methods=["POST"]),
             Route("/api/call", self._call, methods=["POST"]),
             Route("/api/events", self._follow),
+            *(Route(f"/api/{name}", self._report) for name in REPORTS),
             Route("/api/doctor", self._check_health),
             Route("/api/map", self._draw_map),
             Mount("/static", StaticFiles(directory=STATIC)),
@@ -70,11 +73,19 @@ class Page:
         finally:
             self._streams -= 1
 
+    async def _report(self, request: Request) -> Response:
+        return _make_reply(await calls.answer_work(self._read_report(request)))
+
+    async def _read_report(self, request: Request) -> bytes:
+        name = request.url.path.removeprefix("/api/")
+        client = self._clients.patient if name == "plan" else self._clients.quick
+        return msgspec.json.encode(await REPORTS[name](client, request.query_params))
+
     async def _check_health(self, request: Request) -> Response:
-        return _make_reply(await calls.answer_work(reports.read_findings(self._args)))
+        return _make_reply(await calls.answer_work(slow.read_findings(self._args)))
 
     async def _draw_map(self, request: Request) -> Response:
-        return _make_reply(await calls.answer_work(reports.read_map(self._args)))
+        return _make_reply(await calls.answer_work(slow.read_map(self._args)))
 
 
 def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:

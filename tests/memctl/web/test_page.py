@@ -14,7 +14,7 @@ def test_why_did_my_agent_not_know_it_in_three_actions(tab: Tab) -> None:
     def steps(page: Any) -> None:
         person = Person(page)
         person.press("2")  # search; the recent searches of agents are there
-        person.click(page.get_by_role("button", name="when do we deploy?"))  # what the agent asked
+        person.click(page.get_by_role("link", name="when do we deploy?"))  # what the agent asked
         expect(page.locator(".hit .score").first).to_be_visible()
         person.enter(page.get_by_label("The memory that is missing"), "rotate the signing key every 90 days")
         verdict = page.locator(".verdict")

@@ -27,8 +27,8 @@ def test_the_page_stays_small() -> None:
     shared = sizes["app.js"] + sizes["api.js"] + sizes["ui.js"]
     views = {path.name: sizes[path.name] for path in (STATIC / "views").iterdir()}
     views["topics.js"] += sizes["map.js"]
-    assert {name: size for name, size in views.items() if shared + size > 45_000} == {}  # views are loaded when used
-    assert sum(size for name, size in sizes.items() if name.endswith(".js")) <= 79_000
+    assert {name: size for name, size in views.items() if shared + size > 40_000} == {}  # views are loaded when used
+    assert sum(size for name, size in sizes.items() if name.endswith(".js")) <= 60_000
 
 
 def test_nothing_comes_from_elsewhere_and_no_text_becomes_markup() -> None:

@@ -1,7 +1,7 @@
 // What the views share: numbers and times, parts of a page, answers to calls, lists of any length, selections.
 
-import { html, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./vendor/htm-preact.js";
-import { call, on } from "./api.js";
+import { h, html, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./vendor/htm-preact.js";
+import { call, emit, on, report, run, undoAll } from "./api.js";
 
 export { html, useEffect, useRef, useState };
 
@@ -12,12 +12,9 @@ export const memories = (many) => count(many, "memory", "memories");
 export const place = (namespace) => namespace || "(root)";
 export const short = (id) => (id || "").slice(0, 8);
 export const fixed = (value, digits = 3) => value?.toFixed(digits) ?? "–";
-export const bytes = (value) => (value >= 1e9 ? `${fixed(value / 1e9, 1)} GB` : value >= 1e6 ? `${fixed(value / 1e6, 1)} MB` : `${number(Math.round(value / 1e3))} kB`);
-export const ms = (value) => (value >= 1000 ? `${fixed(value / 1000, 1)} s` : `${fixed(value, value < 10 ? 1 : 0)} ms`);
 export const line = (text) => String(text ?? "").replace(/\s+/g, " ").trim();
 export const words = (name) => name.replaceAll("_", " ");
 export const plain = (value) => (value === "" ? "–" : typeof value === "number" && !Number.isInteger(value) ? fixed(value) : value && typeof value === "object" ? JSON.stringify(value) : String(value ?? "–"));
-export const listCounts = (counts) => Object.entries(counts).filter(([, many]) => many).map(([name, many]) => `${number(many)} ${words(name)}`).join(", ");
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
@@ -27,14 +24,9 @@ export function time(at, bare) {
   const date = new Date(at * 1000), today = bare || startOfDay(date) === startOfDay(Date.now());
   return html`<time datetime=${date.toISOString()} title=${date.toISOString()}>${today ? "" : `${day.format(date)}, `}${clock.format(date)}</time>`;
 }
-export function span(seconds) {
-  const [size, unit] = seconds < 90 ? [1, "s"] : seconds < 5400 ? [60, "min"] : seconds < 172800 ? [3600, "h"] : [86400, "days"];
-  return `${Math.round(seconds / size)} ${unit}`;
-}
 
 // Parts of a page.
 export const badge = (text, kind = "") => html`<span class=${`badge ${kind}`}>${text}</span>`;
-export const state = (text, good) => badge(text, text === good ? "good" : "warn");
 export const dim = (text) => html`<p class="dim">${text}</p>`;
 export const empty = (text) => html`<div class="empty">${text}</div>`;
 export const problem = (error) => html`<div class="problem" role="alert">${error.message}</div>`;
@@ -47,21 +39,28 @@ export const field = (label, value, type, enter, more) => html`<input value=${va
 export const about = (...parts) => html`<span class="about">${parts.filter((part) => part || part === 0).map((part) => (typeof part === "object" ? part : html`<span>${part}</span>`))}</span>`;
 export const session = (name) => name && `session ${line(name).slice(0, 24)}`;
 export const aboutMemory = (one) => about(one.pinned && badge("pinned", "pin"), one.type && badge(one.type), one.namespace !== undefined && place(one.namespace), one.tier, one.created_at && time(one.created_at), one.superseded_by && badge("superseded"));
-// A table; a head that begins with `>` is of numbers. A cell may be `[class, content]`.
-export const table = (label, heads, rows) => {
-  const right = (index) => (heads[index][0] === ">" ? "right " : "");
-  const cell = (it, index) => html`<td class=${right(index) + (Array.isArray(it) ? it[0] : "")}>${Array.isArray(it) ? it[1] : it}</td>`;
-  return html`<div class="wide" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((text, index) => html`<th class=${right(index)}>${text.replace(">", "")}</th>`)}</tr></thead>
-    <tbody>${rows.map((cells) => html`<tr>${cells.map(cell)}</tr>`)}</tbody></table></div>`;
-};
 export const tabs = (label, all, now, open) => html`<div class="tabs" role="tablist" aria-label=${label}>${all.map(([key, title]) => button(title, () => open(key), { role: "tab", "aria-selected": now === key }))}</div>`;
-export const facts = (pairs) => html`<dl class="facts">${pairs.filter((pair) => pair && pair[1]).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
-export const panel = (title, body) => html`<section class="panel"><h2>${title}</h2>${body}</section>`;
 export const part = (title, body) => html`<section><h2 class="small">${title}</h2>${body}</section>`;
 export const list = (items, draw) => html`<ul>${items.map((item, index) => html`<li key=${item.id ?? index}><${Safe}>${draw(item, index)}<//></li>`)}</ul>`;
 export const bar = (share, from = 0) => html`<span class="bar" aria-hidden="true"><i style=${{ left: `${from * 100}%`, width: `${Math.max(share * 100, 0.6)}%` }}></i></span>`;
 export const choice = (label, value, change, options, all) => html`<label class="choice"><span>${label}</span><select value=${value} onChange=${(event) => change(event.target.value)}>
   ${[...(all ? [["", all]] : []), ...options].map((option) => { const [key, text] = [option].flat(); return html`<option value=${key} selected=${key === value}>${text ?? key}</option>`; })}</select></label>`;
+// What the page's process composed: a text, or a list of a name and its parts. A text never becomes markup.
+const right = (heads, index) => (heads[index][0] === ">" ? "right" : "");
+const NAMED = {
+  time, bar, link: (id, text) => link(id, text, { "data-row": id }),
+  go: (path, text) => html`<a href=${`#${path}`} data-row=${path}>${line(text)}</a>`,
+  undo: (text, said, operation) => button(text, () => undoAll([operation], said)),
+  emit: (text, name, value, look) => button(text, () => emit(name, value), { class: look }),
+  act: (text, said, method, fields, back) => button(text, () => run(said, method, fields, back && (() => run(`Undone: ${said}`, back, fields)))),
+  table: (label, heads, rows) => html`<div class="wide" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((text, index) => html`<th class=${right(heads, index)}>${text.replace(">", "")}</th>`)}</tr></thead>
+    <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, index) => html`<td class=${right(heads, index)}>${draw(cell)}</td>`)}</tr>`)}</tbody></table></div>`,
+};
+export function draw(part) {
+  if (!Array.isArray(part)) return part;
+  const [name, ...parts] = part, [tag, ...classes] = name.split(".");
+  return NAMED[name]?.(...parts) ?? h(tag, { class: classes.join(" ") }, parts.map(draw));
+}
 // The namespaces that hold something, as a choice; the root is written `/`.
 let stats = null; // of the last seconds: several parts of a view ask for them
 const readStats = () => (stats ||= call("stats", { reach: "all" }).finally(() => setTimeout(() => { stats = null; }, 3000)));
@@ -75,20 +74,6 @@ export const scope = (chosen, reach = "exact") => (chosen ? { namespace: named(c
 export function Safe({ children }) {
   const [error] = useErrorBoundary();
   return error ? problem({ message: `This cannot be shown: ${error.message}` }) : children;
-}
-
-// The words that differ between two texts, by their longest common subsequence.
-export function Diff({ before, after }) {
-  const a = plain(before).split(/(\s+)/), b = plain(after).split(/(\s+)/), shown = [];
-  if (a.length * b.length > 4e6) return html`<p class="text"><del>${before}</del><ins>${after}</ins></p>`;
-  const same = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1));
-  for (let i = a.length; i--; ) for (let j = b.length; j--; ) same[i][j] = a[i] === b[j] ? same[i + 1][j + 1] + 1 : Math.max(same[i + 1][j], same[i][j + 1]);
-  for (let i = 0, j = 0; i < a.length || j < b.length; ) {
-    if (a[i] === b[j]) { shown.push(a[i++]); j++; }
-    else if (j === b.length || (i < a.length && same[i + 1][j] >= same[i][j + 1])) shown.push(html`<del>${a[i++]}</del>`);
-    else shown.push(html`<ins>${b[j++]}</ins>`);
-  }
-  return html`<p class="text">${shown}</p>`;
 }
 
 // The answer to a call: again when its fields change, after a change here, when the daemon is back, at events of `kinds`.
@@ -105,8 +90,11 @@ export function useAnswer(ask, depends, kinds = [], wanted = true) {
   }, [...depends, turn]);
   return { ...answer, reload, set: (value) => set({ value }) };
 }
+// A report of the page's process: again like the answer to a call.
+export const useReport = (name, fields, kinds, wanted) => useAnswer(() => report(`${name}?${new URLSearchParams(fields)}`), [name, JSON.stringify(fields), wanted], kinds, wanted);
 export const loading = html`<div class="loading">Loading…</div>`;
 export const show = ({ value, error }, draw) => (value ? draw(value) : error ? problem(error) : loading);
+export const Report = ({ name, fields, kinds }) => show(useReport(name, fields, kinds), draw);
 export const useOn = (name, act) => { const latest = useRef(); latest.current = act; useEffect(() => on(name, (value) => latest.current(value)), [name]); };
 
 // Keys of a view: `useKeys({ e: edit })`; nothing while a person types.

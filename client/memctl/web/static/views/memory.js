@@ -1,10 +1,9 @@
 // All memories as a list of any length, and one of them: read, edited in place, pinned, tagged, rated, shared, deleted.
 
 import { call, emit, fail, noteAll, run, say } from "../api.js";
-import { about, aboutMemory, badge, button, choice, copy, count, danger, Diff, dim, empty, facts, field, fixed, go, head, html, line, link, list, loading, main, memories, named, number, part, place, Places, plain, problem, Rows, Safe, scope, session, short, show, time, useCall, useEffect, useKeys, useMarks, useNames, useOn, usePages, useRef, useState, useStats } from "../ui.js";
+import { about, aboutMemory, badge, button, choice, copy, count, danger, dim, draw, empty, field, go, head, html, link, list, loading, main, memories, named, number, part, place, Places, plain, problem, Rows, Safe, scope, short, show, useCall, useEffect, useKeys, useMarks, useNames, useOn, usePages, useRef, useReport, useState, useStats } from "../ui.js";
 
 const SORTS = [["created", "newest"], ["updated", "last changed"], ["accessed", "last read"], ["count", "most read"], ["importance", "importance"]];
-const SEEN = ["access_count", "last_accessed_at"]; // reading is no change to show
 const MOST = 1000; // that are selected at once
 const EMPTY = html`<p>There are no memories yet.</p><p>Add one with <code>memctl add "We deploy on Tuesdays"</code>, or let your agent remember: <code>memctl hooks install claude-code</code>.</p>`;
 const remove = (ids) => run(`Deleted ${memories(ids.length)}`, "delete", { ids, reach: "all" });
@@ -52,7 +51,7 @@ function Bulk({ ids }) {
 }
 
 function One({ id }) {
-  const answer = useCall("get", { id, touch: false, reach: "all" }), past = useCall("history", { id, reach: "all" }), memory = answer.value;
+  const answer = useCall("get", { id, touch: false, reach: "all" }), past = useReport("memory", { id }), memory = answer.value;
   const [draft, edit] = useState(null), area = useRef(), editing = draft !== null, [plan, setPlan] = useState(null);
   useOn("event", (event) => { if (event.id === memory?.id && !editing) { answer.reload(); past.reload(); } });
   useEffect(() => { area.current?.focus(); }, [editing]);
@@ -65,8 +64,8 @@ function One({ id }) {
   const eraseNow = () => erase(false).then(() => { say("Erased for good."); emit("changed"); go("/memory"); }, fail);
   const typed = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(); else if (event.key === "Escape") edit(null); };
   useKeys({ e: () => free && edit(memory.content), p: () => free && pin() });
-  const history = past.value && html`<${Past} changes=${past.value.changes} />`, all = html`<a href="#/memory">All memories</a>`;
-  if (answer.error && !memory) return html`${all}${problem(answer.error)}${history}`;
+  const more = past.value && draw(past.value), all = html`<a href="#/memory">All memories</a>`;
+  if (answer.error && !memory) return html`${all}${problem(answer.error)}${more}`;
   return show(answer, () => html`${about(all, button(short(id), () => { copy(memory.id); say("Copied the id."); }, { class: "link mono", title: "Copy the id" }))}${aboutMemory(memory)}
     ${file && dim(html`A part of <code>${memory.path}${memory.start_line ? `:${memory.start_line}–${memory.end_line}` : ""}</code>. Edit the file: what it says is what is remembered.`)}${turn && dim("A turn of a conversation, still in L0: it becomes a memory when it leaves it.")}
     ${!editing ? html`<p class="text body">${memory.content}</p>` : html`<textarea ref=${area} aria-label="Text of the memory" value=${draft} onInput=${(event) => edit(event.target.value)} onKeyDown=${typed}></textarea>
@@ -77,12 +76,8 @@ function One({ id }) {
       ${plan.copies.length > 0 && dim(`Copies of the database that still hold it: ${number(plan.copies.length)}; memctl erase --copies rewrites them.`)}
       <div class="acts">${button("Erase for good", eraseNow, danger)}${button("Keep it", () => setPlan(null))}</div></div>`}
     ${free && html`<${Tags} tags=${[memory.metadata.tags || []].flat()} send=${send} />`}
-    ${part("About it", facts([["remembered", html`${time(memory.created_at)}, by ${memory.source}`], ["changed", time(memory.updated_at)], ["read", memory.access_count ? html`${count(memory.access_count, "time")}, last ${time(memory.last_accessed_at)}` : "never"], ["importance", fixed(memory.importance, 2)],
-      memory.expires_at && ["leaves search", time(memory.expires_at)], ["summary", memory.summary], ["file", memory.path], memory.superseded_by && ["replaced by", link(memory.superseded_by)],
-      memory.usefulness && ["feedback", html`${memory.usefulness.useful} useful, ${memory.usefulness.useless} not, cited ${memory.usefulness.cited} times${memory.usefulness.notes.map((text) => html`<br />“${text}”`)}`],
-      ...Object.entries(memory.metadata).filter(([name]) => name !== "tags").map(([name, value]) => [name, plain(value)])]))}
     ${memory.contradicts.length > 0 && part("Disagrees with", memory.contradicts.map((other) => html`<${Other} key=${other} id=${other} mine=${id} />`))}
-    ${memory.links.length + memory.linked_from.length > 0 && part("Links", list([...memory.links.map((text) => `to ${text}`), ...memory.linked_from.map((text) => `from ${text}`)], (text) => text))}${history}`);
+    ${more}`);
 }
 
 function Tags({ tags, send }) {
@@ -95,10 +90,4 @@ function Other({ id, mine }) {
   const { value } = useCall("get", { id, touch: false, reach: "all" });
   const turn = (restore) => run(restore ? "They disagree again" : "They do not disagree", "dismiss_link", { id: mine, other: id, restore, reach: "all" }, () => turn(!restore));
   return html`<p>${link(id, value?.content)} ${button("They do not disagree", () => turn(false))}</p>`;
-}
-
-function Past({ changes }) {
-  const change = ([name, [was, is]]) => (name === "content" ? html`<${Diff} before=${was} after=${is} />` : html`<p class="one"><span class="dim">${name}:</span> ${plain(was)} → ${plain(is)}</p>`);
-  return part("History", [...changes].reverse().map((one) => html`<div class="panel">${about(time(one.at), badge(one.kind), `operation ${one.operation}`, one.token, session(one.session), one.process)}
-    ${one.action === "updated" ? Object.entries(one.changed).filter(([name]) => !SEEN.includes(name)).map(change) : html`<p class="text">${one.action}${one.action === "deleted" && one.changed.content ? `: ${plain(one.changed.content[0])}` : ""}</p>`}</div>`));
 }

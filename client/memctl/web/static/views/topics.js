@@ -2,7 +2,7 @@
 
 import { report } from "../api.js";
 import { createMap } from "../map.js";
-import { about, button, count, dim, empty, fixed, head, html, link, list, memories, number, part, place, show, useAnswer, useCall, useEffect, useRef, useState, words } from "../ui.js";
+import { about, button, count, dim, draw, empty, head, html, list, memories, number, part, place, show, useAnswer, useCall, useEffect, useReport, useRef, useState } from "../ui.js";
 
 const MOST = 10000; // nodes on the map; above that it says nothing
 const NONE = html`<p>There are no topics yet.</p><p>Memories get into the graph when they move to L2. To move them now: <code>memctl consolidate</code>.</p>`;
@@ -20,11 +20,7 @@ export default function Topics() {
         <div class="side">${drawn && show(graph, (made) => (made.total > MOST ? dim(`${number(made.total)} nodes are too many for a map; the list shows the topics.`) : html`<${Map} graph=${made} made=${setMap} open=${look} />`))}${side()}</div></div>`))}`;
 }
 
-function Node({ id, close }) {
-  return show(useCall("graph_node", { node: id, reach: "all" }), ({ node, topic, members, neighbours }) => html`<p class="acts">${button("Back", close)}</p><h2>${node.label}</h2>${about(`node ${node.id}`, place(node.namespace), topic && `topic: ${topic}`, `named by ${node.named_by}`)}
-    ${part(memories(members.length), list(members, (one) => html`<p class="hit"><span class="score">${fixed(one.similarity, 2)}</span>${link(one.id, one.preview, { "data-row": one.id })}</p>`))}
-    ${neighbours.length > 0 && part("Beside it", list(neighbours.slice(0, 30), (one) => about(words(one.relation), fixed(one.weight, 2), one.label)))}`);
-}
+const Node = ({ id, close }) => html`<p class="acts">${button("Back", close)}</p>${show(useReport("node", { id }), draw)}`;
 
 function Map({ graph, made, open }) {
   const canvas = useRef(), drawn = useRef(), [tip, point] = useState(null);

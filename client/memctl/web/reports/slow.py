@@ -9,13 +9,14 @@ import msgspec
 from memoryd.client.errors import MemorydError, TimedOut
 from memoryd.client.memctl.graph_data import fetch
 from memoryd.client.memctl.graph_layout import lay_out
+from memoryd.client.memctl.web.reports.health import show_findings
 
 MAX_NODES = 10_000  # above that a map says nothing: topics are listed
 _DOCTOR_S = 60.0
 
 
 async def read_findings(args: Namespace) -> bytes:
-    """Return what `memctl doctor --json` prints: its findings with their commands, which are shown and not run."""
+    """Return what `memctl doctor --json` prints, as a panel."""
     words = [*(["--socket", args.socket] if args.socket else []), "--json", "--no-autostart"]
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "memoryd.client.memctl", "doctor", *words),
@@ -33,7 +34,7 @@ async def read_findings(args: Namespace) -> bytes:
             await child.wait()
     if not found:
         raise MemorydError("memctl doctor printed nothing.")
-    return found
+    return msgspec.json.encode(show_findings(found))
 
 
 async def read_map(args: Namespace) -> bytes:

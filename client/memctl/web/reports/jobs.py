@@ -1,0 +1,92 @@
+"""What runs by itself: when, how it went, what it would do now."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+
+from memoryd.client.memctl.table import count_text, duration_text, ms_text, to_one_line
+from memoryd.client.memctl.web.reports.parts import (
+    Part,
+    act,
+    badge,
+    emit,
+    facts,
+    format_counts,
+    link,
+    panel,
+    remark,
+    table,
+    time,
+    undo,
+)
+from memoryd.client.protocol import Job, JobHistory, JobRun, Jobs, PlannedStep, RunJob
+from memoryd.client.transport.aio import AsyncClient
+
+_LOOKS = {"done": "good", "failed": "bad", "interrupted": "warn", "quarantined": "bad", "paused": "warn"}
+_HEADS = ("When", "Job", "Outcome", "Did", ">Took", "Undo")
+_RUNS, _STEPS = 30, 100  # shown
+_MEMORY = re.compile("[0-9a-f]{32}")
+
+
+async def read_jobs(client: AsyncClient, query: Mapping[str, str]) -> Part:
+    """Return each job with what can be done with it, and the latest runs."""
+    jobs, history = await asyncio.gather(client.call(Jobs()), client.call(JobHistory(limit=_RUNS)))
+    runs = table("Runs", _HEADS, map(_show_run, history.runs)) if history.runs else remark("No job has run yet.")
+    return ["div", ["div.grid", *(_show_job(job, jobs.at) for job in jobs.jobs)], panel("Runs", runs)]
+
+
+def _show_job(job: Job, now: float) -> Part:
+    last, rests = job.last, job.state in ("paused", "quarantined")
+    ran: Part = "never"
+    if last:
+        ran = ["span", time(last.started_at), " ", _look(last.outcome), " ", format_counts(last.counts)]
+    said, turn, back = ("Resumed", "resume_job", "pause_job") if rests else ("Paused", "pause_job", "resume_job")
+    acts = (
+        emit(f"Plan {job.name}", "plan", job.name),
+        act(f"{'Resume' if rests else 'Pause'} {job.name}", f"{said} {job.name}", turn, {"name": job.name}, back),
+    )
+    why = last.error if last else ""
+    about = facts([("next", _format_due(job, now)), ("last", ran), ("why", why)])
+    return panel(["span", f"{job.name} ", _look(job.state)], remark(job.about), about, ["div.acts", *acts])
+
+
+def _format_due(job: Job, now: float) -> str:
+    if not job.next_run_at:
+        return "only when asked to"
+    return "now" if job.next_run_at <= now else f"in {duration_text(job.next_run_at - now)}"
+
+
+def _look(word: str) -> Part:
+    return badge(word, _LOOKS.get(word, ""))
+
+
+def _show_run(run: JobRun) -> list[Part]:
+    back = undo("Undo", f"Undid the run of {run.job}", run.operation) if run.operation else None
+    did = format_counts(run.counts) or run.error or "–"
+    return [time(run.started_at), run.job, _look(run.outcome), did, f"{ms_text(run.took_ms)} ms", back]
+
+
+async def read_plan(client: AsyncClient, query: Mapping[str, str]) -> Part:
+    """Return what a job would do now, step by step; what is applied is this plan."""
+    job = query.get("job", "")
+    plan = await client.call(RunJob(name=job, dry_run=True, limit=_STEPS))
+    close = emit("Close", "plan", "")
+    if not plan.total:
+        return panel(f"Plan of {job}: nothing to do", ["div.acts", close])
+    apply = act("Apply", f"{job}: {format_counts(plan.counts)}", "run_job", {"name": job, "plan": plan.plan})
+    more = plan.total - len(plan.steps)
+    return panel(
+        f"Plan of {job}: {count_text(plan.total, 'step')}",
+        remark(
+            f"{format_counts(plan.counts)}. Nothing was changed yet. Each step is checked again when it is applied."
+        ),
+        *map(_show_step, plan.steps),
+        remark(f"and {more:,} more") if more else None,
+        ["div.acts", apply, close],
+    )
+
+
+def _show_step(step: PlannedStep) -> Part:
+    text = to_one_line(step.preview) or step.target
+    target = link(step.target, text) if _MEMORY.fullmatch(step.target) else text
+    return ["div.hit", badge(step.action), " ", target, ["br"], ["span.dim", step.reason]]
