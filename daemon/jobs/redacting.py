@@ -7,9 +7,11 @@ begins again and finds less to do.
 """
 
 import hashlib
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import dropwhile
 from pathlib import Path
 
 import msgspec
@@ -20,28 +22,38 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Check, Step, Work
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.store import redacting, turns
-from memoryd.daemon.store.redacting import JSON, TABLES, Held
+from memoryd.daemon.store.redacting import TABLES, Held
 from memoryd.daemon.store.writer import Transaction
 
-VERSION = "redacted_by"  # the setting: by which rules all was checked
+VERSION = "redacted_by"  # the setting: by which rules all was checked, or all up to a table and a key
+_PLAN_S = 120.0
+_TEXTS = frozenset({"content", "summary", "neighbours", "previous"})
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to redact what the present rules find, if they are others than those of the last check."""
-    version = find_version(core)
-    if core.privacy.mode == "allow" or core.store.read_setting(VERSION) == version:
+    """Plan to redact what the present rules find, if they are others than those of the last check.
+
+    It reads for `_PLAN_S` at most; the next run goes on from there.
+    """
+    version, state = find_version(core), core.store.read_setting(VERSION) or ""
+    if core.privacy.mode == "allow" or state == version:
         return
-    for table in TABLES:
-        for held in _iterate(core, table):
-            kinds: Counter[str] = Counter()
-            if _redact(core, held, kinds) != held.texts:
-                reason = f"holds what looks like {describe_kinds(kinds)}"
-                yield (
-                    Step("redact", held.name, reason, (table, held.key))
-                    if held.is_said
-                    else Step("leave", held.name, f"{reason}; it was added, change or delete it yourself")
-                )
-    yield Step("note", "rules", "all that is kept was checked by the present rules", version)
+    until, any_found = time.monotonic() + _PLAN_S, False
+    for held in _iterate(core, state.split()[1:] if state.startswith(version) else []):
+        kinds: Counter[str] = Counter()
+        if _redact(core, held, kinds) != held.texts:
+            reason = f"holds what looks like {describe_kinds(kinds)}"
+            any_found |= held.is_said
+            yield (
+                Step("redact", held.name, reason, (held.table, held.key))
+                if held.is_said
+                else Step("leave", held.name, f"{reason}; it was added, change or delete it yourself")
+            )
+        if time.monotonic() > until:
+            place = f"{version} {held.table} {held.key}"
+            yield Step("note", "rules", "the next run goes on with the rest", (place, any_found))
+            return
+    yield Step("note", "rules", "all that is kept was checked by the present rules", (version, any_found))
 
 
 def apply(core: Core, step: Step, check: Check) -> dict[str, int]:
@@ -49,24 +61,28 @@ def apply(core: Core, step: Step, check: Check) -> dict[str, int]:
     if step.action == "leave":
         return {"left": 1}
     if step.action == "note":
-        for _ in erasing.clean(core):
+        state, any_found = step.data
+        for _ in erasing.clean(core) if any_found else ():
             check()
-        core.store.set_setting(VERSION, step.data).result()
+        core.store.set_setting(VERSION, state).result()
         return {}
     table, key = step.data
     done = core.store.write(lambda transaction: _replace(core, transaction, table, key), over_limit=True).result()
     return {"redacted": 1} if done else {"skipped": 1}
 
 
-def _iterate(core: Core, table: str) -> Iterator[Held]:
-    after = 0
-    while True:
-        with core.store.reading() as connection:
-            found = redacting.read(connection, table, after)
-        if not found:
-            return
-        yield from found
-        after = found[-1].key
+def _iterate(core: Core, done: Sequence[str]) -> Iterator[Held]:
+    """Yield what is kept, from after a table and a key on."""
+    first, after = (done[0], int(done[1])) if done else (next(iter(TABLES)), 0)
+    for table in dropwhile(lambda name: name != first, TABLES):
+        after = after if table == first else 0
+        while True:
+            with core.store.reading() as connection:
+                found = redacting.read(connection, table, after)
+            if not found:
+                break
+            yield from found
+            after = found[-1].key
 
 
 def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool:
@@ -85,17 +101,32 @@ def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool
 
 
 def _redact(core: Core, held: Held, kinds: Counter[str]) -> tuple[str, ...]:
+    redacted = {"before": _redact_image, "metadata": _redact_tree}
     columns = TABLES[held.table][1]
     return tuple(
-        _redact_json(core, text, kinds) if column in JSON else redact(text, kinds, core.privacy.allowed)
-        for column, text in zip(columns, held.texts, strict=True)
+        redacted.get(column, _redact_text)(core, text, kinds) for column, text in zip(columns, held.texts, strict=True)
     )
 
 
-def _redact_json(core: Core, text: str, kinds: Counter[str]) -> str:
+def _redact_text(core: Core, text: str, kinds: Counter[str]) -> str:
+    return redact(text, kinds, core.privacy.allowed)
+
+
+def _redact_tree(core: Core, text: str, kinds: Counter[str]) -> str:
     before = kinds.total()
     tree = redact_tree(msgspec.json.decode(text), kinds, core.privacy.allowed)
     return text if kinds.total() == before else msgspec.json.encode(tree, order="sorted").decode()
+
+
+def _redact_image(core: Core, text: str, kinds: Counter[str]) -> str:
+    """Return the former state of a memory or a turn without credentials."""
+    before, state = kinds.total(), msgspec.json.decode(text)
+    for image in (part for name in ("row", "turn") if (part := state.get(name))):
+        for name in _TEXTS & image.keys():
+            image[name] = _redact_text(core, image[name], kinds)
+        if "metadata" in image:
+            image["metadata"] = _redact_tree(core, image["metadata"], kinds)
+    return text if kinds.total() == before else msgspec.json.encode(state).decode()
 
 
 def find_version(core: Core) -> str:

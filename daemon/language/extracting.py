@@ -97,7 +97,8 @@ def extract_by_meaning(found: Sequence[Statement], vectors: Vectors, examples: E
 def extract_from_turn(role: str, content: str, index: int) -> list[Statement]:
     """Return what one turn states. What an assistant states without a mark of a kind is left out.
 
-    Of a user's short turn without a mark only one sentence alone is taken, as it is written: it has a vector already.
+    Of a user's short turn without a mark, and of an assistant's short turn, only one sentence alone is taken, as it is
+    written: it has a vector already.
     """
     if role not in (USER, ASSISTANT):
         return []
@@ -112,7 +113,7 @@ def extract_from_turn(role: str, content: str, index: int) -> list[Statement]:
         kind = _kind_of(role, QUOTED.sub(" ", sentence))
         if _is_asking(sentence) or len(text) > MAX_CHARS or len(text.split()) < _MIN_WORDS:
             continue
-        if kind is None and len(content) <= _SHORT_CHARS:
+        if (kind is None or role == ASSISTANT) and len(content) <= _SHORT_CHARS:
             if sentence != content:
                 continue
             text = content

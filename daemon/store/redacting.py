@@ -21,7 +21,6 @@ TABLES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "skipped": ("id", ("content",), "TRUE"),
     "history": ("id", ("before",), "before IS NOT NULL"),
 }
-JSON = frozenset({"metadata", "before"})
 
 
 class Held(NamedTuple):

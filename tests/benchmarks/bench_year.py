@@ -1,17 +1,26 @@
-"""What turns that stay cost: a sample of a year of 200 short turns a day, and of one of 1,000 long turns a day.
+"""What turns that stay cost: a year of 200 short turns a day, and one of 1,000 long turns a day.
 
-A year of either takes too long to be embedded here, so a part of it is observed, one turn a call, and consolidated: one
-in 52 of the short year (a week), one in 365 of the long one (a day). Bytes and vectors per turn are those of any part;
-latencies and memory are those of a store of the sample's size, `bench_search.py` has those of larger ones.
+`--sizes N,N`: so many turns of each instead of all 73,000 and 365,000. Without `--drawn` the default model embeds them,
+which takes some 20 ms a turn and processor. With it they get vectors drawn from real ones by their text, from a server
+beside the daemon; so all that the daemon does is the same but for the model itself, and a query takes a request.
+
+A user asks, and one turn in ten says what was decided; an agent answers in prose. Sessions have 40 turns and are ended.
+Embeddings are counted where they are made: texts given to the model, those of queries left out.
 """
 
+import hashlib
+import json
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import corpus
-from harness import Daemon, Report, median, progress, running, timed
+import numpy as np
+from harness import DIMENSIONS, Daemon, Report, median, progress, running, timed, vectors
 
 from memoryd.client import Client
 from memoryd.client.protocol import NewTurn
@@ -19,68 +28,102 @@ from memoryd.client.protocol import NewTurn
 DAY_S = 86400.0
 _SESSION = 40  # turns
 _ASKED = 60
-_JOBS = ("sweep", "caps", "cluster", "trim", "optimize", "checkpoint")
+_REAL = 2_000  # memories whose vectors others are drawn from
+_STATED = 10  # one turn of a user in so many states a decision
+_LEFT = 100  # turns that may wait to be thought about while others are observed
+_JOBS = ("promote", "sweep", "caps", "expire", "cluster", "embed", "redact", "trim", "optimize", "checkpoint")
+_API = '[model]\nname = "openai:drawn"\n[embedding_api]\nurl = "http://127.0.0.1:{port}"\nmax_tokens = 575\n'
+# A model behind the API counts two bytes to a token: so many are about the 256 tokens of the default model.
 
 
 class Year(NamedTuple):
-    """How much is said in a day, how long a turn is, and which part of a year is observed."""
+    """How much is said in a day, and how many sentences more than a short one a turn has."""
 
     name: str
     per_day: int
-    sentences: int  # memories of the corpus in one turn
-    part: int  # one in so many
+    sentences: int
 
 
-YEARS = (Year("200 short turns a day", 200, 1, 52), Year("1,000 long turns a day", 1000, 12, 365))
+YEARS = (Year("200 short turns a day", 200, 0), Year("1,000 long turns a day", 1000, 8))
 
 
 def main() -> None:
     """Measure both years."""
     report = Report(__doc__)
+    sizes = [365 * year.per_day for year in YEARS]
+    if report.quick:
+        sizes = [size // 365 for size in sizes]
+    elif report.is_sized:
+        sizes = report.sizes()
     rows = []
-    for year in YEARS:
-        part = year.part * 7 if report.quick else year.part
-        with running() as daemon, daemon.client(namespace="acme/api") as client:
-            rows.append(_measure(daemon, client, year, 365 * year.per_day // part))
-    report.table("A part of a year of turns", rows)
+    for year, number in zip(YEARS, sizes, strict=False):
+        with _serving() if report.kind else nullcontext() as server:
+            config = _API.format(port=server.server_address[1]) if server else ""
+            with running(config=config) as daemon, daemon.client(namespace="acme/api") as client:
+                rows.append(_measure(daemon, client, year, number, server))
+    report.table("A year of turns", rows)
     report.close()
 
 
-def _measure(daemon: Daemon, client: Client, year: Year, number: int) -> dict[str, Any]:
+def _measure(daemon: Daemon, client: Client, year: Year, number: int, server: Any) -> dict[str, Any]:
     before = client.status().database_used_bytes
-    observed = [
-        timed(lambda turn=turn: client.observe([turn[1]], session=turn[0])) for turn in _list_turns(year, number)
-    ]
-    while waiting := client.status().pending_embeddings:
-        progress(f"{waiting} memories wait for a vector")
-        time.sleep(2)
+    began = time.monotonic()
+    observed = _observe(client, year, number)
     client.consolidate()
-    while client.status().pending_embeddings:
-        time.sleep(1)
+    _settle(client, 0)
+    took_s = time.monotonic() - began
+    embedded = server.counted if server else _count_vectors(client)
     took = {job: client.run_job(job).took_ms for job in _JOBS}
-    questions = corpus.questions(2 * _ASKED, max(number * year.sentences, 10))
+    questions = corpus.questions(2 * _ASKED, max(number, 10))
     found = [timed(lambda question=question: client.search(question)) for question in questions[:_ASKED]]
     given = [
         timed(lambda question=question: client.context(question, max_tokens=400)) for question in questions[_ASKED:]
     ]
-    used = client.status().database_used_bytes - before
+    status = client.status()
+    used = status.database_used_bytes - before
     return {
         "year": year.name,
-        "part": f"1 in {365 * year.per_day // number}",
+        "of it": f"{number / (365 * year.per_day):.1%}",
         "turns": number,
+        "memories": client.stats().memories,
         "bytes per turn": used // number,
         "MB a year": used / number * 365 * year.per_day / 1e6,
-        "vectors per turn": _count_vectors(client) / number,
+        "embeddings per turn": embedded / number,
         "observe p50 ms": median(observed),
         "search p50 ms": median(found),
         "context p50 ms": median(given),
         "RSS MB": daemon.rss_mb(),
+        "all, s": took_s,
         **{f"{job} ms": ms for job, ms in took.items()},
     }
 
 
+def _observe(client: Client, year: Year, number: int) -> list[float]:
+    """Observe turns one a call, no faster than they are thought about; return the times."""
+    times: list[float] = []
+    last = ""
+    for session, turn in _list_turns(year, number):
+        if last not in ("", session):
+            client.end_session(last)
+            _settle(client, _LEFT)
+        last = session
+        times.append(timed(lambda turn=turn, session=session: client.observe([turn], session=session)))
+    client.end_session(last)
+    _settle(client, 0)
+    return times
+
+
+def _settle(client: Client, left: int) -> None:
+    while True:
+        report = client.tiers()
+        waiting = sum(report.waiting.values()) + sum(report.heard.values()) + client.status().pending_embeddings
+        if waiting <= left:
+            return
+        time.sleep(0.02)
+
+
 def _count_vectors(client: Client) -> int:
-    """Return how many texts were embedded: each has a vector, whatever became of it."""
+    """Return how many texts were embedded: each has a vector, whatever was done with it."""
     database = sqlite3.connect(f"file:{client.status().data_dir}/memoryd.sqlite?mode=ro", uri=True)
     try:
         return int(database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'vec_embeddings'").fetchone()[0])
@@ -89,15 +132,82 @@ def _count_vectors(client: Client) -> int:
 
 
 def _list_turns(year: Year, number: int) -> Iterator[tuple[str, NewTurn]]:
-    """Yield (session, turn): users and assistants in turn, over as many days as the number takes."""
+    """Yield (session, turn): users and agents in turn, over as many days as the number takes."""
     now, apart_s = time.time(), DAY_S / year.per_day
     for at in range(number):
-        if at % 200 == 0:
-            progress(f"{year.name}: {at} of {number}")
-        text = " ".join(corpus.memory(at * year.sentences + n) for n in range(year.sentences))
+        if at % 5_000 == 0:
+            progress(f"{year.name}: {at:,} of {number:,}")
         role = "assistant" if at % 2 else "user"
-        turn = NewTurn(role=role, content=text, created_at=now - (number - at) * apart_s)
-        yield f"s{at // _SESSION}", turn
+        text = _answer(at, year.sentences) if at % 2 else _say(at, year.sentences)
+        yield f"s{at // _SESSION}", NewTurn(role=role, content=text, created_at=now - (number - at) * apart_s)
+
+
+def _say(at: int, further: int) -> str:
+    stated = corpus.memory(at).partition(". ")[0]
+    first = f"{stated.rstrip('.')}." if at // 2 % _STATED == 0 else f"{corpus.question(at, at + 10)}?"
+    return " ".join([first, *(_take_prose(at * 16 + n) for n in range(further // 4))])
+
+
+def _answer(at: int, further: int) -> str:
+    return " ".join(_take_prose(at * 16 + n) for n in range(1 + further))
+
+
+def _take_prose(number: int) -> str:
+    """Return what a memory says after its statement: sentences of documentation."""
+    return corpus.memory(number).partition(". ")[2] or corpus.memory(number)
+
+
+# A server of drawn vectors -------------------------------------------------------------------------------------------
+
+
+class Server(ThreadingHTTPServer):
+    """The embeddings API: vectors drawn from real ones by the hash of a text; counts texts."""
+
+    daemon_threads = True
+    counted = 0
+
+    def draw(self, text: str) -> list[float]:
+        """Return the vector of a text."""
+        dice = np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
+        one, other = self.real[dice.integers(len(self.real), size=2)]
+        noise = dice.standard_normal(DIMENSIONS, np.float32) / np.float32(np.sqrt(DIMENSIONS))
+        made: list[float] = (np.float32(0.8) * one + np.float32(0.4) * other + np.float32(0.3) * noise).tolist()
+        return made
+
+    def load(self) -> None:
+        """Read the real vectors."""
+        self.real = vectors(_REAL)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """Answer a request for embeddings."""
+        server: Any = self.server
+        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+        server.counted += len(texts)
+        data = [{"index": at, "embedding": server.draw(text)} for at, text in enumerate(texts)]
+        body = json.dumps({"data": data}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *given: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def _serving() -> Iterator[Server]:
+    server = Server(("127.0.0.1", 0), _Handler)
+    server.load()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 if __name__ == "__main__":

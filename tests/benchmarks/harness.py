@@ -63,6 +63,7 @@ class Report:
         self._given = parser.parse_args()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that daemons and folders are cleaned up
         self.quick: bool = self._given.quick
+        self.is_sized = bool(self._given.sizes)
         self.kind = "drawn" if self._given.drawn else ""
         self._figures: dict[str, Any] = {"benchmark": Path(sys.argv[0]).stem, "machine": machine(), "tables": {}}
         print(f"## {self._figures['benchmark']}\n\n{(purpose or '').strip()}\n\n{machine()}\n", flush=True)

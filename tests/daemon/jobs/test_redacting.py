@@ -71,6 +71,17 @@ def test_it_runs_once_for_each_change_of_the_rules(core: Core, jobs: Runner, mon
     assert [step.action for step in run(jobs, "redact", dry_run=True).steps] == ["note"]
 
 
+def test_a_large_store_is_checked_in_several_runs(core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    observe(core, SAID, FACTS[0], f"Also {SAID}")
+    monkeypatch.setattr(redacting, "_PLAN_S", 0.0)
+    runs = 0
+    while run(jobs, "redact", dry_run=True).total:
+        assert run(jobs, "redact").outcome == "done"
+        runs += 1
+    assert runs > 3
+    assert {turn.content for turn in core.active.list_turns(None)} == {CLEAN, FACTS[0], f"Also {CLEAN}"}
+
+
 def test_what_was_added_on_purpose_is_listed_and_stays(core: Core, jobs: Runner) -> None:
     id = add(core, SAID, summary=SAID).id
     [step, _] = run(jobs, "redact", dry_run=True).steps
