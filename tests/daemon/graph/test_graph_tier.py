@@ -124,6 +124,14 @@ def test_a_label_of_nothing_but_stop_words_is_the_beginning_of_the_first(core: C
     assert label == "and or the"
 
 
+def test_a_label_has_no_stop_words_of_other_languages_either(core: Core) -> None:
+    german = ["Die Rechnung wird nicht am Ende geschickt", "Die Rechnung wird nach 30 Tagen gemahnt und nicht bezahlt"]
+    spanish = ["La factura que no se paga tiene un recordatorio", "La factura tiene un número que no cambia"]
+    with core.store.reading() as connection:
+        namer = Names().build_namer(connection, 1)
+        assert namer(connection, [german, spanish]) == ["Rechnung", "factura"]
+
+
 def test_the_first_words_are_at_most_eighty_characters_on_one_line() -> None:
     assert take_first_words("one\n two\t three") == "one two three"
     assert len(take_first_words("word " * 100)) <= 80
