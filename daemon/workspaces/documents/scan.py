@@ -57,7 +57,8 @@ class _Walk:
     def count_others(self) -> str:
         """Return how many files are no Markdown, empty if there are none."""
         shown = ", ".join(f"{count} {ending or 'without an ending'}" for ending, count in self._others.most_common(5))
-        return f"{self._others.total()} files are no Markdown: {shown}." if shown else ""
+        total = self._others.total()
+        return f"{total} {'file is' if total == 1 else 'files are'} no Markdown: {shown}." if shown else ""
 
     def look_into(self, folder: _Folder) -> Iterator[_Folder]:
         """Take note of the files of one folder; yield the folders in it."""

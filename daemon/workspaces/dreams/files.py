@@ -49,6 +49,9 @@ def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False)
     indexing.check_not_gone(core, workspace)
     reading = read(core, workspace, terms.before)
     report = DreamReport(place=workspace.namespace, outcome="unchanged", path=f"{workspace.root}/{MEMORY}")
+    if reading.memory is None and not reading.dailies:
+        report.problem = f"{workspace.namespace} has neither {MEMORY} nor daily files (memory/YYYY-MM-DD.md)."
+        return report
     if not terms.force and is_dreamt(core, workspace, reading):
         report.problem = _NOTHING_NEW
         return report

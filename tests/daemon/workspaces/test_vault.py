@@ -76,7 +76,7 @@ def test_a_vault_is_indexed_whole_and_what_is_left_out_has_a_reason(core: Core, 
         ".obsidian/": "It is hidden.",
         ".trash/": "It is hidden.",
         "Private/": "A .gitignore leaves it out.",
-        "*": "1 files are no Markdown: 1 .png.",
+        "*": "1 file is no Markdown: 1 .png.",
     }
     files = calls.list_files(core, ListFiles(workspace=str(root), limit=5, offset=295))
     assert (files.total, [one.chunks for one in files.files]) == (300, [1] * 5)
