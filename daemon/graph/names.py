@@ -30,7 +30,7 @@ _FILLERS = frozenset(
     "like would use used using make made need good great help one two may don't i'm it's i've that's here's "
     "way thing things lot etc via per also new time day".split()
 )
-# The commonest words of German, French, Spanish, Italian, Portuguese and Dutch, but for those that name things in English.
+# The commonest words of German, French, Spanish, Italian, Portuguese and Dutch that name nothing in English.
 _FOREIGN = frozenset(
     """
 der die das den dem des ein eine einen einem einer eines und oder aber nicht kein keine ist sind waren wird werden wurde
@@ -39,7 +39,7 @@ für über unter auf als wie wenn dann weil dass daß auch nur noch schon sehr m
 dieser dieses mal man durch gegen ohne bis seit immer beim ins
 les des une aux est sont était ont avec pour par sur dans sans sous qui que quoi dont pas plus cette ces nous vous ils
 elle elles leur leurs notre votre mais comme être avoir fait très aussi donc quand tout tous
-los las una unos unas del con por para sin sobre que como pero más muy este esta estos estas ese esa está son han hay ser
+los las una unos unas del con por para sin sobre que como pero más muy este esta estos estas ese esa está han hay ser
 tiene cuando donde desde hasta también porque nos sus
 gli della delle degli dei nel nella con per non che chi come più anche sono era essere hanno questo questa quando dove
 dos das uma não com para por mais mas seu sua são foi ser está quando também pelo pela isso esta este
