@@ -17,7 +17,7 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import fulltext, graph_faults, hashes, salvage, settings, vectors
+from memoryd.daemon.store import expected, fulltext, graph_faults, hashes, salvage, settings, vectors
 from memoryd.daemon.store.connection import open_reader, open_writer
 
 _NEW = "repair_"
@@ -261,7 +261,8 @@ def _follow_up(connection: apsw.Connection) -> None:
 
 
 def rebuild_derived(connection: apsw.Connection) -> None:
-    """Build the full-text index and wrong hashes again; drop vectors that cannot be right, and a wrong graph."""
+    """Build the full-text index and wrong hashes again; drop what cannot be right, and what is not memoryd's."""
+    expected.restore(connection)
     hashes.fix(connection, hashes.find_wrong(connection))
     fulltext.rebuild(connection)
     vectors.drop_wrong(connection)

@@ -52,6 +52,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("file", nargs="?", type=Path, help="the copy to restore")
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the database (MEMORYD_DATA_DIR)")
     parser.add_argument("--discard", action="store_true", help="do not keep the former database")
+    parser.add_argument("--tokens", action="store_true", help="keep tokens of the copy that are not in force here")
     parser.add_argument("--wait-s", type=float, default=0.0, help="time to wait for the lock of the directory")
     return parser
 
@@ -60,9 +61,10 @@ def _restore(folder: Path, given: argparse.Namespace) -> Report:
     if given.file is None:
         raise StorageFailed("No file is given to restore.")
     place = _begin(folder)
-    memories = restoring.restore(given.file, place)
+    found = restoring.restore(given.file, place, folder / FILE_NAME, given.tokens)
     swap.mark_ready(folder, "restore", given.discard)
-    return _finish_take_up(folder, Report(memories=memories), given.wait_s)
+    report = Report(memories=found.memories, dropped=found.dropped, tokens=found.tokens)
+    return _finish_take_up(folder, report, given.wait_s)
 
 
 def _recover(folder: Path, given: argparse.Namespace) -> Report:

@@ -1,19 +1,32 @@
 """Making a database of a copy: read as a whole, checked, brought to the present schema, checked again."""
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import copies
+from memoryd.daemon.store import copies, expected
 from memoryd.daemon.store.migrations import MIGRATIONS
 from memoryd.daemon.store.store import FILE_NAME, Store
 
 _PAGES = 1024
 
 
-def restore(file: Path, folder: Path) -> int:
-    """Put a checked copy of `file` into `folder`; return how many memories it holds. Raise `StorageFailed`."""
+class Restored(NamedTuple):
+    """How many memories a copy holds, what of its schema was dropped, and which of its tokens were left out."""
+
+    memories: int
+    dropped: list[str]
+    tokens: list[str]
+
+
+def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: bool = False) -> Restored:
+    """Put a checked copy of `file` into `folder`; raise `StorageFailed`.
+
+    Tokens that are not in force in the `former` database are left out, unless they are to be kept: whoever made the
+    file may have added them, and some may have been revoked since.
+    """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
     try:
@@ -22,7 +35,7 @@ def restore(file: Path, folder: Path) -> int:
         raise StorageFailed(f"{file} cannot be opened: {error}.") from None
     try:
         _check_version(source, file)
-        found = _copy(source, folder / FILE_NAME)
+        found, dropped = _copy(source, folder / FILE_NAME)
     except apsw.FullError:
         raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
     except apsw.Error as error:
@@ -31,18 +44,45 @@ def restore(file: Path, folder: Path) -> int:
         source.close()
     if found:
         raise StorageFailed(f"{file} is damaged: {found[0]}. Nothing was changed.")
-    return _open(folder, file)
+    known = None if keep_tokens else _read_tokens(former)
+    return _open(folder, file, known)._replace(dropped=dropped)
 
 
-def _copy(source: apsw.Connection, target: Path) -> list[str]:
-    """Copy all pages; return what is wrong with the copy."""
+def _read_tokens(path: Path | None) -> list[bytes]:
+    """Return the hashes of the tokens that are in force, none where there is no database or it cannot be read."""
+    if path is None or not path.is_file():
+        return []
+    try:
+        connection = copies.open_plain(path, apsw.SQLITE_OPEN_READWRITE)
+        try:
+            return [key for (key,) in connection.execute("SELECT hash FROM tokens") if isinstance(key, bytes)]
+        finally:
+            connection.close()
+    except apsw.Error:
+        return []
+
+
+def _drop_tokens(connection: apsw.Connection, known: list[bytes]) -> list[str]:
+    """Delete the tokens that are not known; return what they were."""
+    found: Any = connection.execute("SELECT id, name, role, namespace, hash FROM tokens").fetchall()
+    left_out = [
+        (id, f"{name} ({role} of {place or 'the root'})") for id, name, role, place, key in found if key not in known
+    ]
+    connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, _ in left_out])
+    return [said for _, said in left_out]
+
+
+def _copy(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
+    """Copy all pages; return what is wrong with the copy, and what of its schema was dropped."""
     made = apsw.Connection(str(target))
     try:
         with made.backup("main", source, "main") as backup:
             while not backup.done:
                 backup.step(_PAGES)
         made.pragma("journal_mode", "delete")
-        return copies.find_faults(made)
+        made.pragma("trusted_schema", False)
+        faults = copies.find_faults(made)
+        return faults, [] if faults else expected.restore(made)
     finally:
         made.close()
 
@@ -58,7 +98,7 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
         )
 
 
-def _open(folder: Path, file: Path) -> int:
+def _open(folder: Path, file: Path, known: list[bytes] | None) -> Restored:
     """Open the copy as the daemon will, migrating it; build what is derived again where it does not agree."""
     store = Store(folder)
     try:
@@ -68,6 +108,7 @@ def _open(folder: Path, file: Path) -> int:
             raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
         with store.reading() as connection:
             memories, _ = copies.read_counts(connection)
-        return memories
+        tokens = store.write(lambda one: [] if known is None else _drop_tokens(one.connection, known)).result()
+        return Restored(memories, [], tokens)
     finally:
         store.close()

@@ -19,7 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import codes, damage, fulltext, graph_faults, hashes, limit, pages, settings, turns, vectors
+from memoryd.daemon.store import (
+    codes,
+    damage,
+    expected,
+    fulltext,
+    graph_faults,
+    hashes,
+    limit,
+    pages,
+    settings,
+    turns,
+    vectors,
+)
 from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import make_durable, open_reader, open_writer, page_size
 from memoryd.daemon.store.facts import Facts, Mask
@@ -223,7 +235,8 @@ class Store:
 
         def write(transaction: Transaction) -> list[str]:
             return (
-                _find_loose_ends(transaction.connection)
+                expected.find_problems(transaction.connection)
+                + _find_loose_ends(transaction.connection)
                 + fulltext.find_problems(transaction.connection)
                 + vectors.find_problems(transaction.connection)
                 + turns.check_conservation(transaction.connection)

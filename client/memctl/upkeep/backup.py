@@ -10,7 +10,7 @@ from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import BACKUPS, Copy, list_copies
-from memoryd.client.memctl.output import paint, show
+from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table, size_text
 from memoryd.client.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
@@ -73,6 +73,7 @@ def _made_text(made: BackedUp) -> str:
 
 def _declare_restore(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a copy, the name of one in `backups`, or `latest`")
+    parser.add_argument("--tokens", action="store_true", help="keep tokens of the copy that are not in force here now")
 
 
 def _restore(args: Namespace) -> None:
@@ -81,7 +82,7 @@ def _restore(args: Namespace) -> None:
     file = choose_copy(folder, args.file)
     with ProgressBar(f"restoring {file.name}", 2) as bar:
         bar.update(1)
-        report = rescue(folder, "restore", str(file))
+        report = rescue(folder, "restore", str(file), *(["--tokens"] if args.tokens else []))
         report = exchange(args, status, report)
     show(args, report, lambda: _restored_text(report, file, bool(status)))
 
@@ -100,6 +101,12 @@ def choose_copy(folder: Path, name: str) -> Path:
 
 def _restored_text(report: Report, file: Path, ran: bool) -> str:
     lines = [f"Restored {count_text(report.memories, 'memory')} from {file}; checked."]
+    if report.dropped:
+        names = make_printable(", ".join(report.dropped))
+        lines.append(f"Dropped from it, as memoryd makes no such thing: {names}. Do you know who made this file?")
+    if report.tokens:
+        names = make_printable(", ".join(report.tokens))
+        lines.append(f"Left out tokens that are not in force here: {names}. To keep them: --tokens")
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:

@@ -15,6 +15,7 @@ from workbench import CountingEmbedder, add, found, running, search, wait_until
 def damage(folder: Path) -> None:
     """Break the blocks of the full-text index, as a failing disk would."""
     connection = apsw.Connection(str(folder / "data" / "memoryd.sqlite"))
+    connection.set_busy_timeout(30_000)
     connection.execute("UPDATE memories_fts_data SET block = x'0000' WHERE id > 10")
     connection.close()
 

@@ -1,0 +1,74 @@
+"""Whether a database has the schema that memoryd makes, and nothing else: a copy may come from somebody else.
+
+A trigger or view that does not belong there would act with each write or read. It is dropped; a table that is another
+than it should be is refused.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import apsw
+
+from memoryd.client.errors import StorageFailed
+from memoryd.daemon.store.migrations import MIGRATIONS
+
+_OBJECTS = (
+    "SELECT type, name, sql FROM sqlite_schema"
+    " WHERE type NOT IN ('table', 'index') OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+)
+_ORDER = ("trigger", "view", "index", "table")  # what others need is dropped last
+
+Name = tuple[str, str]  # type and name
+
+
+class Difference(NamedTuple):
+    """What a database has that it should not have, and what it lacks; what is another than expected is in both."""
+
+    extra: list[Name]
+    missing: list[Name]
+
+
+@cache
+def _read_expected(version: int) -> dict[Name, str]:
+    connection = apsw.Connection(":memory:")
+    try:
+        for script in MIGRATIONS[:version]:
+            connection.execute(script)
+        return _read_objects(connection)
+    finally:
+        connection.close()
+
+
+def _read_objects(connection: apsw.Connection) -> dict[Name, str]:
+    found: Any = connection.execute(_OBJECTS)
+    return {(type, name): sql for type, name, sql in found}
+
+
+def compare(connection: apsw.Connection) -> Difference:
+    """Return how the schema differs from that of its version."""
+    version: Any = connection.pragma("user_version")
+    expected, found = _read_expected(int(version)), _read_objects(connection)
+    extra = [name for name, sql in found.items() if expected.get(name) != sql]
+    missing = [name for name, sql in expected.items() if found.get(name) != sql]
+    return Difference(sorted(extra, key=lambda name: _ORDER.index(name[0])), missing)
+
+
+def find_problems(connection: apsw.Connection) -> list[str]:
+    """Return a line for each object that is not as memoryd makes it."""
+    extra, missing = compare(connection)
+    lines = [f"schema: the {type} {name} is not one of memoryd's" for type, name in extra]
+    return lines + [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
+
+
+def restore(connection: apsw.Connection) -> list[str]:
+    """Drop what does not belong there, make what is missing; return what was dropped. Refuse another table."""
+    extra, missing = compare(connection)
+    if tables := [name for type, name in missing if type == "table"]:
+        raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")
+    for type, name in extra:
+        quoted = name.replace('"', '""')
+        connection.execute(f'DROP {type} IF EXISTS "{quoted}"')
+    version: Any = connection.pragma("user_version")
+    for one in missing:
+        connection.execute(_read_expected(int(version))[one])
+    return [f"{type} {name}" for type, name in extra]

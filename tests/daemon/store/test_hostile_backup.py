@@ -1,0 +1,100 @@
+"""A copy that somebody else made: nothing comes with it that acts later, and no token that nobody here gave out."""
+
+import shutil
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memoryd.client.errors import StorageFailed
+from memoryd.client.protocol import AddToken
+from memoryd.daemon.store import restoring
+from memoryd.daemon.store.restoring import Restored
+from memoryd.daemon.store.store import FILE_NAME, Store
+from workbench import CountingEmbedder, add, running
+
+TRIGGER = "CREATE TRIGGER leak AFTER INSERT ON memories BEGIN INSERT INTO stolen VALUES (new.content); END"
+
+
+@pytest.fixture
+def copy(folder: Path) -> Path:
+    """A database with a memory and a token."""
+    with running(folder, CountingEmbedder()) as core:
+        add(core, "Herons fish at dawn")
+        core.tokens.add(AddToken(name="ours", namespace="acme")).result(30)
+    shutil.copy(folder / "data" / FILE_NAME, folder / "copy.sqlite")
+    return folder / "copy.sqlite"
+
+
+def change(path: Path, *statements: str) -> None:
+    connection = apsw.Connection(str(path))
+    for sql in statements:
+        connection.execute(sql)
+    connection.close()
+
+
+def restore(copy: Path, keep_tokens: bool = False) -> Restored:
+    target = copy.parent / "restored"
+    target.mkdir()
+    return restoring.restore(copy, target, copy.parent / "data" / FILE_NAME, keep_tokens)
+
+
+def read_names(copy: Path) -> set[str]:
+    connection = apsw.Connection(str(copy.parent / "restored" / FILE_NAME))
+    names = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    connection.close()
+    return names
+
+
+def test_triggers_views_and_tables_of_others_are_dropped_and_shown(copy: Path) -> None:
+    change(
+        copy,
+        "CREATE TABLE stolen (content TEXT)",
+        TRIGGER,
+        "CREATE VIEW seen AS SELECT content FROM memories",
+        "CREATE INDEX own ON memories (summary)",
+    )
+    found = restore(copy)
+    assert found.dropped == ["trigger leak", "view seen", "index own", "table stolen"]
+    assert found.memories == 1
+    assert read_names(copy).isdisjoint({"leak", "seen", "own", "stolen"})
+
+
+def test_a_trigger_that_was_changed_is_made_again(copy: Path) -> None:
+    change(
+        copy,
+        "DROP TRIGGER memories_added",
+        "CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN DELETE FROM tokens; END",
+        "DROP INDEX memories_created",
+    )
+    assert restore(copy).dropped == ["trigger memories_added"]
+    store = Store(copy.parent / "restored")
+    assert store.find_problems().result() == []
+    store.close()
+
+
+def test_another_table_under_a_known_name_is_refused(copy: Path) -> None:
+    change(copy, "ALTER TABLE settings ADD COLUMN more TEXT")
+    with pytest.raises(StorageFailed, match="The table settings is not the one"):
+        restore(copy)
+
+
+def test_tokens_that_are_not_in_force_here_are_left_out_unless_they_are_wanted(copy: Path) -> None:
+    change(
+        copy, "INSERT INTO tokens (name, hash, namespace, role, created_at) VALUES ('theirs', x'00', '', 'lead', 1.0)"
+    )
+    assert restore(copy).tokens == ["theirs (lead of the root)"]
+    shutil.rmtree(copy.parent / "restored")
+    assert restore(copy, keep_tokens=True).tokens == []
+
+
+def test_a_trigger_of_others_in_the_database_itself_is_reported_and_dropped_by_repair(copy: Path) -> None:
+    data = copy.parent / "data"
+    change(data / FILE_NAME, "CREATE TABLE stolen (content TEXT)", TRIGGER)
+    store = Store(data)
+    assert [line for line in store.find_problems().result() if "leak" in line] == [
+        "schema: the trigger leak is not one of memoryd's"
+    ]
+    store.rebuild().result()
+    assert store.find_problems().result() == []
+    store.close()
