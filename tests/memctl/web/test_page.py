@@ -64,6 +64,7 @@ def test_the_keyboard_alone_deletes_and_undoes(tab: Tab, morning: Any) -> None:
             page.keyboard.press("#")
             expect(page.locator(".toast")).to_contain_text("Deleted 1 memory")
             expect(page.locator(f"a[href='#/m/{first.id}']")).to_have_count(0)
+            expect(page.locator(".row a").first).to_be_focused()  # the next one can be deleted as well
 
         def undo(page: Any) -> None:
             page.keyboard.press("u")

@@ -100,6 +100,20 @@ async def test_a_report_of_nothing_is_refused_in_one_sentence(morning: Any, name
             await REPORTS[name](client, {"id": "no such", "job": "none"})
 
 
+async def test_a_memory_is_found_or_named_by_words_or_waits_in_l0(morning: Any) -> None:
+    async with AsyncClient(socket=morning.socket, autostart=False) as client:
+        asked = {"query": "The staging database is called wagtail", "reach": "all"}
+        [hit, *_] = await client.search(asked["query"], limit=1)
+        [turn, *_] = await client.turns()
+        found = say(await REPORTS["why"](client, {**asked, "of": hit.id}))
+        meant = say(await REPORTS["why"](client, {**asked, "of": "wagtail is rebuilt each Monday"}))
+        waits = say(await REPORTS["why"](client, {**asked, "of": turn.id, "namespace": "acme/web", "reach": "exact"}))
+    assert "Found, at rank 1." in found
+    assert "Or do you mean" not in found
+    assert meant.startswith(f"div link {hit.id}")
+    assert "It is a turn in L0" in waits
+
+
 async def test_the_tiers_show_what_other_machines_share(morning: Any) -> None:
     def add_shared(report: Any) -> Any:
         report.tiers.append(TierState(name="L3", title="L3 shared", count=2, ram_bytes=0))

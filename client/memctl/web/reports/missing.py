@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from memoryd.client.errors import NotFound
 from memoryd.client.memctl.table import to_one_line
 from memoryd.client.memctl.web.reports.parts import Part, emit, facts, format_number, link, list_items, place, section
-from memoryd.client.protocol import Explain, Get, GetTrace, Hit, Why, WhyNot
+from memoryd.client.protocol import Explain, Get, GetTrace, Trace, Why, WhyNot
 from memoryd.client.transport.aio import AsyncClient
 
 _ID = re.compile("[0-9a-f]{4,32}")
@@ -27,19 +27,16 @@ class Search(NamedTuple):
 
 async def read_why(client: AsyncClient, query: Mapping[str, str]) -> Part:
     """Return the stage that lost the memory `of`, and the others that its words may mean."""
-    wanted = query.get("of", "").strip()
-    search = await _find_search(client, query)
-    if _ID.fullmatch(wanted):
-        id, hits = wanted, list[Hit]()
-    else:
-        hits = list((await client.call(Explain(query=wanted, limit=_NEAREST, touch=False, reach="all"))).hits)
-        if not hits:
-            return ["div.problem", _NONE]
-        id = hits[0].id
-    why = await _explain(client, search, id)
+    trace: Trace | None = None
+    if kept := query.get("trace"):
+        trace = await client.call(GetTrace(id=kept, reach="all"))
+    hits = await _find_meant(client, query.get("of", "").strip())
+    if not hits:
+        return ["div.problem", _NONE]
+    why = await _explain(client, _read_search(query, trace), hits[0][0])
     memory = await client.call(Get(id=why.id, touch=False, reach="all"))
-    was = await _read_outcome(client, query.get("trace", ""), why.id)
-    others = [emit(to_one_line(hit.content)[:160], "why", hit.id, "link") for hit in hits if hit.id != why.id]
+    was = next((one.lost for one in trace.candidates if one.id == why.id), "") if trace else ""
+    others = [emit(to_one_line(text)[:160], "why", id, "link") for id, text in hits[1:]]
     return [
         "div",
         link(memory.id, memory.content[:400]),
@@ -49,19 +46,20 @@ async def read_why(client: AsyncClient, query: Mapping[str, str]) -> Part:
     ]
 
 
-async def _read_outcome(client: AsyncClient, trace: str, id: str) -> str:
-    """Return what lost the memory in a search as it was; empty without one."""
-    kept = (await client.call(GetTrace(id=trace, reach="all"))).candidates if trace else []
-    return next((one.lost for one in kept if one.id == id), "")
+async def _find_meant(client: AsyncClient, wanted: str) -> list[tuple[str, str]]:
+    """Return id and text of what an id or words mean, the nearest first."""
+    if _ID.fullmatch(wanted):
+        return [(wanted, "")]
+    found = await client.call(Explain(query=wanted, limit=_NEAREST, touch=False, reach="all"))
+    return [(hit.id, hit.content) for hit in found.hits]
 
 
-async def _find_search(client: AsyncClient, query: Mapping[str, str]) -> Search:
-    """Return the search as it is asked now, or as it was kept."""
+def _read_search(query: Mapping[str, str], trace: Trace | None) -> Search:
+    """Return the search as it was kept, or as it is asked now."""
     limit = int(query["limit"]) if query.get("limit", "").isdecimal() else 10
-    if not query.get("trace"):
-        return Search(query.get("query", ""), limit, query.get("namespace", ""), query.get("reach"))
-    trace = await client.call(GetTrace(id=query["trace"], reach="all"))
-    return Search(trace.query, limit, trace.namespace, trace.reach)
+    if trace:
+        return Search(trace.query, limit, trace.namespace, trace.reach)
+    return Search(query.get("query", ""), limit, query.get("namespace", ""), query.get("reach"))
 
 
 async def _explain(client: AsyncClient, search: Search, id: str) -> Why:

@@ -44,7 +44,7 @@ async function send(path, body) {
   return answer;
 }
 async function read(answer) {
-  const { result, error, ...refusal } = await answer.json();
+  const { result, error, ...refusal } = await answer.json().catch(() => ({ message: `The page's process answered with ${answer.status}.` }));
   if (!answer.ok || error) throw Object.assign(new Error(), refusal, error);
   return result;
 }

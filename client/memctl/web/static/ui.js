@@ -63,7 +63,11 @@ export function draw(part) {
 }
 // The namespaces that hold something, as a choice; the root is written `/`.
 let stats = null; // of the last seconds: several parts of a view ask for them
-const readStats = () => (stats ||= call("stats", { reach: "all" }).finally(() => setTimeout(() => { stats = null; }, 3000)));
+const forgetStats = () => { stats = null; };
+const readStats = () => {
+  if (!stats) (stats = call("stats", { reach: "all" })).then(() => setTimeout(forgetStats, 3000), forgetStats);
+  return stats;
+};
 export const useStats = () => useAnswer(readStats, []).value;
 export const useNames = () => Object.keys(useStats()?.by_namespace || {}).map((name) => [name || "/", place(name)]);
 export const Places = ({ value, change }) => choice("Namespace", value, change, useNames(), "all");
