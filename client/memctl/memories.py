@@ -122,6 +122,7 @@ def _get_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="an id or its first digits, at least 4")
     parser.add_argument("--key", metavar="KEY", help="instead of an id: the key of a memory in the namespace")
     parser.add_argument("--around", type=int, metavar="N", help="with N turns before and after it in its conversation")
+    parser.add_argument("--renew", action="store_true", help="its time to live (put --ttl) begins again")
     add_reach(parser)
 
 
@@ -134,7 +135,7 @@ def _get(args: Namespace) -> None:
             args, conversation.turns, lambda: "\n".join(turn_text(turn) for turn in conversation) or "No turn is kept."
         )
         return
-    memory = send(args, get_call(args.id or "", key=args.key or ""))
+    memory = send(args, get_call(args.id or "", key=args.key or "", renew=args.renew))
     show(args, memory, lambda: memory_text(memory))
 
 

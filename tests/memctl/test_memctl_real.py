@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
+from waiting import wait_until
+
 pytestmark = pytest.mark.usefixtures("daemon")
 
 UP = [sys.executable, "-m", "memoryd.client.memctl"]
@@ -86,11 +88,17 @@ def test_bare_memctl_shows_its_help_and_a_slip_gets_a_suggestion(memctl: Memctl)
     assert "did you mean" not in memctl("xyzzy").err
 
 
-def test_a_memory_is_put_read_and_deleted_by_key(memctl: Memctl) -> None:
+def test_a_memory_is_put_read_and_deleted_by_key(memctl: Memctl, clock: Any) -> None:
     assert memctl("put", "cache", "We cache in Redis", "--metadata", "port=6379").out.startswith("Stored: cache")
     assert memctl("put", "cache", "We cache in Valkey").out.startswith("Replaced: cache")
     assert memctl("get", "--key", "cache", "--json").json["content"] == "We cache in Valkey"
     assert memctl("get").code == memctl("get", "3f9a", "--key", "cache").code == 2
+    memctl("put", "cache", "We cache in Valkey", "--ttl", "3600")
+    until = memctl("get", "--key", "cache", "--json").json["expires_at"]
+    clock.advance(60)
+    assert memctl("get", "--key", "cache", "--json").json["expires_at"] == until
+    memctl("get", "--key", "cache", "--renew")
+    wait_until(lambda: memctl("get", "--key", "cache", "--json").json["expires_at"] > until)
     assert "Deleted 1 memory" in memctl("delete", "--key", "cache").out
     assert memctl("get", "--key", "cache").code == 1
 
