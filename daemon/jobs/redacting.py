@@ -33,7 +33,7 @@ _TEXTS = frozenset({"content", "summary", "neighbours", "previous"})
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to redact what the present rules find, if they are others than those of the last check.
 
-    It reads for `_PLAN_S` at most; the next run goes on from there.
+    It reads for `_PLAN_S` at most; the next run continues there.
     """
     version, state = find_version(core), core.store.read_setting(VERSION) or ""
     if core.privacy.mode == "allow" or state == version:
@@ -51,7 +51,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
             )
         if time.monotonic() > until:
             place = f"{version} {held.table} {held.key}"
-            yield Step("note", "rules", "the next run goes on with the rest", (place, any_found))
+            yield Step("note", "rules", "the next run continues with the rest", (place, any_found))
             return
     yield Step("note", "rules", "all that is kept was checked by the present rules", (version, any_found))
 
