@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,8 @@ import msgspec
 from memoryd.client.times import iso
 
 DEFAULT_COLUMNS = 100
+# In UTF-8: DEL, C1, and the marks that reverse the direction of what follows.
+_STEERING = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 REASONS = {
     "vector": "by meaning (the embedding model is not ready)",
     "fulltext": "by words (the full-text index is not ready)",
@@ -42,7 +45,12 @@ def say(text: str) -> None:
 def say_json(value: Any) -> None:
     """Print one JSON document, in UTF-8 whatever the locale."""
     if sys.stdout:
-        _write(msgspec.json.format(msgspec.json.encode(to_plain(value)), indent=2) + b"\n")
+        _write(escape_controls(msgspec.json.format(msgspec.json.encode(to_plain(value)), indent=2)) + b"\n")
+
+
+def escape_controls(data: bytes) -> bytes:
+    """Return JSON whose texts cannot steer a terminal: JSON itself lets DEL, C1 and marks of direction pass."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0].decode()):04x}".encode(), data)
 
 
 def say_bytes(data: bytes) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Invalid
+from memoryd.client.memctl.output import escape_controls
 from memoryd.client.protocol import Memory, Record
 from memoryd.client.times import exact_iso, seconds
 
@@ -47,7 +48,7 @@ def to_plain(record: Record) -> dict[str, Any]:
 
 def format_json(record: Record) -> bytes:
     """Return a record as a line of JSON."""
-    return msgspec.json.encode(to_plain(record)) + b"\n"
+    return escape_controls(msgspec.json.encode(to_plain(record))) + b"\n"
 
 
 def format_markdown(record: Record) -> bytes:

@@ -69,6 +69,20 @@ def test_what_is_exported_and_deleted_comes_back_exactly(
     assert everything(client) == []
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_no_text_steers_the_terminal_that_shows_an_export(
+    memctl: Memctl, client: Client, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    text = "a\x1b[2Jb\x7fc\x9b2Jd\u202ee\u2066f ü €"
+    client.add(text)
+    out = memctl("export", *options).out
+    assert all(c == "\n" or c.isprintable() for c in out)
+    (tmp_path / "in.jsonl").write_text(out)
+    client.undo()
+    assert memctl("import", str(tmp_path / "in.jsonl")).code == 0
+    assert everything(client)[0].content == text
+
+
 def test_an_export_comes_below_the_namespace_that_is_given(memctl: Memctl, client: Client, tmp_path: Path) -> None:
     first = client.add("We use Valkey, not Redis").id
     second = memctl("add", "Deploys take 30 seconds", "--namespace", "acme/api", "--json").json["id"]
