@@ -127,7 +127,8 @@ class Reader:
             self._note(error)
             asked.finish(self._offline or Unavailable("The server does not answer."))
             return
-        known = [one for near in found if (one := self._read(near))]
+        places = asked.question.namespaces  # of others nothing is shown, whatever a server sends
+        known = [one for near in found if (one := self._read(near)) and one.row.namespace in places]
         seen = {near.remote.id: _Seen(near.remote, head) for near in found}
         self._remember(seen)
         if asked.finish(known) and asked.question.keep:

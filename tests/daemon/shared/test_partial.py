@@ -4,12 +4,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from machines import machines
 
 from memoryd.client import Client
-from memoryd.client.protocol import Explain, GetSharing, Hits, MigrateServer, PurgeShared, ShareRoot
-from memoryd.daemon.shared import engine, reader
+from memoryd.client.protocol import (
+    Add,
+    Explain,
+    GetSharing,
+    Hits,
+    MigrateServer,
+    NewMemory,
+    PurgeShared,
+    ShareRoot,
+)
+from memoryd.daemon.shared import engine, reader, vectors
 from postgres import Postgres
 from waiting import wait_until
 
@@ -199,3 +209,22 @@ def test_what_a_part_adds_meets_what_is_not_here(postgres: Postgres, database: s
             "the port is 80",
             "the port is 90",
         ]
+
+
+def test_a_server_shows_nothing_of_a_namespace_that_was_not_asked_for(
+    pair: tuple[Client, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = vectors.find_nearest
+
+    def forge(*given: Any) -> Any:
+        head, found = real(*given)
+        return head, [near._replace(remote=msgspec.structs.replace(near.remote, ns="acme/own")) for near in found]
+
+    _, other = pair
+    other.call(Add(memory=NewMemory(content="of this machine alone"), namespace="acme/own"))
+    here = held(other)
+    monkeypatch.setattr(vectors, "find_nearest", forge)
+    for word in WORDS[:3]:
+        found = ask(other, word)
+        assert found.shared == "asked"
+        assert {hit.content for hit in found} <= here
