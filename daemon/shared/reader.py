@@ -8,6 +8,7 @@ Threads: its own. `ask` and `keep` are called by any.
 
 import logging
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from memoryd.daemon.tiers.remote import Asked, Known, Question
 
 LIMIT_S = 2.0  # of one question: what comes later than its deadline is of use to the next one
 AGAIN_S = 5.0
+_COUNTED_S = 60.0
 _MOST_WAITING = 16  # questions
 _REMEMBERED = 1_000  # memories of the latest answers
 _KEPT = 10  # of an answer that came too late
@@ -56,6 +58,7 @@ class Reader:
         self._waiting: deque[Asked] = deque()
         self._keeping: deque[tuple[str, list[_Seen]]] = deque()
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._sizes: dict[frozenset[int], tuple[float, bool]] = {}  # until when it holds, whether they are few
         self._stopping, self._wake = threading.Event(), threading.Event()
         self._name = f"shared search {root.name}"
         self._thread = core.supervisor.start(self._name, self._work, self._stopping, self._wake)
@@ -94,7 +97,11 @@ class Reader:
         if self._server is None and self._root.partial:
             self._open_server()
         while self._waiting and not self._stopping.is_set():
-            self._answer(self._waiting.popleft())
+            asked = self._waiting.popleft()
+            if asked.is_late and (self._waiting or not asked.question.keep):
+                asked.finish(Unavailable("It was given up."))  # the next one does not wait for it
+            else:
+                self._answer(asked)
         while self._keeping and not self._waiting and not self._stopping.is_set():
             self._keep(*self._keeping.popleft())
         return AGAIN_S if self._server is None else None
@@ -142,9 +149,17 @@ class Reader:
             raise Unavailable("The server has no vectors; its owner runs `memctl shared migrate`.")
         names = [self._core.store.namespaces.name(number) for number in sorted(question.namespaces)]
         with self._server.time_limit(LIMIT_S):
-            return vectors.find_nearest(
-                self._server, self._root.name, question.fingerprint, question.vector, names, question.wanted
-            )
+            few = self._are_few(self._server, question, names)
+            given = vectors.Asked(question.fingerprint, question.vector, names, question.wanted, few)
+            return vectors.find_nearest(self._server, self._root.name, given)
+
+    def _are_few(self, opened: Server, question: Question, names: list[str]) -> bool:
+        """Return whether the namespaces have few vectors, as it was a minute ago at most."""
+        known = self._sizes.get(question.namespaces)
+        if known is None or known[0] < time.monotonic():
+            few = vectors.are_few(opened, self._root.name, question.fingerprint, names)
+            known = self._sizes[question.namespaces] = (time.monotonic() + _COUNTED_S, few)
+        return known[1]
 
     def _read(self, near: Nearest) -> Known | None:
         """Return what the server has as the memory that it is, None where it cannot be one."""

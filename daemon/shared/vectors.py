@@ -21,7 +21,7 @@ from memoryd.daemon.store.vectors import Vector
 
 BATCH = 200  # rows of the feed
 _PARTITIONS = 8  # by root: an index of one's own memories is smaller and finds more
-_EF_SEARCH = 200  # of HNSW: recall against time
+_EF_SEARCH = 1_000  # of HNSW: recall against time
 _FEW = 20_000  # vectors that are compared one by one
 _DISTANCE = "v.emb::halfvec({length}) <=> %(vector)s::halfvec({length})"
 _PARTS = "\n".join(
@@ -87,22 +87,16 @@ _DROP = "DELETE FROM memoryd.vec v WHERE v.root = %(root)s AND v.model = %(model
 _ADVANCE = "UPDATE memoryd.models SET seq = %(seq)s WHERE root = %(root)s AND model = %(model)s"
 _TAKE = "SELECT v.text_hash, v.emb FROM memoryd.vec v WHERE v.root = %s AND v.model = %s AND v.id = ANY(%s::uuid[])"
 _HEAD = "SELECT h.seq FROM memoryd.heads h WHERE h.root = %s"
-# The index is one of vectors of a model's length, so the query has to name both. A planner takes that index for a small
-# namespace too, where it finds little and late: so few rows are compared one by one, which is exact.
+_COUNT = (
+    "SELECT count(*) FROM (SELECT 1 FROM memoryd.vec v WHERE v.root = %s AND v.model = %s AND v.ns = ANY(%s)"
+    f" LIMIT {_FEW + 1}) s"
+)
+# The index is one of vectors of a model's length, so the query has to name both.
 _NEAREST = f"""
-WITH size AS MATERIALIZED (
-  SELECT count(*) <= {_FEW} AS is_small FROM (
-    SELECT 1 FROM memoryd.vec v WHERE v.root = %(root)s AND v.model = {{model}} AND v.ns = ANY(%(places)s)
-    LIMIT {_FEW + 1}
-  ) s
-), near AS MATERIALIZED (
-  (SELECT v.id, v.text_hash, {_DISTANCE} AS distance FROM memoryd.vec v
-    WHERE v.root = %(root)s AND v.model = {{model}} AND v.ns = ANY(%(places)s) AND (SELECT is_small FROM size)
-    ORDER BY ({_DISTANCE}) + 0.0 LIMIT %(wanted)s)
-  UNION ALL
-  (SELECT v.id, v.text_hash, {_DISTANCE} AS distance FROM memoryd.vec v
-    WHERE v.root = %(root)s AND v.model = {{model}} AND v.ns = ANY(%(places)s) AND NOT (SELECT is_small FROM size)
-    ORDER BY {_DISTANCE} LIMIT %(wanted)s)
+WITH near AS MATERIALIZED (
+  SELECT v.id, v.text_hash, {_DISTANCE} AS distance FROM memoryd.vec v
+  WHERE v.root = %(root)s AND v.model = {{model}} AND v.ns = ANY(%(places)s)
+  ORDER BY ({_DISTANCE}) {{rest}} LIMIT %(wanted)s
 )
 SELECT {COLUMNS}, n.distance, n.text_hash FROM near n JOIN memoryd.mem m ON m.root = %(root)s AND m.id = n.id
 WHERE NOT m.deleted AND m.ns = ANY(%(places)s) ORDER BY n.distance
@@ -117,6 +111,16 @@ class Unembedded(NamedTuple):
     namespace: str
     content: str | None
     turns: int
+
+
+class Asked(NamedTuple):
+    """A question: what is nearest to a vector of a model, in namespaces that have few vectors or many."""
+
+    model: str
+    vector: Vector
+    places: Sequence[str]
+    wanted: int
+    few: bool
 
 
 class Nearest(NamedTuple):
@@ -204,12 +208,19 @@ def take(server: Server, root: str, model: str, ids: Collection[str]) -> dict[by
     return {bytes(hash): read_vector(bytes(packed)) for hash, packed in found}
 
 
-def find_nearest(
-    server: Server, root: str, model: str, vector: Vector, places: Sequence[str], wanted: int
-) -> tuple[int, list[Nearest]]:
+def are_few(server: Server, root: str, model: str, places: Sequence[str]) -> bool:
+    """Return whether namespaces have so few vectors that each is compared, which is exact.
+
+    A planner takes the index for these too, where it finds little and late.
+    """
+    return int(server.value(_COUNT, (root, model, list(places)))) <= _FEW
+
+
+def find_nearest(server: Server, root: str, asked: Asked) -> tuple[int, list[Nearest]]:
     """Return what is nearest to a vector, nearest first, and how far the feed was at least when that was read."""
-    query = sql.SQL(_NEAREST).format(length=sql.SQL(str(len(vector))), model=sql.Literal(model))
-    values = {"root": root, "places": list(places), "wanted": wanted, "vector": write_vector(vector)}
+    rest = sql.SQL("+ 0.0" if asked.few else "")
+    query = sql.SQL(_NEAREST).format(length=sql.SQL(str(len(asked.vector))), model=sql.Literal(asked.model), rest=rest)
+    values = {"root": root, "places": list(asked.places), "wanted": asked.wanted, "vector": write_vector(asked.vector)}
     with server.exchange():
         head = server.run(_HEAD, (root,))
         server.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")

@@ -39,13 +39,13 @@ class Asked:
         self.question = question
         self.answer: Future[list[Known]] = Future()
         self._lock = threading.Lock()
-        self._is_late = False
+        self.is_late = False
 
     def give_up(self) -> bool:
         """Return whether the answer comes too late for the one who asked; else it is there."""
         with self._lock:
-            self._is_late = not self.answer.done()
-            return self._is_late
+            self.is_late = not self.answer.done()
+            return self.is_late
 
     def finish(self, found: list[Known] | Exception) -> bool:
         """Give the answer; return whether that is too late."""
@@ -54,7 +54,7 @@ class Asked:
                 self.answer.set_exception(found)
             else:
                 self.answer.set_result(found)
-            return self._is_late
+            return self.is_late
 
 
 class Asker(Protocol):
