@@ -149,15 +149,15 @@ class Reader:
             raise Unavailable("The server has no vectors; its owner runs `memctl shared migrate`.")
         names = [self._core.store.namespaces.name(number) for number in sorted(question.namespaces)]
         with self._server.time_limit(LIMIT_S):
-            few = self._are_few(self._server, question, names)
+            few = self._has_few(self._server, question, names)
             given = vectors.Asked(question.fingerprint, question.vector, names, question.wanted, few)
             return vectors.find_nearest(self._server, self._root.name, given)
 
-    def _are_few(self, opened: Server, question: Question, names: list[str]) -> bool:
+    def _has_few(self, opened: Server, question: Question, names: list[str]) -> bool:
         """Return whether the namespaces have few vectors, as it was a minute ago at most."""
         known = self._sizes.get(question.namespaces)
         if known is None or known[0] < time.monotonic():
-            few = vectors.are_few(opened, self._root.name, question.fingerprint, names)
+            few = vectors.has_few(opened, self._root.name, question.fingerprint, names)
             known = self._sizes[question.namespaces] = (time.monotonic() + _COUNTED_S, few)
         return known[1]
 

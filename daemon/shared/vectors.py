@@ -208,7 +208,7 @@ def take(server: Server, root: str, model: str, ids: Collection[str]) -> dict[by
     return {bytes(hash): read_vector(bytes(packed)) for hash, packed in found}
 
 
-def are_few(server: Server, root: str, model: str, places: Sequence[str]) -> bool:
+def has_few(server: Server, root: str, model: str, places: Sequence[str]) -> bool:
     """Return whether namespaces have so few vectors that each is compared, which is exact.
 
     A planner takes the index for these too, where it finds little and late.
