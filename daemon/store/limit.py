@@ -15,6 +15,8 @@ import apsw
 from memoryd.client.errors import MemorydError, StorageFailed, StorageFull
 
 TURNS_SHARE = 0.95  # of the limit from which turns are refused, so that what is added on purpose still has room
+PLENTY_SHARE = 0.5  # of the limit below which nobody asks what is still to be made of turns
+COMING_BYTES = 4096  # of a turn that was taken in: its vectors, its history, its place in full text
 LOW = 0.5  # importance below which turns are proposed for removal
 _PROPOSED = 0.25  # of these turns, the oldest
 _SPARE_BYTES = 16 * 1024 * 1024  # beyond a small limit
@@ -32,26 +34,29 @@ def let_grow(connection: apsw.Connection, pages: int) -> None:
     connection.pragma("max_page_count", pages or _MOST_PAGES)
 
 
-def limit_error(limit_bytes: int, used_bytes: int) -> StorageFull:
-    """Return the error for what would grow a database at its limit."""
+def limit_error(limit_bytes: int, used_bytes: int, advice: str = "") -> StorageFull:
+    """Return the error for what would grow a database at its limit; `advice` is what `suggest_removal` says."""
     return StorageFull(
         f"The database has reached its limit of {limit_bytes / 1e6:.0f} MB and takes in nothing more."
-        " Raise `max_size_mb` in [storage], or delete memories and shorten `history_days` in [jobs].",
+        f" Raise `max_size_mb` in [storage], or delete memories and shorten `history_days` in [jobs]{advice}.",
         {"limit_bytes": limit_bytes, "used_bytes": used_bytes},
     )
 
 
-def turns_error(connection: apsw.Connection, limit_bytes: int, used_bytes: int) -> StorageFull:
-    """Return the error for turns where only what is added on purpose has room; it proposes what to remove."""
+def turns_error(limit_bytes: int, used_bytes: int, advice: str) -> StorageFull:
+    """Return the error for turns where only what is added on purpose has room."""
     return StorageFull(
         f"The database has nearly reached its limit of {limit_bytes / 1e6:.0f} MB and takes in no more turns; `add`"
-        f" still works. Raise `max_size_mb` in [storage]{_suggest_removal(connection)}.",
+        f" still works. Raise `max_size_mb` in [storage]{advice}.",
         {"limit_bytes": limit_bytes, "used_bytes": used_bytes},
     )
 
 
-def _suggest_removal(connection: apsw.Connection) -> str:
-    """Return the command that removes the oldest turns of low importance, empty where there are none."""
+def suggest_removal(connection: apsw.Connection) -> str:
+    """Return the command that removes the oldest turns of low importance, empty where there are none.
+
+    It reads all memories, so it is not for each call that is refused.
+    """
     low = f"FROM memories WHERE turns > 0 AND NOT pinned AND importance < {LOW}"
     number: Any = connection.execute(f"SELECT count(*) {low}").get
     at: Any = connection.execute(

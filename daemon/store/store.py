@@ -51,6 +51,7 @@ _WARMED = 1_000  # stems
 _MOST_CHANGED = 10_000  # rows
 _REPAIR_PAUSE_S = 600.0  # after a repair that failed
 _BREATH_S = 0.001  # between two of them
+_ADVISED_S = 60.0  # for which what to remove is not looked up again
 
 FILE_NAME = "memoryd.sqlite"
 
@@ -66,6 +67,7 @@ class Store:
         """Open the database of a folder; it takes no more than `limit_bytes` on disk, 0: what the disk holds."""
         self.path, self.limit_bytes = folder / FILE_NAME, limit_bytes
         self._codes = codes.take(self.path)
+        self._advice, self._advised_until = "", 0.0
         self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
         pages.renew(self.path)
         self.supervisor = Supervisor()
@@ -162,13 +164,31 @@ class Store:
     def check_room(self) -> None:
         """Raise `StorageFull` when the database has reached its limit."""
         if self.is_full():
-            raise limit.limit_error(self.limit_bytes, self.used_bytes)
+            raise limit.limit_error(self.limit_bytes, self.used_bytes, self._advise())
 
     def check_room_for_turns(self) -> None:
         """Raise `StorageFull` when only what is added on purpose has room."""
-        if self.limit_bytes and self.used_bytes >= limit.TURNS_SHARE * self.limit_bytes:
+        if self.limit_bytes and self.used_bytes + self._count_coming() >= limit.TURNS_SHARE * self.limit_bytes:
+            raise limit.turns_error(self.limit_bytes, self.used_bytes, self._advise())
+
+    def _count_coming(self) -> int:
+        """Return about how many bytes what is still to be made of turns will take; 0 while there is plenty of room."""
+        if self.used_bytes < limit.PLENTY_SHARE * self.limit_bytes:
+            return 0
+        with self.reading() as connection:
+            asked = turns.count_asked(connection)
+            if not vectors.has_model(connection):  # there may never be one
+                asked.pop("embed", None)
+        return limit.COMING_BYTES * max(asked.values(), default=0)
+
+    def _advise(self) -> str:
+        """Return what to remove; looked up once in a while."""
+        now = time.monotonic()
+        if now >= self._advised_until:
             with self.reading() as connection:
-                raise limit.turns_error(connection, self.limit_bytes, self.used_bytes)
+                self._advice = limit.suggest_removal(connection)
+            self._advised_until = now + (_ADVISED_S if self._advice else _ADVISED_S / 12)
+        return self._advice
 
     def _room_error(self) -> MemorydError:
         return limit.room_error(self.path.parent, self.limit_bytes, self.used_bytes)

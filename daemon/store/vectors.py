@@ -39,6 +39,11 @@ def ensure_model(connection: apsw.Connection, name: str, fingerprint: str, dimen
     return number
 
 
+def has_model(connection: apsw.Connection) -> bool:
+    """Return whether a model has embedded anything, or was ready to."""
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM models)").get)
+
+
 def put(connection: apsw.Connection, model: int, key: bytes, vector: Vector) -> None:
     """Keep the vector of a text, unless its model was given up meanwhile."""
     connection.execute(

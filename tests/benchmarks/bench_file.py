@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from harness import Daemon, machine, markdown, open_database
+from harness import Daemon, machine, markdown, open_database, progress
 
 _LOOK_S = 0.1
 _LIMIT_S = 3600.0
@@ -38,8 +38,8 @@ def main() -> None:
         measured = [_watch(daemon, "first start", lambda: _start(daemon)), _watch(daemon, "next start", _again(daemon))]
         with daemon.client(timeout_s=_LIMIT_S) as client:
             [some, other] = [memory.id for memory in client.list(limit=2).memories]
-            measured.append(_watch(daemon, "erase", lambda: client.erase([some])))
-            measured.append(_watch(daemon, "erase again", lambda: client.erase([other])))
+            measured.append(_watch(daemon, "erase", lambda: client.erase(ids=[some])))
+            measured.append(_watch(daemon, "erase again", lambda: client.erase(ids=[other])))
         print(markdown(measured))
     finally:
         daemon.stop()
@@ -84,6 +84,7 @@ def _watch(daemon: Daemon, what: str, action: Callable[[], Any]) -> dict[str, An
         done.set()
         watcher.join()
     after = _measure_mb(daemon.data)
+    progress(f"{what}: {took_s:.1f} s")
     return {
         "": what,
         "s": took_s,

@@ -4,8 +4,9 @@
 which takes some 20 ms a turn and processor. With it they get vectors drawn from real ones by their text, from a server
 beside the daemon; so all that the daemon does is the same but for the model itself, and a query takes a request.
 
-A user asks, and one turn in ten says what was decided; an agent answers in prose. Sessions have 40 turns and are ended.
-Embeddings are counted where they are made: texts given to the model, those of queries left out.
+A user asks, and one of his turns in ten says what was decided; an agent answers in prose. Of short turns one in ten is
+longer than 250 characters, as in public conversations. Sessions have 40 turns and are ended. Embeddings are counted
+where they are made: texts given to the model, without queries and the examples that the rules embed once.
 """
 
 import hashlib
@@ -24,6 +25,7 @@ from harness import DIMENSIONS, Daemon, Report, median, progress, running, timed
 
 from memoryd.client import Client
 from memoryd.client.protocol import NewTurn
+from memoryd.daemon.language.examples import LASTING, PASSING
 
 DAY_S = 86400.0
 _SESSION = 40  # turns
@@ -31,6 +33,7 @@ _ASKED = 60
 _REAL = 2_000  # memories whose vectors others are drawn from
 _STATED = 10  # one turn of a user in so many states a decision
 _LEFT = 100  # turns that may wait to be thought about while others are observed
+_ONCE = len(LASTING) + len(PASSING)  # examples that the rules compare with, embedded once for each model
 _JOBS = ("promote", "sweep", "caps", "expire", "cluster", "embed", "redact", "trim", "optimize", "checkpoint")
 _API = '[model]\nname = "openai:drawn"\n[embedding_api]\nurl = "http://127.0.0.1:{port}"\nmax_tokens = 575\n'
 # A model behind the API counts two bytes to a token: so many are about the 256 tokens of the default model.
@@ -88,7 +91,7 @@ def _measure(daemon: Daemon, client: Client, year: Year, number: int, server: An
         "memories": client.stats().memories,
         "bytes per turn": used // number,
         "MB a year": used / number * 365 * year.per_day / 1e6,
-        "embeddings per turn": embedded / number,
+        "embeddings per turn": (embedded - _ONCE) / number,
         "observe p50 ms": median(observed),
         "search p50 ms": median(found),
         "context p50 ms": median(given),
@@ -138,7 +141,8 @@ def _list_turns(year: Year, number: int) -> Iterator[tuple[str, NewTurn]]:
         if at % 5_000 == 0:
             progress(f"{year.name}: {at:,} of {number:,}")
         role = "assistant" if at % 2 else "user"
-        text = _answer(at, year.sentences) if at % 2 else _say(at, year.sentences)
+        further = year.sentences or (3 if at % 10 == 9 else 0)
+        text = _answer(at, further) if at % 2 else _say(at, year.sentences)
         yield f"s{at // _SESSION}", NewTurn(role=role, content=text, created_at=now - (number - at) * apart_s)
 
 

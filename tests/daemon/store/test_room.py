@@ -13,6 +13,7 @@ from memoryd.client import StorageFailed, StorageFull
 from memoryd.client.protocol import DECLARED, NewMemory, method_name
 from memoryd.daemon.config import Config, StorageConfig
 from memoryd.daemon.jobs.table import JOBS
+from memoryd.daemon.store import turns
 from memoryd.daemon.store.store import Store
 from workbench import CountingEmbedder, add, delete, running, undo
 
@@ -112,6 +113,23 @@ def test_near_the_limit_turns_are_refused_and_the_oldest_low_ones_proposed(
         ):
             client.observe([{"role": "user", "content": "We decided that the cache is Valkey"}])
         assert client.add("The cache is Valkey").outcome == "created"
+        daemon.core.store.used_bytes = 4_000_001
+        with pytest.raises(StorageFull, match=r"takes in nothing more.*memctl erase --type turn .*1970-01-04\."):
+            client.add("The cache is Redis")
+
+
+def test_turns_leave_room_for_what_is_still_to_be_made_of_earlier_ones(
+    start_daemon: Callable[..., "Daemon"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = start_daemon(storage={"max_size_mb": 4})
+    with daemon.client() as client:
+        monkeypatch.setattr(turns, "count_asked", lambda connection: {"rate": 400, "embed": 400})
+        daemon.core.store.used_bytes = 1_900_000
+        assert client.observe([{"role": "user", "content": "We decided that the cache is Valkey"}]).accepted == 1
+        daemon.core.store.used_bytes = 2_400_000
+        with pytest.raises(StorageFull, match="no more turns"):
+            client.observe([{"role": "user", "content": "We decided that the queue is NATS"}])
+        assert client.add("The queue is NATS").outcome == "created"
 
 
 def test_no_limit_is_no_limit_and_a_file_above_its_limit_opens(folder: Path) -> None:
