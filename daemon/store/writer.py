@@ -291,6 +291,9 @@ class Writer:
             log.error("writing failed: %s", error)
             self._damaged()
             return StorageFailed("The database is damaged; nothing was written. It is being repaired; ask again later.")
+        if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_FSYNC:
+            log.error("the disk did not confirm a write: %s", error)
+            return StorageFailed("The disk did not confirm the write: it may or may not be stored; look first.")
         if isinstance(error, apsw.FullError):
             log.error("writing failed: %s", error)
             return self._full()
