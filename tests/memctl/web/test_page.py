@@ -69,6 +69,7 @@ def test_the_keyboard_alone_deletes_and_undoes(tab: Tab, morning: Any) -> None:
         def undo(page: Any) -> None:
             page.keyboard.press("u")
             expect(page.locator(f".row a[href='#/m/{first.id}']")).to_have_count(1)
+            expect(page.locator("button.new")).to_have_count(0)  # what a person did here is no news
 
         tab.look(delete)
         assert first.id not in {memory.id for memory in client.list(limit=100)}

@@ -108,7 +108,11 @@ export function undo(entry = done.at(-1)) {
   if (done.includes(entry)) done.splice(done.indexOf(entry), 1);
   return entry.back(`Undone: ${entry.text}`);
 }
-export const noteAll = (text, operations) => note(text, operations.length ? (said) => undoAll(operations, said) : null);
+export const own = new Set(); // operations that this tab began: their events are no news to it
+export function noteAll(text, operations) {
+  for (const operation of operations) own.add(operation);
+  note(text, operations.length ? (said) => undoAll(operations, said) : null);
+}
 // Operations are undone from the latest to the first; what cannot be is named, and the rest is undone.
 export async function undoAll(operations, text) {
   const undone = [], refused = new Set();

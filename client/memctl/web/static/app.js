@@ -2,7 +2,7 @@
 
 import { button, go, html, Safe, useEffect, useKeys, useOn, useState } from "./ui.js";
 import { render } from "./vendor/htm-preact.js";
-import { follow, signIn, state, undo } from "./api.js";
+import { emit, follow, signIn, state, undo } from "./api.js";
 
 const VIEWS = [
   ["today", "Today", "what happened"],
@@ -44,7 +44,7 @@ function App() {
     "/": () => { const search = document.querySelector("main input[type=search]"); if (search) search.select(); else go("/search"); },
     "?": () => showHelp(!help), t: turnTheme, j: () => step(1), k: () => step(-1),
     x: () => document.activeElement.closest("li, article")?.querySelector("input[type=checkbox]")?.click(),
-    u: () => document.dispatchEvent(new CustomEvent("undo-key", { cancelable: true })) && undo(),
+    u: () => { const asked = { done: false }; emit("undo-key", asked); if (!asked.done) undo(); }, // a view may undo what is selected
   });
   if (signed === null) return null;
   if (!signed) return html`<main class="out"><h1>memoryd</h1><p>This tab is not signed in. Run <code>memctl web</code> in a terminal: it opens the page.</p></main>`;

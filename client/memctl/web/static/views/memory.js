@@ -1,6 +1,6 @@
 // All memories as a list of any length, and one of them: read, edited in place, pinned, tagged, rated, shared, deleted.
 
-import { call, emit, fail, noteAll, run, say } from "../api.js";
+import { call, emit, fail, noteAll, own, run, say } from "../api.js";
 import { about, aboutMemory, badge, button, choice, copy, count, danger, dim, draw, empty, field, go, head, html, link, list, loading, main, memories, named, number, part, place, Places, plain, problem, Rows, Safe, scope, short, show, useCall, useEffect, useKeys, useMarks, useNames, useOn, usePages, useRef, useReport, useState, useStats } from "../ui.js";
 
 const SORTS = [["created", "newest"], ["updated", "last changed"], ["accessed", "last read"], ["count", "most read"], ["importance", "importance"]];
@@ -13,7 +13,7 @@ export default function Memories({ where: { id } }) {
   const fields = { ...scope(ns), type: type ? [type] : [], tier: tier ? [tier] : [], sort, all_states: true }, pages = usePages(fields), marks = useMarks((index) => pages.at(index)?.id);
   const pick = (label, name, options, all) => choice(label, filter[name], (value) => set({ ...filter, [name]: value }), options, all);
   useOn("changed", () => setFresh(0));
-  useOn("event", (event) => ["created", "deleted", "moved", "promoted"].includes(event.kind) && setFresh((many) => many + event.count));
+  useOn("event", (event) => !own.has(event.operation) && ["created", "deleted", "moved", "promoted"].includes(event.kind) && setFresh((many) => many + event.count));
   const markAll = () => call("list", { ...fields, limit: MOST }).then((found) => marks.turn(found.memories.map((one) => one.id), true), fail);
   const removeMarked = async () => {
     const ids = marks.ids.length ? marks.ids : [document.activeElement.dataset.row || id].filter(Boolean);

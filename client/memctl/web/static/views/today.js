@@ -34,7 +34,7 @@ export default function Today() {
   useOn("event", ({ operation }) => { if (operation > (entries?.[0]?.id || 0)) setFresh((ids) => [...new Set([...ids, operation])]); });
   const markPart = ({ from, to }, on) => call("operations", { ...fields, limit: 1000, after: from - 0.001, before: to }).then((found) => marks.turn(found.operations.filter(undoable).map((one) => one.id), on), fail);
   const undoMarked = () => { marks.clear(); undoAll(marks.ids, `Undid ${count(marks.ids.length, "operation")}`); };
-  useEffect(() => { const press = (event) => { if (marks.ids.length) { event.preventDefault(); undoMarked(); } }; document.addEventListener("undo-key", press); return () => document.removeEventListener("undo-key", press); });
+  useOn("undo-key", (asked) => { if (marks.ids.length) { asked.done = true; undoMarked(); } });
   useKeys({ Escape: marks.clear });
 
   const parts = [];
