@@ -14,7 +14,7 @@ PREDICATES = {"is", "has", "can", "may", "was"}
 # First words, in the imperative. Each was read once: a participle, an adverb or a preposition is none of them.
 VERBS = set(
     """
-    abort abstract accept acknowledge act activate add admit adopt allocate allow answer append apply arrange ask
+    abort abstract accept acknowledge act activate add admit adopt advise allocate allow answer append apply arrange ask
     assemble assign attach attempt authenticate await back backup batch become begin bench bind branch bring build call
     cancel catch change check checkpoint choose chunk classify clean clear clip close cluster compare compile complain
     complete compute condense confirm connect consolidate continue convert copy count create cut declare decode dedupe
