@@ -221,9 +221,11 @@ def _ask_all(
         taken.append(1000 * (time.perf_counter() - began))
         outcomes.append(hits.shared)
         found.append(len(wanted & {hit.id for hit in hits}) / 10)
+    in_time = [share for share, outcome in zip(found, outcomes, strict=True) if outcome in ("asked", "unasked")]
     return {
         "answer": "of this machine" if deadline_ms is None else "combined",
         "recall@10": round(statistics.mean(found), 3),
+        "of those in time": round(statistics.mean(in_time), 3) if in_time else "none",
         "median ms": round(statistics.median(taken), 1),
         "p95 ms": round(percentile(taken, 95), 1),
         "late": outcomes.count("late"),
