@@ -14,5 +14,6 @@ acknowledged here and pushed later (`store/shared` keeps the outbox), searches a
 
 Invariants: every version that was live stays live or becomes a sibling that is named a conflict. Observed turns, and
 what was drawn from them, leave only where a person said so. No clock decides anything. Nothing that a client waits for
-waits for the server, but a search until its deadline. Without a shared root there is no thread here, and psycopg is not imported.
+waits for the server, but a search until its deadline. Without a shared root there is no thread here, and
+psycopg is not imported.
 """
