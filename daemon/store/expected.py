@@ -54,10 +54,21 @@ def compare(connection: apsw.Connection) -> Difference:
 
 
 def find_problems(connection: apsw.Connection) -> list[str]:
-    """Return a line for each object that is not as memoryd makes it."""
+    """Return a line for each object that is not as memoryd makes it, and each table whose rows refer to none."""
     extra, missing = compare(connection)
     lines = [f"schema: the {type} {name} is not one of memoryd's" for type, name in extra]
-    return lines + [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
+    lines += [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
+    return lines + _find_loose_ends(connection)
+
+
+def _find_loose_ends(connection: apsw.Connection) -> list[str]:
+    """Return the tables in which rows refer to rows that do not exist."""
+    found: Any = connection.execute(
+        'SELECT "table", count(*) FROM pragma_foreign_key_check'
+        " WHERE \"table\" NOT IN ('members', 'edges', 'backlog')"  # the graph reports its own
+        " GROUP BY 1"
+    ).fetchall()
+    return [f"{table}: {number} rows refer to what does not exist" for table, number in found]
 
 
 def restore(connection: apsw.Connection) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apsw
 import msgspec
@@ -256,7 +256,6 @@ class Store:
         def write(transaction: Transaction) -> list[str]:
             return (
                 expected.find_problems(transaction.connection)
-                + _find_loose_ends(transaction.connection)
                 + fulltext.find_problems(transaction.connection)
                 + vectors.find_problems(transaction.connection)
                 + turns.check_conservation(transaction.connection)
@@ -390,13 +389,3 @@ class Store:
                 reader.close()
             self._readers.clear()
         self._connection.close()
-
-
-def _find_loose_ends(connection: apsw.Connection) -> list[str]:
-    """Return the tables in which rows refer to rows that do not exist."""
-    found: Any = connection.execute(
-        'SELECT "table", count(*) FROM pragma_foreign_key_check'
-        " WHERE \"table\" NOT IN ('members', 'edges', 'backlog')"  # the graph reports its own
-        " GROUP BY 1"
-    ).fetchall()
-    return [f"{table}: {number} rows refer to what does not exist" for table, number in found]
