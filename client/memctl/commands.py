@@ -61,7 +61,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "workspace index": Row("workspace", "bring the index up to date with the files now"),
         "flush": Row("observe", "write what is worth keeping of a conversation into a file of a workspace"),
         "remember": Row("notes", "write a note into a file of a workspace, by default today's"),
-        "dream": Row("dream", "propose MEMORY.md in order with the daily files, or write it; a namespace's memories"),
+        "dream": Row("dream", "tidy MEMORY.md by the daily files (proposed first), or memories"),
         "forget": Row("notes", "take memories out of their files; delete those of no file"),
         "diff": Row("notes", "what the files hold that the index does not, and the reverse"),
     },

@@ -33,9 +33,7 @@ JOBS: dict[str, Row] = {
     "cluster": Row(5 * _MIN, 10 * _MIN, "Put memories of L2 into nodes; split, merge, name these.", clustering.CLUSTER),
     "embed": Row(5 * _MIN, _MIN, "Try again to embed memories that have no vector.", upkeep.EMBED),
     "workspaces": Row(10 * _MIN, 5 * _MIN, "Look at all files of the workspaces, as a safety net.", scanning.SCAN),
-    "dream": Row(
-        _DAY, 10 * _MIN, "Put MEMORY.md of workspaces that allow it in order with their daily files.", dream_job.DREAM
-    ),
+    "dream": Row(_DAY, 10 * _MIN, "Tidy MEMORY.md of workspaces that allow it, by daily files.", dream_job.DREAM),
     "checkpoint": Row(5 * _MIN, _MIN, "Fold the write-ahead log into the database file.", upkeep.CHECKPOINT),
     "optimize": Row(_HOUR, 2 * _MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
     "release": Row(5 * _MIN, _MIN, "Give memory that was freed back to the system.", releasing.RELEASE),

@@ -192,8 +192,8 @@ class VectorIndex:
 
     def compute_similarities(self, query: Vector, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
         """Return (row, cosine to about 0.001) of those of some rows that have a vector."""
-        view, places = self._view(), self._select_known(self._positions.find(rows))
-        known = places >= 0
+        places = self._select_known(self._positions.find(rows))
+        view, known = self._view(), places >= 0  # a view taken before would lack what was added meanwhile
         [asked] = view.basis.encode_queries(query[None, :])
         scores = compute_scores(view, asked, places[known])
         return list(zip(rows[known].tolist(), scores.tolist(), strict=True))

@@ -337,3 +337,18 @@ def test_after_any_changes_the_index_holds_what_a_dict_holds(changes: list[tuple
             assert [expected[row] for row in found] == pytest.approx(sorted(expected.values(), reverse=True), abs=0.02)
             changed = {row for row, since in stamps.items() if row in expected and since > middle}
             assert set(expected) >= set(like(index, query, 20, namespace, kind, middle)) >= changed
+
+
+def test_cosines_are_computed_while_rows_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = near_identical(np.random.default_rng(3), 40)
+    index = filled(vectors[:20])
+    find = index._positions.find
+
+    def find_late(rows: Any) -> Any:
+        monkeypatch.undo()
+        index.extend([(row, 0, "new") for row in range(20, 40)], vectors[20:])
+        return find(rows)
+
+    monkeypatch.setattr(index._positions, "find", find_late)
+    found = dict(index.compute_similarities(vectors[30], np.arange(40)))
+    assert found[30] == pytest.approx(1.0, abs=0.01)
