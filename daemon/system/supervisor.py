@@ -41,9 +41,9 @@ class Supervisor:
         """Start a thread that works until `stopping` is set; who sets that also sets `wake`."""
         told = name, work, stopping, wake or threading.Event(), nice
         thread = threading.Thread(target=self._keep_running, args=told, name=name, daemon=True)
-        thread.start()
         with self._lock:
-            self._states.setdefault(name, ThreadState(name=name))
+            self._states.setdefault(name, ThreadState(name=name))  # first: a thread that ends at once is forgotten
+        thread.start()
         return thread
 
     def _keep_running(

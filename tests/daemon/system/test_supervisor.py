@@ -296,6 +296,25 @@ def test_a_panic_of_what_watches_a_folder_ends_nothing(folder: Path, quick: None
             watchers.close()
 
 
+def test_a_thread_that_ends_at_once_leaves_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    supervisor, stopping = Supervisor(), threading.Event()
+
+    def work() -> float:
+        stopping.set()
+        supervisor.forget("short")
+        return 0.0
+
+    begin = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        begin(thread)
+        thread.join(LIMIT_S)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    supervisor.start("short", work, stopping)
+    assert supervisor.list_states() == []
+
+
 def test_the_timer_of_jobs_starts_once_the_daemon_can_tell_them(core: Core, quick: None) -> None:
     errors, asked = [apsw.CantOpenError("unable to open database file")], threading.Event()
 
