@@ -128,7 +128,7 @@ def failure(error: Exception) -> MemorydError:
     if isinstance(
         error, errors.InsufficientPrivilege | errors.InvalidPassword | errors.InvalidAuthorizationSpecification
     ):
-        return Forbidden(f"The server refuses this role: {said}.")
+        return Forbidden(f"This role may not do that on the server: {said}.")
     if isinstance(error, errors.DiskFull):
         return Unavailable(f"The server's disk is full: {said}.")
     if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName):
