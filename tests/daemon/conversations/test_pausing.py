@@ -24,12 +24,12 @@ def say(client: Client, number: int, **place: str) -> int:
 def test_nothing_of_a_paused_place_is_kept(start_daemon: Start) -> None:
     daemon = start_daemon(observe={"never": ["/projects/private", "acme/secret"]})
     with daemon.client() as client:
-        for kind, name in (("session", "s1"), ("folder", "/projects/work"), ("namespace", "acme/api")):
+        for kind, name in (("session", "s1"), ("folder", "/projects/shop"), ("namespace", "acme/api")):
             client.call(PauseObserving(kind=kind, name=name))  # type: ignore[arg-type]
         for number, place in enumerate(
             (
                 {"session": "s1"},
-                {"folder": "/projects/work/deep/down"},
+                {"folder": "/projects/shop/deep/down"},
                 {"folder": "/projects/private"},
                 {"namespace": "acme/api"},
                 {"namespace": "acme/api/inner"},
@@ -40,7 +40,7 @@ def test_nothing_of_a_paused_place_is_kept(start_daemon: Start) -> None:
         assert client.list().total == 0
         assert b"painting" not in b"".join(path.read_bytes() for path in daemon.core.folder.glob("memoryd.sqlite*"))
         for number, place in enumerate(
-            ({"session": "s2"}, {"folder": "/projects/workshop"}, {"namespace": "acme/apis"}, {"namespace": "acme"})
+            ({"session": "s2"}, {"folder": "/projects/shopping"}, {"namespace": "acme/apis"}, {"namespace": "acme"})
         ):
             assert say(client, number, **place) == 1, place
         listed = client.call(GetObserving()).pauses
