@@ -1,14 +1,13 @@
 """erase: memories and turns for good, in the database, its copies and what hooks have not sent yet."""
 
-import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import Usage, add_filters, add_reach, filters_of, parse_date
 from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import print_note, show
+from memoryd.client.memctl.output import show
 from memoryd.client.memctl.table import count_text
 from memoryd.client.protocol import Erase, Erased, List
 
@@ -73,11 +72,7 @@ def _ask(args: Namespace, found: Erased) -> None:
     if args.yes:
         return
     warning = f"This erases {count_text(found.count, 'memory')} for good; it cannot be undone."
-    if not (sys.stdin and sys.stdin.isatty()):
-        raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
-    print_note(f"{_found_text(args, found)}\nmemctl: {warning}\nType erase to go on:")
-    if sys.stdin.readline().strip() != "erase":
-        raise MemorydError("Nothing was erased.")
+    confirm("erase", warning, f"{_found_text(args, found)}\nmemctl: {warning}", "Nothing was erased.")
 
 
 def _erase_spooled(done: Erased, session: str | None) -> None:

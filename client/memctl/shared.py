@@ -1,14 +1,13 @@
 """shared: one memory for several machines, through a PostgreSQL server."""
 
-import sys
 from argparse import ArgumentParser, Namespace
 from typing import Literal
 
-from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.arguments import Usage, declare_nothing
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.output import make_printable, paint, print_note, show
+from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.table import count_text, format_table, to_one_line
 from memoryd.client.protocol import (
     GetSharing,
@@ -81,11 +80,8 @@ def _format_progress(plan: RootPlan) -> str:
 
 def _ask(plan: RootPlan) -> None:
     """Go on only when the root's name was typed; raise `Usage` where nobody can be asked."""
-    if not (sys.stdin and sys.stdin.isatty()):
-        raise Usage("this sends memories to another machine. Give --yes, as there is no terminal to ask on.")
-    print_note(f"{_format_plan(plan)}\nWhoever may read {plan.root} there gets these. Type {plan.root} to go on:")
-    if sys.stdin.readline().strip() != plan.root:
-        raise MemorydError("Nothing is shared.")
+    shown = f"{_format_plan(plan)}\nWhoever may read {plan.root} there gets these."
+    confirm(plan.root, "this sends memories to another machine.", shown, "Nothing is shared.")
 
 
 # status --------------------------------------------------------------------------------------------------------------
@@ -173,11 +169,7 @@ def _declare_purge(parser: ArgumentParser) -> None:
 def _purge(args: Namespace) -> None:
     if not args.yes:
         warning = "This erases them on every machine, with their history, and cannot be undone."
-        if not (sys.stdin and sys.stdin.isatty()):
-            raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
-        print_note(f"memctl: {warning}\nType purge to go on:")
-        if sys.stdin.readline().strip() != "purge":
-            raise MemorydError("Nothing was erased.")
+        confirm("purge", warning, f"memctl: {warning}", "Nothing was erased.")
     with client_for(args) as client:
         done = client.call(PurgeShared(ids=args.ids))
     later = " The server gets this once it answers." if done.waiting else ""

@@ -11,7 +11,8 @@ from typing import IO, Any
 
 import msgspec
 
-from memoryd.client.errors import Invalid, MemorydError
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.importing import SYSTEMS, child
 from memoryd.client.memctl.importing.sending import SHOWN, Item, open_spool, report_text, send
 from memoryd.client.memctl.link import namespace_of
@@ -75,12 +76,8 @@ def _run_child(args: Namespace, path: Path, spool: IO[bytes], confirmed: bool) -
 def _confirm(path: Path, folders: list[str]) -> None:
     """Go on only when somebody wants the folders read that a database names."""
     named = "\n".join(f"  {make_printable(folder)}" for folder in folders if folder)
-    asked = f"{path} names folders elsewhere, of which notes would be read:\n{named}\n"
-    if not (sys.stdin and sys.stdin.isatty()):
-        raise Invalid(f"{asked}Give --yes to read them.")
-    print_note(f"memctl: {asked}Type yes to go on:")
-    if sys.stdin.readline().strip() != "yes":
-        raise MemorydError("Nothing was imported.")
+    warning = f"{path} names folders elsewhere, of which notes would be read:\n{named}"
+    confirm("yes", f"{warning}\n", f"memctl: {warning}", "Nothing was imported.")
 
 
 def _explain(path: Path, done: "subprocess.CompletedProcess[bytes]") -> str:

@@ -1,15 +1,15 @@
 """verify, repair, reset: is everything right, making it right, starting again."""
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from memoryd.client.calls import backup as backup_call
-from memoryd.client.errors import Internal, MemorydError, StorageFailed, Unavailable
-from memoryd.client.memctl.arguments import Usage, declare_nothing
+from memoryd.client.errors import Internal, StorageFailed, Unavailable
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import client_for, namespace_of
-from memoryd.client.memctl.output import complain, make_printable, paint, print_note, show
+from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text
 from memoryd.client.memctl.upkeep.backup import LIMIT_S
@@ -191,11 +191,7 @@ def _ask(args: Namespace, name: str, warning: str) -> None:
     """Go on only when the name was typed; raise `Usage` where nobody can be asked."""
     if args.yes:
         return
-    if not (sys.stdin and sys.stdin.isatty()):
-        raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
-    print_note(f"memctl: {warning}\nType {name} to go on:")
-    if sys.stdin.readline().strip() != name:
-        raise MemorydError("Nothing was deleted.")
+    confirm(name, warning, f"memctl: {warning}", "Nothing was deleted.")
 
 
 COMMANDS = {
