@@ -33,13 +33,6 @@ def core(folder: Path, clock: Any) -> Iterator[Core]:
         yield made
 
 
-@pytest.fixture
-def jobs(core: Core) -> Iterator[Runner]:
-    made = Runner(core)
-    yield made
-    made.close()
-
-
 def fill(core: Core) -> None:
     """Write what all kinds of forgetting find: a task, operations, an unused vector, what a session was given."""
     for text in ("Herons fish at dawn", "Storks nest on roofs", "Cranes dance in spring", "Owls hunt at night"):

@@ -1,22 +1,12 @@
 """The job that looks at the files of workspaces: it finds what nobody heard of."""
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.workspaces import registry
 from moving import run
 from workbench import found
-
-
-@pytest.fixture
-def jobs(core: Core) -> Iterator[Runner]:
-    made = Runner(core)
-    yield made
-    made.close()
 
 
 def some_notes(folder: Path, name: str, text: str) -> Path:

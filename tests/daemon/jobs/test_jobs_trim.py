@@ -1,6 +1,5 @@
 """The job trim: runs, skipped turns, operations with their history, unused vectors, each at its limit."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,13 +14,6 @@ from moving import run
 from workbench import add, delete, found, undo, update
 
 DAY_S = 86400.0
-
-
-@pytest.fixture
-def jobs(core: Core) -> Iterator[Runner]:
-    made = Runner(core)
-    yield made
-    made.close()
 
 
 def configured(core: Core, **settings: Any) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from memoryd.daemon.store.copies import copy, list_copies
 from memoryd.daemon.system import process
 from moving import everything, run
 from workbench import CountingEmbedder, add, add_many, delete, disk_and_memory, found, running, wait_until
-
-
-@pytest.fixture
-def jobs(core: Core) -> Iterator[Runner]:
-    made = Runner(core)
-    yield made
-    made.close()
 
 
 def copies(core: Core) -> list[str]:

@@ -1,6 +1,5 @@
 """What is kept is checked again when the rules of credentials change, once, and conversations are redacted for good."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,6 @@ from workbench import add, found, search, update, wait_until
 TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
 SAID = f"We decided that the deploy pushes with {TOKEN} to the mirror."
 CLEAN = "We decided that the deploy pushes with [secret: GitHub token] to the mirror."
-
-
-@pytest.fixture
-def jobs(core: Core) -> Iterator[Runner]:
-    made = Runner(core)
-    yield made
-    made.close()
 
 
 def holding(folder: Path) -> list[str]:

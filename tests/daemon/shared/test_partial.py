@@ -150,6 +150,7 @@ def test_a_first_copy_takes_the_vectors_that_are_there(
         client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
         wait_until(lambda: len(held(client)) == len(WORDS))
         wait_until(lambda: third.core.embedding.count_pending() == 0)
+        assert third.embedder.held == 0  # none of them was asked of its own model
 
 
 def test_a_change_of_what_is_not_here_comes_and_a_purge_takes_its_vector(
