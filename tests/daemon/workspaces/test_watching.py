@@ -73,6 +73,7 @@ def test_an_edit_is_found_embeds_at_most_two_chunks_and_what_it_replaced_is_not_
     save(path, "walrus", "okapi")
     wait_until(lambda: watched.finds("okapi", "okapi"))
     wait_until(lambda: not watched.finds("walrus", "walrus"))
+    wait_until(lambda: bool(watched.embedder.texts))  # found by its words, it may not be queued for a vector yet
     watched.settle()
     assert 1 <= len(watched.embedder.texts) <= 2
     assert watched.paths() == {str(path)}
