@@ -86,7 +86,8 @@ class Rules:
         """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
         found = _find_statements(turns)
         weighed = self._weigh(found, turns, embed)
-        return extracting.merge(extracting.extract_by_marks(found) if weighed is None else weighed)
+        facts = extracting.merge(extracting.extract_by_marks(found) if weighed is None else weighed)
+        return extracting.choose_surest(facts, [content for _, content in turns])
 
     def _weigh(self, found: Sequence[Statement], turns: Sequence[Spoken], embed: Embed) -> list[Fact] | None:
         """Return statements as facts with their confidence by marks and meaning, None without a model.

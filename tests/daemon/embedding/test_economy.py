@@ -67,12 +67,14 @@ def test_a_text_deleted_and_added_again_is_embedded_once(folder: Path) -> None:
         assert sorted(embedder.texts) == ["Cranes dance", "Herons fish at dawn", "Storks nest"]
 
 
-def test_a_turn_takes_two_embeddings_with_all_that_is_made_of_it(folder: Path) -> None:
+@pytest.mark.parametrize("joined", [1, 12])
+def test_a_turn_takes_two_embeddings_with_all_that_is_made_of_it(folder: Path, joined: int) -> None:
+    """Short turns, and long ones of as many lines each that one speaker says."""
     embedder = CountingEmbedder()
     with running(folder, embedder) as core:
         count = 0
         for name in ("server", "festival", "novel"):
-            said = _read_conversation(name)
+            said = _read_conversation(name, joined)
             count += len(said)
             for turn in said:  # as they come: each may be embedded before the next is there
                 observe(core, turn, session=name)
@@ -91,10 +93,18 @@ def test_a_turn_takes_two_embeddings_with_all_that_is_made_of_it(folder: Path) -
         assert count < len(made) <= 2 * count
 
 
-def _read_conversation(name: str) -> list[NewTurn]:
+def _read_conversation(name: str, joined: int) -> list[NewTurn]:
     path = Path(__file__).parents[2] / "data" / "conversations" / f"{name}.txt"
     lines = [line.rpartition(" :: ")[2] for line in path.read_text().splitlines() if line[:1] not in "#?"]
-    return [NewTurn(role=role, content=text) for role, _, text in (line.partition(": ") for line in lines)]
+    spoken = [line.partition(": ") for line in lines]
+    if joined == 1:
+        return [NewTurn(role=role, content=text) for role, _, text in spoken]
+    by_role = {role: [text for one, _, text in spoken if one == role] for role, _, _ in spoken}
+    return [
+        NewTurn(role=role, content=" ".join(texts[start : start + joined]))
+        for role, texts in by_role.items()
+        for start in range(0, len(texts), joined)
+    ]
 
 
 def test_a_text_that_two_ask_for_at_once_is_embedded_once() -> None:
