@@ -17,7 +17,7 @@ class ProgressBar:
         self.label = label
         self.total = total
         self.done = 0
-        self._visible = bool(sys.stderr and sys.stderr.isatty())
+        self.visible = bool(sys.stderr and sys.stderr.isatty())
         self._drawn_at = 0.0
 
     def __enter__(self) -> Self:
@@ -32,7 +32,7 @@ class ProgressBar:
         self.total = self.total if total is None else total
         self.label = label or self.label
         now = time.monotonic()
-        if self._visible and (now - self._drawn_at >= EVERY_S or done >= self.total):
+        if self.visible and (now - self._drawn_at >= EVERY_S or done >= self.total):
             self._drawn_at = now
             sys.stderr.write(f"\r\x1b[K{self.format_line()}")
             sys.stderr.flush()
@@ -44,6 +44,6 @@ class ProgressBar:
 
     def wipe(self) -> None:
         """Take the bar off the screen."""
-        if self._visible and self._drawn_at:
+        if self.visible and self._drawn_at:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -1,6 +1,8 @@
 """shared: one memory for several machines, through a PostgreSQL server."""
 
+import time
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from typing import Literal
 
 from memoryd.client.memctl.arguments import declare_nothing
@@ -8,6 +10,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table, to_one_line
 from memoryd.client.protocol import (
     GetSharing,
@@ -24,6 +27,9 @@ from memoryd.client.protocol import (
     UnshareRoot,
 )
 from memoryd.client.times import iso
+from memoryd.client.transport.sync import Client
+
+_LOOK_S = 0.2  # between two looks at the first exchange
 
 
 def _declare_server(parser: ArgumentParser) -> None:
@@ -63,7 +69,25 @@ def _add(args: Namespace) -> None:
         names = [one.namespace for one in plan.namespaces]
         fields = {name: getattr(call, name) for name in ("root", "server", "passfile", "conversations")}
         done = client.call(ShareRoot(**fields, namespaces=names))
+        if not args.json:
+            _follow(client, done.root)
     return show(args, done, lambda: f"{_format_plan(done)}\n{_format_progress(done)}")
+
+
+def _follow(client: Client, root: str) -> None:
+    """Show on a terminal how far the first exchange is; it continues whether anybody looks or not (Ctrl-C)."""
+    total = 0
+    with ProgressBar(f"exchanging {make_printable(root)}") as bar, suppress(KeyboardInterrupt):
+        while bar.visible:
+            found = next((one for one in client.call(GetSharing()) if one.root == root), None)
+            if found is None or found.state not in ("starting", "ready"):
+                return
+            to_do = found.unread + found.waiting
+            total = max(total, to_do)
+            bar.update(total - to_do, total)
+            if found.state == "ready" and not to_do:
+                return
+            time.sleep(_LOOK_S)
 
 
 def _format_plan(plan: RootPlan) -> str:
@@ -104,6 +128,7 @@ def _format_root(root: SharedRoot) -> str:
     colour = "green" if root.state == "ready" else "yellow"
     head = f"{paint(make_printable(root.root), 'cyan')}  {paint(root.state, colour)}  {make_printable(root.server)}"
     lines = [head, f"  {count_text(root.memories, 'memory')} shared, {count_text(root.waiting, 'change')} to be pushed"]
+    lines += [f"  up to {count_text(root.unread, 'change')} of others still to be read"] if root.unread else []
     lines += ["  more is on the server alone; searches with a deadline ask it"] if root.partial else []
     lines += [f"  {make_printable(root.error)}"] if root.error else []
     last = iso(root.ready_at) or "never"

@@ -67,6 +67,8 @@ class SharedRoot(Struct, kw_only=True):
     """the server has memories that are not here (`max_rows`); a search with a deadline asks it"""
     waiting: int = 0
     """changes here that are not pushed yet"""
+    unread: int = 0
+    """versions on the server that are not read yet, at most: some were replaced since; many during the first copy"""
     refused: list[RefusedMemory] = []
     """memories that the server refuses"""
     conflicts: int = 0

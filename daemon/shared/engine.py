@@ -170,12 +170,12 @@ class Engine:
                 self._compare(found.head)
                 compared = True
                 continue
+            self.figures.head = found.head.seq
             is_end = len(found.rows) < exchange.PULLED
             cursor = found.head.seq if is_end else found.rows[-1].seq
             first_copy = found.head.seq - root.cursor > _FIRST_COPY
             if cursor != root.cursor or found.head.seq != root.mark:
                 self._apply(found.rows, first_copy, cursor=cursor, mark=found.head.seq, tag=found.head.tag)
-            self.figures.head = found.head.seq
             if is_end:
                 return
 

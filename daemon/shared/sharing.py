@@ -104,6 +104,7 @@ class Lines:
         if line := self._lines.get(root.name):
             figures = line.engine.figures
             result.server = line.engine.root.server
+            result.unread = max(0, figures.head - root.cursor)
             for name in ("state", "error", "pulled", "pushed", "compared", "ready_at", "machines"):
                 setattr(result, name, getattr(figures, name))
         return result

@@ -7,6 +7,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 
 from memoryd.client.memctl.doctor.work import check_shared
+from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.protocol import (
     Done,
     GetSharing,
@@ -59,17 +60,48 @@ def test_adding_shows_first_and_sends_what_was_shown(memctl: Memctl, fake: FakeD
     assert "Sharing acme" in done.out
 
 
+def test_adding_shows_the_first_exchange_on_a_terminal(
+    memctl: Memctl, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [(40, 2), (10, 0), (0, 0)]
+
+    def report() -> Sharing:
+        unread, waiting = left.pop(0)
+        state = "starting" if unread else "ready"
+        root = SharedRoot(root="acme", server=ADDRESS, state=state, unread=unread, waiting=waiting)  # type: ignore[arg-type]
+        return Sharing(machine="laptop", roots=[root])
+
+    shown: list[tuple[int, int | None]] = []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(ProgressBar, "update", lambda bar, done, total: shown.append((done, total)))
+    fake.replies |= {ShareRoot: plan(), GetSharing: report}
+    assert memctl("shared", "add", "acme", "--dsn", ADDRESS, "--yes").code == 0
+    assert shown == [(0, 42), (32, 42), (42, 42)]
+    left = [(40, 0)]
+    assert memctl("shared", "add", "acme", "--dsn", ADDRESS, "--yes", "--json").code == 0
+    assert left == [(40, 0)], "for a program nothing is shown"
+
+
 def test_status_says_what_waits_and_why(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies[GetSharing] = Sharing(machine="", roots=[])
     assert "Nothing is shared" in memctl("shared").out
     refused = [RefusedMemory(id="ab" * 16, reason="too long")]
     root = SharedRoot(
         root="acme", server=ADDRESS, state="offline", error="The server does not answer.", memories=5, waiting=2,
-        conflicts=1, refused=refused, namespaces=["acme", "acme/api"], machines=["desk (bob)"],
+        unread=7, conflicts=1, refused=refused, namespaces=["acme", "acme/api"], machines=["desk (bob)"],
     )  # fmt: skip
     fake.replies[GetSharing] = Sharing(machine="laptop-1a2b3c", roots=[root])
     said = memctl("shared", "status").out
-    for part in ("offline", "does not answer", "5 memories", "2 changes", "1 conflict", "too long", "desk (bob)"):
+    for part in (
+        "offline",
+        "does not answer",
+        "5 memories",
+        "2 changes",
+        "up to 7 changes",
+        "1 conflict",
+        "too long",
+        "desk (bob)",
+    ):
         assert part in said
 
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from machines import converge, machines
 
+from memoryd.daemon.shared import exchange
 from postgres import Postgres
 
 
@@ -73,3 +75,24 @@ def test_keys_may_change_hands(postgres: Postgres, database: str, folder: Path) 
         converge(one, two)
         assert one.keys() == two.keys() == {"port": second}
         assert one.conflicts() == two.conflicts() == {}
+
+
+def test_a_first_copy_says_how_much_is_to_be_read(
+    postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
+        for number in range(5):
+            one.add(f"the port of service {number} is {8000 + 7 * number}")
+        one.sync()
+        engine, unread = two.engine, list[int]()
+        apply = engine._apply
+
+        def record(*given: object, **places: int | str) -> None:
+            unread.append(engine.figures.head - engine.root.cursor)
+            apply(*given, **places)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(exchange, "PULLED", 2)
+        monkeypatch.setattr(engine, "_apply", record)
+        two.sync()
+        assert unread[:3] == [5, 3, 1]
+        assert engine.figures.head == engine.root.cursor

@@ -1,7 +1,8 @@
 """Screenshots of the page, to look at: python tests/memctl/web/screenshots.py FOLDER [--memories 0,3,300,100000]
 
-Each view at 1,280 and 400 px, light and dark, over a made-up store with a fixed clock. `--readme` writes the one that
-README shows, `docs/web.png`.
+Each view at 1,280 and 400 px, light and dark, over a made-up store with a fixed clock, clustered by the daemon's own
+job. Of many memories most are written into the database with their vectors first, which takes seconds. `--readme`
+writes the one that README shows, `docs/web.png`.
 """
 
 import argparse
@@ -20,11 +21,16 @@ sys.path[:0] = [str(CHECKOUT / "tests"), str(Path(__file__).parent)]
 
 import numpy as np  # noqa: E402
 from page import Browser, Served, Tab  # noqa: E402
-from shelf import fill  # noqa: E402
+from shelf import NOON, fill, invent  # noqa: E402
 
-from memoryd.client.protocol import Consolidate  # noqa: E402
+from memoryd.client.protocol import Consolidate, NewMemory  # noqa: E402
 from memoryd.daemon.config import Config  # noqa: E402
 from memoryd.daemon.core.core import Core  # noqa: E402
+from memoryd.daemon.store import rows  # noqa: E402
+from memoryd.daemon.store import vectors as stored  # noqa: E402
+from memoryd.daemon.store.rows import Row  # noqa: E402
+from memoryd.daemon.store.tiers import L2  # noqa: E402
+from memoryd.daemon.store.writer import Transaction  # noqa: E402
 from workbench import Clock, Daemon, WordEmbedder, wait_until  # noqa: E402
 
 VIEWS = {
@@ -42,6 +48,11 @@ VIEWS = {
 }
 
 
+ADDED = 300  # memories that come as an agent's do
+PART = 10_000  # rows of one transaction
+PLACES = ("acme/api", "acme/web", "acme/ops", "home")
+
+
 class QuickEmbedder(WordEmbedder):  # type: ignore[misc, valid-type]
     """Keeps the direction of each word, so that 100,000 memories take a minute."""
 
@@ -54,18 +65,59 @@ class QuickEmbedder(WordEmbedder):  # type: ignore[misc, valid-type]
         return super()._vector(text)
 
 
+def open_core(folder: Path, clock: Clock) -> Core:
+    """Return a core that has its model."""
+    core = Core(folder / "data", Config(), folder, lambda name, where: QuickEmbedder(), clock=clock)
+    core.start()
+    wait_until(lambda: core.embedding.active is not None)
+    return core
+
+
+def draw(folder: Path, many: int) -> None:
+    """Write memories of L2 with their vectors into the database of a daemon that is stopped then."""
+    core = open_core(folder, Clock())
+    made = invent(many, NOON - 3 * 86400.0)
+    for start in range(0, many, PART):
+        core.store.write(functools.partial(_draw_part, core, made[start : start + PART], start)).result()
+    core.close()
+
+
+def _draw_part(core: Core, part: list[NewMemory], first: int, transaction: Transaction) -> None:
+    connection, generation = transaction.connection, core.embedding.active
+    assert generation is not None
+    places = [core.store.namespaces.ensure(transaction, name) for name in PLACES]
+    vectors = generation.embedder.embed_texts([memory.content for memory in part])
+    for number, (memory, vector) in enumerate(zip(part, vectors, strict=True), start=first):
+        at, key = memory.created_at or NOON, stored.text_hash(memory.content)
+        stored.put(connection, generation.model, key, vector)
+        row = Row(
+            id=key.hex()[:32],
+            namespace=places[number % len(places)],
+            type=memory.type,
+            source="manual",
+            tier=L2,
+            importance=memory.importance or 0.5,
+            created_at=at,
+            updated_at=at,
+            content_hash=key,
+            text_hash=key,
+            content=memory.content,
+        )
+        rows.insert(connection, row)
+
+
 @contextmanager
 def serve(many: int) -> Iterator[tuple[Served, str]]:
     """Yield `memctl web` for a store with so many memories, and the id of one of them."""
     folder = Path(tempfile.mkdtemp(prefix="mt-"))
     clock = Clock()
-    core = Core(folder / "data", Config(), folder, lambda name, where: QuickEmbedder(), clock=clock)
-    core.start()
-    wait_until(lambda: core.embedding.active is not None)
+    if many > ADDED:
+        draw(folder, many - ADDED)
+    core = open_core(folder, clock)
     daemon = Daemon(core, Config(), folder / "s")
     with daemon.client(timeout_s=600) as client:
-        fill(client, clock, many)
-        if 0 < many <= 1000:
+        fill(client, clock, min(many, ADDED))
+        if many:
             client.call(Consolidate())
         listed = client.list(limit=2)
     served = Served(folder / "s")
@@ -89,6 +141,7 @@ def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800) -> N
         if path == "topics" and button.count():
             button.click()
         page.wait_for_timeout(250)
+        expect(page.locator(".loading")).to_have_count(0, timeout=60_000)
         page.screenshot(path=str(target))
 
     tab.look(steps)

@@ -58,7 +58,7 @@ def fill(client: Client, clock: Any, many: int) -> None:
     clock.now = NOON - 2 * _DAY
     rest = max(0, many - len(SAID))
     if rest:
-        client.add_many(list(_invent(rest, clock.now)), dedup=False)
+        client.add_many(invent(rest, clock.now), dedup=False)
     clock.now = NOON - _DAY
     for number, (namespace, type, text) in enumerate(SAID[:many]):
         clock.now = NOON - (_DAY if number < 6 else 0) - 3600 * 2 + number * 300
@@ -67,7 +67,8 @@ def fill(client: Client, clock: Any, many: int) -> None:
     clock.now = NOON
 
 
-def _invent(many: int, now: float) -> "list[NewMemory]":
+def invent(many: int, now: float) -> list[NewMemory]:
+    """Return memories that differ, one every ten minutes before `now`."""
     chosen = random.Random(7)
     made = []
     for number in range(many):

@@ -30,7 +30,7 @@ export default function Memories({ where: { id } }) {
   return html`${head("Memory", html`<${Places} value=${ns} change=${(value) => set({ ...filter, ns: value })} />`, pick("Type", "type", Object.keys(stats?.by_type || {}), "all"), pick("Tier", "tier", ["L1", "L2", "documents"], "all"), pick("Order", "sort", SORTS),
       pages.total > 0 && button(pages.total > MOST ? `Select the first ${number(MOST)}` : "Select all", markAll))}
     ${pages.total === 0 && empty(ns || type || tier ? "No memory is like that." : EMPTY)}
-    <div class=${`split ${id ? "one" : "two"}`} hidden=${pages.total === 0 && !id}><div class="list">
+    <div class=${`split ${id ? "read" : "all"}`} hidden=${pages.total === 0 && !id}><div class="list">
         ${fresh > 0 && button(`${number(fresh)} changed`, () => { setFresh(0); pages.reload(); }, { class: "new main" })}${pages.error ? problem(pages.error) : pages.total === undefined && loading}
         ${pages.total > 0 && html`<${Rows} total=${pages.total} height=${58} row=${row} label=${memories(pages.total)} />`}</div>
       <div class="side">${id ? html`<${Safe} key=${id}><${One} id=${id} /><//>` : pages.total > 0 && dim(`${memories(pages.total)}. Choose one to read it.`)}</div></div>
