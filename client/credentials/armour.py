@@ -3,16 +3,18 @@
 Read line by line, since a pattern for all of it would try every way to divide headers from lines.
 """
 
-import re
+from memoryd.client.patterns import compile_late
 
 _SPACE = r"(?: |%20)"
 BEGIN = rf"-----BEGIN{_SPACE}(?:[A-Z0-9]+{_SPACE}){{0,3}}PRIVATE{_SPACE}KEY(?:{_SPACE}BLOCK)?-----"
 _GAP = r"(?:\s|\\{1,4}[nr]|%0[AD]|[\"'+,>|→]|(?<![\w+/=])\d{1,5}(?=[\s:|→]))"  # also numbers of lines
 _BASE64 = r"(?:[A-Za-z0-9+/=]|%2[BF]|%3D)"
-_HEADER = re.compile(rf"{_GAP}{{0,16}}(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): ?")
-_END_OF_HEADER = re.compile(rf"[\n\\]|{BEGIN}|\Z")
-_LINE = re.compile(rf"{_BASE64}{{16,}}+")
-_LINES = re.compile(rf"(?:{_GAP}{{0,16}}{_BASE64}{{16,}})+(?:{_GAP}{{0,16}}{_BASE64}{{1,15}}(?={_GAP}{{0,16}}-----))?")
+_HEADER = compile_late(rf"{_GAP}{{0,16}}(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): ?")
+_END_OF_HEADER = compile_late(rf"[\n\\]|{BEGIN}|\Z")
+_LINE = compile_late(rf"{_BASE64}{{16,}}+")
+_LINES = compile_late(
+    rf"(?:{_GAP}{{0,16}}{_BASE64}{{16,}})+(?:{_GAP}{{0,16}}{_BASE64}{{1,15}}(?={_GAP}{{0,16}}-----))?"
+)
 
 
 def end_of_key(text: str, start: int) -> int:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from memoryd.client.patterns import compile_late
+
 NAMES = (
     *("password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "mot de passe", "contraseña", "pwd"),
     *("pass", "secret", "credential", "token", "key"),
@@ -21,7 +23,7 @@ _FOREIGN_NAMES = (
     *("密码", "密碼", "口令", "パスワード", "비밀번호", "암호", "пароль", "пароля", "hasło", "lösenord", "şifre"),
     *("heslo", "jelszó", "κωδικός", "mật khẩu", "รหัสผ่าน", "كلمة المرور", "סיסמה", "पासवर्ड"),
 )
-_KEYS = re.compile(
+_KEYS = compile_late(
     r"(?:api|app|access|auth|private|signing|encryption|master|account|service|subscription|secret)[ _-]?",
     re.IGNORECASE,
 )
@@ -41,45 +43,45 @@ _BARE = rf"(?P<bare>[^\s\"'`,;<>()\[\]{{}}|\\]{{4,{_MOST}}}+)(?![(\[{{<])"
 _LONGEST_BETWEEN = 32  # from a name to its value, apart from white space
 _VALUE = rf"\\?(?:{_QUOTED}|{_BARE})"
 _NEXT_LINE = r"[ \t]?\\?\r?\n[ \t]{1,8}"
-_ASSIGNED = re.compile(
+_ASSIGNED = compile_late(
     rf"{_REST}(?P<between>[\\\"'\]*]{{0,4}}[ \t]{{0,4}}(?P<sign>:=|=>|={{1,3}}|%3D|[:：])(?:[ \t]{{0,4}}|{_NEXT_LINE}))"
     rf"{_VALUE}",
     re.IGNORECASE,
 )
-_SAID = re.compile(
+_SAID = compile_late(
     rf"{_REST} (?:(?:for|of|to|on|in|für|zum|von|pour|de|du) (?:[\w'.:/-]{{1,40}} ){{0,4}}?)?"
     r"(?:(?:(?:is |was )?(?:changed |set |reset ))?to|is|was|=|lautet|ist|est|es)(?: now| still| just)?"
     rf"(?:[: ][ \t]{{0,2}}|:?{_NEXT_LINE}){_VALUE}",
     re.IGNORECASE,
 )
-_SAID_THERE = re.compile(rf"[ \t]?(?:是|为|為|は|が|이|은|는|это|είναι|je|jest|to)[ \t:：]{{0,2}}{_VALUE}")
-_NEXT = re.compile(rf"{_REST}[ \t]{{1,2}}{_VALUE}", re.IGNORECASE)
-_OPTION = re.compile(rf"[ =]{_VALUE}")
-_BEFORE_OPTION = re.compile(r"(?:^|[\s\"'`])--?(?:[a-z]+-){0,4}$")
-_SET = re.compile(rf"[ \t]{{1,4}}{_VALUE}")
-_BEFORE_SET = re.compile(r"\b(?:ENV|setenv|set(?: -\w{1,9}){1,3})[ \t]{1,4}\w{0,60}$")
-_ELEMENT = re.compile(rf">\s{{0,8}}(?P<bare>[^<\s]{{4,{_MOST}}}+)\s{{0,8}}<")
-_LOGIN = re.compile(rf"\s{{1,4}}(?P<bare>\S{{4,{_MOST_SHORT}}})")
-_BEFORE_LOGIN = re.compile(r"\blogin\s{1,4}\S{1,100}\s{1,4}$", re.IGNORECASE)
-_IDENTIFIED = re.compile(r"identified(?: with \w{1,40})? by '(?P<quoted>[^'\s]{4,200}+)'", re.IGNORECASE)
-_USER = re.compile(
+_SAID_THERE = compile_late(rf"[ \t]?(?:是|为|為|は|が|이|은|는|это|είναι|je|jest|to)[ \t:：]{{0,2}}{_VALUE}")
+_NEXT = compile_late(rf"{_REST}[ \t]{{1,2}}{_VALUE}", re.IGNORECASE)
+_OPTION = compile_late(rf"[ =]{_VALUE}")
+_BEFORE_OPTION = compile_late(r"(?:^|[\s\"'`])--?(?:[a-z]+-){0,4}$")
+_SET = compile_late(rf"[ \t]{{1,4}}{_VALUE}")
+_BEFORE_SET = compile_late(r"\b(?:ENV|setenv|set(?: -\w{1,9}){1,3})[ \t]{1,4}\w{0,60}$")
+_ELEMENT = compile_late(rf">\s{{0,8}}(?P<bare>[^<\s]{{4,{_MOST}}}+)\s{{0,8}}<")
+_LOGIN = compile_late(rf"\s{{1,4}}(?P<bare>\S{{4,{_MOST_SHORT}}})")
+_BEFORE_LOGIN = compile_late(r"\blogin\s{1,4}\S{1,100}\s{1,4}$", re.IGNORECASE)
+_IDENTIFIED = compile_late(r"identified(?: with \w{1,40})? by '(?P<quoted>[^'\s]{4,200}+)'", re.IGNORECASE)
+_USER = compile_late(
     r"\s(?:-u|--user)(?:=|\s{1,5})(?P<open>['\"]?)"
     r"(?:(?P<whole>[^\s:'\"$]{8,200}):(?P=open)(?=\s)|[^\s:'\"]{0,80}['\"]?:['\"]?(?P<bare>[^\s'\"]{4,200}))"
 )
 _LONGEST_AFTER_CURL = 204  # with its name
-_PARAMETER = re.compile(r"&\w{1,40}=|%26\w{1,40}%3D", re.IGNORECASE)
-_BEFORE_PLAIN = re.compile(r"(?:^|\s)[A-Z0-9_]*$|[?&;]\w*$")
-_BEFORE_JSON = re.compile(r"\"[\w.-]{0,40}$")
-_BEFORE_YAML = re.compile(r"(?:^|\n)[ \t]*(?:- )?[\w.-]{0,40}$")
-_PHRASE = re.compile(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
-_NAME_AT_END = re.compile(r"(?:[_ -]?(?:value|string|text|plain|prod|dev|live|test|b64|base64)|[12s])?$")
+_PARAMETER = compile_late(r"&\w{1,40}=|%26\w{1,40}%3D", re.IGNORECASE)
+_BEFORE_PLAIN = compile_late(r"(?:^|\s)[A-Z0-9_]*$|[?&;]\w*$")
+_BEFORE_JSON = compile_late(r"\"[\w.-]{0,40}$")
+_BEFORE_YAML = compile_late(r"(?:^|\n)[ \t]*(?:- )?[\w.-]{0,40}$")
+_PHRASE = compile_late(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
+_NAME_AT_END = compile_late(r"(?:[_ -]?(?:value|string|text|plain|prod|dev|live|test|b64|base64)|[12s])?$")
 
-_EMPTY = re.compile(
+_EMPTY = compile_late(
     r"your|example|sample|placeholder|change[_-]?me|replace|redacted|insert|x{4}|\*{3}|\.{3}|…|\[secret: |dummy|todo"
     r"|goes[_-]?here|foobar|lorem|&(?:quot|lt|gt|amp|\#)",
     re.IGNORECASE,
 )
-_REFERENCE = re.compile(
+_REFERENCE = compile_late(
     r"[$%{<\[&@#/~]|\w+://|(?:env|var|vault|secrets?|config|settings|self|process|os)\b[.:]|!vault\b", re.I
 )
 _PLAIN = frozenset(
@@ -96,15 +98,15 @@ _LABELS = frozenset(
     " module class function object instance client server service store vault provider handler based only see ask"
     " kubernetes secret default public private prompt interactive stdin redacted removed omitted".split()
 )
-_TECHNICAL = re.compile(
+_TECHNICAL = compile_late(
     r"(?:[vxhsp]\d{1,4}(?![a-z0-9])|(?:base|sha|md|utf|ascii|latin|rsa|ed|aes|blake|argon|bcrypt|scrypt|pbkdf|hs|rs|es|oauth|http|ipv?|py|u?int|"
     r"float|mp|ec|k8|win|log|web|base_|i18n|l10n|oauth|saml|tls|ssl|ldap|ntlm|wpa|pkcs|rfc|pep|python|cl)[_-]?\d)",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_]*\d{0,2}(?:[.:>-]+[A-Za-z_][A-Za-z_]*\d{0,2})*[.:]?")
-_WORDS = re.compile(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})+")
-_DIGIT = re.compile(r"[0-9]")
-_STRONG = re.compile(r"[!@#$%^&*?~+=|]")
+_IDENTIFIER = compile_late(r"[A-Za-z_][A-Za-z_]*\d{0,2}(?:[.:>-]+[A-Za-z_][A-Za-z_]*\d{0,2})*[.:]?")
+_WORDS = compile_late(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})+")
+_DIGIT = compile_late(r"[0-9]")
+_STRONG = compile_late(r"[!@#$%^&*?~+=|]")
 _EMPTY_PARTS = (  # of which one is in whatever `_EMPTY` finds
     *("your", "example", "sample", "placeholder", "change", "replace", "redacted", "insert", "xxxx", "***", "...", "…"),
     *("[secret: ", "dummy", "todo", "goes", "foobar", "lorem", "&"),

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from memoryd.client.credentials import armour
 from memoryd.client.credentials.usage import USES
+from memoryd.client.patterns import compile_late
 
 
 class Format(NamedTuple):
@@ -41,7 +42,9 @@ def _make_format(
 ) -> Format:
     if pattern.startswith(r"\b"):
         pattern = _BEGINNING + pattern.removeprefix(r"\b")
-    return Format(name, tuple(anchors.split()), re.compile(pattern, flags), source, free, loose, flags == re.IGNORECASE)
+    return Format(
+        name, tuple(anchors.split()), compile_late(pattern, flags), source, free, loose, flags == re.IGNORECASE
+    )
 
 
 _BEGINNING = r"(?:\b|(?<=%[0-9A-F]{2}))"  # in an encoded address a letter may stand before it: `%3D`
@@ -255,7 +258,7 @@ FORMATS: tuple[Format, ...] = (
         re.IGNORECASE,
     ),
     *(
-        Format(name, anchors, re.compile(pattern, flags), source, free, True, flags == re.IGNORECASE)
+        Format(name, anchors, compile_late(pattern, flags), source, free, True, flags == re.IGNORECASE)
         for name, anchors, pattern, source, flags, free in USES
     ),
 )

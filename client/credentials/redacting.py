@@ -8,18 +8,19 @@ from typing import Any, NamedTuple
 from memoryd.client.credentials.assigned import find_assigned, is_credential, is_placeholder, kind_of, name_in
 from memoryd.client.credentials.formats import FORMATS, MIN_RUN, RUN_CHARS, Format
 from memoryd.client.credentials.usage import find_manifest
+from memoryd.client.patterns import compile_late
 
 MIN_CHARS = 10  # the shortest is `pwd=` and six characters
 _FEW = 6  # a key of fewer different characters than that is a placeholder
 _LOOSE = [(shape, anchor) for shape in FORMATS if shape.loose for anchor in shape.anchors]
 _IN_RUNS = [(shape, anchor) for shape in FORMATS if not shape.loose for anchor in shape.anchors]
-_RUN = re.compile(f"[{re.escape(RUN_CHARS)}]{{{MIN_RUN},}}")
+_RUN = compile_late(f"[{re.escape(RUN_CHARS)}]{{{MIN_RUN},}}")
 _CLASSES = bytes(ord("w") if chr(byte) in RUN_CHARS else ord(" ") for byte in range(256))
 _LONG = b"w" * MIN_RUN
 _MOST_BEFORE = 120  # characters of a line that are looked at before its end
 _KEY_CHARS = r"[A-Za-z0-9_+/=.-]"
-_NEXT_LINE = re.compile(rf"\n[ \t]{{0,16}}(?P<run>{_KEY_CHARS}{{6,400}})")
-_LINE_END = re.compile(rf"(?P<run>{_KEY_CHARS}{{12,100}}+)[ \t]{{0,4}}\\?\r?\Z")
+_NEXT_LINE = compile_late(rf"\n[ \t]{{0,16}}(?P<run>{_KEY_CHARS}{{6,400}})")
+_LINE_END = compile_late(rf"(?P<run>{_KEY_CHARS}{{12,100}}+)[ \t]{{0,4}}\\?\r?\Z")
 _DIGITS = frozenset("0123456789")
 
 

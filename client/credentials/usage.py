@@ -7,6 +7,8 @@ part before it, and looks at one line.
 import re
 from collections.abc import Iterator
 
+from memoryd.client.patterns import compile_late
+
 _REST_OF_COMMAND = r"\b[^\n|;&]{0,200}?\s"
 _ARGUMENT = r"(?P<quote>['\"]?)(?P<secret>[^\s'\"$<{%&|\[(-][^\s'\"]{3,100})(?P=quote)(?=[\s;|&)`'\"]|$)"
 _MADE = r"(?=[^\s\d]{0,60}\d)(?=[\W\d_]{0,60}[A-Za-z])"  # a letter and a digit
@@ -129,10 +131,10 @@ USES: tuple[tuple[str, tuple[str, ...], str, str, int, bool], ...] = (
     ),
 )
 
-_KIND = re.compile(r"^[ \t]{0,8}kind:[ \t]{0,4}[\"']?secret\b", re.MULTILINE)
-_DATA = re.compile(r"^[ \t]{0,8}data:[ \t]*\r?\n", re.MULTILINE)
+_KIND = compile_late(r"^[ \t]{0,8}kind:[ \t]{0,4}[\"']?secret\b", re.MULTILINE)
+_DATA = compile_late(r"^[ \t]{0,8}data:[ \t]*\r?\n", re.MULTILINE)
 _KEY = r"[\w.-]{1,80}+:[ \t]{0,40}+"
-_ENTRY = re.compile(
+_ENTRY = compile_late(
     rf"[ \t]{{1,40}}+(?:#[^\n]{{0,400}}+|{_KEY}[|>]?[-+]?|(?:{_KEY})?[\"']?"
     r"(?P<secret>(?=[^\s\"'=]{0,9000}[A-Z0-9])[A-Za-z0-9+/]{10,9000}+={0,2})[\"']?)[ \t]{0,40}+(?:\r?\n|\Z)"
 )

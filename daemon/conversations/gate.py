@@ -8,6 +8,7 @@ noise only when every line of it is. Words of silence say nothing unless they an
 import re
 from typing import NamedTuple
 
+from memoryd.client.patterns import compile_late
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 READ_CHARS = 20_000  # a longer text is no noise: somebody may have to read it again
@@ -22,7 +23,7 @@ PROGRESS = "progress output"
 QUIET = (TOO_SHORT, STOP_WORDS_ONLY)  # reasons that do not hold for an answer
 ANSWER_CHARS = 120  # of a short answer at most
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_WORD = compile_late(r"[^\W_]+(?:['’][^\W_]+)?")
 # Said to keep a talk going; with stop words alone they say nothing.
 _FILLERS = frozenset(
     "ok okay k yes yeah yep yup no nope nah hm hmm hi hey hello thanks thank thx ty please sure cool fine alright right"
@@ -42,7 +43,7 @@ class Noise(NamedTuple):
 
 
 def _lines(reason: str, *patterns: str) -> Noise:
-    return Noise(reason, re.compile("|".join(f"(?:{pattern})" for pattern in patterns)))
+    return Noise(reason, compile_late("|".join(f"(?:{pattern})" for pattern in patterns)))
 
 
 _CODES = "ECONNREFUSED|ECONNRESET|ECONNABORTED|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EPIPE"
@@ -124,7 +125,7 @@ NOISE: tuple[Noise, ...] = (
 
 
 # What comes with a trace but alone may be said by a person: the exception's own line, the marks below a source line.
-_COMPANION = re.compile(rf"{_LOG}{_EXCEPTION}(?:: .*)?|[~^ ]+")
+_COMPANION = compile_late(rf"{_LOG}{_EXCEPTION}(?:: .*)?|[~^ ]+")
 
 
 def check(text: str) -> str | None:
@@ -159,7 +160,7 @@ def _split_words(text: str) -> list[str]:
     return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
 
 
-_ASKING = re.compile(r"(?:[?？]|[か吗呢嗎][。.]?)[\s\"'”’»)\]*_`]*$")
+_ASKING = compile_late(r"(?:[?？]|[か吗呢嗎][。.]?)[\s\"'”’»)\]*_`]*$")
 
 
 def is_short_answer(text: str) -> bool:

@@ -21,7 +21,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.parts import Long, Piece
-from memoryd.daemon.store.positions import Positions
+from memoryd.daemon.store.positions import Positions, find_distinct
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
@@ -111,7 +111,7 @@ class Parts:
         places = np.arange(self._positions.count)
         inside = np.append(allowed.select(self._row_of[self._positions.read_rows(places)]), False)
         found = self.index.find_nearest(query, count, Mask(inside, self._positions, epoch))
-        rows: list[int] = np.unique(self._row_of[found.rows]).tolist()
+        rows: list[int] = find_distinct(self._row_of[found.rows]).tolist()
         return rows
 
     def measure(self, connection: Connection, query: Vector, rows: Iterable[int]) -> dict[int, float]:

@@ -1,10 +1,10 @@
 """One sentence for a text: the one that shares most words with the others. Pure functions."""
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from math import hypot, sqrt
 
+from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import rating
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
@@ -12,10 +12,10 @@ MAX_SENTENCES = 10  # looked at: those of the beginning, where people say what t
 MAX_CHARS = 300  # of the result
 _READ_CHARS = 8_000
 _MIN_WORDS = 3
-_BOUNDARY = re.compile(r"(?<=[.!?…])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9ÄÖÜÉÀ])|(?<=[。！？])|\n+")
-_LEAD = re.compile(r"^(?:[-*•>#]+|\d+[.)]|User:|Assistant:)\s*")
-_WORD = re.compile(r"[^\W_]{2,}")
-_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St)\.$")
+_BOUNDARY = compile_late(r"(?<=[.!?…])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9ÄÖÜÉÀ])|(?<=[。！？])|\n+")
+_LEAD = compile_late(r"^(?:[-*•>#]+|\d+[.)]|User:|Assistant:)\s*")
+_WORD = compile_late(r"[^\W_]{2,}")
+_ABBREVIATED = compile_late(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St)\.$")
 
 
 def split_sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:

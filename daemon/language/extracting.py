@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import condensing, rating
 from memoryd.daemon.language.likeness import Examples
 from memoryd.daemon.language.marks import (
@@ -73,8 +74,8 @@ class Statement(NamedTuple):
 _MARKED = {feature.name: feature.pattern for feature in rating.FEATURES}
 _CONCRETE = ("number", "date", "code", "name")
 _WEIGHTY = ("decision", "rule", "lesson", "plan")
-_WORD = re.compile(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
-_FENCE = re.compile(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", re.MULTILINE)  # code, and what is quoted
+_WORD = compile_late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
+_FENCE = compile_late(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", re.MULTILINE)  # code, and what is quoted
 _LARGE_PENALTY, _PENALTY, _SMALL_PENALTY, _ASSISTANT_PENALTY, _CONCRETE_GAIN = 0.4, 0.25, 0.15, 0.12, 0.05
 
 

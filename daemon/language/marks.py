@@ -6,6 +6,8 @@ Each pattern is given one sentence of bounded length. English; other languages a
 import re
 from typing import NamedTuple
 
+from memoryd.client.patterns import compile_late
+
 USER, ASSISTANT = "user", "assistant"
 CORRECTION, DECISION, PREFERENCE, DEADLINE = "correction", "decision", "preference", "deadline"
 RULE, LESSON, FACT = "rule", "lesson", "fact"
@@ -23,7 +25,7 @@ class Kind(NamedTuple):
 
 
 def _kind(type: str, confidence: float, mark: str, **options: object) -> Kind:
-    return Kind(type, confidence, re.compile(mark, re.IGNORECASE), **options)  # type: ignore[arg-type]
+    return Kind(type, confidence, compile_late(mark, re.IGNORECASE), **options)  # type: ignore[arg-type]
 
 
 _WE = r"(?:we|I|they|the (?:team|board|group|committee|client|customer))"
@@ -140,7 +142,7 @@ KINDS: tuple[Kind, ...] = (
     _kind(FACT, 0.62, r"", roles=(USER,), needs="number date code name"),
 )
 
-HEDGED = re.compile(
+HEDGED = compile_late(
     r"\b(?:maybe|perhaps|might|not sure|unsure|wondering|could be|I think|I guess|I suppose|probably|possibly|"
     r"no idea|let me know|considering|thinking (?:about|of)|should we|what if|one day|some ?day|kind of|"
     r"sort of|I wish|hopefully|I hope|we'll see|we see|depends|"
@@ -149,7 +151,7 @@ HEDGED = re.compile(
     re.IGNORECASE,
 )
 # What is only imagined.
-SUPPOSED = re.compile(
+SUPPOSED = compile_late(
     r"\b(?:would|could|might|'d) be (?:so |very |really )?(?:nice|cool|fun|funny|great|lovely|hilarious|amazing)\b"
     r"|^(?:imagine|suppose|picture this|in a perfect world|in another life)\b|\b(?:can you imagine|, imagine)\b"
     r"|\bif (?:I|we|you|he|she|they|it|my [\w ]+|the [\w ]+|somebody|someone)"
@@ -159,9 +161,9 @@ SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 # What others say or have written somewhere.
-QUOTED = re.compile(r"\"[^\"\n]{3,}\"|“[^”\n]{3,}”|«[^»\n]{3,}»|„[^“\n]{3,}“")
+QUOTED = compile_late(r"\"[^\"\n]{3,}\"|“[^”\n]{3,}”|«[^»\n]{3,}»|„[^“\n]{3,}“")
 # Over by tomorrow.
-PASSING = re.compile(
+PASSING = compile_late(
     r"\b(?:this (?:morning|afternoon|evening)|last night|tonight|yesterday|right now|just now|at the moment|"
     r"(?:in|just|wait|for|give me) a (?:minute|moment|second)|one (?:moment|second|sec)|hold on|brb|be right back|"
     r"tired|slept|hungry|haha|lol|sigh|ugh|"
@@ -170,20 +172,20 @@ PASSING = re.compile(
     re.IGNORECASE,
 )
 # Talk that passes the time: it says nothing against a sentence with the mark of a kind.
-CHATTER = re.compile(
+CHATTER = compile_late(
     r"\b(?:lunch|coffee|tea|breakfast|dinner|weather|rain(?:s|ed|ing)?|snow(?:s|ed|ing)?|sunny|traffic|weekends?|movie|"
     r"funny|jokes?|cake|again|still|today|wow|gosh|omg|hilarious|honestly|crazy|insane|oops|the classic|"
     r"smells?|tastes?|spooky|creepy|exciting|excited)\b|!$",
     re.IGNORECASE,
 )
 # What once happened to the speaker.
-EPISODE = re.compile(
+EPISODE = compile_late(
     r"\bI (?:just |also |even |almost )?(?:\w+ed|saw|went|had|got|was|did|met|made|took|came|bought|ate|drank|slept|"
     r"spent|told|heard|read|thought|felt|ran)\b|^(?:took|got|had|been|was|exactly)\b",
     re.IGNORECASE,
 )
 # What once happened to somebody or something else, with nothing that says it continues.
-TALE = re.compile(
+TALE = compile_late(
     r"\b(?:once|ago|last (?:time|week|month|year|summer|winter)|used to|remember (?:the|when|that time))\b"
     r"|^(?:and |but |so )?(?:my|our|the|that|this|his|her|a|an|one|some\w*|every\w*|he|she|it|they|two|three) "
     r"(?:[\w'-]+ ){0,4}?"
@@ -192,7 +194,7 @@ TALE = re.compile(
     re.IGNORECASE,
 )
 # A question without its mark, as people type it.
-ASKING = re.compile(
+ASKING = compile_late(
     r"^I(?:'d| would) (?:like|love|want) to (?:go|talk|speak|discuss|start|begin|ask|know|see|hear|show|run|work)\b|"
     r"^(?:and |so |but |ok |okay |hey |hm+ |ah )*(?:(?:what|who|whom|where|when|why|how|which)"
     r"(?:'s|(?: \w+){0,2}? (?:is|are|was|were|does|do|did|would|should|can|could|will|has|have|you say)) ?(?:\w|$)"
@@ -204,7 +206,7 @@ ASKING = re.compile(
     re.IGNORECASE,
 )
 # What an assistant says of its own doing.
-DOING = re.compile(
+DOING = compile_late(
     r"^(?:(?:sure|okay|ok|done|great|good|yes|alright|perfect|certainly|of course|happy to|got it|noted|understood|"
     r"will do|makes sense|thanks|sounds good|agreed|no problem|absolutely|right|fair enough|glad)\b|"
     r"(?:(?:I|I've|I have)(?! (?:found|noticed|measured|traced|discovered)\b)|I'll|I'm|let me|"
@@ -213,14 +215,14 @@ DOING = re.compile(
     re.IGNORECASE,
 )
 # A request that holds from now on, not for the next answer alone.
-STANDING = re.compile(
+STANDING = compile_late(
     r"^(?:please )?(?:(?:always|never|keep (?:your|the|all)|from now on|don't|do not|"
     r"stop (?:using|adding|writing|putting))\b|"
     r"(?:give|write|use|show|send|answer|reply|talk|speak)\b.* in (?:inches|feet|miles|metres|meters|kilomet\w+|metric|"
     r"imperial|celsius|fahrenheit|euros|dollars|pounds|UTC|markdown|british|american|english|german|french|spanish)\b)",
     re.IGNORECASE,
 )
-LEAD = re.compile(
+LEAD = compile_late(
     r"^(?:(?:ok(?:ay)?|so|well|also|and|but|oh|ah|hm+|yes|yeah|yep|yup|right|sure|great|cool|good|nice|perfect|sorry|"
     r"thanks|thank you|by the way|btw|fyi|one more thing|another thing|one thing|just so you know|for the record|"
     r"heads[ -]up|quick note|side note|reminder|update|one more|one change|good news|bad news|anyways?|"
@@ -231,7 +233,7 @@ LEAD = re.compile(
     r"(?:we|I|the|our|my|it|from|for|all|please|by|let's|that|this|there|you|never|always|do|use|so|and|that)\b)))+",
     re.IGNORECASE,
 )
-ANAPHORA = re.compile(
+ANAPHORA = compile_late(
     r"^(?:(?:that|this|these|those)(?:'s|$| (?:is|are|was|were|has|have|had|will|would|can|could|must|should|may|"
     r"means?|makes?|works?|needs?|looks?|sounds?|helps?|one|ones|way)\b)"
     r"|(?:it|it's|they|they're|he|she|he's|she's|its|their|because|which|then|there|both)\b|"

@@ -5,24 +5,24 @@ its day in many ways. German writes every noun with a capital, so only words in 
 and Korean show no names but what is written in Latin letters and figures.
 """
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from memoryd.client.dates import remove_dates
+from memoryd.client.patterns import compile_late
 
-_WORD = re.compile(r"[A-Za-zÀ-ɏ0-9](?:[A-Za-zÀ-ɏ0-9./_-]*[A-Za-zÀ-ɏ0-9])?")
-_SIGN = re.compile(r"[0-9./_]")  # of an identifier
-_CONTINUES_BEFORE = re.compile(r"[a-zà-ɏ0-9]\Z|[0-9]\.\Z")
-_CONTINUES = re.compile(r"[a-zà-ɏ0-9]|\.[0-9]")
+_WORD = compile_late(r"[A-Za-zÀ-ɏ0-9](?:[A-Za-zÀ-ɏ0-9./_-]*[A-Za-zÀ-ɏ0-9])?")
+_SIGN = compile_late(r"[0-9./_]")  # of an identifier
+_CONTINUES_BEFORE = compile_late(r"[a-zà-ɏ0-9]\Z|[0-9]\.\Z")
+_CONTINUES = compile_late(r"[a-zà-ɏ0-9]|\.[0-9]")
 _READ_CHARS = 1_000  # of a question
 _LOOK_BACK = 8  # characters before a word
-_SENTENCE_END = re.compile(r"[.!?:]\s+\Z")
+_SENTENCE_END = compile_late(r"[.!?:]\s+\Z")
 _GERMAN = frozenset(
     "ist der die das wer wie und für mit von den dem ein eine einen einer nicht zu im auf wir bei was wann wo hat wurde"
     " warum welche welcher welches welchen statt sind war wird ob".split()
 )
-_PRONOUN = re.compile(r"I(?:['’]\w+)?")
+_PRONOUN = compile_late(r"I(?:['’]\w+)?")
 
 
 class Names(NamedTuple):

@@ -8,6 +8,8 @@ of which the beginning is read.
 import re
 from typing import NamedTuple
 
+from memoryd.client.patterns import compile_late
+
 READ_CHARS = 1_500  # people and models say first what they mean; more would hold up other threads
 
 STATEMENT = 0.5  # the start of a text that states something
@@ -26,7 +28,7 @@ class Feature(NamedTuple):
 
 
 def _build_feature(name: str, weight: float, pattern: str, flags: re.RegexFlag = re.IGNORECASE) -> Feature:
-    return Feature(name, weight, re.compile(pattern, flags))
+    return Feature(name, weight, compile_late(pattern, flags))
 
 
 _MONTHS = "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -127,9 +129,9 @@ FEATURES: tuple[Feature, ...] = (
     ),
 )
 
-_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+|\n|$)")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_REQUEST = re.compile(
+_SENTENCE = compile_late(r"[^.!?。！？\n]+(?:[.!?。！？]+|\n|$)")
+_WORD = compile_late(r"[^\W_]+(?:['’][^\W_]+)?")
+_REQUEST = compile_late(
     r"^(?:(?:and|so|but|also|then|ok|okay|great|thanks|sure|hey|hi|please)[,!]? +)*"
     r"(?:please\b(?! (?:remember|note|keep in mind|bear in mind)\b)|(?:can|could|would|will) you\b|"
     r"(?:can|could|may|shall) (?:i|we)\b|do you (?:know|have|think)\b|let me\b|let's see\b|tell me\b|show me\b|"

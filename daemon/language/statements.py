@@ -11,12 +11,12 @@ Languages: English, German, Chinese, Japanese (`words`); texts in others contrad
 name. Pure functions of about 0.1 ms, called on `add`.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import words
 
 MAX_WORDS = 30
@@ -25,8 +25,8 @@ _LEAST_SHARED, _LEAST_SHARE = 1.0, 0.3  # words, and share of the shorter statem
 _VALUE_WORDS = 2
 _ARTICLES = frozenset({"the", "The", "a", "an", "An"})  # "A" is a name as well
 _NO_CONTENT = words.STOP | words.NEGATIVE
-_NUMBER = re.compile(r"[$€£~]?[0-9]")
-_TOKEN = re.compile(
+_NUMBER = compile_late(r"[$€£~]?[0-9]")
+_TOKEN = compile_late(
     r"[#$€£~]?[0-9]+(?:[.,:/-][0-9]+)*[a-z%]*"  # numbers, dates, times
     r"|[^\W\d_぀-ヿ㐀-鿿가-힯]+(?:['.][^\W\d_]+)*(?:[-_][^\W_぀-ヿ㐀-鿿]+)*[0-9]*(?:\(\))?"
     r"|[゠-ヿー]+|[㐀-鿿]|[぀-ゟ]+"  # katakana, each Chinese character, hiragana

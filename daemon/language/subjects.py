@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import rating
 
 DURABLE = 0.6  # importance from which a plain statement of a daily file may be kept
@@ -43,9 +44,11 @@ _OPPOSITES = {  # what says the same of a subject, denied
     "inactive": "activ",
 }
 _ALIKE = {"permitt": "allow", "permit": "allow", "mandatory": "requir", "obligatory": "requir"}
-_RULED = re.compile(rf"\b(?:is|are) (?:not )?(?:allowed|permitted|{'|'.join(_OPPOSITES)})\b", re.I)
-_NEGATIONS = re.compile(rf"\b(?:not|no|never|none|without|cannot|stop(?:s|ped)?|{'|'.join(_OPPOSITES)})\b|n't\b", re.I)
-_CHANGE = re.compile(
+_RULED = compile_late(rf"\b(?:is|are) (?:not )?(?:allowed|permitted|{'|'.join(_OPPOSITES)})\b", re.I)
+_NEGATIONS = compile_late(
+    rf"\b(?:not|no|never|none|without|cannot|stop(?:s|ped)?|{'|'.join(_OPPOSITES)})\b|n't\b", re.I
+)
+_CHANGE = compile_late(
     r"\b(?:now|instead of|rather than|no longer|any ?more|mov(?:es?|ed|ing)|switch(?:es|ed|ing)?|chang(?:es?|ed|ing)"
     r"|replac(?:es?|ed|ing)|migrat(?:es?|ed|ing)|renamed|correction|updated?|from now on|back to"
     r"|postponed|brought forward|rescheduled|extended|rais(?:es?|ed)|lowered|increased|reduced|bumped|upgraded"
@@ -53,13 +56,13 @@ _CHANGE = re.compile(
     r"|takes over|handed over|shifted|pushed|became|turns out)\b",
     re.I,
 )
-_GONE = re.compile(  # what follows these words held before
+_GONE = compile_late(  # what follows these words held before
     r"\b(?:instead of|rather than|no longer|replac(?:es|ed|ing)|(?:moved?|migrated|switched|changed|renamed|took over"
     r"|takes over) (?:\w+ ){0,4}?from|retired|deprecated|, not|and not)\s+((?:[\w.:/'-]+\s*){1,3})",
     re.I,
 )
-_LEFT = re.compile(r"(?<![\w-])([A-Z][\w-]+) (?:has )?(?:retired|left|resigned|quit|stepped down)\b")
-_TOKEN = re.compile(r"[^\W_](?:[\w.:/'@+-]*\w)?|\d")
+_LEFT = compile_late(r"(?<![\w-])([A-Z][\w-]+) (?:has )?(?:retired|left|resigned|quit|stepped down)\b")
+_TOKEN = compile_late(r"[^\W_](?:[\w.:/'@+-]*\w)?|\d")
 _DAYS = _find_words("monday tuesday wednesday thursday friday saturday sunday noon midnight weekday weekend")
 _MONTHS = _find_words(
     "january february march april may june july august september october november december jan feb mar apr jun jul"
@@ -68,14 +71,14 @@ _MONTHS = _find_words(
 _NUMBERS = _find_words(
     "one two three four five six seven eight nine ten eleven twelve twenty thirty fifty hundred thousand"
 )
-_CODE = re.compile(r"[_/@]|[a-z][A-Z]|\w\.\w|\w-\d")
+_CODE = compile_late(r"[_/@]|[a-z][A-Z]|\w\.\w|\w-\d")
 
-_GUESS = re.compile(
+_GUESS = compile_late(
     r"\b(?:maybe|perhaps|might|considering|wondering|thinking (?:about|of)|not sure|could try|idea:|what if|probably"
     r"|undecided|nothing (?:\w+ )?decided|no decision|someone should)\b|\?\s*$",
     re.I,
 )
-_OF_THE_DAY = re.compile(
+_OF_THE_DAY = compile_late(
     r"^(?:I |We )?(?:had|went|met|talked|spent|worked|looked|tried|read|wrote|fixed|reviewed|started|finished|cleaned"
     r"|paired|chatted|got|made|took|did|saw|helped|waited|ran|walked|called|answered|debugged|merged|sat|joined|watched"
     r"|ordered|ate|left|came|tested|refactored|tidied|investigated|continued|skimmed|caught)\b"
@@ -83,18 +86,18 @@ _OF_THE_DAY = re.compile(
     re.I,
 )
 _LASTING = frozenset({"decision", "rule", "preference", "lesson"})
-_HOLDS = re.compile(
+_HOLDS = compile_late(
     r"\b(?:is|are|uses?|runs?|lives?|listens?|owns?|needs?|prefers?|expects?|has|have|stays?|keeps?|happens?|starts?|ends?"
     r"|costs?|goes|means?|holds?|takes?|works?|belongs?|maintains?|leads?|moved|switched|changed|migrated|took over|now"
     r"|due|deadline)\b",
     re.I,
 )
 _SOLID = frozenset({"number", "code", "name", "date", "plan"})
-_ROLE = re.compile(
+_ROLE = compile_late(
     r"^[A-Z][\w-]+(?: and [A-Z][\w-]+)? (?:maintains?|leads?|owns?|manages?|keeps?|handles?|heads?|looks? after"
     r"|took over|takes? over|(?:is|are) (?:responsible|in charge|the))\b"
 )
-_DANGLING = re.compile(r"^(?:it|this|that|they|he|she|these|those|there|which|same)\b", re.I)
+_DANGLING = compile_late(r"^(?:it|this|that|they|he|she|these|those|there|which|same)\b", re.I)
 
 
 class Said(NamedTuple):

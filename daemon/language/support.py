@@ -4,11 +4,12 @@ What is specific has to be in the texts as it is: numbers, addresses, paths, com
 talk the model into something else shows in words that nobody said.
 """
 
-import re
 from collections.abc import Sequence
 
-_WORD = re.compile(r"\w+")
-_SPECIFIC = re.compile(r"\d|://|[/\\$@`|_]|\w\.\w")
+from memoryd.client.patterns import compile_late
+
+_WORD = compile_late(r"\w+")
+_SPECIFIC = compile_late(r"\d|://|[/\\$@`|_]|\w\.\w")
 _LEAST = 0.4  # of the words of a fact
 _STEM, _SHORTEST = 4, 4  # characters: of a word that count, of a word that is looked at
 

@@ -7,6 +7,8 @@ many values beside each other. `ADDITIVE` says that something is beside somethin
 
 import re
 
+from memoryd.client.patterns import compile_late
+
 
 def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -108,17 +110,17 @@ _ONES = (
 )
 NUMBERS = {word: str(number) for ones in _ONES for number, word in enumerate(ones.split())}
 
-CHANGE = re.compile(
+CHANGE = compile_late(
     r"\bnow\b|\bno longer\b|\bany ?more\b|\bany longer\b|\binstead\b|\bmoved\b|\bfrom now on\b|\bthese days\b"
     r"|\bswitched\b|\bchanged\b|\breplaced\b|\bput off\b|\bpostponed\b|\bsince the\b|\bno wait\b"
     r"|\bjetzt\b|\bstatt\b|\bab sofort\b|\bverlegt\b|\bverschoben\b|\bnicht mehr\b|\bmittlerweile\b|\binzwischen\b"
     r"|改|搬到|换成|换|交给|推迟|不再|移行|変更|やめ|になりました|に変わ|なった"
 )
-NOISE = re.compile(
+NOISE = compile_late(
     r"\bnow\b|\bno longer\b|\bany ?more\b|\bany longer\b|\bfrom now on\b|\bthese days\b|\bas always\b|\bno wait\b"
     r"|\binstead of \S+|\bput off\b|\bnicht mehr\b|\bab jetzt\b|\bjetzt\b|\bstatt (?:in )?\S+|\bcurrently\b"
 )
-NO_LONGER = re.compile(r"\bno longer\b|\bnicht mehr\b")
-REASON = re.compile(r"(?:\bbecause\b|\bsince\b|, so\b|\bdue to\b|, as\b|\bweil\b|\bwegen\b|\bdamit\b).*", re.S)
-NO_STATEMENT = re.compile(r"[!！]|[?？]$")
-HIRAGANA_NOT = re.compile(r"ない|ません|なかった|なく|ず$")
+NO_LONGER = compile_late(r"\bno longer\b|\bnicht mehr\b")
+REASON = compile_late(r"(?:\bbecause\b|\bsince\b|, so\b|\bdue to\b|, as\b|\bweil\b|\bwegen\b|\bdamit\b).*", re.S)
+NO_STATEMENT = compile_late(r"[!！]|[?？]$")
+HIRAGANA_NOT = compile_late(r"ない|ません|なかった|なく|ず$")

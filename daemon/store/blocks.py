@@ -7,7 +7,7 @@ import numpy as np
 import simsimd
 from numpy.typing import NDArray
 
-from memoryd.daemon.store.positions import Places
+from memoryd.daemon.store.positions import Places, find_distinct
 
 Codes = NDArray[np.int8]
 Reader = Callable[[str], NDArray[Any]]  # of an array by its name
@@ -34,7 +34,7 @@ class Blocks:
     def write(self, places: Places, codes: Codes) -> None:
         """Write the codes of some positions."""
         blocks = places // _SIZE
-        for number in np.unique(blocks).tolist():
+        for number in find_distinct(blocks).tolist():
             inside = blocks == number
             self._blocks[number][places[inside] % _SIZE] = codes[inside]
 

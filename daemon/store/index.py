@@ -23,7 +23,7 @@ from memoryd.daemon.store import basis
 from memoryd.daemon.store.basis import Coded
 from memoryd.daemon.store.blocks import Blocks, Reader
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.positions import Places, Positions, grow
+from memoryd.daemon.store.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.store.scan import View, Wanted, compute_scores, find_best, search_above
 from memoryd.daemon.store.vectors import Vector
 
@@ -87,7 +87,7 @@ class VectorIndex:
             self._namespaces[places] = [namespace for _, namespace, _ in keys]
             self._kinds[places] = [self._types.setdefault(kind, len(self._types)) for _, _, kind in keys]
             self._numbers[places] = numbers
-            distinct = np.unique(places)
+            distinct = find_distinct(places)
             self._count += len(distinct) - int(np.count_nonzero(self._present[distinct]))
             self._present[places] = True
             self.stamp += 1

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 Places = NDArray[np.int64]  # positions, -1: none
 Array = TypeVar("Array", bound=NDArray[Any])
+Number = TypeVar("Number", bound=np.integer[Any])
 
 _BITS = 8  # rows of a page: 256
 _INSIDE = (1 << _BITS) - 1
@@ -79,9 +80,9 @@ class Positions:
             found = self._look_up(numbers)
             back = found[(found >= 0) & ~self._alive[found]]  # deleted and restored: readers may still mean the former
             if len(back):
-                self._remove(np.unique(back))
+                self._remove(find_distinct(back))
                 found = self._look_up(numbers)
-            new = np.unique(numbers[found < 0])
+            new = find_distinct(numbers[found < 0])
             if len(new):
                 self._put(new, self._allocate(len(new)))
                 found = self._look_up(numbers)
@@ -104,7 +105,7 @@ class Positions:
     def _put(self, rows: NDArray[np.int64], places: Places) -> None:
         high = rows >> _BITS
         self._page_of = grow(self._page_of, int(high.max()) + 2)
-        for at in np.unique(high[self._page_of[high] == 0]).tolist():
+        for at in find_distinct(high[self._page_of[high] == 0]).tolist():
             self._page_of[at] = self._add_page()
         pages = self._page_of[high]
         self._pages[pages, rows & _INSIDE] = places + 1
@@ -128,7 +129,7 @@ class Positions:
         self._pages[pages, rows & _INSIDE] = 0
         np.subtract.at(self._held, pages, 1)
         self._row_of[places] = 0
-        for at in np.unique(high[self._held[pages] == 0]).tolist():
+        for at in find_distinct(high[self._held[pages] == 0]).tolist():
             self._unused.append(int(self._page_of[at]))
             self._page_of[at] = 0
 
@@ -150,6 +151,15 @@ class Positions:
             self._given_up, self.epoch = [], Epoch()
         while self._waiting and self._waiting[0][0]() is None:
             self._free += self._waiting.popleft()[1]
+
+
+def find_distinct(numbers: NDArray[Number]) -> NDArray[Number]:
+    """Return the numbers that differ, sorted. `np.unique` would load masked arrays first, for 9 ms of a start."""
+    ordered = np.sort(numbers)
+    kept = np.ones(len(ordered), bool)
+    kept[1:] = ordered[1:] != ordered[:-1]
+    found: NDArray[Number] = ordered[kept]
+    return found
 
 
 def grow(array: Array, needed: int) -> Array:

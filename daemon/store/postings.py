@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.positions import Places, Positions, grow
+from memoryd.daemon.store.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.store.stopwords import STOP_WORDS
 from memoryd.daemon.store.tokenizer import is_part, stem_words
 
@@ -173,7 +173,7 @@ class Postings:
 
     def _measure_shortest(self, places: NDArray[np.integer[Any]], counts: Counts) -> dict[int, float]:
         lengths = self.read_lengths(places)
-        return {count: float(lengths[counts == count].min()) for count in np.unique(counts).tolist()}
+        return {count: float(lengths[counts == count].min()) for count in find_distinct(counts).tolist()}
 
     # The writer -------------------------------------------------------------------------------------------------------
 

@@ -4,18 +4,19 @@ What may be over soon (no connection, time-out, 408, 429, 5xx) is distinguished 
 for a request as a whole. The key is read again for each request. Threads: any, each on a connection of its own.
 """
 
-import http.client
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from memoryd.client.offline import is_here, is_offline
+
+if TYPE_CHECKING:
+    import http.client
 
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _BLOCK = 64 * 1024
@@ -70,6 +71,8 @@ class Remote:
 
     def post(self, path: str, body: bytes, timeout_s: float, max_bytes: int) -> bytes:
         """Return the body of the answer to a request; raise `RemoteFailed`."""
+        import http.client  # here alone, as in `_connect`: a daemon that asks no server starts without it
+
         name, give_up_at = self.address.name, self._ticks() + timeout_s
         host = urlsplit(self.address.url).hostname or ""
         if is_offline() and not is_here(host):
@@ -95,8 +98,8 @@ class Remote:
 
     def _read(
         self,
-        reply: http.client.HTTPResponse,
-        connection: http.client.HTTPConnection,
+        reply: "http.client.HTTPResponse",
+        connection: "http.client.HTTPConnection",
         give_up_at: float,
         max_bytes: int,
     ) -> bytes:
@@ -109,7 +112,7 @@ class Remote:
             self._limit(connection, give_up_at)
         return bytes(data)
 
-    def _limit(self, connection: http.client.HTTPConnection, give_up_at: float) -> None:
+    def _limit(self, connection: "http.client.HTTPConnection", give_up_at: float) -> None:
         remaining_s = give_up_at - self._ticks()
         if remaining_s <= 0:
             raise TimeoutError
@@ -117,8 +120,11 @@ class Remote:
             connection.sock.settimeout(remaining_s)
 
     @contextmanager
-    def _connect(self, timeout_s: float) -> Iterator[tuple[http.client.HTTPConnection, str]]:
+    def _connect(self, timeout_s: float) -> Iterator[tuple["http.client.HTTPConnection", str]]:
         """Give a connection to the server, through the proxy of the environment if there is one, and the base path."""
+        import http.client
+        from urllib.request import getproxies, proxy_bypass
+
         url = urlsplit(self.address.url)
         host, timeout_s = url.hostname or "", min(timeout_s, _CONNECT_S)
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection

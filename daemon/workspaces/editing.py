@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-_ITEM = re.compile(r"( {0,3})(?:([-*+])|(\d{1,9})([.)]))([ \t]{1,4}(?=\S)|(?=\s*$))")
+from memoryd.client.patterns import compile_late
+
+_ITEM = compile_late(r"( {0,3})(?:([-*+])|(\d{1,9})([.)]))([ \t]{1,4}(?=\S)|(?=\s*$))")
 _MAX_MARKERS = 100  # of items that begin in one line: each makes a copy of it
-_ANY_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
-_INTERRUPTS = re.compile(r" {0,3}(?:>|(?:[*_] *){3,}$)")
+_ANY_ITEM = compile_late(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
+_INTERRUPTS = compile_late(r" {0,3}(?:>|(?:[*_] *){3,}$)")
 # HTML blocks that a blank line ends: kind 6 by these names, kind 7 a tag that is alone.
 _NAMES = (
     "address article aside base basefont blockquote body caption center col colgroup dd details dialog dir div dl dt"
@@ -20,24 +22,24 @@ _NAMES = (
     " menuitem nav noframes ol optgroup option p param search section summary table tbody td tfoot th thead title tr"
     " track ul"
 )
-_TAG = re.compile(rf" {{0,3}}</?(?:{_NAMES.replace(' ', '|')})(?:\s|/?>|$)", re.I)
-_LONE_TAG = re.compile(r" {0,3}(?:<[A-Za-z][\w-]*(?:\s[^<>]*)?/?>|</[A-Za-z][\w-]*\s*>)\s*$")
-_DASHES = re.compile(r" {0,3}(?:- *){3,}$")  # a break, but below a paragraph the underline of a heading
-_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
-_FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
-_BREAK = re.compile(r" {0,3}(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})$")
-_HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")
-_OTHER = re.compile(r" {0,3}([|>]|(?:[-*_] *){3,}$|=+\s*$|\[[^\]]+\]:)")  # blocks that are no paragraphs
+_TAG = compile_late(rf" {{0,3}}</?(?:{_NAMES.replace(' ', '|')})(?:\s|/?>|$)", re.I)
+_LONE_TAG = compile_late(r" {0,3}(?:<[A-Za-z][\w-]*(?:\s[^<>]*)?/?>|</[A-Za-z][\w-]*\s*>)\s*$")
+_DASHES = compile_late(r" {0,3}(?:- *){3,}$")  # a break, but below a paragraph the underline of a heading
+_UNDERLINE = compile_late(r" {0,3}(?:=+|-+)[ \t]*$")
+_FENCE = compile_late(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
+_BREAK = compile_late(r" {0,3}(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})$")
+_HEADING = compile_late(r" {0,3}#{1,6}(\s|$)")
+_OTHER = compile_late(r" {0,3}([|>]|(?:[-*_] *){3,}$|=+\s*$|\[[^\]]+\]:)")  # blocks that are no paragraphs
 # What begins an HTML block that only its end ends, and that end (CommonMark 4.6, kinds 1 to 5).
 _HTML = [
     (
-        re.compile(r" {0,3}<(?:script|pre|style|textarea)(?:\s|>|$)", re.I),
-        re.compile(r"</(script|pre|style|textarea)>", re.I),
+        compile_late(r" {0,3}<(?:script|pre|style|textarea)(?:\s|>|$)", re.I),
+        compile_late(r"</(script|pre|style|textarea)>", re.I),
     ),
-    (re.compile(r" {0,3}<!--"), re.compile("-->")),
-    (re.compile(r" {0,3}<\?"), re.compile(r"\?>")),
-    (re.compile(r" {0,3}<![A-Za-z]"), re.compile(">")),
-    (re.compile(r" {0,3}<!\[CDATA\["), re.compile("]]>")),
+    (compile_late(r" {0,3}<!--"), compile_late("-->")),
+    (compile_late(r" {0,3}<\?"), compile_late(r"\?>")),
+    (compile_late(r" {0,3}<![A-Za-z]"), compile_late(">")),
+    (compile_late(r" {0,3}<!\[CDATA\["), compile_late("]]>")),
 ]
 
 
@@ -192,7 +194,7 @@ def _split_blocks(lines: Sequence[str], start: int) -> Iterator[_Block]:
 def _take_block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[int, _Block]:
     """Return the block that begins at a line, and the index after its last line."""
     if fence := _FENCE.match(line):
-        closing = re.compile(rf" {{0,3}}{re.escape(fence[2][0])}{{{len(fence[2])},}}\s*$")
+        closing = compile_late(rf" {{0,3}}{re.escape(fence[2][0])}{{{len(fence[2])},}}\s*$")
         return _find_end(lines, at, at + 1, closing, blank)
     for opening, closing in _HTML:
         if opening.match(line):

@@ -17,8 +17,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
-from watchfiles._rust_notify import RustNotify
-
 from memoryd.client.errors import MemorydError, NotFound, Unavailable
 from memoryd.client.protocol import Watching
 from memoryd.daemon.core.core import Core
@@ -50,6 +48,8 @@ class Notify(Protocol):
 
 def open_inotify(folders: Sequence[str]) -> Notify:
     """Watch folders, not what is below them; raise `OSError` when the system gives no watch."""
+    from watchfiles._rust_notify import RustNotify  # most daemons have no workspace, and start without it
+
     try:
         # The last argument stays False: watchfiles takes a used up limit for a lack of permission, and would be silent.
         return RustNotify(list(folders), False, False, 0, False, False)

@@ -17,11 +17,13 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import memoryd
+from memoryd.client.patterns import LatePattern
 
 PACKAGES = ("client", "daemon", "models", "scheduler")
 METHODS = ("match", "fullmatch", "search", "finditer")
 ANY_USE = ("fullmatch", "finditer")  # which do all that the others do
 Text = tuple[str, int]  # of a pattern, and its flags
+_IMPORTS = re.compile("^import re$|import compile_late$", re.MULTILINE)
 _SCANNING = {"findall": "finditer", "sub": "finditer", "subn": "finditer", "split": "finditer"}
 
 
@@ -82,7 +84,7 @@ def _short(module: ModuleType) -> str:
 
 def _walk(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Text]]:
     """Yield the patterns within a value of ours, each with the way that leads to it."""
-    if isinstance(value, re.Pattern):
+    if isinstance(value, (re.Pattern, LatePattern)):
         if isinstance(value.pattern, str):
             yield name, (value.pattern, value.flags)
         return
@@ -136,8 +138,8 @@ def sources() -> dict[str, Path]:
 
 @cache
 def _with_patterns() -> list[str]:
-    """Return the modules that have the module `re`."""
-    return [module for module, path in sources().items() if "import re\n" in path.read_text()]
+    """Return the modules that have the module `re`, or patterns that are compiled late."""
+    return [module for module, path in sources().items() if _IMPORTS.search(path.read_text())]
 
 
 @cache
@@ -187,20 +189,25 @@ def _methods(module: str, name: str) -> tuple[str, ...]:
 
 
 def _calls_of_re() -> Iterator[tuple[str, ast.Call]]:
-    """Yield the calls of the module `re` within functions that take a pattern, with their places."""
+    """Yield the calls within functions that take a pattern, with their places."""
     for module in _with_patterns():
         for function in _nodes(module):
             if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 continue
             for node in ast.walk(function):
-                if (
-                    isinstance(node, ast.Call)
-                    and isinstance(node.func, ast.Attribute)
-                    and isinstance(node.func.value, ast.Name)
-                    and node.func.value.id == "re"
-                    and node.func.attr not in ("escape", "purge")
-                ):
+                if isinstance(node, ast.Call) and _takes_pattern(node.func):
                     yield f"{module}.{function.name}", node
+
+
+def _takes_pattern(called: ast.expr) -> bool:
+    if isinstance(called, ast.Name):
+        return called.id == "compile_late"
+    return (
+        isinstance(called, ast.Attribute)
+        and isinstance(called.value, ast.Name)
+        and called.value.id == "re"
+        and called.attr not in ("escape", "purge")
+    )
 
 
 def _written_in_functions() -> Iterator[tuple[str, Text, str]]:

@@ -125,6 +125,7 @@ def _note_compiled() -> set[tuple[str, int]]:
     """Note from now on which patterns modules of memoryd compile as they are imported."""
     compiled: set[tuple[str, int]] = set()
     compile = re._compile  # type: ignore[attr-defined]
+    from memoryd.client import patterns
 
     def noting(pattern: Any, flags: int) -> Any:
         made = compile(pattern, flags)
@@ -135,7 +136,14 @@ def _note_compiled() -> set[tuple[str, int]]:
             compiled.add((made.pattern, made.flags))
         return made
 
+    def noting_late(pattern: patterns.LatePattern, text: str, flags: int) -> None:
+        made = compile(text, int(flags))
+        compiled.add((made.pattern, made.flags))
+        begin(pattern, text, flags)
+
     re._compile = noting  # type: ignore[attr-defined]
+    begin = patterns.LatePattern.__init__
+    patterns.LatePattern.__init__ = noting_late  # type: ignore[method-assign]
     return compiled
 
 

@@ -1,0 +1,22 @@
+"""Regular expressions that are compiled when they are first used, which keeps the start of a process short."""
+
+import re
+from typing import Any, cast
+
+
+class LatePattern:
+    """A regular expression that is compiled at its first use. It has the attributes of the compiled one, and only
+    these: functions of the module `re` do not take it."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._text = pattern, int(flags)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(re.compile(*self._text), name)
+        setattr(self, name, found)  # from now on Python finds it without this method
+        return found
+
+
+def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern that is compiled when it is first used."""
+    return cast("re.Pattern[str]", LatePattern(pattern, flags))
