@@ -66,6 +66,7 @@ def leave(core: Core, transaction: Transaction, leaving: Sequence[Turn], operati
         row.row = rows.insert(connection, row)
         promoted.append(row)
     turns.remove(connection, leaving)
+    turns.remove_jobs(connection, (turn.key for turn in leaving), "embed")  # a memory without a vector waits by itself
     _keep_account(core, transaction, promoted, dropped)
     core.active.follow(transaction, {turn.namespace for turn in leaving})
     return Counter(promoted=len(promoted), dropped=len(dropped))

@@ -16,6 +16,7 @@ from memoryd.daemon.embedding.parts import Parts
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.scan import Wanted
@@ -28,6 +29,7 @@ Stored = tuple[int, int, str, int | None, bytes | None, bytes | None, int]
 Stamp = tuple[int, int]
 
 _CHUNK = 512  # rows taken into the index per lock while it is filled
+_FEW = 256  # rows that are looked up one by one
 
 
 class Generation:
@@ -138,6 +140,14 @@ class Generation:
     def count_waiting(self) -> int:
         """Return how many memories have no vector yet, none within their context, or none of their parts."""
         return len(self.pending) + len(self.failing) + len(self.alone) + len(self.parts.waiting)
+
+    def count_missing(self, allowed: Mask) -> int:
+        """Return how many of the rows that a mask allows have no vector: few are looked up, instead of counting all."""
+        with self._lock:
+            waiting = [*self.pending, *self.failing] if len(self.pending) + len(self.failing) <= _FEW else None
+        if waiting is None:
+            return self.index.count_missing(allowed)
+        return int(allowed.select(np.array(waiting, np.int64)).sum())
 
     def list_pending(self, count: int) -> list[int]:
         """Return the oldest rows that wait."""

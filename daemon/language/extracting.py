@@ -71,6 +71,13 @@ class Statement(NamedTuple):
     confidence: float  # by its marks
 
 
+class _Said(NamedTuple):
+    """The words of a fact that carry meaning, and those of them with a digit."""
+
+    words: frozenset[str]
+    figures: frozenset[str]
+
+
 _MARKED = {feature.name: feature.pattern for feature in rating.FEATURES}
 _CONCRETE = ("number", "date", "code", "name")
 _WEIGHTY = ("decision", "rule", "lesson", "plan")
@@ -127,17 +134,17 @@ def extract_from_turn(role: str, content: str, index: int) -> list[Statement]:
 
 def merge(found: Iterable[Fact]) -> list[Fact]:
     """Return facts without those that others say as well: a user's precedes an assistant's echo of it."""
-    kept: list[tuple[Fact, frozenset[str]]] = []
+    kept: list[tuple[Fact, _Said]] = []
     for fact in found:
-        words = find_content_words(fact.text)
-        at = next((i for i, (_, known) in enumerate(kept) if _is_same(words, known)), None)
+        said = _read_words(fact.text)
+        at = next((i for i, (_, known) in enumerate(kept) if _is_same(said, known)), None)
         if at is None:
-            kept.append((fact, words))
+            kept.append((fact, said))
             continue
         other, known = kept[at]
         turns = tuple(sorted({*other.turns, *fact.turns}))
         better = fact if fact.confidence > other.confidence else other
-        kept[at] = (better._replace(turns=turns), words if better is fact else known)
+        kept[at] = (better._replace(turns=turns), said if better is fact else known)
     return [fact for fact, _ in kept]
 
 
@@ -170,16 +177,17 @@ def _split_sentences(content: str) -> list[str]:
     return [whole] if short and "?" not in whole else found
 
 
-def _is_same(one: frozenset[str], other: frozenset[str]) -> bool:
+def _read_words(text: str) -> _Said:
+    words = find_content_words(text)
+    return _Said(words, frozenset(word for word in words if any(character.isdigit() for character in word)))
+
+
+def _is_same(one: _Said, other: _Said) -> bool:
     """Return whether two facts say the same; figures that differ make them two."""
-    if _find_digits(one) != _find_digits(other):
+    if one.figures != other.figures:
         return False
-    shorter = min(len(one), len(other))
-    return shorter > 0 and len(one & other) >= max(2, _SAME_WORDS * shorter)
-
-
-def _find_digits(words: frozenset[str]) -> frozenset[str]:
-    return frozenset(word for word in words if any(character.isdigit() for character in word))
+    shorter = min(len(one.words), len(other.words))
+    return shorter > 0 and len(one.words & other.words) >= max(2, _SAME_WORDS * shorter)
 
 
 def _kind_of(role: str, sentence: str) -> Kind | None:

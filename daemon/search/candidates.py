@@ -147,8 +147,7 @@ def _add_dense(
 
 def _note_pending(retrieval: Retrieval, generation: Generation) -> None:
     """Say so where texts that the search may return wait for their vector."""
-    waits = generation.pending or generation.failing
-    if waits and (count := generation.index.count_missing(retrieval.allowed)):
+    if count := generation.count_missing(retrieval.allowed):
         retrieval.degrade("pending_embeddings")
         retrieval.notes["pending_embeddings"] = count
 

@@ -168,6 +168,7 @@ def exchange(connection: apsw.Connection, gone: Iterable[Turn], back: Iterable[T
     for turn in coming:
         insert(connection, turn)
         count(connection, turn.namespace, "gone: undo", -1)
+    ask(connection, [turn.key for turn in coming], "embed")
     for turn in leaving:
         count(connection, turn.namespace, "gone: undo")
     return {turn.namespace for turn in (*leaving, *coming)}

@@ -4,6 +4,10 @@
 which takes some 20 ms a turn and processor. With it they get vectors drawn from real ones by their text, from a server
 beside the daemon; so all that the daemon does is the same but for the model itself, and a query takes a request.
 
+With `--drawn` the latest 2,000 turns are observed one a call by a daemon that does all its work: of them are the bytes
+with history, the embeddings and the times of observing. Those before them are observed by the daemon's own code in this
+process, a session a call, and are rated and embedded, without facts, summaries and sentences that stand for them.
+
 A user asks, and one of his turns in ten says what was decided; an agent answers in prose. Of short turns one in ten is
 longer than 250 characters, as in public conversations. Sessions have 40 turns and are ended. Embeddings are counted
 where they are made: texts given to the model, without queries and the examples that the rules embed once.
@@ -14,17 +18,22 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import corpus
 import numpy as np
-from harness import DIMENSIONS, Daemon, Report, median, progress, running, timed, vectors
+from harness import DIMENSIONS, Daemon, Report, median, prepared, progress, timed, vectors
 
 from memoryd.client import Client
-from memoryd.client.protocol import NewTurn
+from memoryd.client.protocol import NewTurn, Observe
+from memoryd.daemon.config import CognitionConfig, Config, EmbeddingApiConfig, ModelConfig
+from memoryd.daemon.conversations import judging, observing
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.embedding.api import ApiEmbedder
 from memoryd.daemon.language.examples import LASTING, PASSING
 
 DAY_S = 86400.0
@@ -34,9 +43,12 @@ _REAL = 2_000  # memories whose vectors others are drawn from
 _STATED = 10  # one turn of a user in so many states a decision
 _LEFT = 100  # turns that may wait to be thought about while others are observed
 _ONCE = len(LASTING) + len(PASSING)  # examples that the rules compare with, embedded once for each model
+_LIVED = 2_000  # turns that a daemon takes in as in use, after those that the store is filled with
+_AT_ONCE = 64  # turns rated and embedded in one transaction while the store is filled
 _JOBS = ("promote", "sweep", "caps", "expire", "cluster", "embed", "redact", "trim", "optimize", "checkpoint")
-_API = '[model]\nname = "openai:drawn"\n[embedding_api]\nurl = "http://127.0.0.1:{port}"\nmax_tokens = 575\n'
+_MODEL, _MAX_TOKENS = "openai:drawn", 575
 # A model behind the API counts two bytes to a token: so many are about the 256 tokens of the default model.
+_API = f'[model]\nname = "{_MODEL}"\n[embedding_api]\nurl = "http://127.0.0.1:{{port}}"\nmax_tokens = {_MAX_TOKENS}\n'
 
 
 class Year(NamedTuple):
@@ -62,16 +74,24 @@ def main() -> None:
     for year, number in zip(YEARS, sizes, strict=False):
         with _serving() if report.kind else nullcontext() as server:
             config = _API.format(port=server.server_address[1]) if server else ""
-            with running(config=config) as daemon, daemon.client(namespace="acme/api") as client:
-                rows.append(_measure(daemon, client, year, number, server))
+            with prepared(config=config) as daemon:
+                filled = max(0, number - _LIVED) if server else 0
+                if server and filled:
+                    _fill(daemon, server, year, filled)
+                daemon.start()
+                with daemon.client(namespace="acme/api") as client:
+                    rows.append(_measure(daemon, client, year, (filled, number), server))
     report.table("A year of turns", rows)
     report.close()
 
 
-def _measure(daemon: Daemon, client: Client, year: Year, number: int, server: Any) -> dict[str, Any]:
-    before = client.status().database_used_bytes
+def _measure(daemon: Daemon, client: Client, year: Year, part: tuple[int, int], server: Any) -> dict[str, Any]:
+    (first, number), before, rss_mb = part, client.status().database_used_bytes, daemon.rss_mb()
+    lived = number - first
+    if server:
+        server.counted = 0
     began = time.monotonic()
-    observed = _observe(client, year, number)
+    observed = _observe(client, year, part)
     client.consolidate()
     _settle(client, 0)
     took_s = time.monotonic() - began
@@ -89,23 +109,52 @@ def _measure(daemon: Daemon, client: Client, year: Year, number: int, server: An
         "of it": f"{number / (365 * year.per_day):.1%}",
         "turns": number,
         "memories": client.stats().memories,
-        "bytes per turn": used // number,
-        "MB a year": used / number * 365 * year.per_day / 1e6,
-        "embeddings per turn": (embedded - _ONCE) / number,
+        "database MB": status.database_used_bytes / 1e6,
+        "bytes per turn": used // lived,
+        "MB a year": used / lived * 365 * year.per_day / 1e6,
+        "embeddings per turn": (embedded - _ONCE) / lived,
         "observe p50 ms": median(observed),
         "search p50 ms": median(found),
         "context p50 ms": median(given),
+        "RSS MB after the start": rss_mb,
         "RSS MB": daemon.rss_mb(),
-        "all, s": took_s,
+        "observed, s": took_s,
         **{f"{job} ms": ms for job, ms in took.items()},
     }
 
 
-def _observe(client: Client, year: Year, number: int) -> list[float]:
+def _fill(daemon: Daemon, server: "Server", year: Year, number: int) -> None:
+    """Observe turns in this process by the daemon's own code, before the daemon starts on them."""
+    judging._RATED = judging._EMBEDDED = _AT_ONCE
+    config = Config(cognition=CognitionConfig(extract=False), model=ModelConfig(name=_MODEL))
+    core = Core(daemon.data, config, daemon.data, lambda name, folder: _Drawn(server), None, time.time)
+    core.start()
+    try:
+        while core.embedding.active is None:
+            time.sleep(0.01)
+        for session, turns in groupby(_list_turns(year, (0, number)), lambda one: one[0]):
+            said = Observe(turns=[turn for _, turn in turns], session=session, namespace="acme/api")
+            observing.observe(core, said).result()
+            while judging.step_at_once(core):
+                pass
+        while core.embedding.count_pending():
+            time.sleep(0.01)
+        core.store.write(_leave_out).result()
+    finally:
+        core.close()
+
+
+def _leave_out(transaction: Any) -> None:
+    """Leave out what else would be made of the turns that a store is filled with."""
+    for table in ("cognition", "heard", "thoughts"):
+        transaction.connection.execute(f"DELETE FROM {table}")
+
+
+def _observe(client: Client, year: Year, part: tuple[int, int]) -> list[float]:
     """Observe turns one a call, no faster than they are thought about; return the times."""
     times: list[float] = []
     last = ""
-    for session, turn in _list_turns(year, number):
+    for session, turn in _list_turns(year, part):
         if last not in ("", session):
             client.end_session(last)
             _settle(client, _LEFT)
@@ -134,10 +183,10 @@ def _count_vectors(client: Client) -> int:
         database.close()
 
 
-def _list_turns(year: Year, number: int) -> Iterator[tuple[str, NewTurn]]:
-    """Yield (session, turn): users and agents in turn, over as many days as the number takes."""
-    now, apart_s = time.time(), DAY_S / year.per_day
-    for at in range(number):
+def _list_turns(year: Year, part: tuple[int, int]) -> Iterator[tuple[str, NewTurn]]:
+    """Yield (session, turn) from one number up to another: users and agents in turn, over the days that they take."""
+    (first, number), now, apart_s = part, time.time(), DAY_S / year.per_day
+    for at in range(first, number):
         if at % 5_000 == 0:
             progress(f"{year.name}: {at:,} of {number:,}")
         role = "assistant" if at % 2 else "user"
@@ -181,6 +230,21 @@ class Server(ThreadingHTTPServer):
     def load(self) -> None:
         """Read the real vectors."""
         self.real = vectors(_REAL)
+
+
+class _Drawn(ApiEmbedder):
+    """The same model without the requests."""
+
+    def __init__(self, server: Server) -> None:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        super().__init__(_MODEL, EmbeddingApiConfig(url=url, max_tokens=_MAX_TOKENS), None, threading.Event())  # type: ignore[arg-type]
+        self.learn(DIMENSIONS)
+        self._server = server
+
+    def embed(self, texts: Sequence[str], timeout_s: float) -> Any:
+        """Return the unit vectors of texts."""
+        made = np.array([self._server.draw(text) for text in texts], np.float32)
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
 class _Handler(BaseHTTPRequestHandler):

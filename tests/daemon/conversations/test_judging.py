@@ -12,7 +12,7 @@ from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import Spoken
 from memoryd.models import ModelMissing
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, wait_until
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, undo, wait_until
 
 LONG = (
     "The crawler stops at the first redirect. "
@@ -77,15 +77,20 @@ def test_a_promoted_turn_has_its_vector_from_the_judge(folder: Path, clock: Cloc
 
 
 def test_without_a_model_turns_are_rated_and_embedded_once_there_is_one(folder: Path, clock: Clock) -> None:
+    said = ["We do not deploy the gateway on Fridays.", *FACTS[:59]]
     with running(folder, no_model, clock=clock, ready=False) as core:
-        observe(core, "We do not deploy the gateway on Fridays.", FACTS[0])
+        observe(core, *said)
         judge(core)
-        assert judging.count_waiting(core) == {"embed": 2}
+        assert judging.count_waiting(core) == {"embed": 20}  # those of L0: memories without a vector wait by themselves
         assert all(turn.importance != 0.5 for turn in core.active.list_turns(None))
+        assert found(core, "gateway on Fridays")[0] == said[0]
+        undo(core, 1)  # turns are in L0 again
+        assert judging.count_waiting(core)["embed"] > 20
     with running(folder, CountingEmbedder(), clock=clock) as core:
-        wait_until(lambda: core.embedding.count_pending() == 0)
         judge(core)
-        assert found(core, "deploy the gateway")[0] == "We do not deploy the gateway on Fridays."
+        wait_until(lambda: core.embedding.count_pending() == 0)
+        for text in said:
+            assert found(core, text, mode="dense")[0] == text
         assert judging.count_waiting(core) == {}
 
 

@@ -145,7 +145,11 @@ def test_a_text_that_cannot_be_embedded_holds_up_no_other_and_is_tried_again(fol
         wait_until(lambda: core.embedding.count_pending() == 0)
 
 
-def test_an_add_whose_text_cannot_be_embedded_is_kept_and_found_by_words(folder: Path) -> None:
+@pytest.mark.parametrize("few", [0, 256])
+def test_an_add_whose_text_cannot_be_embedded_is_kept_and_found_by_words(
+    folder: Path, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.daemon.embedding.generation._FEW", few)
     with running(folder, CountingEmbedder()) as core:
         added = add(core, "poison ivy in the garden")
         assert (added.outcome, added.embedded) == ("created", False)

@@ -11,7 +11,7 @@ import pytest
 from memoryd.client import Client
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Backup, Erase, Erased
-from memoryd.daemon.store import contexts
+from memoryd.daemon.store import contexts, trimming
 from memoryd.daemon.store.vectors import text_hash
 from workbench import wait_until
 
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 SECRET = "Zenobia confessed that the quokkafarm owes Xanthippe 48151 guilders"
 ANSWER = "I decided that the quokkafarm keeps its zythology ledger in Ljubljana"
 FORMER = "Zenobia owes the wombatfarm nothing at all"
+LONG = f"{'We looked at the quarterly figures of the harbour again. ' * 40}The narwhalbank lent Xanthippe everything."
 PLAIN = [
     {"role": "user", "content": f"We decided that the service {name} listens on port {port}"}
     for name, port in (("billing", 9001), ("search", 9002), ("mail", 9003))
 ]
 WORDS = sorted(
-    {word for text in (SECRET, ANSWER, FORMER) for word in re.findall(r"\w{6,}", text)} - {"decided", "nothing"}
+    {word for text in (SECRET, ANSWER, FORMER, LONG[-42:]) for word in re.findall(r"\w{6,}", text)}
+    - {"decided", "nothing"}
 )
 
 
@@ -40,6 +42,12 @@ def erase(client: Client, **fields: Any) -> Erased:
     return client.call(Erase(**fields))
 
 
+def read_unused_vectors(daemon: "Daemon") -> set[int]:
+    """Return the vectors of texts, parts and contexts that nothing has any more."""
+    with daemon.core.store.reading() as connection:
+        return set(trimming.find_new_orphans(connection))
+
+
 @pytest.fixture
 def said(start_daemon: Callable[..., "Daemon"]) -> Iterator[tuple["Daemon", Client]]:
     """A session with a secret in it, whose turns left L0, were summed up, corrected, deleted and searched for."""
@@ -47,7 +55,8 @@ def said(start_daemon: Callable[..., "Daemon"]) -> Iterator[tuple["Daemon", Clie
     with daemon.client() as client:
         secret = {"role": "user", "content": SECRET, "id": "5e" * 16}
         answer = {"role": "assistant", "content": ANSWER, "id": "a5" * 16}
-        client.observe([PLAIN[0], secret, answer, *PLAIN[1:], secret], session="s1")
+        long = {"role": "assistant", "content": LONG}
+        client.observe([PLAIN[0], secret, answer, *PLAIN[1:], secret, long], session="s1")
         client.observe([{"role": "user", "content": f"We decided that shelf {n} holds jar {n * 7}"} for n in range(30)])
         client.update("5e" * 16, content=FORMER)
         client.update("5e" * 16, content=SECRET)
@@ -57,7 +66,8 @@ def said(start_daemon: Callable[..., "Daemon"]) -> Iterator[tuple["Daemon", Clie
         client.consolidate()
         for name in ("sweep", "cluster", "optimize"):
             client.run_job(name)
-        client.search("Zenobia quokkafarm")
+        client.run_job("sweep", dry_run=True)  # its plan is kept
+        client.search("Zenobia quokkafarm narwhalbank")
         client.context("what about the quokkafarm", session="s2")
         assert ("memoryd.sqlite", "quokkafarm") in holding(daemon.core.folder, WORDS) or holding(
             daemon.core.folder, WORDS
@@ -70,15 +80,20 @@ def test_nothing_on_disk_holds_what_was_erased(said: tuple["Daemon", Client]) ->
     found = erase(client, session="s1", dry_run=True)
     assert {"5e" * 16, "a5" * 16} <= set(found.ids)
     assert len(found.derived) == 1  # the summary is of the session as well
-    assert holding(daemon.core.folder, WORDS) != []
+    assert {word.lower() for _, word in holding(daemon.core.folder, WORDS)} >= {"quokkafarm", "narwhalbank"}
+    unused = read_unused_vectors(daemon)
     done = erase(client, session="s1")
     assert (done.ids, done.left, done.copies) == (found.ids, [], [])
     assert holding(daemon.core.folder, WORDS) == []
+    assert read_unused_vectors(daemon) <= unused
     assert client.search("Zenobia quokkafarm", distinct=False).hits == [] or all(
         "quokka" not in hit.content for hit in client.search("Zenobia quokkafarm")
     )
     assert all("shelf" in hit.content for hit in client.search("which shelf holds the jar"))
     assert daemon.core.store.find_problems().result() == []
+    daemon.stop()
+    daemon.core.close()  # what it writes at its end
+    assert holding(daemon.core.folder, WORDS) == []
 
 
 def test_an_erased_memory_is_not_brought_back(said: tuple["Daemon", Client]) -> None:

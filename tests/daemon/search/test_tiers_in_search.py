@@ -159,6 +159,8 @@ def test_all_of_l0_is_searched_by_words_by_meaning_and_by_what_is_known_of_a_tur
         assert found(core, "again", metadata=metadata) == ["we saw it again"]
     assert found(core, "again", ids=[id[:8]]) == ["we saw it again"]
     assert found(core, "zebra") == []
+    observe(core, [f"{'nothing but reeds and rain. ' * 200}At the end a zebra came."], "long")
+    assert found(core, "zebra", namespace="long")[0].endswith("At the end a zebra came.")
     near = [NewTurn(role="user", content=text) for text in said]
     observing.observe(core, Observe(turns=near, namespace="c")).result(LIMIT_S)
     while judging.step(core):
