@@ -185,6 +185,7 @@ def _status_text(status: Status) -> str:
         ("model", model_text(status.model)),
         ("memory use", _memory_text(status)),
         ("database", _database_text(status)),
+        ("disk", paint("full: nothing is added until there is room", "yellow") if status.disk_full else ""),
         ("connections", f"{status.connections}" if status.connections else ""),
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),

@@ -110,6 +110,8 @@ class Status(Struct, kw_only=True):
     """turns in L0, which are no memories yet"""
     data_bytes: int = 0
     """size of all files in `data_dir`: the database, its log, copies, the daemon's log"""
+    disk_full: bool = False
+    """whether the disk has no room: what is there is read and deleted, nothing is added until there is"""
 
 
 class Verification(Struct, kw_only=True):

@@ -83,6 +83,7 @@ class Core:
 
     def start(self) -> None:
         """Begin the background work."""
+        self.store.reserve.fill()
         self.store.check_soon()
         self.embedding.start()
         self.effects.start()

@@ -245,7 +245,7 @@ class Embedding:
         self._note("loading", self._state.error)
         generation = self._build_generation(name, active.embedder if active else self._load(name, self._folder))
         if self._wanted == name:
-            self._store.write(partial(_adopt, generation=generation)).result()
+            self._store.write(partial(_adopt, generation=generation), over_limit=True).result()
         self.active, self._reread = generation, False
         self._note("ready")
         found = len(generation.index), len(generation.pending)
@@ -271,7 +271,7 @@ class Embedding:
         def ensure(transaction: Transaction) -> int:
             return vectors.ensure_model(transaction.connection, name, embedder.fingerprint, embedder.dimensions)
 
-        model = self._store.write(ensure).result()
+        model = self._store.write(ensure, over_limit=True).result()
         generation = self._restore(model, name, embedder) or self._fill(model, name, embedder)
         with self._store.reading() as connection:
             generation.parts.fill(parts.iterate_vectors(connection, model), parts.list_uncut(connection))

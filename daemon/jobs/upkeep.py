@@ -67,7 +67,8 @@ def merge(core: Core, step: Step, check: Check) -> dict[str, int]:
 
 
 def plan_checkpoint(core: Core, now: float) -> Iterator[Step]:
-    """See whether the log is worth folding."""
+    """See whether the log is worth folding; room that could not be kept before may be there now."""
+    core.store.reserve.fill()
     size = upkeep.log_size_bytes(core.store)
     if size >= _LOG_BYTES:
         yield Step("checkpoint", "memoryd.sqlite-wal", f"the log has {size / 1e6:.1f} MB")

@@ -9,6 +9,7 @@ from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.memories import reading
 from memoryd.daemon.registry import handles
 from memoryd.daemon.server.dispatch import Context
+from memoryd.daemon.store import upkeep
 from memoryd.daemon.system.process import rss_bytes
 
 
@@ -34,7 +35,7 @@ def _read_runtime(context: Context, found: Stats) -> Runtime:
         cpu_s=round(time.process_time(), 3),
         rss_bytes=rss_bytes(),
         index_bytes=generation.size_bytes() if generation else 0,
-        wal_bytes=core.store.log_size_bytes(),
+        wal_bytes=upkeep.log_size_bytes(core.store),
         model=core.embedding.report_state(),
         degraded=[] if generation else ["vector"],
         queues={**server.queued(), "vectors": found.pending_embeddings, **tiers.waiting, **tiers.heard},

@@ -11,7 +11,7 @@ from memoryd.client.errors import StorageFailed
 
 # Five vectors of 384 dimensions fit into a page, where one of 4,096 bytes holds two and wastes a quarter.
 PAGE_BYTES = 8192
-_BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hold the lock for a moment
+BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hold the lock for a moment
 
 
 def open_writer(path: Path) -> apsw.Connection:
@@ -51,7 +51,7 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def _prepare(connection: apsw.Connection) -> None:
-    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.enable_load_extension(True)
     connection.load_extension(sqlite_vec.loadable_path())
     connection.enable_load_extension(False)

@@ -5,14 +5,14 @@ limit is above it: upkeep and background work need room, and what removes has no
 frees anything.
 """
 
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from memoryd.client.errors import MemorydError, StorageFailed, StorageFull
+from memoryd.client.errors import MemorydError, StorageFull
+from memoryd.daemon.store.reserve import build_full_error, is_disk_full
 
 TURNS_SHARE = 0.95  # of the limit from which turns are refused, so that what is added on purpose still has room
 PLENTY_SHARE = 0.5  # of the limit below which nobody asks what is still to be made of turns
@@ -21,7 +21,6 @@ LOW = 0.5  # importance below which turns are proposed for removal
 _PROPOSED = 0.25  # of these turns, the oldest
 _SPARE_BYTES = 16 * 1024 * 1024  # beyond a small limit
 _MOST_PAGES = 4_294_967_294  # that SQLite can count
-_DISK_FULL_BYTES = 1024 * 1024  # with less than that free, a write that does not fit met the end of the disk
 
 
 def max_pages(limit_bytes: int, page_bytes: int) -> int:
@@ -71,6 +70,4 @@ def suggest_removal(connection: apsw.Connection) -> str:
 
 def room_error(folder: Path, limit_bytes: int, used_bytes: int) -> MemorydError:
     """Return the error for a write that SQLite had no room for: at its limit, or on a disk that is full."""
-    if limit_bytes and shutil.disk_usage(folder).free > _DISK_FULL_BYTES:
-        return limit_error(limit_bytes, used_bytes)
-    return StorageFailed("The database cannot be written: the disk is full. Nothing of this was written.")
+    return limit_error(limit_bytes, used_bytes) if limit_bytes and not is_disk_full(folder) else build_full_error()

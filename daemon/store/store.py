@@ -40,6 +40,7 @@ from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.postings import Postings, read_common_stems
+from memoryd.daemon.store.reserve import Reserve, build_full_error, is_disk_full
 from memoryd.daemon.store.writer import Follower, Transaction, Writer
 from memoryd.daemon.system.supervisor import Supervisor
 
@@ -69,10 +70,11 @@ class Store:
         self._codes = codes.take(self.path)
         self._advice, self._advised_until = "", 0.0
         self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
+        self.reserve = Reserve(folder)
         pages.renew(self.path)
         self.supervisor = Supervisor()
         try:
-            connection = self._open()
+            connection = self._open_with_reserve()
         except apsw.CorruptError:
             repaired = damage.repair_file(self.path, self.supervisor.clock())
             log.error("the database was damaged: %s", damage.describe(repaired))
@@ -82,7 +84,7 @@ class Store:
         self.on_repair: Callable[[], None] | None = None  # called by the writer after damage was repaired
         most = limit.max_pages(limit_bytes, self._page_bytes)
         self._writer = Writer(
-            connection, self._follow_commit, self.repair_soon, self._room_error, most, self.supervisor
+            connection, self._follow_commit, self.repair_soon, self._room_error, most, self.supervisor, self.reserve
         )
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
@@ -90,6 +92,16 @@ class Store:
         self._repairing, self._repair_from = False, 0.0
         self._checking: threading.Thread | None = None
         self._checked, self._closing = threading.Event(), threading.Event()
+
+    def _open_with_reserve(self) -> apsw.Connection:
+        """Open the database; on a full disk with the room that is kept for that."""
+        try:
+            return self._open()
+        except StorageFailed as error:
+            if self.reserve.release():
+                return self._open()
+            said = f"{error.message} The disk is full." if is_disk_full(self.path.parent) else error.message
+            raise StorageFailed(said) from None
 
     def _open(self) -> apsw.Connection:
         """Open the database for the writer and read what is kept in RAM; raise `apsw.CorruptError` for damage."""
@@ -162,7 +174,9 @@ class Store:
         return bool(self.limit_bytes) and self.used_bytes >= self.limit_bytes
 
     def check_room(self) -> None:
-        """Raise `StorageFull` when the database has reached its limit."""
+        """Raise `StorageFull` when the database has reached its limit, `StorageFailed` on a full disk."""
+        if self.reserve.is_spent():
+            raise build_full_error()
         if self.is_full():
             raise limit.limit_error(self.limit_bytes, self.used_bytes, self._advise())
 
@@ -245,11 +259,6 @@ class Store:
         paths = (self.path, self.path.with_name(FILE_NAME + "-wal"))
         return sum(path.stat().st_size for path in paths if path.exists())
 
-    def log_size_bytes(self) -> int:
-        """Return the size of the write-ahead log."""
-        path = self.path.with_name(FILE_NAME + "-wal")
-        return path.stat().st_size if path.exists() else 0
-
     def find_problems(self) -> "Future[list[str]]":
         """Check the file, the full-text index, the vectors and the graph; the result lists what is wrong."""
 
@@ -274,7 +283,7 @@ class Store:
             else:
                 result.set_result(found + done.result())
 
-        self.write(write).add_done_callback(finish)
+        self.write(write, over_limit=True).add_done_callback(finish)
         return result
 
     def _find_wrong_hashes(self) -> list[str]:

@@ -23,7 +23,9 @@ import apsw
 from memoryd.client.errors import Busy, Conflict, MemorydError, StorageFailed
 from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.changes import Change, Written
+from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS
 from memoryd.daemon.store.limit import let_grow
+from memoryd.daemon.store.reserve import Reserve, build_full_error
 from memoryd.daemon.system.supervisor import Supervisor
 
 T = TypeVar("T")
@@ -34,6 +36,7 @@ Follower = Callable[[list[Change]], None]
 MAX_BATCH = 256
 MAX_WAITING = 2048
 _BUSY_PAUSE_S = 0.05
+_FOLDING_MS = 500  # for which folding the log waits for readers
 _OF_VECTORS = {"vec_embeddings", "contexts"}
 _KEYS = "memories.namespace, memories.key"  # in SQLite's sentence on two memories with one key
 _STEPS = 1_000_000  # of SQLite's machine between two signs of life: some 20 ms
@@ -97,8 +100,9 @@ class Writer:
         full: Callable[[], MemorydError],
         max_pages: int,
         supervisor: Supervisor,
+        reserve: Reserve,
     ) -> None:
-        self._connection = connection
+        self._connection, self._reserve = connection, reserve
         self._full = full  # returns what to say when nothing fits any more
         self._max_pages, self._over_limit = max_pages, True  # 0: no limit
         self._let_grow(False)
@@ -196,6 +200,10 @@ class Writer:
                 for order in batch:
                     self._write([order])
                 return
+            if isinstance(error, apsw.FullError | apsw.IOError) and batch[0].over_limit and self._reserve.release():
+                self._fold_log()
+                self._write(batch)
+                return
             if not isinstance(error, MemorydError | apsw.Error):
                 log.exception("a write job failed")
             batch[0].future.set_exception(self._failure(error))
@@ -205,6 +213,9 @@ class Writer:
                 order.future.set_exception(outcome)
             else:
                 order.future.set_result(outcome)
+        if self._reserve.is_spent():
+            self._fold_log()
+            self._reserve.take_back()
         if self.follower is not None:
             self._notify(self.follower)
 
@@ -222,7 +233,7 @@ class Writer:
                 self._move()
                 self._let_grow(order.over_limit)
                 PRESENT.set(order.actor)
-                outcomes.append(order.job(transaction) if order.alone else self._attempt(order.job, transaction))
+                outcomes.append(self._run(order, transaction))
             self._let_grow(any(order.over_limit for order in batch))  # full text is written at the commit
             self._connection.execute("COMMIT")
         except BaseException:
@@ -264,6 +275,18 @@ class Writer:
             self.touched_vectors = True
         if self.follower is not None:
             self._written.note(kind, table, row)
+
+    def _fold_log(self) -> None:
+        """Give back to a full disk what the log takes."""
+        with suppress(apsw.Error):
+            self._connection.set_busy_timeout(_FOLDING_MS)
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+
+    def _run(self, order: _Order, transaction: Transaction) -> Any:
+        if not order.over_limit and self._reserve.is_spent():
+            return build_full_error()
+        return order.job(transaction) if order.alone else self._attempt(order.job, transaction)
 
     def _attempt(self, job: Job[Any], transaction: Transaction) -> Any:
         """Run one job in a savepoint; return its result or its exception. Raise what ended the whole transaction."""

@@ -70,6 +70,8 @@ def check_disk(patient: Patient) -> Finding:
     space = os.statvfs(folder)
     free = space.f_bavail * space.f_frsize
     message, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {quote_path(folder)}"
+    if patient.status and patient.status.disk_full:
+        return fail(f"{message}: the disk was full, nothing is added until there is room", fix)
     if free < LOW_BYTES:
         return fail(message, fix)
     return warn(message, fix) if free < LITTLE_BYTES else report_ok(message)

@@ -13,9 +13,9 @@ from memoryd.client import StorageFailed, StorageFull
 from memoryd.client.protocol import DECLARED, NewMemory, method_name
 from memoryd.daemon.config import Config, StorageConfig
 from memoryd.daemon.jobs.table import JOBS
-from memoryd.daemon.store import turns
+from memoryd.daemon.store import reserve, turns, upkeep
 from memoryd.daemon.store.store import Store
-from workbench import CountingEmbedder, add, delete, running, undo
+from workbench import CountingEmbedder, add, delete, running, search, undo, wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -223,20 +223,72 @@ def small_disk(folder: Path) -> Any:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_again_once_there_is_room(
-    small_disk: Path,
-) -> None:
+def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_at_once(small_disk: Path) -> None:
     with running(small_disk, CountingEmbedder()) as core:
         kept = [add(core, f"{number} heron {'-' * 2000}", dedup=False) for number in range(20)]
-        stone = fill_up(small_disk, 500_000)
-        with pytest.raises(StorageFailed, match="the disk is full"):
-            repeat(lambda number: kept.append(add(core, f"more {number} stork {'-' * 2000}", dedup=False)))
+        stone = fill_until_full(small_disk, core, kept)
+        for one in [kept.pop() for _ in range(len(kept) // 2)]:
+            delete(core, one.id)
+        assert core.store.reserve.is_spent()
+        wait_until(lambda: upkeep.log_size_bytes(core.store) == 0)
+        undo(core, kept.pop().operation)
         assert present(core) == {one.id for one in kept}
+        with pytest.raises(StorageFailed, match=r"16 MiB have to be free\.$"):
+            add(core, "One more")
+        with pytest.raises(StorageFailed, match="The disk is full"):
+            core.store.check_room()
         stone.unlink()
-        delete(core, kept[0].id)
-        undo(core, kept[1].operation)
-        assert present(core) == {one.id for one in kept[2:]}
+        kept.append(add(core, "One more"))
+        assert not core.store.reserve.is_spent()
+        assert present(core) == {one.id for one in kept}
         assert core.store.find_problems().result() == []
+
+
+def test_a_log_that_has_no_room_to_be_folded_is_folded_with_the_reserve(small_disk: Path) -> None:
+    with running(small_disk, CountingEmbedder()) as core:
+        core.store.write(lambda transaction: transaction.connection.pragma("wal_autocheckpoint", 0)).result()
+        kept: list[Any] = []
+        fill_until_full(small_disk, core, kept, 4_000_000)
+        assert upkeep.log_size_bytes(core.store) > 3_000_000
+        delete(core, kept.pop().id)
+        wait_until(lambda: upkeep.log_size_bytes(core.store) == 0)
+        assert present(core) == {one.id for one in kept}
+
+
+def test_a_start_on_a_full_disk_serves_reads_and_deletes(small_disk: Path) -> None:
+    kept: list[Any] = []
+    with running(small_disk, CountingEmbedder()) as core:
+        fill_until_full(small_disk, core, kept)
+    fill_up(small_disk, 0, "pebble")
+    for _ in range(2):  # with the reserve of the daemon before, and with what was left of it
+        with running(small_disk, CountingEmbedder()) as core:
+            assert core.store.reserve.is_spent()
+            assert search(core, "heron").hits
+            delete(core, kept.pop().id)
+            assert present(core) == {one.id for one in kept}
+            with pytest.raises(StorageFailed, match="The disk is full"):
+                add(core, "One more")
+
+
+def test_the_daemon_and_doctor_say_that_the_disk_is_full(
+    start_daemon: Callable[..., "Daemon"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = start_daemon()
+    with daemon.client() as client:
+        one = client.add("The heron fishes")
+        assert not client.status().disk_full
+        monkeypatch.setattr(reserve, "measure_free_bytes", lambda folder: 0)
+        assert daemon.core.store.reserve.release()
+        assert client.status().disk_full
+        with pytest.raises(StorageFailed, match="The disk is full"):
+            client.add("The stork nests")
+        with pytest.raises(StorageFailed, match="The disk is full"):
+            client.observe([{"role": "user", "content": "We decided that the cache is Valkey"}])
+        assert client.search("heron").hits[0].id == one.id
+        assert client.delete(one.id).ids == [one.id]
+        monkeypatch.undo()
+        assert not client.status().disk_full
+        assert client.add("The stork nests").outcome == "created"
 
 
 def test_on_a_nearly_full_disk_the_limit_leaves_room_to_delete(small_disk: Path) -> None:
@@ -256,8 +308,17 @@ def repeat(action: Callable[[int], Any]) -> None:
         action(number)
 
 
-def fill_up(disk: Path, left_bytes: int) -> Path:
-    stone = disk / "stone"
+def fill_until_full(disk: Path, core: Any, kept: list[Any], left_bytes: int = 500_000) -> Path:
+    """Leave so much room and add until there is none."""
+    stone = fill_up(disk, left_bytes)
+    with pytest.raises(StorageFailed, match="The disk is full"):
+        repeat(lambda number: kept.append(add(core, f"more {number} heron {'-' * 2000}", dedup=False)))
+    assert present(core) == {one.id for one in kept}
+    return stone
+
+
+def fill_up(disk: Path, left_bytes: int, name: str = "stone") -> Path:
+    stone = disk / name
     stone.write_bytes(b"x" * (shutil.disk_usage(disk).free - left_bytes))
     return stone
 
