@@ -197,7 +197,7 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     from memoryd.client import exposition
     from memoryd.client.protocol import GetStats
     from memoryd.daemon.jobs.runner import Runner
-    from memoryd.daemon.server.connection import FAREWELL
+    from memoryd.daemon.server.envelope import FAREWELL
     from memoryd.daemon.server.server import Server
     from memoryd.daemon.server.textfile import Textfile
     from memoryd.daemon.server.timer import Timer

@@ -4,7 +4,8 @@ Acknowledged means journaled. One call is one transaction: its turns are all tak
 """
 
 import secrets
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import intake, namespaces, pauses, rows, thoughts, turns
+from memoryd.daemon.store.actor import PRESENT
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import select_living
@@ -111,6 +113,7 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
         turns.count(place.connection, number, "observed", len(results))
         accepted = sum(result.outcome == "accepted" for result in results)
         _queue_accepted(place, taken, results)
+        core.active.note_writer([result.id for result in results if result.outcome == "accepted"], PRESENT.get().token)
         _make_room(place)
         core.active.follow(transaction, [number])
         transaction.after_commit(core.cognition.wake.set)
@@ -245,4 +248,22 @@ def _time_of(place: Place, turn: NewTurn) -> float:
 
 def _make_room(place: Place) -> None:
     ring = turns.read_ring(place.connection, place.number)
-    promoting.leave(place.core, place.transaction, ring[: max(0, len(ring) - place.core.config.tiers.ring)])
+    excess = len(ring) - place.core.config.tiers.ring
+    promoting.leave(place.core, place.transaction, choose_leaving(ring, excess, place.core.active.writers))
+
+
+def choose_leaving(ring: Sequence[Turn], excess: int, writers: Mapping[str, str]) -> list[Turn]:
+    """Return which turns leave L0, oldest first: those of the writer that has most there, so that each keeps a share.
+
+    `writers` has the tokens that turns came with.
+    """
+    if excess <= 0:
+        return []
+    by_writer: dict[str, deque[Turn]] = {}
+    for turn in ring:
+        by_writer.setdefault(writers.get(turn.key, ""), deque()).append(turn)
+    leaving = []
+    for _ in range(excess):
+        largest = max(by_writer.values(), key=lambda its: (len(its), -its[0].id if its else 0))
+        leaving.append(largest.popleft())
+    return sorted(leaving, key=lambda turn: turn.id)

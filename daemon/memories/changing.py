@@ -163,7 +163,7 @@ def _find_rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
     return history.Rights(
         reached,
         changeable=namespaces.condition(own | (shared or frozenset())),
-        own=namespaces.condition(own),
+        own=namespaces.build_inside("o.namespace", caller.namespace),
     )
 
 

@@ -22,7 +22,7 @@ from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Parts
-from memoryd.daemon.server import access, envelope, room
+from memoryd.daemon.server import access, envelope, numbers, room
 from memoryd.daemon.server.dispatch import Context, ServerFacts, run_call
 from memoryd.daemon.server.lanes import Work
 from memoryd.daemon.server.meters import Meters
@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
         """Close after what is written is sent; say farewell unless a call is under way, whose end is not known."""
         if self._transport:
             if not self.in_flight:
-                self._write(FAREWELL)
+                self._write(envelope.FAREWELL)
             self._transport.close()
 
     def _dismiss(self, reason: MemorydError) -> None:
@@ -269,8 +269,10 @@ class Connection(asyncio.Protocol):
             request = envelope.decode_request(payload)
             request_id = request.id
             if self._server.draining:  # before all else: the successor may know what this daemon does not
-                raise stopping_error()
-            call = access.admit(envelope.call_of(request), self._caller, self._server.core.tokens)
+                raise envelope.stopping_error()
+            tokens = self._server.core.tokens
+            admitted = access.admit(envelope.call_of(request), self._caller, tokens)
+            call = numbers.read_call(numbers.Sight(tokens.numbers_key, self._caller), admitted)
             room.check(call, self._server.core.store)
         except MemorydError as error:
             self._refuse(request_id, error)
@@ -291,7 +293,9 @@ class Connection(asyncio.Protocol):
         context = Context(*given, process)
         lane = declared.lane
         if lane == "inline":
-            self._finish(call, began, request_id, envelope.answer(request_id, partial(run_call, context, call)))
+            self._finish(
+                call, began, request_id, numbers.answer(request_id, context.sight, partial(run_call, context, call))
+            )
             return
         work = partial(self._work, request_id, call, context, began)
         try:
@@ -314,7 +318,7 @@ class Connection(asyncio.Protocol):
 
     def _begin_to_follow(self, subscription: Subscription) -> None:
         if self._transport is None or self._server.draining:
-            subscription.fail(stopping_error())
+            subscription.fail(envelope.stopping_error())
             return
         self._subscriptions.add(subscription)
         subscription.ended.add_done_callback(lambda _: self._subscriptions.discard(subscription))
@@ -329,19 +333,23 @@ class Connection(asyncio.Protocol):
         try:
             result = run_call(context, call)
         except BaseException as error:
-            self._hand_over(call, began, request_id, envelope.encode_failure(request_id, error))
+            self._hand_over(call, began, request_id, numbers.answer_failure(request_id, context.sight, error))
             return None
         if isinstance(result, Generator):
-            return self._go_on(request_id, call, began, result)
+            return self._go_on(request_id, call, context, began, result)
         if isinstance(result, Future):
             result.add_done_callback(
-                lambda done: self._hand_over(call, began, request_id, envelope.answer(request_id, done.result))
+                lambda done: self._hand_over(
+                    call, began, request_id, numbers.answer(request_id, context.sight, done.result)
+                )
             )
         else:
-            self._hand_over(call, began, request_id, envelope.answer(request_id, lambda: result))
+            self._hand_over(call, began, request_id, numbers.answer(request_id, context.sight, lambda: result))
         return None
 
-    def _go_on(self, request_id: int, call: Call[Any], began: float, parts: Parts[Any]) -> Work | None:
+    def _go_on(
+        self, request_id: int, call: Call[Any], context: Context, began: float, parts: Parts[Any]
+    ) -> Work | None:
         """Do the next part of a long call; return what does the one after it, unless nobody waits for the result.
 
         One that only reads ends when the daemon stops: its client asks the successor.
@@ -351,14 +359,14 @@ class Connection(asyncio.Protocol):
             if self._transport is None:
                 answer = envelope.encode_failure(request_id, Unavailable("The client has left."))
             elif self._server.draining and DECLARED[type(call)].reads:
-                answer = envelope.encode_failure(request_id, stopping_error())
+                answer = envelope.encode_failure(request_id, envelope.stopping_error())
             else:
-                return partial(self._go_on, request_id, call, began, parts)
+                return partial(self._go_on, request_id, call, context, began, parts)
         except StopIteration as end:
             result = end.value
-            answer = envelope.answer(request_id, lambda: result)
+            answer = numbers.answer(request_id, context.sight, lambda: result)
         except BaseException as error:
-            answer = envelope.encode_failure(request_id, error)
+            answer = numbers.answer_failure(request_id, context.sight, error)
         self._hand_over(call, began, request_id, answer)
         return None
 
@@ -388,11 +396,3 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport and not self._transport.is_closing() and self not in self._server.leaving:
             self._transport.write(data)
-
-
-def stopping_error() -> Unavailable:
-    """Return the error of calls and connections from the beginning of a stop on; nothing was done for them."""
-    return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
-
-
-FAREWELL = envelope.encode_refusal(0, stopping_error())

@@ -9,7 +9,7 @@ from typing import Any, Union
 import msgspec
 
 import memoryd
-from memoryd.client.errors import BadFrame, Internal, Invalid, MemorydError, UnknownMethod, VersionMismatch
+from memoryd.client.errors import BadFrame, Internal, Invalid, MemorydError, Unavailable, UnknownMethod, VersionMismatch
 from memoryd.client.protocol import (
     ERROR,
     MAX_FRAME_BYTES,
@@ -193,3 +193,11 @@ def _version_advice(version: int) -> str:
     who = "newer" if version > PROTOCOL_VERSION else "older"
     advice = "restart the daemon: memctl down && memctl up" if who == "newer" else "upgrade the client"
     return f"The client speaks protocol {version}, {who} than this daemon's {PROTOCOL_VERSION}; {advice}."
+
+
+def stopping_error() -> Unavailable:
+    """Return the error of calls and connections from the beginning of a stop on; nothing was done for them."""
+    return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
+
+
+FAREWELL = encode_refusal(0, stopping_error())

@@ -15,8 +15,9 @@ from memoryd.client.protocol import Call, Subscribed, Welcome
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.server.connection import Connection, stopping_error
+from memoryd.daemon.server.connection import Connection
 from memoryd.daemon.server.dispatch import Context, ServerFacts, perform
+from memoryd.daemon.server.envelope import stopping_error
 from memoryd.daemon.server.lanes import Lane, Work
 from memoryd.daemon.server.meters import Meters
 from memoryd.daemon.server.subscriptions import Subscriptions

@@ -3,6 +3,7 @@
 from memoryd.client.protocol import Event, EventKind, Subscribe
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.events import Happening
+from memoryd.daemon.server.numbers import Sight, replace_in_event
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.changes import Change, Side
 from memoryd.daemon.store.namespaces import check, list_enclosing
@@ -28,7 +29,8 @@ class View:
         """Return the event that this follower gets of a change, None for nothing."""
         if isinstance(happening, Event):
             return happening if self._may_hear(happening.kind) else None
-        return self._event(happening)
+        event = self._event(happening)
+        return event and replace_in_event(Sight(self._tokens.numbers_key, self.caller), event)
 
     def _may_hear(self, kind: EventKind) -> bool:
         """Return whether what concerns the daemon as a whole is for this follower."""

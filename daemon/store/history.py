@@ -33,8 +33,9 @@ class Image(msgspec.Struct):
 
 
 class Rights(NamedTuple):
-    """What an undo may touch, as SQL conditions on `m.namespace`: what is reached, may be changed, is the caller's own.
+    """What an undo may touch: what is reached and may be changed, as SQL conditions on `m.namespace`.
 
+    `own` is a condition on operations `o`: those called at the caller's own place, where there may be no memory yet.
     What a caller did itself it may take back, also where it may not change what others did.
     """
 
@@ -190,7 +191,7 @@ def _check_keys(connection: apsw.Connection, back: Iterable[Row], present: Mappi
 def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
     others = f"o.kind NOT IN ('undo', 'redo', '{ERASE}') AND o.kind NOT GLOB '{JOB}*'"
     in_effect = f"o.undone_by IS NULL AND {others} AND ?1 IS NULL"
-    allowed = f"({condition_for(rights.own, 'o.namespace')} OR {_build_condition(rights.changeable)})"
+    allowed = f"({rights.own} OR {_build_condition(rights.changeable)})"
     chosen = f"{allowed} AND {in_effect}" if operation is None else "o.id = ?1"
     found: Any = connection.execute(
         f"SELECT o.id, o.kind, o.undone_by, {allowed} FROM operations o WHERE {chosen}"
@@ -199,16 +200,20 @@ def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rig
         (operation,),
     ).fetchone()
     if found is None:
-        raise NotFound("There is nothing to undo." if operation is None else f"There is no operation {operation}.")
+        if operation is None:
+            raise NotFound("There is nothing to undo.")
+        raise NotFound(f"There is no operation {operation}.", {"operation": operation})
     number, kind, find_undo, is_allowed = found
     if not is_allowed:
         raise refusal(number)
     if kind == ERASE:
-        raise Conflict(f"What operation {number} erased was erased for good.")
+        raise Conflict(f"What operation {number} erased was erased for good.", {"operation": number})
     if kind == "redo":
-        raise Conflict(f"Operation {number} did an undone operation again; undo that operation itself.")
+        said = f"Operation {number} did an undone operation again; undo that operation itself."
+        raise Conflict(said, {"operation": number})
     if find_undo is not None:
-        raise Conflict(f"Operation {number} was undone by operation {find_undo}; undo that one to do it again.")
+        said = f"Operation {number} was undone by operation {find_undo}; undo that one to do it again."
+        raise Conflict(said, {"operation": number, "operations": [find_undo]})
     return number, kind
 
 
@@ -230,7 +235,7 @@ def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
             f"What operation {operation} added was added again by {numbers} and stays, unless that is undone first."
             if added
             else f"Memories of operation {operation} were changed again by {numbers}; undo those first.",
-            {"operations": [number for number, _ in later]},
+            {"operation": operation, "operations": [number for number, _ in later]},
         )
 
 

@@ -80,6 +80,12 @@ class Namespaces:
         return frozenset(self._numbers[known] for known in wanted if known in self._numbers)
 
 
+def build_inside(column: str, name: str) -> str:
+    """Return the SQL condition that a column of names is a namespace or one inside it, whether there is a row of it."""
+    inner = apsw.format_sql_value(f"{name}/")
+    return f"({column} = {apsw.format_sql_value(name)} OR substr({column}, 1, {len(name) + 1}) = {inner})"
+
+
 def condition(reached: frozenset[int] | None) -> str:
     """Return the SQL condition on `m` for reached namespaces; the numbers are ours, so they stand in the text."""
     if reached is None:

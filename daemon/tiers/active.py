@@ -16,6 +16,7 @@ from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
+_MOST_WRITERS = 10_000
 MOST_STEMS = 200_000  # of all texts that are kept read, some 20 MB
 
 
@@ -37,6 +38,7 @@ class Active:
         rings: dict[int, list[Turn]] = {}
         for turn in turns.read_all(connection):
             rings.setdefault(turn.namespace, []).append(turn)
+        self.writers: dict[str, str] = {}  # the token that a turn came with, while it is in L0; of this daemon's turns
         self._rings = {namespace: tuple(ring) for namespace, ring in rings.items()}
         self._texts: OrderedDict[str, Text] = OrderedDict()  # of turns, the one used longest ago first
         self._lock = threading.Lock()
@@ -46,6 +48,14 @@ class Active:
         for namespace in set(namespaces):
             ring = tuple(turns.read_ring(transaction.connection, namespace))
             transaction.after_commit(lambda place=namespace, ring=ring: self._put(place, ring))  # type: ignore[misc]
+
+    def note_writer(self, keys: Iterable[str | None], token: str) -> None:
+        """Keep which token turns came with; on the writer's thread."""
+        if token:
+            self.writers |= {key: token for key in keys if key}
+        if len(self.writers) > _MOST_WRITERS:
+            there = {turn.key for turn in self.list_turns(None)}
+            self.writers = {key: name for key, name in self.writers.items() if key in there}
 
     def list_turns(self, reached: frozenset[int] | None) -> list[Turn]:
         """Return all turns of the reached namespaces (None: all), newest first."""

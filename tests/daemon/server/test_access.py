@@ -164,9 +164,51 @@ def test_an_agent_undoes_its_own_operations_the_latest_first(client: Client, con
 
 def test_an_agent_does_not_undo_what_others_did_to_shared_memories(client: Client, connect: Connect) -> None:
     shared = client.call(protocol.Add(memory=NewMemory(content="It is shared"), namespace="acme"))
-    with pytest.raises(Forbidden, match="not yours to undo"):
-        connect("acme/alpha").undo(shared.operation)
-    assert connect("acme/lead", "lead").undo(shared.operation).ids == [shared.id]
+    alpha, lead = connect("acme/alpha"), connect("acme/lead", "lead")
+    [seen] = alpha.operations()
+    with pytest.raises(Forbidden, match=f"Operation {seen.id} is not yours to undo"):
+        alpha.undo(seen.id)
+    assert lead.undo(seen.id).ids == [shared.id]
+
+
+def test_nobody_pushes_anothers_turns_out_of_a_shared_ring(daemon: "Daemon", client: Client, connect: Connect) -> None:
+    def observe(by: Client, said: str) -> None:
+        turns = [protocol.NewTurn(role="user", content=said)]
+        by.call(protocol.Observe(turns=turns, namespace="acme", session="talk"))
+
+    for number in range(5):
+        observe(client, f"The owner decided that rule {number} holds for all of us")
+    alpha, beta = connect("acme/alpha"), connect("acme/beta")
+    for number in range(60):
+        observe(alpha, f"We of alpha decided that the heron fishes in pond {number}")
+        if number % 10 == 0:
+            observe(beta, f"We of beta decided that the stork nests on roof {number}")
+    said = " ".join(turn.content for turn in daemon.core.active.list_turns(None))
+    assert [said.count(words) for words in ("The owner", "of beta", "of alpha", "pond 59")] == [5, 6, 9, 1]
+
+
+def test_numbers_of_operations_do_not_count_what_others_wrote(client: Client, connect: Connect) -> None:
+    alpha = connect("acme/alpha")
+    first = alpha.add("A first thought").operation
+    for number in range(3):
+        client.call(protocol.Add(memory=NewMemory(content=f"Of beta, {number}"), namespace="acme/beta"))
+    second = alpha.update(alpha.list().memories[0].id, content="A second one").operation
+    assert client.operations().operations[0].id == 5
+    assert min(first, second) > 2**46
+    assert len({number >> 30 for number in (first, second, alpha.undo().operation)}) > 1
+    assert [one.id for one in alpha.operations()][1:] == [second, first]
+    with pytest.raises(Conflict, match=rf"^Memories of operation {first} were changed again by {second};"):
+        alpha.undo(alpha.undo(alpha.operations().operations[0].id).operation and first)
+    for real in (1, 5, 6, 2**46 + 1):
+        with pytest.raises(NotFound, match=f"There is no operation {real}"):
+            alpha.undo(real)
+    assert client.undo(second).undone == 5  # the owner may use what an agent names
+
+
+def test_an_agent_whose_namespace_is_empty_takes_back_what_it_shared(client: Client, connect: Connect) -> None:
+    alpha = connect("acme/api/alpha")
+    shared = alpha.call(protocol.Add(memory=NewMemory(content="It is shared"), namespace="acme/api"))
+    assert alpha.undo().ids == [shared.id]
 
 
 def test_undo_does_not_fetch_back_a_memory_that_went_elsewhere(client: Client, connect: Connect) -> None:
@@ -174,7 +216,8 @@ def test_undo_does_not_fetch_back_a_memory_that_went_elsewhere(client: Client, c
     added = alpha.add("It goes to beta")
     moved = client.share(added.id, to="acme/beta", move=True)
     with pytest.raises(Forbidden, match="not yours to undo"):
-        alpha.undo(moved.operation)
+        alpha.undo(alpha.operations().operations[0].id)
+    assert client.operations().operations[0].id == moved.operation
     with pytest.raises(Conflict):
         alpha.undo(added.operation)
     assert client.get(added.id).namespace == "acme/beta"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import memoryd
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.server import succession
-from memoryd.daemon.server.connection import FAREWELL
+from memoryd.daemon.server.envelope import FAREWELL
 from memoryd.daemon.server.succession import Succession, is_newer, read_installed_version
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.system.listen import Listener, open_listener, retire

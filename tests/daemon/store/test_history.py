@@ -149,7 +149,7 @@ def test_what_was_changed_again_since_is_a_conflict_that_names_the_later_operati
     later = [update(core, added.id, importance=n / 10).operation for n in (1, 2)]
     with pytest.raises(Conflict, match="undo those first") as refused:
         undo(core, added.operation)
-    assert refused.value.data == {"operations": later}
+    assert refused.value.data["operations"] == later
     for operation in reversed(later):
         undo(core, operation)
     undo(core, added.operation)
@@ -163,7 +163,7 @@ def test_a_change_cannot_be_done_again_once_what_it_changed_was_undone(core: Cor
     gone = undo(core, added.operation).operation
     with pytest.raises(Conflict) as refused:
         undo(core, redo)
-    assert refused.value.data == {"operations": [gone]}
+    assert refused.value.data["operations"] == [gone]
     assert everything(core) == {}
     undo(core, gone)
     undo(core, redo)
