@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.models.convert.graph import FLOAT, Graph
-from memoryd.models.convert.quantise import MIDDLE, Linear, quantise_blocks
+from memoryd.models.convert.quantise import MIDDLE, Linear, Smoothing, quantise_blocks
 from memoryd.models.convert.weights import read_tensors
 from memoryd.models.errors import ModelBroken
 
 Tensors = dict[str, NDArray[Any]]
+Floats = NDArray[np.float32]
 
 OUTPUT = "embedding"
 FAMILIES = {"bert": 0, "roberta": 2, "xlm-roberta": 2, "camembert": 2}  # model type → first position that is used
-ACTIVATIONS = {"gelu": "Gelu", "gelu_new": "FastGelu", "gelu_pytorch_tanh": "FastGelu"}
+ACTIVATIONS = {"gelu": "BiasGelu", "gelu_new": "FastGelu", "gelu_pytorch_tanh": "FastGelu"}
 PREFIXES = ("", "bert.", "roberta.", "model.", "0.auto_model.")
 
 
@@ -56,10 +57,10 @@ def assemble(checkpoint: Checkpoint, pooling: str, linear: Linear, small_table: 
     """
     graph = Graph()
     try:
-        value = _add_embeddings(graph, checkpoint, small_table)
+        plain = Normed(graph, checkpoint, "embeddings.LayerNorm", _add_embeddings(graph, checkpoint, small_table))
         for layer in range(checkpoint.shape.layers):
-            value = _add_layer(graph, checkpoint, f"encoder.layer.{layer}", value, linear)
-        _pool(graph, value, pooling)
+            plain = _add_layer(graph, checkpoint, f"encoder.layer.{layer}", plain, linear)
+        _pool(graph, plain.add(""), pooling)
     except KeyError as error:
         raise ModelBroken(f"model.safetensors has no tensor {error}: not a BERT encoder.") from error
     except ValueError as error:
@@ -93,8 +94,7 @@ def _strip_prefix(tensors: Tensors) -> Tensors:
 def _add_embeddings(graph: Graph, model: Checkpoint, small_table: bool) -> str:
     table = model.tensors["embeddings.word_embeddings.weight"]
     words = _add_small_words(graph, table) if small_table else _add_words(graph, table)
-    total = graph.add("Add", [words, _add_positions(graph, model)], "embeddings.total")
-    return _normalise(graph, model, "embeddings.LayerNorm", total)
+    return graph.add("Add", [words, _add_positions(graph, model)], "embeddings.total")
 
 
 def _add_words(graph: Graph, table: NDArray[Any]) -> str:
@@ -121,31 +121,94 @@ def _add_positions(graph: Graph, model: Checkpoint) -> str:
     return graph.add("Slice", [rows, zero, length, zero], "embeddings.positions")
 
 
-def _add_layer(graph: Graph, model: Checkpoint, layer: str, value: str, linear: Linear) -> str:
+class Normed(NamedTuple):
+    """A layer normalisation, written once for each use: what the use adds or scales costs no node of its own."""
+
+    graph: Graph
+    model: Checkpoint
+    name: str
+    total: str
+    """The value to be normalised."""
+
+    def add(self, use: str, shift: Floats | None = None, smoothing: Smoothing | None = None) -> str:
+        """Add the normalised value plus `shift`, smoothed for a matrix; return its name."""
+        weight, bias = (_read_floats(self.model, f"{self.name}.{part}") for part in ("weight", "bias"))
+        if shift is not None:
+            bias = bias + shift
+        if smoothing:
+            weight, bias = weight / smoothing.channel, (bias - smoothing.mean) / smoothing.channel
+        name = f"{self.name}{use}"
+        scale, offset = self.graph.add_constant(f"{name}.weight", weight), self.graph.add_constant(f"{name}.bias", bias)
+        inputs = [self.total, scale, offset]
+        return self.graph.add("LayerNormalization", inputs, name, axis=-1, epsilon=self.model.shape.epsilon)
+
+
+class Dense(NamedTuple):
+    """A matrix with its bias, for an input that was smoothed."""
+
+    name: str
+    weight: Floats
+    bias: Floats
+    smoothing: Smoothing | None
+
+    def multiply(self, graph: Graph, linear: Linear, value: str) -> list[str]:
+        """Add the product with a value, without the bias; return its terms."""
+        return linear.multiply(graph, self.name, value, self.weight)
+
+
+def _make_dense(linear: Linear, name: str, weight: Floats, bias: Floats) -> Dense:
+    smoothing = linear.smooth(name, weight)
+    if smoothing is None:
+        return Dense(name, weight, bias, None)
+    return Dense(name, weight * smoothing.channel, (bias + weight @ smoothing.mean).astype(np.float32), smoothing)
+
+
+def _read_dense(model: Checkpoint, linear: Linear, name: str) -> Dense:
+    return _make_dense(linear, name, _read_floats(model, f"{name}.weight"), _read_floats(model, f"{name}.bias"))
+
+
+def _add_layer(graph: Graph, model: Checkpoint, layer: str, before: Normed, linear: Linear) -> Normed:
+    """Add a layer after the normalisation of the one before; return its own last normalisation."""
+    back = _read_dense(model, linear, f"{layer}.attention.output.dense")
+    total = _sum(graph, [before.add(".plain", back.bias), *_attend(graph, model, layer, before, linear, back)], layer)
+    between = Normed(graph, model, f"{layer}.attention.output.LayerNorm", total)
+    up, down = (_read_dense(model, linear, f"{layer}.{part}.dense") for part in ("intermediate", "output"))
+    wide = _sum(graph, up.multiply(graph, linear, between.add(".smooth", None, up.smoothing)), up.name)
+    bias = graph.add_constant(f"{up.name}.bias", up.bias)
+    value = _smooth(graph, graph.add_contributed(model.shape.activation, [wide, bias], f"{layer}.gelu"), down.smoothing)
+    terms = down.multiply(graph, linear, value)
+    total = _sum(graph, [between.add(".plain", down.bias), *terms], down.name)
+    return Normed(graph, model, f"{layer}.output.LayerNorm", total)
+
+
+def _attend(graph: Graph, model: Checkpoint, layer: str, before: Normed, linear: Linear, back: Dense) -> list[str]:
+    """Add the attention and its matrix; return the terms.
+
+    The weights of attention sum to one, so what smooths its outcome is applied to the projection of the values.
+    """
     parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
-    weight = np.concatenate([_read_floats(model, f"{part}.weight") for part in parts])
-    bias = np.concatenate([_read_floats(model, f"{part}.bias") for part in parts])
-    projected = graph.split(linear(graph, f"{layer}.qkv", value, weight, bias), parts)
-    mixed = graph.add_contributed("MultiHeadAttention", projected, f"{layer}.attention", num_heads=model.shape.heads)
-    value = _add_residual(graph, model, f"{layer}.attention.output", (value, mixed), linear)
-    up = f"{layer}.intermediate.dense"
-    wide = linear(graph, up, value, _read_floats(model, f"{up}.weight"), _read_floats(model, f"{up}.bias"))
-    wide = graph.add_contributed(model.shape.activation, [wide], f"{layer}.gelu")
-    return _add_residual(graph, model, f"{layer}.output", (value, wide), linear)
+    weights, biases = ([_read_floats(model, f"{part}.{kind}") for part in parts] for kind in ("weight", "bias"))
+    if back.smoothing:
+        mean, channel = back.smoothing
+        weights[2], biases[2] = weights[2] / channel[:, None], (biases[2] - mean) / channel
+    qkv = _make_dense(linear, f"{layer}.qkv", np.concatenate(weights), np.concatenate(biases))
+    terms = qkv.multiply(graph, linear, before.add(".smooth", None, qkv.smoothing))
+    projected = graph.split(_sum(graph, terms, qkv.name), parts)
+    operands = [*projected, graph.add_constant(f"{qkv.name}.bias", qkv.bias)]
+    mixed = graph.add_contributed("MultiHeadAttention", operands, f"{layer}.attention", num_heads=model.shape.heads)
+    return back.multiply(graph, linear, mixed)
 
 
-def _add_residual(graph: Graph, model: Checkpoint, name: str, values: tuple[str, str], linear: Linear) -> str:
-    """Add `LayerNorm(values[0] + dense(values[1]))`."""
-    dense, norm = f"{name}.dense", f"{name}.LayerNorm"
-    back = linear(graph, dense, values[1], _read_floats(model, f"{dense}.weight"), _read_floats(model, f"{dense}.bias"))
-    return _normalise(graph, model, norm, graph.add("Add", [values[0], back], f"{name}.total"))
+def _smooth(graph: Graph, value: str, smoothing: Smoothing | None) -> str:
+    if smoothing is None:
+        return value
+    centred = graph.add("Sub", [value, graph.add_constant(f"{value}.mean", smoothing.mean)], f"{value}.centred")
+    inverse = graph.add_constant(f"{value}.inverse", 1 / smoothing.channel)
+    return graph.add("Mul", [centred, inverse], f"{value}.smooth")
 
 
-def _normalise(graph: Graph, model: Checkpoint, name: str, value: str) -> str:
-    weights = [
-        graph.add_constant(f"{name}.{part}", _read_floats(model, f"{name}.{part}")) for part in ("weight", "bias")
-    ]
-    return graph.add("LayerNormalization", [value, *weights], name, axis=-1, epsilon=model.shape.epsilon)
+def _sum(graph: Graph, terms: list[str], name: str) -> str:
+    return graph.add("Sum", terms, f"{name}.total") if len(terms) > 1 else terms[0]
 
 
 def _pool(graph: Graph, value: str, pooling: str) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memoryd.models.convert.bert import OUTPUT, Checkpoint, assemble, read_checkpoint
 from memoryd.models.convert.graph import Graph
-from memoryd.models.convert.quantise import Range, make_rows8, multiply_block8, multiply_fp32
+from memoryd.models.convert.quantise import Linear, Range, make_rows8, multiply_block8, multiply_fp32
 from memoryd.models.convert.samples import SAMPLES
 from memoryd.models.session import open_session
 from memoryd.models.tokens import Tokens
@@ -20,7 +20,7 @@ from memoryd.models.tokens import Tokens
 Format = Literal["fp32", "block8", "rows8"]
 
 # Part of a model's fingerprint: raise it whenever a format's results change, so that vectors are computed again.
-VERSION = 1
+VERSION = 2
 SAMPLE_TOKENS = 128
 CPU_FACTS = Path("/proc/cpuinfo")
 DOT_PRODUCTS = {"avx512_vnni", "avx_vnni"}
@@ -36,9 +36,9 @@ def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
     if form == "rows8":
         graph = assemble(checkpoint, pooling, make_rows8(observe(checkpoint, source)))
     elif form == "block8":
-        graph = assemble(checkpoint, pooling, multiply_block8)
+        graph = assemble(checkpoint, pooling, Linear(multiply_block8))
     else:
-        graph = assemble(checkpoint, pooling, multiply_fp32, small_table=False)
+        graph = assemble(checkpoint, pooling, Linear(multiply_fp32), small_table=False)
     target.write_bytes(graph.serialise([OUTPUT]))
     return f"{form}/{VERSION}"
 
@@ -55,11 +55,11 @@ def observe(checkpoint: Checkpoint, source: Path) -> dict[str, Range]:
     """Run the sample texts in fp32; return the range of the inputs of each matrix, by the matrix' name."""
     inputs: dict[str, str] = {}
 
-    def note_input(graph: Graph, name: str, value: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
+    def note_input(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:
         inputs[name] = value
-        return multiply_fp32(graph, name, value, weight, bias)
+        return multiply_fp32(graph, name, value, weight)
 
-    model = assemble(checkpoint, "mean", note_input, small_table=False)
+    model = assemble(checkpoint, "mean", Linear(note_input), small_table=False)
     values = sorted(set(inputs.values()))
     session = open_session(model.serialise(values), threads=1)
     tokens = Tokens(source / "tokenizer.json", SAMPLE_TOKENS, special=True)

@@ -1,7 +1,7 @@
 """Ways to store a weight matrix, as functions with one signature, so that formats can be compared.
 
-Every function adds `value @ weight.T + bias` to a graph; `weight` has shape (outputs, inputs). None of them lets one
-text, or one token, influence how another is rounded, beyond the tokens of a row itself.
+Every `multiply` adds `value @ weight.T` to a graph, as terms to be summed; `weight` has shape (outputs, inputs). None
+lets one text, or one token, influence how another is rounded, beyond the tokens of a row itself.
 tests/benchmarks/bench_embed.py compares speed, memory and agreement with fp32.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from memoryd.models.convert.graph import Graph
 
-Linear = Callable[[Graph, str, str, NDArray[Any], NDArray[Any]], str]
+Multiply = Callable[[Graph, str, str, NDArray[Any]], list[str]]
 Floats = NDArray[np.float32]
 
 BLOCK = 32
@@ -35,16 +35,31 @@ class Range(NamedTuple):
     """Largest distance from the mean."""
 
 
-def multiply_fp32(graph: Graph, name: str, value: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
+class Smoothing(NamedTuple):
+    """What a matrix wants its input to be before it is rounded: `(input - mean) / channel`, per channel."""
+
+    mean: Floats
+    channel: Floats
+
+
+def _smooth_nothing(_name: str, _weight: NDArray[Any]) -> Smoothing | None:
+    return None
+
+
+class Linear(NamedTuple):
+    """A format of matrices: how they multiply, and by name and weight what their input is to be."""
+
+    multiply: Multiply
+    smooth: Callable[[str, NDArray[Any]], Smoothing | None] = _smooth_nothing
+
+
+def multiply_fp32(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:
     """Multiply in fp32."""
     matrix = graph.add_constant(f"{name}.weight", weight.T.astype(np.float32))
-    product = graph.add("MatMul", [value, matrix], f"{name}.product")
-    return graph.add("Add", [product, graph.add_constant(f"{name}.bias", bias)], f"{name}.sum")
+    return [graph.add("MatMul", [value, matrix], f"{name}.product")]
 
 
-def multiply_block8(
-    graph: Graph, name: str, value: str, weight: NDArray[Any], bias: NDArray[Any], block: int = BLOCK
-) -> str:
+def multiply_block8(graph: Graph, name: str, value: str, weight: NDArray[Any], block: int = BLOCK) -> list[str]:
     """Multiply 8-bit weights with 8-bit inputs, both in blocks of 32 inputs with a scale each.
 
     Exact integer arithmetic on every processor; the format where there are no 8-bit dot products.
@@ -53,62 +68,67 @@ def multiply_block8(
     weights = [graph.add_constant(f"{name}.weight", codes), graph.add_constant(f"{name}.scales", scales)]
     outputs, inputs = weight.shape
     shape = {"N": outputs, "K": inputs, "bits": 8, "block_size": block, "accuracy_level": INTEGER_COMPUTE}
-    operands = [value, *weights, "", "", graph.add_constant(f"{name}.bias", bias)]
-    return graph.add_contributed("MatMulNBits", operands, f"{name}.sum", **shape)
+    return [graph.add_contributed("MatMulNBits", [value, *weights], f"{name}.product", **shape)]
 
 
 def make_rows8(ranges: Mapping[str, Range], group: int = GROUP) -> Linear:
-    """Return a function that multiplies 8-bit weights with inputs that are rounded to 8 bits row by row.
+    """Return the format of 8-bit weights with inputs that are rounded to 8 bits row by row.
 
     Transformers have a few channels that are far larger than the rest; one scale per row would spend its 256 codes on
-    them. So each channel is centred and scaled first by its entry in `ranges`, with the inverse applied to the weights
-    (SmoothQuant, arXiv 2211.10438), and long rows are cut into groups with a scale each. Twice as fast as `block8` on
-    processors with 8-bit dot products; others would saturate 16-bit sums.
+    them. So each channel is to be centred and scaled first by its entry in `ranges`, with the inverse applied to the
+    weights (SmoothQuant, arXiv 2211.10438), and long rows are cut into groups with a scale each. Twice as fast as
+    `block8` on processors with 8-bit dot products; others would saturate 16-bit sums.
     """
 
-    def multiply(graph: Graph, name: str, value: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
-        inputs = weight.shape[1]
-        groups = inputs // group if inputs % group == 0 else 1
-        parts = graph.split(value, [f"{name}.part{i}" for i in range(groups)]) if groups > 1 else [value]
-        found, total = ranges[name], ""
-        for number, (part, columns) in enumerate(zip(parts, np.split(np.arange(inputs), groups), strict=True)):
-            seen = Range(found.mean[columns], found.spread[columns])
-            product, bias = _multiply_rows(graph, f"{name}.{number}", part, seen, (weight[:, columns], bias))
-            total = graph.add("Add", [total, product], f"{name}.{number}.total") if total else product
-        return graph.add("Add", [total, graph.add_constant(f"{name}.bias", bias)], f"{name}.sum")
+    def multiply(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:
+        groups = _count_groups(weight, group)
+        codes, scales = _round_rows(graph, name, value, groups)
+        parts = zip(codes, scales, np.split(weight, groups, axis=1), strict=True)
+        return [_multiply_rows(graph, f"{name}.{number}", *part) for number, part in enumerate(parts)]
 
-    return multiply
+    def smooth(name: str, weight: NDArray[Any]) -> Smoothing:
+        found, groups = ranges[name], _count_groups(weight, group)
+        parts = zip(np.split(found.spread, groups), np.split(weight, groups, axis=1), strict=True)
+        return Smoothing(found.mean, np.concatenate([_scale_channels(*part) for part in parts]))
+
+    return Linear(multiply, smooth)
 
 
-def _multiply_rows(
-    graph: Graph, name: str, value: str, seen: Range, weight_bias: tuple[NDArray[Any], NDArray[Any]]
-) -> tuple[str, Floats]:
-    """Add the product of one group of inputs; return it and the bias that compensates for the centring."""
-    weight, bias = weight_bias
-    channel = _channel_scales(seen.spread, weight)
-    value = graph.add("Sub", [value, graph.add_constant(f"{name}.mean", seen.mean)], f"{name}.centred")
-    value = graph.add("Mul", [value, graph.add_constant(f"{name}.inverse", 1 / channel)], f"{name}.smooth")
-    codes, row_scale = _round_rows(graph, name, value)
-    stored, scales = _quantise_columns(weight * channel)
-    one, middle = graph.add_constant("one", np.float32(1)), graph.add_constant("middle", np.uint8(MIDDLE))
-    constants = [one, graph.add_constant(f"{name}.scales", scales), middle]
-    operands = [codes, graph.add_constant(f"{name}.weight", stored.T), *constants]
+def _count_groups(weight: NDArray[Any], group: int) -> int:
+    inputs = weight.shape[1]
+    return inputs // group if inputs % group == 0 else 1
+
+
+def _multiply_rows(graph: Graph, name: str, codes: str, row_scale: str, weight: NDArray[Any]) -> str:
+    """Add the product of one group of inputs."""
+    stored, scales = _quantise_columns(weight)
+    step, middle = graph.add_constant("step", np.float32(1 / STEPS)), graph.add_constant("middle", np.uint8(MIDDLE))
+    operands = [codes, graph.add_constant(f"{name}.weight", stored.T), step]
+    operands += [graph.add_constant(f"{name}.scales", scales), middle]
     product = graph.add_contributed("MatMulIntegerToFloat", operands, f"{name}.product")
-    return graph.add("Mul", [product, row_scale], f"{name}.scaled"), (bias + weight @ seen.mean).astype(np.float32)
+    return graph.add("Mul", [product, row_scale], f"{name}.scaled")
 
 
-def _round_rows(graph: Graph, name: str, value: str) -> tuple[str, str]:
-    """Return unsigned codes around 128 of each row, and the scale of each row."""
+def _round_rows(graph: Graph, name: str, value: str, groups: int) -> tuple[list[str], list[str]]:
+    """Return unsigned codes around 128 of each row and the row's largest size, both in groups of the inputs."""
+    if groups > 1:
+        apart = graph.add_constant(f"groups.{groups}", np.array([0, 0, groups, -1], np.int64))
+        value = graph.add("Reshape", [value, apart], f"{name}.groups")
     last = graph.add_constant("last_axis", np.array([-1], np.int64))
     largest = graph.add("ReduceMax", [graph.add("Abs", [value], f"{name}.size"), last], f"{name}.largest", keepdims=1)
-    floor, step = graph.add_constant("tiny", np.float32(TINY)), graph.add_constant("step", np.float32(1 / STEPS))
-    scale = graph.add("Max", [graph.add("Mul", [largest, step], f"{name}.step"), floor], f"{name}.row_scale")
-    even = graph.add("Div", [value, scale], f"{name}.even")
-    one, middle = graph.add_constant("one", np.float32(1)), graph.add_constant("middle", np.uint8(MIDDLE))
-    return graph.add("QuantizeLinear", [even, one, middle], f"{name}.codes"), scale
+    even = graph.add("Div", [value, largest], f"{name}.even")  # no number in a row of zeros, whose codes count nothing
+    step, middle = graph.add_constant("step", np.float32(1 / STEPS)), graph.add_constant("middle", np.uint8(MIDDLE))
+    codes = graph.add("QuantizeLinear", [even, step, middle], f"{name}.codes")
+    return (_cut(graph, codes, groups), _cut(graph, largest, groups)) if groups > 1 else ([codes], [largest])
 
 
-def _channel_scales(spread: Floats, weight: NDArray[Any]) -> Floats:
+def _cut(graph: Graph, value: str, groups: int) -> list[str]:
+    together = graph.add_constant("together", np.array([0, 0, -1], np.int64))
+    flat = graph.add("Reshape", [value, together], f"{value}.flat")
+    return graph.split(flat, [f"{value}.{number}" for number in range(groups)])
+
+
+def _scale_channels(spread: Floats, weight: NDArray[Any]) -> Floats:
     """Return the divisor of each input channel before rounding: mean 1."""
     largest_weight = np.maximum(np.abs(weight).max(axis=0), 1e-5)
     scales = np.maximum(spread, TINY) ** BALANCE / largest_weight ** (1 - BALANCE)

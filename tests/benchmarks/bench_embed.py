@@ -50,23 +50,22 @@ print(rss_bytes() / 1e6)
 Vectors = NDArray[np.float32]
 
 
-def dynamic8(graph: Graph, name: str, value: str, weight: Vectors, bias: Vectors) -> str:
+def dynamic8(graph: Graph, name: str, value: str, weight: Vectors) -> list[str]:
     """Multiply as ONNX Runtime's dynamic quantisation does: one scale for all activations of a run."""
     scales = np.abs(weight).max(axis=1) / 127
     codes = graph.add_constant(f"{name}.weight", np.rint(weight / scales[:, None]).astype(np.int8).T)
     scale = graph.add_constant(f"{name}.scales", scales.astype(np.float32))
-    product = graph.add_contributed("DynamicQuantizeMatMul", [value, codes, scale], f"{name}.product")
-    return graph.add("Add", [product, graph.add_constant(f"{name}.bias", bias)], f"{name}.sum")
+    return [graph.add_contributed("DynamicQuantizeMatMul", [value, codes, scale], f"{name}.product")]
 
 
 def candidates(checkpoint: Checkpoint, source: Path) -> Iterator[tuple[str, Linear, bool]]:
     """Yield name, way to store matrices, and whether the word table is stored as bytes."""
     ranges = observe(checkpoint, source)
-    yield "fp32", multiply_fp32, False
-    yield "fp32, words as bytes", multiply_fp32, True
-    yield "dynamic int8, per channel", dynamic8, True
-    yield "block8, blocks of 128", functools.partial(multiply_block8, block=128), True
-    yield "**block8**", multiply_block8, True
+    yield "fp32", Linear(multiply_fp32), False
+    yield "fp32, words as bytes", Linear(multiply_fp32), True
+    yield "dynamic int8, per channel", Linear(dynamic8), True
+    yield "block8, blocks of 128", Linear(functools.partial(multiply_block8, block=128)), True
+    yield "**block8**", Linear(multiply_block8), True
     yield "rows8, one group", make_rows8(ranges, group=1 << 20), True
     yield "**rows8**", make_rows8(ranges), True
 

@@ -11,7 +11,8 @@ from tiny_bert import HEADS, LAYERS, tiny_tensors, write_checkpoint
 from memoryd.models import ModelBroken
 from memoryd.models.convert import convert as conversion
 from memoryd.models.convert.convert import Format, convert
-from memoryd.models.convert.quantise import quantise_blocks
+from memoryd.models.convert.graph import Graph
+from memoryd.models.convert.quantise import Range, make_rows8, quantise_blocks
 from memoryd.models.convert.weights import read_tensors
 from memoryd.models.session import open_session
 
@@ -96,6 +97,19 @@ def test_tensors_survive_a_round_trip(tmp_path: Path) -> None:
     for name, tensor in tensors.items():
         assert found[name].dtype == tensor.dtype
         assert (found[name] == tensor).all()
+
+
+def test_a_row_of_zeros_is_multiplied_as_any_other() -> None:
+    """The codes of such a row mean nothing, and its scale is 0; two groups, of which one is all zeros."""
+    weight = np.random.default_rng(0).normal(size=(3, 8)).astype(np.float32)
+    seen = {"m": Range(np.zeros(8, np.float32), np.ones(8, np.float32))}
+    graph = Graph()
+    table = graph.add_constant("table", np.array([[0] * 8, [1, 2, 3, 4, 0, 0, 0, 0]], np.float32))
+    terms = make_rows8(seen, group=4).multiply(graph, "m", graph.add("Gather", [table, "input_ids"], "rows"), weight)
+    session = open_session(graph.serialise([graph.add("Sum", terms, "total")]), threads=1)
+    [product] = session.run(None, {"input_ids": np.array([[0, 1]], np.int64)})
+    assert not product[0, 0].any()
+    assert np.allclose(product[0, 1], weight @ [1, 2, 3, 4, 0, 0, 0, 0], atol=0.1)
 
 
 def test_blocks_round_to_the_nearest_of_255_codes() -> None:
