@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from memoryd.daemon.language.names import Names, find_names, is_named
+from memoryd.daemon.language.names import Names, is_named
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.rows import Row
@@ -27,7 +27,7 @@ def confidence(retrieval: Retrieval, sources: Sources) -> None:
     del sources
     if not retrieval.ranked:
         return
-    shares, names = _measure_shares(retrieval), find_names(retrieval.call.query)
+    shares, names = _measure_shares(retrieval), retrieval.hints.named
     floor = retrieval.call.floor or 0.0
     for candidate, share in zip(retrieval.ranked, shares, strict=True):
         candidate.confidence = _rate(retrieval, candidate.similarity, share, _find_missing(candidate, names))

@@ -1,4 +1,4 @@
-"""Stage: cues. What a question says of who spoke, or when, adds a little to the score of memories that fit.
+"""Stages: hints and cues. What a question says of who spoke, or when, adds a little to the score of memories that fit.
 
 `CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
 word costs nothing; else the beginnings of the best `_POOL` candidates are read, or of those that hold the name.
@@ -12,35 +12,16 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from memoryd.client.dates import Span, day_of, find_spans, may_name_a_date
+from memoryd.client.dates import day_of, find_spans, may_name_a_date
 from memoryd.daemon.search.fuse import order
+from memoryd.daemon.search.hints import Hints, read_hints
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store.rows import Beginning, Row, read_beginnings
-from memoryd.daemon.store.stopwords import STOP_WORDS
 
 _POOL = 30  # candidates
 _READ_CHARS = 1_000  # of a memory
-_LONGEST_DAYS = 32  # of a span that distinguishes one memory from another
-_WORD = re.compile(r"[^\W\d_]+")
 _SPEAKER = re.compile(r"([^\W\d_][^\n:]{0,39}): ")
-_WHEN = re.compile(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwann\b|什么时候|いつ|何時", re.I)
-_OWN = re.compile(r"\b(?:i|my|me|mine|ich|mein|meine)\b|我|私", re.I)
-_OTHERS = re.compile(
-    r"\byou (?:said|told|recommended|suggested|mentioned|gave|wrote|provided|listed|explained)\b"
-    r"|\b(?:did|have|had) you (?:say|tell|recommend|suggest|mention|said|told)|\byour (?:advice|answer|suggestion)",
-    re.I,
-)
-_OVERVIEW = re.compile(r"\border\b|\bfirst\b|\blast\b|\bbefore\b|\bafter\b|\bsummar|\bhow many\b|\boverview\b", re.I)
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-class Asked(NamedTuple):
-    """What a question says of who spoke and when."""
-
-    names: frozenset[str]
-    role: str
-    spans: list[Span]
-    when: bool
 
 
 class Said(NamedTuple):
@@ -57,34 +38,40 @@ class Cue(NamedTuple):
 
     name: str
     languages: str
-    holds: Callable[[Asked, Said], bool]
+    holds: Callable[[Hints, Said], bool]
     bonus: float
 
 
-def _is_dated(asked: Asked, said: Said) -> bool:
+def _is_dated(asked: Hints, said: Said) -> bool:
     if not asked.spans:
         return False
     told = [day_of(said.at), *find_spans(said.text, said.at)]
     return any(one.overlaps(other) for one in asked.spans for other in told)
 
 
-def _is_by_role(asked: Asked, said: Said) -> bool:
+def _is_by_role(asked: Hints, said: Said) -> bool:
     """Return whether the memory is by the one that the question means: "I" is who has no other name."""
     return bool(asked.role) and said.role == asked.role and said.speaker in ("", said.role)
 
 
 CUES = (
-    Cue("speaker", "any", lambda asked, said: bool(said.speaker) and said.speaker in asked.names, 0.10),
+    Cue("speaker", "any", lambda asked, said: bool(said.speaker) and said.speaker in asked.speakers, 0.10),
     Cue("role", "en de zh ja", _is_by_role, 0.10),
     Cue("date", "en de zh ja", _is_dated, 0.15),
     Cue("when", "en de zh ja", lambda asked, said: asked.when and may_name_a_date(said.text.casefold()), 0.03),
 )
 
 
+def hints(retrieval: Retrieval, sources: Sources) -> None:
+    """Read the question, while it is being embedded."""
+    del sources
+    retrieval.hints = read_hints(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
+
+
 def cues(retrieval: Retrieval, sources: Sources) -> None:
     """Add the bonuses of the cues that hold, and rank again."""
-    asked = ask(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
-    if retrieval.method != "weighted" or not retrieval.profile.cues or not any(asked):
+    asked = retrieval.hints
+    if retrieval.method != "weighted" or not retrieval.profile.cues or not asked.has_cues():
         return
     pool = retrieval.ranked[:_POOL]
     stored = _select_worth_reading(retrieval, asked, [candidate.row for candidate in pool if candidate.row > 0])
@@ -100,24 +87,14 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes.update(counts)
 
 
-def _select_worth_reading(retrieval: Retrieval, asked: Asked, rows: list[int]) -> list[int]:
+def _select_worth_reading(retrieval: Retrieval, asked: Hints, rows: list[int]) -> list[int]:
     """Return the rows that a cue may hold for: who is asked for by name alone is a word of what they said."""
-    words = [word for word in retrieval.question.words if word.text in asked.names] if retrieval.question else []
-    if asked.role or asked.spans or asked.when or {word.text for word in words} != asked.names:
+    words = [word for word in retrieval.question.words if word.text in asked.speakers] if retrieval.question else []
+    if asked.role or asked.spans or asked.when or {word.text for word in words} != asked.speakers:
         return rows
     places = retrieval.allowed.positions.find(rows)
     held = np.logical_or.reduce([word.posting.select_held(places) for word in words])
     return [row for row, holds in zip(rows, held.tolist(), strict=True) if holds]
-
-
-def ask(question: str, now: datetime) -> Asked:
-    """Return what a question says of who spoke and when."""
-    words = _WORD.findall(question)
-    names = frozenset(word.casefold() for word in words if word[0].isupper() and word.casefold() not in STOP_WORDS)
-    role = "assistant" if _OTHERS.search(question) else "user" if _OWN.search(question) else ""
-    spans = [span for span in find_spans(question, now) if (span.end - span.start).days <= _LONGEST_DAYS]
-    role = "" if _OVERVIEW.search(question) else role
-    return Asked(names - {"i"}, role, spans, _WHEN.search(question) is not None)
 
 
 def read_said(memory: Row | Beginning) -> Said:
@@ -130,7 +107,7 @@ def read_said(memory: Row | Beginning) -> Said:
     return Said(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text)
 
 
-def _find_cues(asked: Asked, memory: Row | Beginning | None) -> list[Cue]:
+def _find_cues(asked: Hints, memory: Row | Beginning | None) -> list[Cue]:
     if memory is None:  # deleted meanwhile
         return []
     said = read_said(memory)

@@ -10,6 +10,7 @@ from memoryd.client.protocol import Hit, Query, SharedOutcome
 from memoryd.daemon.config import SearchConfig
 from memoryd.daemon.embedding.embedder import Embedding
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.search.hints import NO_HINTS, Hints
 from memoryd.daemon.search.profiles import Profile
 from memoryd.daemon.search.traces import Candidate, Origin, Traces
 from memoryd.daemon.store.caller import USER, Caller
@@ -77,6 +78,7 @@ class Retrieval:
     method: str = ""  # of fusion
     weight: float = 0.0  # of the cosine in the fused score
     best_bm25: float = 0.0
+    hints: Hints = NO_HINTS
     question: Question | None = None  # for full text
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number

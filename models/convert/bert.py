@@ -170,7 +170,9 @@ def _read_dense(model: Checkpoint, linear: Linear, name: str) -> Dense:
 def _add_layer(graph: Graph, model: Checkpoint, layer: str, before: Normed, linear: Linear) -> Normed:
     """Add a layer after the normalisation of the one before; return its own last normalisation."""
     back = _read_dense(model, linear, f"{layer}.attention.output.dense")
-    total = _sum(graph, [before.add(".plain", back.bias), *_attend(graph, model, layer, before, linear, back)], layer)
+    total = _sum(
+        graph, [before.add(".plain", back.bias), *_add_attention(graph, model, layer, before, linear, back)], layer
+    )
     between = Normed(graph, model, f"{layer}.attention.output.LayerNorm", total)
     up, down = (_read_dense(model, linear, f"{layer}.{part}.dense") for part in ("intermediate", "output"))
     wide = _sum(graph, up.multiply(graph, linear, between.add(".smooth", None, up.smoothing)), up.name)
@@ -181,7 +183,9 @@ def _add_layer(graph: Graph, model: Checkpoint, layer: str, before: Normed, line
     return Normed(graph, model, f"{layer}.output.LayerNorm", total)
 
 
-def _attend(graph: Graph, model: Checkpoint, layer: str, before: Normed, linear: Linear, back: Dense) -> list[str]:
+def _add_attention(
+    graph: Graph, model: Checkpoint, layer: str, before: Normed, linear: Linear, back: Dense
+) -> list[str]:
     """Add the attention and its matrix; return the terms.
 
     The weights of attention sum to one, so what smooths its outcome is applied to the projection of the values.

@@ -42,7 +42,7 @@ class Smoothing(NamedTuple):
     channel: Floats
 
 
-def _smooth_nothing(_name: str, _weight: NDArray[Any]) -> Smoothing | None:
+def _skip_smoothing(_name: str, _weight: NDArray[Any]) -> Smoothing | None:
     return None
 
 
@@ -50,7 +50,7 @@ class Linear(NamedTuple):
     """A format of matrices: how they multiply, and by name and weight what their input is to be."""
 
     multiply: Multiply
-    smooth: Callable[[str, NDArray[Any]], Smoothing | None] = _smooth_nothing
+    smooth: Callable[[str, NDArray[Any]], Smoothing | None] = _skip_smoothing
 
 
 def multiply_fp32(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:

@@ -30,10 +30,10 @@ VERBS = set(
     regroup regulate reindex reject release remember remove rename renew renumber repair replace replay report request
     requeue require rescue reserve reset resize resolve rest restart restore restrict resume retire retrieve retry
     reverse revoke rewrite rotate round run sample saturate save say scale scan score seal search secure see seed select
-    send serialise serve set settle share shorten show shut shutdown silence simplify skip spend split spool spread
-    stack start stem step stop store strengthen strip submit subscribe suggest sum summarise summarize supersede survey
-    swap sweep switch sync tag take tally think to tokenize touch translate trim try undo uninstall unmention unpack
-    unqueue unshare update use verify view wait wake warm warn watch weigh wipe work wrap write
+    send serialise serve set settle share shorten show shut shutdown silence simplify skip smooth spend split spool
+    spread stack start stem step stop store strengthen strip submit subscribe suggest sum summarise summarize supersede
+    survey swap sweep switch sync tag take tally think to tokenize touch translate trim try undo uninstall unmention
+    unpack unqueue unshare update use verify view wait wake warm warn watch weigh wipe work wrap write
     """.split()
 )
 # What functions return that change nothing: the last word of a name, or the one before `_of`, `_in`, `_at`, `_for`.
@@ -42,8 +42,8 @@ NOUNS = set(
     address advice age badge bar bounds bucket candidates cell cells checkout checksum client code columns command
     commit condition confidence cosine cosines cost date day days decoder dir edges elapsed encoding end ending
     environment error event extent factor facts failure families fence fields figures filters fingerprint first floor
-    folder format greeting hash heading hit id ids importance interval iso key keys kind level limit line lines link
-    links margins marks mean median memory message metadata midnight model moment month name names namespace ndcg
+    folder format greeting hash heading hints hit id ids importance interval iso key keys kind level limit line lines
+    link links margins marks mean median memory message metadata midnight model moment month name names namespace ndcg
     nearness neighbours options order origin pages pairs panel parameter path payloads percentile percentiles period
     place progress query question radius range rank rarity rate reach reason recall recency refusal relations remark
     remote result root row rss scales schema score seconds section sentence session settings share size slug socket

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.search.cues import CUES, ask, read_said
+from memoryd.daemon.search.cues import CUES, read_said
+from memoryd.daemon.search.hints import read_hints
 from memoryd.daemon.store.rows import Row
 from workbench import add, search, trace
 
@@ -54,7 +55,7 @@ def row(content: str, created_at: float = LONG_AGO, metadata: str = "{}") -> Row
 def test_a_cue_holds_where_the_memory_fits(
     question: str, content: str, fields: dict[str, Any], cues: list[str]
 ) -> None:
-    asked, said = ask(question, NOW), read_said(row(content, **fields))
+    asked, said = read_hints(question, NOW), read_said(row(content, **fields))
     assert [cue.name for cue in CUES if cue.holds(asked, said)] == cues
 
 

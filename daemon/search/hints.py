@@ -1,0 +1,48 @@
+"""What a question says of who spoke and when, and what it names. Pure functions."""
+
+import re
+from datetime import datetime
+from typing import NamedTuple
+
+from memoryd.client.dates import Span, find_spans
+from memoryd.client.patterns import compile_late
+from memoryd.daemon.language.names import Names, find_names
+from memoryd.daemon.store.stopwords import STOP_WORDS
+
+_LONGEST_DAYS = 32  # of a span that distinguishes one memory from another
+_WORD = compile_late(r"[^\W\d_]+")
+_WHEN = compile_late(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwann\b|什么时候|いつ|何時", re.I)
+_OWN = compile_late(r"\b(?:i|my|me|mine|ich|mein|meine)\b|我|私", re.I)
+_OTHERS = compile_late(
+    r"\byou (?:said|told|recommended|suggested|mentioned|gave|wrote|provided|listed|explained)\b"
+    r"|\b(?:did|have|had) you (?:say|tell|recommend|suggest|mention|said|told)|\byour (?:advice|answer|suggestion)",
+    re.I,
+)
+_OVERVIEW = compile_late(r"\border\b|\bfirst\b|\blast\b|\bbefore\b|\bafter\b|\bsummar|\bhow many\b|\boverview\b", re.I)
+
+
+class Hints(NamedTuple):
+    """What a question says of who spoke and when, and what it names."""
+
+    speakers: frozenset[str] = frozenset()
+    role: str = ""
+    spans: tuple[Span, ...] = ()
+    when: bool = False
+    named: Names = Names((), ())
+
+    def has_cues(self) -> bool:
+        """Return whether anything was said of who spoke or when."""
+        return bool(self.speakers or self.role or self.spans or self.when)
+
+
+NO_HINTS = Hints()
+
+
+def read_hints(question: str, now: datetime) -> Hints:
+    """Return the hints of a question."""
+    words = _WORD.findall(question)
+    names = frozenset(word.casefold() for word in words if word[0].isupper() and word.casefold() not in STOP_WORDS)
+    role = "assistant" if _OTHERS.search(question) else "user" if _OWN.search(question) else ""
+    spans = tuple(span for span in find_spans(question, now) if (span.end - span.start).days <= _LONGEST_DAYS)
+    role = "" if _OVERVIEW.search(question) else role
+    return Hints(names - {"i"}, role, spans, _WHEN.search(question) is not None, find_names(question))
