@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
-    ask(retrieval, sources)
     _find_nearest_when_embedded(retrieval, sources)
     began = time.perf_counter()
     if retrieval.call.mode != "dense" and retrieval.call.query.strip():
         _add_lexical(retrieval, sources)
+    ask(retrieval, sources)
     retrieval.notes["fulltext_ms"] = _elapsed_ms(began)
     if generation := retrieval.generation:
         try:

@@ -1,7 +1,7 @@
 """Stage: what is not here. Servers of shared roots that hold more than this machine are asked beside the search.
 
-The question leaves as soon as the query's vector is known; this stage takes the answers that are there by the
-deadline. Without a deadline nobody is asked: a local answer does not wait for a network. What a server brings is
+The question leaves as soon as the query's vector and words are known; this stage takes the answers that are there by
+the deadline. Without a deadline nobody is asked: a local answer does not wait for a network. What a server brings is
 scored as everything else is: its cosine, and the words by what full text here knows of their rarity.
 """
 
@@ -24,6 +24,8 @@ from memoryd.daemon.tiers.remote import Asked, Asker, Known, Question
 _FIRST = -(1 << 52)  # numbers of rows that are not here, far from those of turns
 _REST_S = 0.02  # of the deadline, left for the stages that follow
 _READ_CHARS = 100_000
+_RARE = 20  # memories here, at most, that hold a word which servers are asked for: of a common one they have too many
+_MOST_WORDS = 4
 _WORST: tuple[SharedOutcome, ...] = ("unasked", "offline", "late", "asked", "")
 
 
@@ -64,8 +66,10 @@ def _send(retrieval: Retrieval, chosen: list[tuple[Asker, frozenset[int]]], vect
     call, fingerprint = retrieval.call, retrieval.generation.embedder.fingerprint
     narrowed = bool(retrieval.chosen.condition)
     wanted = retrieval.depth if narrowed else max(2 * retrieval.wanted, 20)
+    asked = retrieval.question.words if retrieval.question else ()
+    words = tuple(word.text for word in asked if word.documents <= _RARE)[:_MOST_WORDS]
     for asker, places in chosen:
-        question = Question(fingerprint, vector, places, wanted, call.namespace, call.touch)
+        question = Question(fingerprint, vector, places, wanted, call.namespace, call.touch, words)
         retrieval.asked.append(asker.ask(question))
 
 

@@ -132,7 +132,7 @@ def grant(core: Core, call: GrantRoot) -> Done:
 def migrate(core: Core, call: MigrateServer) -> MigratedServer:
     """Make the tables, or bring them to this version."""
     sharing.check_installed()
-    from memoryd.daemon.shared import schema, vectors
+    from memoryd.daemon.shared import schema, vectors, words
 
     root = _find_root(core, call.root, call.server, call.passfile)
 
@@ -141,6 +141,8 @@ def migrate(core: Core, call: MigrateServer) -> MigratedServer:
         dialect, active = schema.find_dialect(server), core.embedding.active
         models = {active.embedder.fingerprint: active.embedder.dimensions} if active else {}
         made = vectors.make(server, models)
+        if made and dialect.tested:
+            words.make(server)
         return MigratedServer(before=before, after=after, dialect=dialect.name, tested=dialect.tested, vectors=made)
 
     return _ask(core, root.server, root.passfile, bring_up, _MIGRATION_S)

@@ -62,8 +62,9 @@ _LOG = (
     " SELECT root, seq, tag, %(machine)s FROM memoryd.heads WHERE root = %(root)s"
 )
 _TERMS = (
-    "SELECT min_client, coalesce(has_table_privilege(to_regclass('memoryd.vec')::oid, 'SELECT'), false)"
-    " FROM memoryd.meta"
+    "SELECT min_client, coalesce(has_table_privilege(to_regclass('memoryd.vec')::oid, 'SELECT'), false),"
+    " coalesce(has_function_privilege(to_regprocedure('memoryd.find_words(text, text[], text[], int)')::oid,"
+    " 'EXECUTE'), false) FROM memoryd.meta"
 )
 _FORGET = "DELETE FROM memoryd.vec v WHERE v.root = %(root)s AND v.id = ANY(%(purged)s::uuid[])"
 _REMEMBERED = "SELECT tag FROM memoryd.log WHERE root = %(root)s AND seq = %(mark)s"
@@ -194,9 +195,9 @@ def count_rows(server: Server, root: str) -> int:
 
 
 def read_terms(server: Server) -> bool:
-    """Return whether the server lets a client as old as this one push; note whether it has vectors."""
+    """Return whether the server lets a client as old as this one push; note whether it has vectors, and full text."""
     found = server.run(_TERMS).fetchone()
-    server.has_vectors = bool(found and found[1])
+    server.has_vectors, server.has_words = bool(found and found[1]), bool(found and found[2])
     return found is None or int(found[0]) <= schema.CLIENT
 
 

@@ -150,7 +150,7 @@ class Reader:
         names = [self._core.store.namespaces.name(number) for number in sorted(question.namespaces)]
         with self._server.time_limit(LIMIT_S):
             few = self._has_few(self._server, question, names)
-            given = vectors.Asked(question.fingerprint, question.vector, names, question.wanted, few)
+            given = vectors.Asked(question.fingerprint, question.vector, names, question.wanted, few, question.words)
             return vectors.find_nearest(self._server, self._root.name, given)
 
     def _has_few(self, opened: Server, question: Question, names: list[str]) -> bool:

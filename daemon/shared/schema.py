@@ -99,6 +99,7 @@ _PRIVILEGES = {
     "models": "SELECT, INSERT, UPDATE",
     "vec": "SELECT, INSERT, UPDATE, DELETE",
 }
+ROLES = "SELECT DISTINCT g.role FROM memoryd.grants g JOIN pg_catalog.pg_roles r ON r.rolname = g.role"
 _LISTED = (
     "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname = 'memoryd'"
@@ -191,7 +192,7 @@ def grant(server: Server, root: str, role: str, write: bool) -> None:
 
 
 def grant_tables(server: Server, role: str) -> None:
-    """Let a role use the tables that there are; which rows, the policies say."""
+    """Let a role use the tables and functions that there are; which rows, the policies say."""
     name = sql.Identifier(role)
     server.run(sql.SQL("GRANT USAGE ON SCHEMA memoryd TO {}").format(name))
     there = {table for (table,) in server.run(_LISTED).fetchall()}
@@ -199,6 +200,7 @@ def grant_tables(server: Server, role: str) -> None:
         if table in there:
             statement = sql.SQL("GRANT {} ON memoryd.{} TO {}")
             server.run(statement.format(sql.SQL(rights), sql.Identifier(table), name))
+    server.run(sql.SQL("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA memoryd TO {}").format(name))
 
 
 def revoke(server: Server, root: str, role: str) -> None:

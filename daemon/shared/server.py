@@ -35,7 +35,7 @@ class Server:
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self.connection = connection
-        self.has_vectors = False  # which this role may use
+        self.has_vectors = self.has_words = False  # which this role may use
 
     def run(self, query: Query, values: Sequence[Any] | Mapping[str, Any] | None = None) -> "psycopg.Cursor[Any]":
         """Run a statement."""

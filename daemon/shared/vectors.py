@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 from psycopg import sql
 
+from memoryd.daemon.shared import words
 from memoryd.daemon.shared.applying import Remote
 from memoryd.daemon.shared.exchange import COLUMNS, read_remote
-from memoryd.daemon.shared.schema import READ, WRITE, grant_tables, secure
+from memoryd.daemon.shared.schema import READ, ROLES, WRITE, grant_tables, secure
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.store.vectors import Vector
 
@@ -63,7 +64,6 @@ _SECURITY = "\n".join(
 )
 _ARE_THERE = "SELECT to_regclass('memoryd.vec') IS NOT NULL"
 _CAN_BE = "SELECT count(*) FROM pg_catalog.pg_available_extensions WHERE name = 'vector'"
-_ROLES = "SELECT DISTINCT g.role FROM memoryd.grants g JOIN pg_catalog.pg_roles r ON r.rolname = g.role"
 _REGISTER = (
     "INSERT INTO memoryd.models (root, model, dimensions) SELECT %(root)s, %(model)s, %(dimensions)s WHERE EXISTS"
     " (SELECT 1 FROM memoryd.grants g WHERE g.root = %(root)s AND g.role = session_user AND g.can_write)"
@@ -115,21 +115,22 @@ class Unembedded(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A question: what is nearest to a vector of a model, in namespaces that have few vectors or many."""
+    """A question: what is nearest to a vector of a model, or has words, in namespaces that have few vectors or many."""
 
     model: str
     vector: Vector
     places: Sequence[str]
     wanted: int
     few: bool
+    words: Sequence[str] = ()
 
 
 class Nearest(NamedTuple):
-    """A memory near a question: as the server has it, its cosine, the hash of the text that the vector is of."""
+    """A memory for a question: as the server has it, its cosine, the hash of the text that the vector is of."""
 
     remote: Remote
-    similarity: float
-    text_hash: bytes
+    similarity: float | None
+    text_hash: bytes | None
 
 
 def make(server: Server, models: Mapping[str, int]) -> bool:
@@ -143,7 +144,7 @@ def make(server: Server, models: Mapping[str, int]) -> bool:
         with server.begin():
             server.run("CREATE EXTENSION IF NOT EXISTS vector")
             server.run(_TABLES + _SECURITY)
-            for (role,) in server.run(_ROLES).fetchall():
+            for (role,) in server.run(ROLES).fetchall():
                 grant_tables(server, role)
     known = dict(server.run("SELECT DISTINCT model, dimensions FROM memoryd.models").fetchall())
     for model, length in {**known, **models}.items():
@@ -218,18 +219,30 @@ def has_few(server: Server, root: str, model: str, places: Sequence[str]) -> boo
 
 
 def find_nearest(server: Server, root: str, asked: Asked) -> tuple[int, list[Nearest]]:
-    """Return what is nearest to a vector, nearest first, and how far the feed was at least when that was read."""
-    rest = sql.SQL("+ 0.0" if asked.few else "")
-    query = sql.SQL(_NEAREST).format(length=sql.SQL(str(len(asked.vector))), model=sql.Literal(asked.model), rest=rest)
+    """Return what is nearest to a vector or has rare words, and how far the feed was at least when that was read."""
     values = {"root": root, "places": list(asked.places), "wanted": asked.wanted, "vector": write_vector(asked.vector)}
     with server.exchange():
         head = server.run(_HEAD, (root,))
         server.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
         server.run("SET LOCAL hnsw.iterative_scan = strict_order")
-        found = server.run(query, values)
+        found = [server.run(_fill(_NEAREST, asked), values)]
+        if asked.words and server.has_words:
+            found.append(server.run(_fill(words.FIND, asked), {**values, "words": list(asked.words)}))
     seq = head.fetchone()
-    rows = [Nearest(read_remote(row[:-2]), 1.0 - float(row[-2]), bytes(row[-1])) for row in found.fetchall()]
-    return int(seq[0]) if seq else 0, rows
+    rows = {row[0]: row for answer in found for row in answer.fetchall()}
+    return int(seq[0]) if seq else 0, [_read_nearest(row) for row in rows.values()]
+
+
+def _fill(query: str, asked: Asked) -> sql.Composed:
+    rest = sql.SQL("+ 0.0" if asked.few else "")
+    return sql.SQL(query).format(length=sql.SQL(str(len(asked.vector))), model=sql.Literal(asked.model), rest=rest)
+
+
+def _read_nearest(row: Any) -> Nearest:
+    *remote, distance, text_hash = row
+    return Nearest(
+        read_remote(remote), None if distance is None else 1.0 - float(distance), text_hash and bytes(text_hash)
+    )
 
 
 def write_vector(vector: Vector) -> str:

@@ -21,7 +21,7 @@ that vectors fill, before it is opened.
 `flows` counts turns that came, were skipped, dropped or promoted, by triggers, so that `verify` can check the account.
 
 **The writer** (`writer`) is the only connection that writes. It takes all waiting jobs into one transaction: one
-fsync for all. Each runs in a savepoint; what it changes in RAM it does after the commit.
+fsync for all. Of several each runs in a savepoint; what it changes in RAM it does after the commit.
 
 **Another database** in place of the present one (restore, recovery, reset) is made in `next.part` by a process of
 its own (`rescue`), checked, and renamed to `next`; whoever holds the lock of the data directory puts it in place,

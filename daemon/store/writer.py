@@ -1,9 +1,9 @@
 """The one thread that writes: it takes waiting jobs, runs them in one transaction, and syncs once for all of them.
 
-A job is a function of a `Transaction`. It runs in a savepoint of its own, so a job that fails takes back its own
-changes only. Its future gets the result after the commit is on disk. What a job changes in RAM (index entries) it does
-in `after_commit`, or takes back in `call_on_rollback`, so RAM and disk agree. The facts of the memories whose rows a
-transaction touched are brought up to date by the writer itself, whatever statement did it.
+A job is a function of a `Transaction`. Where several run together each has a savepoint, so a job that fails takes back
+its own changes only. Its future gets the result after the commit is on disk. What a job changes in RAM (index entries)
+it does in `after_commit`, or takes back in `call_on_rollback`, so RAM and disk agree. The facts of the memories whose
+rows a transaction touched are brought up to date by the writer itself, whatever statement did it.
 
 Where a full or failing disk takes a whole transaction back, each of its jobs runs again in a transaction of its own, so
 that each gets its own result or error. A job must therefore leave the values that it was made with as they were.
@@ -126,8 +126,9 @@ class Writer:
     def submit(self, job: Job[T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full.
 
-        A job of thousands of rows runs `alone`, in a transaction without a savepoint: within one, SQLite takes longer
-        for each statement the more the savepoint has changed (it cuts its journal in RAM, from the start of a list).
+        A job of thousands of rows runs `alone`, so in a transaction without a savepoint: within one, SQLite takes
+        longer for each statement the more the savepoint has changed (it cuts its journal in RAM, from the start of a
+        list).
         What removes may take the file `over_limit`, since it writes history first; so may its bookkeeping.
         """
         future: Future[T] = Future()
@@ -233,7 +234,7 @@ class Writer:
                 self._move()
                 self._let_grow(order.over_limit)
                 PRESENT.set(order.actor)
-                outcomes.append(self._run(order, transaction))
+                outcomes.append(self._run(order, transaction, is_only=len(batch) == 1))
             self._let_grow(any(order.over_limit for order in batch))  # full text is written at the commit
             self._connection.execute("COMMIT")
         except BaseException:
@@ -283,10 +284,10 @@ class Writer:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
-    def _run(self, order: _Order, transaction: Transaction) -> Any:
+    def _run(self, order: _Order, transaction: Transaction, is_only: bool) -> Any:
         if not order.over_limit and self._reserve.is_spent():
             return build_full_error()
-        return order.job(transaction) if order.alone else self._attempt(order.job, transaction)
+        return order.job(transaction) if is_only else self._attempt(order.job, transaction)
 
     def _attempt(self, job: Job[Any], transaction: Transaction) -> Any:
         """Run one job in a savepoint; return its result or its exception. Raise what ended the whole transaction."""

@@ -14,7 +14,7 @@ from memoryd.daemon.store.vectors import Vector
 
 
 class Question(NamedTuple):
-    """What a server is asked: what is nearest to a vector of a model, in which namespaces, how many."""
+    """What a server is asked: what is nearest to a vector of a model, what has rare words, in which namespaces."""
 
     fingerprint: str
     vector: Vector
@@ -22,6 +22,7 @@ class Question(NamedTuple):
     wanted: int
     place: str  # the caller's namespace
     keep: bool  # what is of use is kept here
+    words: tuple[str, ...] = ()
 
 
 class Known(NamedTuple):

@@ -129,7 +129,8 @@ def statements(owner: server.Server) -> Iterator[tuple[str, str]]:
         "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
         " WHERE n.nspname = 'memoryd'"
     ).fetchall()
-    assert functions == [], "call it here as well"
+    assert functions == [("memoryd.find_words(text,text[],text[],integer)",)], "call it here as well"
+    yield "find_words", "SELECT count(*) FROM memoryd.find_words('acme', '{acme}', '{acme, alone}', 10)"
 
 
 def count_seen(connection: "psycopg.Connection[Any]", statement: str) -> int:
@@ -161,6 +162,7 @@ def test_a_role_without_a_grant_sees_nothing_by_any_statement(
             client.call(GrantRoot(root="other", role=neighbour, server=address))
             owner = server.connect(address)
             tried = list(statements(owner))
+            assert count_seen(owner.connection, tried[-1][1]) == 1, "who may read finds it"
             owner.close()
             assert {"mem", "heads", "log", "machines", "grants", "models", "vec", "vec_0"} <= {
                 table for table, _ in tried

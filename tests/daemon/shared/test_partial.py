@@ -229,3 +229,19 @@ def test_a_server_shows_nothing_of_a_namespace_that_was_not_asked_for(
         found = ask(other, word)
         assert found.shared == "asked"
         assert {hit.content for hit in found} <= here
+
+
+def test_a_rare_word_is_found_where_many_are_nearer(pair: tuple[Client, Client], address: str) -> None:
+    one, other = pair
+    text = f"{' '.join(WORDS)} zx4711"
+    one.add(text)
+    for number in range(30):
+        one.add(f"the room of machine {number} is open")
+    wait_until(lambda: text not in held(other) and count_vectors(address) == len(WORDS) + 31)
+    question = {"limit": 10, "deadline_ms": 5_000, "touch": False}
+    by_meaning = other.search("zx4711 machine", mode="dense", **question)
+    assert by_meaning.shared == "asked"
+    assert text not in {hit.content for hit in by_meaning}
+    found = {hit.content: hit for hit in other.search("zx4711 machine", **question)}
+    assert found[text].bm25
+    assert found[text].similarity is not None, "by the vector that the server has"
