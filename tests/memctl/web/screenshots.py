@@ -26,7 +26,7 @@ from shelf import NOON, fill, invent  # noqa: E402
 from memoryd.client.protocol import Consolidate, NewMemory  # noqa: E402
 from memoryd.daemon.config import Config  # noqa: E402
 from memoryd.daemon.core.core import Core  # noqa: E402
-from memoryd.daemon.store import fulltext, rows  # noqa: E402
+from memoryd.daemon.store import rows  # noqa: E402
 from memoryd.daemon.store import vectors as stored  # noqa: E402
 from memoryd.daemon.store.rows import Row  # noqa: E402
 from memoryd.daemon.store.tiers import L2  # noqa: E402
@@ -77,22 +77,9 @@ def draw(folder: Path, many: int) -> None:
     """Write memories of L2 with their vectors into the database of a daemon that is stopped then."""
     core = open_core(folder, Clock())
     made = invent(many, NOON - 3 * 86400.0)
-    trigger = core.store.write(_drop_trigger).result()  # full text of all at once takes a tenth of the time
     for start in range(0, many, PART):
         core.store.write(functools.partial(_draw_part, core, made[start : start + PART], start)).result()
-    core.store.write(lambda transaction: _index(transaction, trigger)).result()
     core.close()
-
-
-def _drop_trigger(transaction: Transaction) -> str:
-    found = transaction.connection.execute("SELECT sql FROM sqlite_master WHERE name = 'memories_added'").get
-    transaction.connection.execute("DROP TRIGGER memories_added")
-    return str(found)
-
-
-def _index(transaction: Transaction, trigger: str) -> None:
-    transaction.connection.execute(trigger)
-    fulltext.rebuild(transaction.connection)
 
 
 def _draw_part(core: Core, part: list[NewMemory], first: int, transaction: Transaction) -> None:
