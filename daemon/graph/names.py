@@ -51,7 +51,11 @@ _IGNORED = STOP_WORDS | _FILLERS | _FOREIGN
 
 def take_first_words(text: str) -> str:
     """Return the beginning of a node's first member, its label until it is named."""
-    return " ".join(text[: 4 * FIRST_CHARS].split())[:FIRST_CHARS].strip()
+    line = " ".join(text[: 4 * FIRST_CHARS].split())
+    if len(line) <= FIRST_CHARS:
+        return line
+    cut = line[: FIRST_CHARS + 1]
+    return cut.rpartition(" ")[0] or cut[:FIRST_CHARS]
 
 
 class Names:

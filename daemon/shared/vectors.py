@@ -22,7 +22,7 @@ from memoryd.daemon.store.vectors import Vector
 
 BATCH = 200  # rows of the feed
 _PARTITIONS = 8  # by root: an index of one's own memories is smaller and finds more
-_EF_SEARCH = 1_000  # of HNSW: recall against time
+_EF_SEARCH = 600  # of HNSW: recall against time
 _EF_CONSTRUCTION = 128  # recall against the time that the index takes: half as long with 64, which finds less
 _FEW = 20_000  # vectors that are compared one by one
 _DISTANCE = "v.emb::halfvec({length}) <=> %(vector)s::halfvec({length})"

@@ -28,6 +28,7 @@ from memoryd.daemon.config import Config  # noqa: E402
 from memoryd.daemon.core.core import Core  # noqa: E402
 from memoryd.daemon.store import rows  # noqa: E402
 from memoryd.daemon.store import vectors as stored  # noqa: E402
+from memoryd.daemon.store.hashes import content_hash  # noqa: E402
 from memoryd.daemon.store.rows import Row  # noqa: E402
 from memoryd.daemon.store.tiers import L2  # noqa: E402
 from memoryd.daemon.store.writer import Transaction  # noqa: E402
@@ -99,7 +100,7 @@ def _draw_part(core: Core, part: list[NewMemory], first: int, transaction: Trans
             importance=memory.importance or 0.5,
             created_at=at,
             updated_at=at,
-            content_hash=key,
+            content_hash=content_hash(memory.content),
             text_hash=key,
             content=memory.content,
         )

@@ -62,23 +62,23 @@ export function createMap(canvas, graph, { choose, over, dark }) {
     for (const [a, b] of graph.edges) if (a === chosen || b === chosen) join(own, a, b);
     stroke(own, ink, 1.6);
   }
-  // Labels: topics first, the largest before the others, then nodes where they are large enough; none over another.
+  // Labels: topics first, the thirty largest in sight, then nodes where they are large enough; none over another.
   function drawLabels(ink, back) {
     const taken = [];
     Object.assign(pen, { textAlign: "center", lineJoin: "round", lineWidth: 4, strokeStyle: back, fillStyle: ink });
     const put = (text, x, y, size, weight) => {
       pen.font = `${weight} ${size}px system-ui, sans-serif`;
-      const half = pen.measureText(text).width / 2 + 3, here = [x - half, y - size, x + half, y + 4], meets = (o) => here[0] < o[2] && here[2] > o[0] && here[1] < o[3] && here[3] > o[1];
-      if (!meets([0, 0, width, height]) || taken.some(meets)) return false;
-      pen.strokeText(text, x, y);
-      pen.fillText(text, x, y);
+      const half = pen.measureText(text).width / 2 + 3, at = Math.max(half, Math.min(width - half, x)), here = [at - half, y - size, at + half, y + 4], meets = (o) => here[0] < o[2] && here[2] > o[0] && here[1] < o[3] && here[3] > o[1];
+      if (Math.abs(at - x) > half || !meets([0, 0, width, height]) || taken.some(meets)) return false;
+      pen.strokeText(text, at, y);
+      pen.fillText(text, at, y);
       return taken.push(here);
     };
     const name = (node, most, weight, size) => { const [x, y] = screen(node.x, node.y); put(cut(node.label, most), x, y + node.r * view.scale + 13, size, weight); };
     if (chosen !== null) name(nodes[chosen], 60, 600, 14);
     for (const topic of topics) {
       const [x, y] = screen(topic.x, topic.y), r = (topic.r + 10) * view.scale, size = Math.max(11, Math.min(19, 8 + r / 14)), text = cut(topic.label, Math.max(18, Math.floor((4.7 * r) / size)));
-      if (r >= 9 && bright.has(topic.id)) [Math.max(Math.min(size + 6, y), y - r - 4), y + r + size + 2, y + size / 3].some((at) => put(text, x, at, size, 600));
+      if (taken.length < 30 && r >= 9 && bright.has(topic.id)) [Math.max(Math.min(size + 6, y), y - r - 4), y + r + size + 2, y + size / 3].some((at) => put(text, x, at, size, 600));
     }
     if (moving) return;
     const shown = nodes.filter((node) => (!lit || lit.has(node.index)) && (node.r * view.scale > 13 || lit?.size <= 12)).sort((a, b) => b.r - a.r);
