@@ -41,7 +41,9 @@ class BulkPool:
         unknown: dict[_Key, str] = {}
         with self._lock:
             for key, text in zip(keys, texts, strict=True):
-                if key not in self._recent:
+                if key in self._recent:
+                    self._recent.move_to_end(key)
+                else:
                     self._recent[key] = Future()
                     unknown[key] = text
             wanted = [self._recent[key] for key in keys]

@@ -2,7 +2,8 @@
 
 They are in no index yet: the words are scored as full text scores its own, the meaning by their vector once the
 background has made it. What is read of a turn is kept in RAM while it is searched, so that a search of some hundred
-turns costs one product of a matrix. Of a very long turn the beginning is read; all of it is once it has left L0.
+turns costs one product of a matrix. What a long turn says beyond the model's window is found by its words, of which
+100,000 characters are read; by meaning, and whole, once it has left L0.
 """
 
 import heapq

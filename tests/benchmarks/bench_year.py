@@ -4,9 +4,10 @@
 which takes some 20 ms a turn and processor. With it they get vectors drawn from real ones by their text, from a server
 beside the daemon; so all that the daemon does is the same but for the model itself, and a query takes a request.
 
-With `--drawn` the latest 2,000 turns are observed one a call by a daemon that does all its work: of them are the bytes
-with history, the embeddings and the times of observing. Those before them are observed by the daemon's own code in this
-process, a session a call, and are rated and embedded, without facts, summaries and sentences that stand for them.
+With `--drawn` the latest 1,000 turns are observed one a call by a daemon that does all its work: of them are the
+embeddings and the times of observing. Those before them are observed by the daemon's own code in this process, a
+session a call, and are rated and embedded, without facts, summaries and sentences that stand for them. So all of them
+are consolidated at once, which a year in use spreads over its hours. In brackets is the daemon's processor time.
 
 A user asks, and one of his turns in ten says what was decided; an agent answers in prose. Of short turns one in ten is
 longer than 250 characters, as in public conversations. Sessions have 40 turns and are ended. Embeddings are counted
@@ -18,7 +19,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
@@ -43,9 +44,9 @@ _REAL = 2_000  # memories whose vectors others are drawn from
 _STATED = 10  # one turn of a user in so many states a decision
 _LEFT = 100  # turns that may wait to be thought about while others are observed
 _ONCE = len(LASTING) + len(PASSING)  # examples that the rules compare with, embedded once for each model
-_LIVED = 2_000  # turns that a daemon takes in as in use, after those that the store is filled with
+_LIVED = 1_000  # turns that a daemon takes in as in use, after those that the store is filled with
 _AT_ONCE = 64  # turns rated and embedded in one transaction while the store is filled
-_JOBS = ("promote", "sweep", "caps", "expire", "cluster", "embed", "redact", "trim", "optimize", "checkpoint")
+_JOBS = "promote sweep caps expire cluster embed redact trim optimize checkpoint release".split()
 _MODEL, _MAX_TOKENS = "openai:drawn", 575
 # A model behind the API counts two bytes to a token: so many are about the 256 tokens of the default model.
 _API = f'[model]\nname = "{_MODEL}"\n[embedding_api]\nurl = "http://127.0.0.1:{{port}}"\nmax_tokens = {_MAX_TOKENS}\n'
@@ -86,41 +87,52 @@ def main() -> None:
 
 
 def _measure(daemon: Daemon, client: Client, year: Year, part: tuple[int, int], server: Any) -> dict[str, Any]:
-    (first, number), before, rss_mb = part, client.status().database_used_bytes, daemon.rss_mb()
-    lived = number - first
+    first, number = part
+    rss_mb = [daemon.rss_mb()]
     if server:
         server.counted = 0
     began = time.monotonic()
     observed = _observe(client, year, part)
-    client.consolidate()
-    _settle(client, 0)
     took_s = time.monotonic() - began
+    consolidated = _run(daemon, client.consolidate)
+    _settle(client, 0)
     embedded = server.counted if server else _count_vectors(client)
-    took = {job: client.run_job(job).took_ms for job in _JOBS}
+    rss_mb.append(daemon.rss_mb())
+    took = {f"{job} ms": _run(daemon, lambda job=job: client.run_job(job)) for job in _JOBS}
+    rss_mb.append(daemon.rss_mb())
     questions = corpus.questions(2 * _ASKED, max(number, 10))
-    found = [timed(lambda question=question: client.search(question)) for question in questions[:_ASKED]]
-    given = [
-        timed(lambda question=question: client.context(question, max_tokens=400)) for question in questions[_ASKED:]
-    ]
-    status = client.status()
-    used = status.database_used_bytes - before
+    found = _ask(daemon, lambda question: client.search(question), questions[:_ASKED])
+    given = _ask(daemon, lambda question: client.context(question, max_tokens=400), questions[_ASKED:])
+    used = client.status().database_used_bytes
     return {
         "year": year.name,
         "of it": f"{number / (365 * year.per_day):.1%}",
         "turns": number,
         "memories": client.stats().memories,
-        "database MB": status.database_used_bytes / 1e6,
-        "bytes per turn": used // lived,
-        "MB a year": used / lived * 365 * year.per_day / 1e6,
-        "embeddings per turn": (embedded - _ONCE) / lived,
+        "bytes per turn": used // number,
+        "MB a year": used / number * 365 * year.per_day / 1e6,
+        "embeddings per turn": (embedded - _ONCE) / (number - first),
         "observe p50 ms": median(observed),
-        "search p50 ms": median(found),
-        "context p50 ms": median(given),
-        "RSS MB after the start": rss_mb,
-        "RSS MB": daemon.rss_mb(),
+        "search p50 ms": found,
+        "context p50 ms": given,
+        "RSS MB: started, observed, after jobs, asked": " · ".join(f"{mb:.0f}" for mb in [*rss_mb, daemon.rss_mb()]),
         "observed, s": took_s,
-        **{f"{job} ms": ms for job, ms in took.items()},
+        "consolidate ms": consolidated,
+        **took,
     }
+
+
+def _run(daemon: Daemon, action: Callable[[], Any]) -> str:
+    """Return the milliseconds of an action, and those of processor that it takes the daemon."""
+    before = daemon.cpu_ms()
+    return f"{timed(action):,.0f} ({daemon.cpu_ms() - before:,.0f})"
+
+
+def _ask(daemon: Daemon, ask: Callable[[str], Any], questions: Sequence[str]) -> str:
+    """Return the median of the times of questions, and the mean of the processor time that they take the daemon."""
+    before = daemon.cpu_ms()
+    times = [timed(lambda question=question: ask(question)) for question in questions]
+    return f"{median(times):.1f} ({(daemon.cpu_ms() - before) / len(questions):.1f})"
 
 
 def _fill(daemon: Daemon, server: "Server", year: Year, number: int) -> None:

@@ -126,6 +126,14 @@ def test_a_text_that_two_ask_for_at_once_is_embedded_once() -> None:
     assert all(np.array_equal(one, made[0]) for one in made)
 
 
+def test_a_text_that_is_asked_for_again_and_again_is_embedded_once() -> None:
+    pool, embedder = BulkPool(), CountingEmbedder()
+    for number in range(300):
+        pool.embed(embedder, ["herons", f"stork {number}"])
+    pool.close()
+    assert embedder.texts.count("herons") == 1
+
+
 def test_a_text_that_failed_is_tried_again() -> None:
     pool, embedder = BulkPool(), CountingEmbedder()
     embedder.broken = True
