@@ -10,9 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -27,13 +27,16 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.server import handlers  # noqa: F401
 from memoryd.daemon.server.server import Server
-from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.connection import open_writer
+from memoryd.daemon.store.migrations import migrate
+from memoryd.daemon.store.store import FILE_NAME, Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.system import supervisor
 from memoryd.daemon.system.clock import Reading
 from memoryd.daemon.system.listen import listen
 from memoryd.daemon.workspaces.watching import Watchers
 from memoryd.models import Floors, ModelError, pull
+from places import make_folder
 from waiting import wait_until
 
 CHECKOUT = Path(__file__).parent.parent
@@ -121,7 +124,7 @@ class Clock:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A short private folder for sockets and data."""
-    path = Path(tempfile.mkdtemp(prefix="mt-"))
+    path = make_folder()
     yield path
     shutil.rmtree(path)
 
@@ -138,9 +141,27 @@ def clock() -> Clock:
     return Clock()
 
 
+@cache
+def _make_empty_database() -> bytes:
+    """Return the file of a new database: to write it costs a tenth of making it again for each test."""
+    folder = make_folder()
+    connection = open_writer(folder / FILE_NAME)
+    migrate(connection)
+    connection.close()
+    made = (folder / FILE_NAME).read_bytes()
+    shutil.rmtree(folder)
+    return made
+
+
+def _place_empty_database(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / FILE_NAME).write_bytes(_make_empty_database())
+    return folder
+
+
 @pytest.fixture
 def store(folder: Path) -> Iterator[Store]:
-    opened = Store(folder)
+    opened = Store(_place_empty_database(folder))
     yield opened
     opened.close()
 
@@ -148,7 +169,8 @@ def store(folder: Path) -> Iterator[Store]:
 @pytest.fixture
 def core(folder: Path, clock: Clock) -> Iterator[Core]:
     """The memory without sockets, its embedder ready."""
-    made = Core(folder / "data", Config(), folder, lambda name, where: WordEmbedder(), clock=clock)
+    data = _place_empty_database(folder / "data")
+    made = Core(data, Config(), folder, lambda name, where: WordEmbedder(), clock=clock)
     made.start()
     wait_until(lambda: made.embedding.active is not None)
     yield made

@@ -3,6 +3,8 @@
 To change the schema append to `MIGRATIONS`; never edit a released entry. A database of a newer memoryd is refused.
 """
 
+from contextlib import nullcontext
+
 import apsw
 
 from memoryd.client.errors import StorageFailed
@@ -182,10 +184,11 @@ def migrate(connection: apsw.Connection) -> None:
             f"The database was written by a newer memoryd (schema {version}, this one knows {len(MIGRATIONS)}); "
             "upgrade memoryd or point it to another data directory."
         )
-    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-        with connection:
-            connection.execute(script)
-            connection.pragma("user_version", number)
+    with connection if version == 0 else nullcontext():  # a new database waits for the disk once
+        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+            with connection:
+                connection.execute(script)
+                connection.pragma("user_version", number)
 
 
 def _read_version(connection: apsw.Connection) -> int:

@@ -5,7 +5,6 @@ Each event has the fields that the agent's documentation gives it, in the order 
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from hosting import Agent, Answered
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS
+from places import make_folder
 from waiting import wait_until
 from workbench import Process
 
@@ -27,7 +27,7 @@ SMALL_TALK = "What a lovely sunny morning it is"
 @pytest.fixture(scope="module")
 def real(model_dir: Path) -> Iterator[Process]:
     """One daemon with the default model for all sessions of this module."""
-    folder = Path(tempfile.mkdtemp(prefix="mt-"))
+    folder = make_folder()
     running = Process(folder, environment={"MEMORYD_MODEL_DIR": str(model_dir)}).start()
     with running.client() as client:
         wait_until(lambda: client.status().model.state == "ready")

@@ -9,7 +9,8 @@ import pytest
 
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.bench import conversations, kinds, team
-from memoryd.client.memctl.bench.material import Choice
+from memoryd.client.memctl.bench.evaluation import choose_unrelated
+from memoryd.client.memctl.bench.material import Asked, Choice, Material
 from memoryd.client.memctl.bench.pairs import Judged, Pair, count_figures
 from memoryd.client.memctl.bench.questions import Question, make_by_session, make_by_turn, read_questions
 from memoryd.client.memctl.bench.scoring import (
@@ -310,16 +311,24 @@ def test_a_summary_holds_the_means() -> None:
     assert (total.p50_ms, total.p95_ms) == (4.0, 4.0)
 
 
+def test_questions_about_other_material_are_unrelated() -> None:
+    asked = [[Asked(name, "t", f"{name}?", ()) for name in names] for names in ("ab", "c")]
+    materials = [Material(f"m{number}", "add", [], questions) for number, questions in enumerate(asked)]
+    assert choose_unrelated(materials, materials[1], 3) == ["a?", "b?", "a?"]
+    assert choose_unrelated(materials[:1], materials[0], 3) == []
+
+
 def test_memories_of_one_place_count_once() -> None:
     scores = [Score(id, "t", "add", 10, *[0.0] * 7, store="s") for id in "ab"]
     assert summarise(scores).memories == 10
 
 
 def test_contexts_are_summed_up_by_their_size() -> None:
-    sizes = [[ContextScore(400, 1.0, 0.5, 300, 2.0)], [ContextScore(400, 0.0, 0.0, 50, 3.0)]]
+    sizes = [[ContextScore(400, 1.0, 0.5, 300, 2.0)], [ContextScore(400, 0.0, 0.0, 50, 3.0, disputed=True)]]
     scores = [Score("a", "t", "add", 1, *[0.0] * 7, empty=True, contexts=made) for made in sizes]
     made = summarise(scores).contexts["400"]
     assert (made.hit, made.recall, made.tokens, made.median_tokens, made.small) == (0.5, 0.25, 175.0, 50, 0.5)
+    assert made.disputed == 0.5
     assert summarise_unanswerable(scores).empty == 1.0
 
 

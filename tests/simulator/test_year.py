@@ -1,10 +1,7 @@
 """A year in the life of four agents: nothing is lost, nothing crosses namespaces, everything stays reachable."""
 
-import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import invariants
@@ -17,6 +14,7 @@ from simulation import START, Plan, Problem, Simulation
 from memoryd.client.protocol import Get, Search
 from memoryd.daemon.memories import reading
 from memoryd.daemon.search import pipeline
+from places import make_folder
 from workbench import LIMIT_S
 
 Play = Callable[..., Simulation]
@@ -25,13 +23,12 @@ QUIET_YEAR, BUSY_YEAR = Scale(turns=3.0, deeds=1.0), Scale(turns=10.0, deeds=3.0
 QUARTER = Scale(days=91, turns=3.0, deeds=1.0)
 SEASON = Scale(days=60, turns=6.0, deeds=2.0)
 WEEK = Scale(days=8, turns=12.0)
-MEMORY = Path("/dev/shm")  # thousands of commits wait for no disk there
 
 
 @pytest.fixture
 def play() -> Iterator[Play]:
     """Play a year, or part of one, in a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="mt-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None))
+    folder = make_folder()
     played: list[Simulation] = []
 
     def run(**plan: Any) -> Simulation:

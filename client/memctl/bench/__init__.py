@@ -47,6 +47,13 @@ def _declare(parser: ArgumentParser) -> None:
         "--limit", "--limit-questions", dest="limit", type=int, metavar="N", help="only the first N questions"
     )
     parser.add_argument("--half", choices=team.HALVES, help="half of a team's questions (seen)")
+    parser.add_argument(
+        "--unrelated",
+        type=int,
+        default=0,
+        metavar="N",
+        help="first search for N questions about other material of the file, which must change no figure",
+    )
     parser.add_argument("--together", action="store_true", help="store everything in one namespace")
     _declare_place(parser)
 
@@ -77,7 +84,7 @@ def _run_eval(args: Namespace) -> None:
 
 def _evaluate(args: Namespace, materials: Sequence[Material], keep: bool) -> tuple[str, list[Score]]:
     def work(place: Place, below: str) -> list[Score]:
-        return evaluate(place, materials, Run(below, args.together, keep))
+        return evaluate(place, materials, Run(below, args.together, keep, args.unrelated))
 
     return _run_work(args, work, _first_time(materials))
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Hashable, Sequence
+from itertools import cycle, islice
 from typing import Any, NamedTuple
 
 from memoryd.client.memctl.bench.material import Asked, Material
@@ -18,11 +19,12 @@ OPENING, PROMPT = 1000, 500  # of those that hooks ask for
 
 
 class Run(NamedTuple):
-    """Where an evaluation stores: below namespace `below`, all material of a way `together` or each by itself."""
+    """How an evaluation runs. It stores below namespace `below`, all material of a way `together` or each by itself."""
 
     below: str
     together: bool = False
     keep: bool = False
+    unrelated: int = 0  # searches for what others ask, before the first question
 
     def namespace(self, material: Material) -> str:
         """Return where some material is stored."""
@@ -69,12 +71,20 @@ def _ask_all(place: Place, materials: Sequence[Material], run: Run, stores: dict
             store = stores[run.namespace(material)]
             with place.connect(store.namespace) as client:
                 client.status()  # opens the connection, which is not what is timed
+                for question in choose_unrelated(materials, material, run.unrelated):
+                    client.search(question, limit=LIMIT, reach="exact")
                 for asked in material.questions:
                     if asked.at is not None:
                         place.set_time(asked.at)
                     scores.append(_ask(client, store, material.way, asked))
                     progress.update(len(scores))
     return scores
+
+
+def choose_unrelated(materials: Sequence[Material], material: Material, count: int) -> list[str]:
+    """Return so many questions about other material, again and again where it has fewer; none where it has none."""
+    others = [asked.question for other in materials if other.name != material.name for asked in other.questions]
+    return list(islice(cycle(others), count))
 
 
 def _ask(client: Client, store: Store, way: str, asked: Asked) -> Score:
@@ -112,7 +122,9 @@ def _ask_context(client: Client, store: Store, asked: Asked, max_tokens: int) ->
     made = client.context(asked.question, max_tokens=max_tokens, reach="exact", touch=False)
     latency_ms = (time.perf_counter() - started) * 1000
     recall = share_held(frozenset().union(*(store.held.get(id, ()) for id in made.ids)), asked.gold)
-    return ContextScore(max_tokens, float(recall > 0), recall, made.tokens, latency_ms)
+    return ContextScore(
+        max_tokens, float(recall > 0), recall, made.tokens, latency_ms, disputed="- disagrees with " in made.text
+    )
 
 
 def _ask_unasked(client: Client, store: Store, asked: Asked) -> ContextScore:

@@ -73,13 +73,14 @@ def _figure_cells(part: Summary) -> list[str]:
 
 
 def _contexts_text(total: Summary, wrong: Unanswerable | None) -> str:
-    headers = ["CONTEXT", "WITH GOLD", "OF THE GOLD", "TOKENS", "P50 MS"]
+    headers = ["CONTEXT", "WITH GOLD", "OF THE GOLD", "TOKENS", "DISPUTED", "P50 MS"]
     rows = [
         [
             f"{size} tokens" if size.isdigit() else size,
             _percent_text(one.hit),
             _percent_text(one.recall),
             f"{one.tokens:.0f}",
+            _percent_text(one.disputed),
             ms_text(one.p50_ms),
         ]
         for size, one in total.contexts.items()

@@ -59,7 +59,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 class ContextScore(msgspec.Struct):
     """What a context of at most `max_tokens` gave: any of the gold, its share, and how long it was.
 
-    One that is `unasked` is what a hook gives to a prompt. A memory counts although its line may be shortened to fit.
+    `disputed`: it says of a memory that another disagrees with it. One that is `unasked` is what a hook gives to a
+    prompt. A memory counts although its line may be shortened to fit.
     """
 
     max_tokens: int
@@ -68,6 +69,7 @@ class ContextScore(msgspec.Struct):
     tokens: int
     latency_ms: float
     unasked: bool = False
+    disputed: bool = False
 
 
 class Score(msgspec.Struct):
@@ -119,7 +121,10 @@ def share_held(keys: Keys, gold: Gold) -> float:
 
 
 class ContextSummary(msgspec.Struct):
-    """The means over contexts of one size: share with any gold, share of the gold, tokens; median and small ones."""
+    """The means over contexts of one size: share with any gold, share of the gold, tokens; median and small ones.
+
+    `disputed` is the share of those that claim a disagreement.
+    """
 
     hit: float
     recall: float
@@ -127,6 +132,7 @@ class ContextSummary(msgspec.Struct):
     median_tokens: int
     small: float
     p50_ms: float
+    disputed: float = 0.0
 
 
 class Summary(msgspec.Struct):
@@ -191,6 +197,7 @@ def _summarise_context(made: Sequence[ContextScore]) -> ContextSummary:
         median_tokens=median_low([one.tokens for one in made]),
         small=fmean(one.tokens <= SMALL_TOKENS for one in made),
         p50_ms=percentile([one.latency_ms for one in made], 0.5),
+        disputed=fmean(one.disputed for one in made),
     )
 
 

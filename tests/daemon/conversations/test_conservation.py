@@ -1,9 +1,7 @@
 """Each observed turn is somewhere at every moment: random walks through observing, jobs, changes, undo, restarts."""
 
 import shutil
-import tempfile
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +22,7 @@ from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.jobs.sweeping import SWEEP
 from memoryd.daemon.memories import sharing
 from memoryd.daemon.store import turns
+from places import make_folder
 from workbench import LIMIT_S, Clock, WordEmbedder, add, delete, undo, update, wait_until
 
 JOBS = {"promote": PROMOTE, "sweep": SWEEP, "caps": CAPS, "expire": EXPIRE}
@@ -40,7 +39,7 @@ class Walk(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.folder, self.clock = Path(tempfile.mkdtemp(prefix="mt-")), Clock()
+        self.folder, self.clock = make_folder(), Clock()
         self.observed: dict[str, str] = {}  # id → namespace
         self.operations: list[int] = []
         self.open()

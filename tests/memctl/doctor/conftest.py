@@ -1,7 +1,6 @@
 """Fixtures of doctor's tests: `doctor` asks for checks, `alive` is a real daemon for all tests of a module."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from memoryd.client.protocol import (
     WorkspaceList,
     Workspaces,
 )
+from places import make_folder
 from workbench import Process
 
 
@@ -60,7 +60,7 @@ def proc(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def _alive() -> Iterator[Any]:
-    home = Path(tempfile.mkdtemp(prefix="mt-"))
+    home = make_folder()
     running = Process(home, '[model]\nname = "none"\nfetch = false\n').start()
     yield running
     running.stop()

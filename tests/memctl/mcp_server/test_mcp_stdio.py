@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from memoryd.client import Client as Memory
 from memoryd.client.memctl.agents import mcp as command
 from memoryd.client.memctl.agents.mcp.tools import TOOLS
 from memoryd.client.protocol import CountTokens, Hits, Search, TokenCounts
+from places import make_folder
 from workbench import Process
 
 PLACE = {"MEMORYD_NAMESPACE": "acme/api"}
@@ -29,7 +29,7 @@ NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 @pytest.fixture(scope="module")
 def process() -> Iterator[Any]:
     """One real daemon for the tests of this module; each has a namespace of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="mt-"))
+    folder = make_folder()
     running = Process(folder, NO_MODEL).start()
     yield running
     running.stop()

@@ -1,7 +1,6 @@
 """Fixtures of the page's tests: a daemon with a morning's work, `memctl web` for it, a signed-in tab of Chromium."""
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from shelf import fill
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
+from places import make_folder
 from workbench import Clock, Daemon, WordEmbedder
 
 NO_CHROMIUM = "no Chromium is installed (Debian: apt-get install chromium)"
@@ -28,7 +28,7 @@ def served(daemon: Any) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def site() -> Iterator[Served]:
     """`memctl web` for an empty daemon, shared by the tests of a module that change nothing."""
-    where = Path(tempfile.mkdtemp(prefix="mt-"))
+    where = make_folder()
     core = Core(where / "data", Config(), where, lambda name, folder: WordEmbedder(), clock=Clock())
     core.start()
     daemon = Daemon(core, Config(), where / "s")
