@@ -145,8 +145,8 @@ class Engine:
                 time.sleep(random.uniform(0.0, 0.02 * 2**attempt))
         raise AssertionError("unreachable")
 
-    def _write(self, job: Callable[[Transaction], T]) -> T:
-        return wait_patiently(lambda: self.core.store.write(job), self.core.check_going_on)
+    def _write(self, job: Callable[[Transaction], T], alone: bool = False) -> T:
+        return wait_patiently(lambda: self.core.store.write(job, alone=alone), self.core.check_going_on)
 
     def _note_machine(self) -> None:
         """Note on the server now and then how far this machine has read; learn of the others and of its terms."""
@@ -191,7 +191,7 @@ class Engine:
                 shared.change_root(transaction.connection, self.root.id, **places)
             return session.done
 
-        done = self._write(write)
+        done = self._write(write, alone=first_copy)
         if done.purged:
             for _ in erasing.clean(self.core):
                 pass

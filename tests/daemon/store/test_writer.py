@@ -310,6 +310,20 @@ def test_a_cancelled_waiter_does_not_stop_the_writer(store: Store) -> None:
     store.write(setting("next")).result(LIMIT_S)
 
 
+def test_only_jobs_that_run_together_have_savepoints(store: Store) -> None:
+    """In a savepoint each statement takes longer the more was changed: many rows would take the square of it."""
+
+    def undo(transaction: Transaction) -> None:
+        transaction.connection.execute("ROLLBACK TO job")
+
+    held = Held(store)
+    together = [store.write(setting("a")), store.write(undo)]
+    held.release()
+    assert [job.result(LIMIT_S) for job in together] == ["a", None]
+    with pytest.raises(StorageFailed, match="no such savepoint"):
+        store.write(undo).result(LIMIT_S)
+
+
 def test_a_job_alone_is_taken_back_as_a_whole_and_others_go_on(store: Store) -> None:
     taken_back = threading.Event()
     gate = threading.Event()
