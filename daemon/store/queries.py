@@ -62,7 +62,7 @@ def find_equal(
 
 def find_alive(connection: apsw.Connection, ids: Sequence[str], condition: str, now: float) -> list[Row]:
     """Return the living memories with these ids that meet a condition, oldest first."""
-    where = f"m.id IN (SELECT value FROM json_each(?)) AND {condition} AND {ALIVE} ORDER BY m.row"
+    where = f"m.id IN (SELECT value FROM json_each(?)) AND {rows.near_id(condition)} AND {ALIVE} ORDER BY m.row"
     return rows.select(connection, where, (msgspec.json.encode(ids).decode(), *alive_values(now)))
 
 

@@ -1,11 +1,13 @@
 """Rows: ids by prefix, reading many, numbers that are never used again."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import queries, rows
 from memoryd.daemon.store.store import Store
 from workbench import insert
 
@@ -133,3 +135,17 @@ def test_of_a_question_and_its_answer_the_question_is_embedded(
     with store.reading() as connection:
         told = connection.execute(f"SELECT {rows.EMBEDDED} FROM memories m WHERE m.row = ?", (row.row,)).get
     assert told == rows.build_embedded_text(content, turns=turns) == expected
+
+
+def test_lookups_by_id_do_not_walk_through_a_namespace(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, Any]] = []
+    monkeypatch.setattr(rows, "select", lambda connection, where, values: asked.append((where, values)) or [])
+    condition, id = "m.namespace IN (1, 2)", "ab" * 16
+    with store.reading() as connection:
+        queries.find_alive(connection, [id], condition, 0.0)
+        queries.find_answers(connection, [id], condition, 0.0)
+        queries.find_by_id(connection, [id], condition, ())
+        for where, values in asked:
+            plan: Any = connection.execute(f"EXPLAIN QUERY PLAN SELECT m.row FROM memories m WHERE {where}", values)
+            assert not [detail for *_, detail in plan if "(namespace=" in detail]
+    assert len(asked) == 3
