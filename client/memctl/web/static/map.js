@@ -62,7 +62,7 @@ export function createMap(canvas, graph, { choose, over, dark }) {
     for (const [a, b] of graph.edges) if (a === chosen || b === chosen) join(own, a, b);
     stroke(own, ink, 1.6);
   }
-  // Labels: topics first, the thirty largest in sight, then nodes where they are large enough; none over another.
+  // Labels: topics first, the largest in sight, as many as the width allows, then nodes where they are large enough; none over another.
   function drawLabels(ink, back) {
     const taken = [];
     Object.assign(pen, { textAlign: "center", lineJoin: "round", lineWidth: 4, strokeStyle: back, fillStyle: ink });
@@ -78,7 +78,7 @@ export function createMap(canvas, graph, { choose, over, dark }) {
     if (chosen !== null) name(nodes[chosen], 60, 600, 14);
     for (const topic of topics) {
       const [x, y] = screen(topic.x, topic.y), r = (topic.r + 10) * view.scale, size = Math.max(11, Math.min(19, 8 + r / 14)), text = cut(topic.label, Math.max(18, Math.floor((4.7 * r) / size)));
-      if (taken.length < 30 && r >= 9 && bright.has(topic.id)) [Math.max(Math.min(size + 6, y), y - r - 4), y + r + size + 2, y + size / 3].some((at) => put(text, x, at, size, 600));
+      if (taken.length < width / 30 && r >= 9 && bright.has(topic.id)) [Math.max(Math.min(size + 6, y), y - r - 4), y + r + size + 2, y + size / 3].some((at) => put(text, x, at, size, 600));
     }
     if (moving) return;
     const shown = nodes.filter((node) => (!lit || lit.has(node.index)) && (node.r * view.scale > 13 || lit?.size <= 12)).sort((a, b) => b.r - a.r);
