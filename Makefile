@@ -2,6 +2,7 @@
 # make check: format, lint, types, imports, slow tests.                   make bench: every benchmark.
 # make demo-team: three machines share a memory through a PostgreSQL server of its own, which fails over.
 # make stress: the long forms of tests, some twenty minutes.
+# make fuzz: ten minutes of random input for each target.
 # make soak: 200,000 mixed calls on one daemon, and what becomes of its memory (ten to thirty minutes).
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +12,7 @@ PARALLEL := --numprocesses $(shell expr `nproc` + 1) --dist loadfile
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo demo-team test check stress bench soak format protocol manual clean
+.PHONY: demo demo-team test check stress fuzz bench soak format protocol manual clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
@@ -34,6 +35,9 @@ stress: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/all.py
+
+fuzz: $(VENV)/installed
+	FUZZ_S=600 $(BIN)/python -m pytest $(PARALLEL) --dist load tests/fuzz
 
 soak: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/soak.py

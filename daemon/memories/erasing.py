@@ -11,6 +11,7 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Erase, Erased
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.store import erasing, leftovers, queries, turns, upkeep
@@ -34,13 +35,7 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
     every = [*ids, *derived]
     done = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
     if not call.dry_run:
-        texts: list[str] = []
-        for start in range(0, len(every), _PART):
-            yield
-            operation, said = _erase_part(core, every[start : start + _PART])
-            done.operation = done.operation or operation
-            texts += said
-        yield from clean(core, call.session)
+        texts = yield from _erase_all(core, call, every, done)
         done.left = yield from _search_files(core, texts)
     found = leftovers.find_copies(core.folder, every)
     if call.copies and not call.dry_run:
@@ -50,6 +45,24 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         found = leftovers.find_copies(core.folder, every)
     done.copies = [str(path) for path in found]
     return done
+
+
+def _erase_all(core: Core, call: Erase, every: Sequence[str], done: Erased) -> Parts[list[str]]:
+    """Erase part by part and clean the file; return what texts there were. An error says how much was erased before."""
+    texts: list[str] = []
+    erased = 0
+    try:
+        for start in range(0, len(every), _PART):
+            yield
+            operation, said = _erase_part(core, every[start : start + _PART])
+            done.operation = done.operation or operation
+            texts += said
+            erased += len(every[start : start + _PART])
+        yield from clean(core, call.session)
+    except Exception as error:
+        operations = [] if done.operation is None else [done.operation]
+        raise cut_short(error, erased, len(every), operations, "erased") from None
+    return texts
 
 
 def _choose(core: Core, call: Erase) -> list[str]:

@@ -32,5 +32,6 @@ def cut_short(error: Exception, done: int, total: int, operations: Sequence[int]
         log.error("a part of a call failed", exc_info=error)
         error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
     data = {name: value for name, value in error.data.items() if name != "retry_after_ms"}
-    told = f"The first {done:,} of {total:,} are {what}, the rest is not: {error.message}"
-    return type(error)(told, {**data, what: done, "operations": list(operations)})
+    rest = "traces of them may remain on disk" if done == total else "the rest is not"
+    message = f"The first {done:,} of {total:,} are {what}, {rest}: {error.message}"
+    return type(error)(message, {**data, what: done, "operations": list(operations)})

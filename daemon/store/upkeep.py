@@ -5,6 +5,7 @@ from typing import Any
 
 import apsw
 
+from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import open_reader
 from memoryd.daemon.store.store import FILE_NAME, Store
 
@@ -22,20 +23,21 @@ def log_size_bytes(store: Store) -> int:
 
 def checkpoint(store: Store) -> int:
     """Fold what no reader needs any more into the file, in nobody's way; return the number of pages."""
-    connection = open_reader(store.path)
-    try:
-        found: Any = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        return max(0, int(found[2]))
-    finally:
-        connection.close()
+    return max(0, int(_fold(store, "PASSIVE")[2]))
 
 
 def clear_log(store: Store) -> None:
     """Fold the whole log into the file and empty it, once no reader is in the way."""
+    _fold(store, "TRUNCATE")
+
+
+def _fold(store: Store, how: str) -> Any:
     connection = open_reader(store.path)
     try:
         connection.pragma("query_only", False)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+    except (apsw.FullError, apsw.IOError) as error:
+        raise StorageFailed(f"The log could not be folded into the database: {error}.") from None
     finally:
         connection.close()
 

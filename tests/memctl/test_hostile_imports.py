@@ -105,3 +105,15 @@ def test_the_limits_hold_in_the_process_that_reads() -> None:
     code = f"from {child.__name__} import *; set_limits(); print(resource.getrlimit(resource.RLIMIT_AS)[0])"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, check=True, timeout=60)
     assert 0 < int(done.stdout) <= child.MEMORY_BYTES
+
+
+def test_a_database_with_bytes_that_are_no_text_is_damaged(memctl: Memctl, tmp_path: Path) -> None:
+    data = (SAMPLES / "memori.db").read_bytes()
+    (tmp_path / "memori.db").write_bytes(data[:8954] + b"\x80" + data[8954:])
+    assert "it is damaged" in refused(memctl, "memori", str(tmp_path / "memori.db"))
+
+
+def test_a_line_of_no_type_is_no_memory(memctl: Memctl, tmp_path: Path) -> None:
+    file = tmp_path / "memory.jsonl"
+    file.write_bytes(b'{"":"entity","name":"a","entityType":"b","observations":[]}\n')
+    assert "no line is an entity or a relation" in refused(memctl, "mcp-memory", str(file))

@@ -27,7 +27,7 @@ def open_database(path: Path, what: str) -> Iterator[sqlite3.Connection]:
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         yield connection
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter of what SQLite says, or of a name
         raise Invalid(f"{path} cannot be read: {_reason_text(error)}. Nothing was imported.") from None
     finally:
         connection.close()
@@ -64,11 +64,11 @@ def _decode(value: Any) -> Any:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _reason_text(error: sqlite3.DatabaseError) -> str:
+def _reason_text(error: Exception) -> str:
     text = str(error)
     if "locked" in text:
         return f"another program has held a lock on it for {_BUSY_S:.0f} s; stop it or copy the file"
-    if "malformed" in text or "not a database" in text:
+    if isinstance(error, UnicodeDecodeError) or "malformed" in text or "not a database" in text:
         return f"it is damaged ({text})"
     return text
 

@@ -51,8 +51,8 @@ def _parse_entry(line: bytes) -> dict[str, Any] | None:
     if not isinstance(entry, dict):
         return None
     needed = {"entity": ("name", "entityType", "observations"), "relation": ("from", "to", "relationType")}
-    names = needed.get(str(entry.get("type")), ("",))
-    return entry if all(name in entry for name in names) and _is_sound(entry) else None
+    names = needed.get(str(entry.get("type")))
+    return entry if names and all(name in entry for name in names) and _is_sound(entry) else None
 
 
 def _is_sound(entry: dict[str, Any]) -> bool:
