@@ -17,11 +17,11 @@ from memoryd.client.patterns import compile_late
 NAMES = (
     *("password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "mot de passe", "contraseña", "pwd"),
     *("pass", "secret", "credential", "token", "key"),
-    *("pw", "senha", "wachtwoord", "parola", "palavra-passe", "adgangskode", "salasana", "contrasena"),
+    *("pw", "senha", "wachtwoord", "parola", "palavra-passe", "adgangskode", "salasana", "contrasena", "heslo"),
 )
 _FOREIGN_NAMES = (
     *("密码", "密碼", "口令", "パスワード", "비밀번호", "암호", "пароль", "пароля", "hasło", "lösenord", "şifre"),
-    *("heslo", "jelszó", "κωδικός", "mật khẩu", "รหัสผ่าน", "كلمة المرور", "סיסמה", "पासवर्ड"),
+    *("jelszó", "κωδικός", "mật khẩu", "รหัสผ่าน", "كلمة المرور", "סיסמה", "पासवर्ड"),
 )
 _KEYS = compile_late(
     r"(?:api|app|access|auth|private|signing|encryption|master|account|service|subscription|secret)[ _-]?",
@@ -223,7 +223,7 @@ def _match_said(name: str, text: str, end: int, before: str) -> re.Match[str] | 
         return match
     if text[end : end + 1] in (" ", "\t") and _BEFORE_SET.search(before) and (match := _SET.match(text, end)):
         return match
-    if name in _FOREIGN_NAMES and (match := _SAID_THERE.match(text, end)):
+    if (name in _FOREIGN_NAMES or name == "heslo") and (match := _SAID_THERE.match(text, end)):
         return match
     match = _NEXT.match(text, end)
     return match if match and _is_unmistakable(name, match) else None

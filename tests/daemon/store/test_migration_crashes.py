@@ -1,0 +1,67 @@
+"""The power goes at any write of a migration: the next start of the same or a later memoryd migrates the rest."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from disk import _Change, unreliable
+from life import read_state
+from test_migrations import RELEASES, schema
+
+from memoryd.daemon.store import pages
+from memoryd.daemon.store.migrations import MIGRATIONS
+from memoryd.daemon.store.store import FILE_NAME, Store
+
+
+def migrate(release: Path, folder: Path, every: int) -> int:
+    """Migrate a database and cut the power at every so many places; return how often."""
+    data, place, dice = folder / "data", folder / "image", random.Random(every)
+    data.mkdir()
+    shutil.copy(release, data / FILE_NAME)
+    pages.renew(data / FILE_NAME)
+    images, met = 0, 0
+
+    def meet(kind: str, name: str, change: _Change) -> None:
+        nonlocal images, met
+        met += 1
+        if met % every == 0:
+            place.mkdir(exist_ok=True)
+            disk.cut_power(place, dice, (name, change))
+            shutil.copytree(place, folder / f"image {images}")
+            images += 1
+
+    with unreliable(data) as disk:
+        disk.meet = meet
+        store = Store(data)
+        store.close()
+        disk.meet = lambda kind, name, change: None
+    wanted = read(data)
+    for number in range(images):
+        assert read(folder / f"image {number}") == wanted, number
+        shutil.rmtree(folder / f"image {number}")
+    return images
+
+
+def read(folder: Path) -> tuple[object, object]:
+    """Start on a folder; return its schema and what it holds."""
+    store = Store(folder)
+    try:
+        assert store.find_problems().result() == []
+        with store.reading() as connection:
+            state = read_state(connection)
+    finally:
+        store.close()
+    found = schema(folder / FILE_NAME)
+    assert found[-1] == ("version", str(len(MIGRATIONS)), "")
+    return found, state
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
+def test_a_migration_that_loses_power_is_finished_by_the_next_start(folder: Path, release: Path) -> None:
+    assert migrate(release, folder, every=3 if release != RELEASES[-1] else 1) > 0
+
+
+def test_the_first_release_migrates_after_a_loss_of_power(folder: Path) -> None:
+    assert migrate(RELEASES[0], folder, every=40) > 0
