@@ -158,6 +158,12 @@ class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
     require_token: Annotated[
         bool, Meta(description="serve only connections that present a token; memctl uses the owner's")
     ] = False
+    sockets: Annotated[
+        dict[str, str],
+        Meta(
+            description="further sockets for sandboxes: by absolute path the token, by its name, that each is bound to"
+        ),
+    ] = {}
 
 
 class JobsConfig(Struct, frozen=True, forbid_unknown_fields=True):

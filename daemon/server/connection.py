@@ -9,13 +9,13 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-from memoryd.client.errors import BadFrame, Busy, MemorydError, Unavailable
+from memoryd.client.errors import BadFrame, Busy, Forbidden, MemorydError, Unavailable
 from memoryd.client.protocol import DECLARED, Call, Connected, Progress, Subscribe, Subscribed, method_name
 from memoryd.client.transport.frames import FrameReader
 from memoryd.daemon.config import ServerConfig
@@ -71,7 +71,7 @@ class Host(Protocol):
 class Connection(asyncio.Protocol):
     """One client's stream."""
 
-    def __init__(self, server: Host) -> None:
+    def __init__(self, server: Host, bound: Callable[[], Caller | None] | None = None) -> None:
         self._server = server
         self._frames = FrameReader()
         self._transport: asyncio.Transport | None = None
@@ -81,11 +81,11 @@ class Connection(asyncio.Protocol):
         self._heard_at = time.monotonic()
         self._reading = True
         self._taking = False
-        self._caller = NOBODY if server.core.tokens.required else USER
+        self._is_bound = bound is not None
+        self._caller = (bound() or NOBODY) if bound else NOBODY if server.core.tokens.required else USER
         self._peer = Peer(0, -1)
         self._since = server.core.clock()
-        self._calls = 0
-        self._name = ""
+        self._calls, self._name = 0, ""
         self._subscriptions: set[Subscription] = set()
         self.in_flight = 0
 
@@ -326,6 +326,8 @@ class Connection(asyncio.Protocol):
 
     def _become(self, caller: Caller) -> None:
         """Speak for another caller from the next call on."""
+        if self._is_bound:
+            raise Forbidden("This socket is bound to a token and takes no other.")
         self._caller = caller
 
     def _work(self, request_id: int, call: Call[Any], context: Context, began: float) -> Work | None:

@@ -8,6 +8,8 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from memoryd.client.errors import Unavailable
@@ -25,7 +27,7 @@ from memoryd.daemon.server.succession import Succession
 from memoryd.daemon.server.view import View
 from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.caller import USER
-from memoryd.daemon.system.listen import BACKLOG
+from memoryd.daemon.system.listen import BACKLOG, open_bound
 
 _POLL_S = 0.01
 _CROWDED_S = 0.2
@@ -69,6 +71,7 @@ class Server:
             welcome=self._greet,
         )
         self._asyncio_server: asyncio.Server | None = None
+        self._bound: list[asyncio.Server] = []  # of sockets that are bound to a token
         self.lines = Lines(core)
 
     async def start(self) -> None:
@@ -79,6 +82,9 @@ class Server:
         self._asyncio_server = await self.loop.create_server(
             lambda: Connection(self), sock=self._listener.dup(), backlog=BACKLOG
         )
+        for path, name in self.core.config.access.sockets.items():
+            bound = partial(Connection, self, partial(self.core.tokens.find_named, name))
+            self._bound.append(await self.loop.create_server(bound, sock=open_bound(Path(path)), backlog=BACKLOG))
         await asyncio.to_thread(self.lines.start)
 
     async def stop(self) -> None:
@@ -89,8 +95,9 @@ class Server:
         knows that it was not run, and sends it again to the successor.
         """
         self.draining = True
-        if self._asyncio_server:
-            self._asyncio_server.close()
+        for server in (self._asyncio_server, *self._bound):
+            if server:
+                server.close()
         self.subscriptions.close(stopping_error())
         await asyncio.to_thread(self.jobs.close)
         await asyncio.to_thread(self.lines.close)

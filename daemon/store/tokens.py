@@ -60,6 +60,10 @@ class Tokens:
         self._note_use(caller)
         return caller
 
+    def find_named(self, name: str) -> Caller | None:
+        """Return whom the token of a name represents, None when there is none."""
+        return next((caller for caller in list(self._callers.values()) if caller.name == name and name), None)
+
     def refusal(self, sentence: str) -> Unauthenticated:
         """Return the error for a connection without a token in force; it says where the owner finds its own."""
         return Unauthenticated(sentence, {"owner_token": str(self.owner_file)} if self.required else {})

@@ -36,6 +36,23 @@ def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
     return descriptor
 
 
+def open_bound(path: Path) -> socket.socket:
+    """Return a new listening socket in a private folder, in place of the one that a former daemon left there."""
+    if not path.is_absolute():
+        raise Invalid(f"The socket {path} of [access] is no absolute path.")
+    trust.make_private(path.parent)
+    try:
+        if path.is_socket():
+            path.unlink()
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.bind(str(path))
+        path.chmod(0o600)
+        made.listen(BACKLOG)
+    except OSError as error:
+        raise StorageFailed(f"The socket {path} of [access] cannot be opened: {error.strerror or error}.") from None
+    return made
+
+
 def is_passed() -> bool:
     """Return whether systemd passed a socket to this process (LISTEN_FDS)."""
     return os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1"

@@ -1,6 +1,7 @@
 """Tokens at the socket: what a connection may do with one, without one, with a wrong one and after it is revoked."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import msgspec
@@ -425,3 +426,33 @@ def test_tokens_outlive_the_daemon(process: Any) -> None:
     process.start()
     with process.client(token=token) as alpha:
         assert alpha.get(alpha.add("Mine").id).namespace == "acme/alpha"
+
+
+# Sockets of sandboxes ------------------------------------------------------------------------------------------------
+
+
+def test_a_socket_that_is_bound_to_a_token_serves_nobody_else(
+    start_daemon: Callable[..., "Daemon"], folder: Path
+) -> None:
+    place = folder / "box" / "s"
+    daemon = start_daemon(access={"sockets": {str(place): "box"}})
+    with daemon.client() as owner:
+        owner.call(protocol.Add(memory=NewMemory(content="A secret of beta"), namespace="acme/beta"))
+        with Client(socket=place, autostart=False) as early, pytest.raises(Unauthenticated):
+            early.list()
+        secret = owner.call(AddToken(name="box", namespace="acme/box", role="agent")).token
+        other = owner.call(AddToken(name="beta", namespace="acme/beta", role="agent")).token
+        assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        with Client(socket=place, autostart=False) as boxed:
+            assert boxed.add("A note of the sandbox").outcome == "created"
+            assert [memory.namespace for memory in boxed.list()] == ["acme/box"]
+            with pytest.raises(Forbidden, match="speaks for acme/box"):
+                boxed.call(protocol.List(namespace="acme/beta"))
+            for token in (secret, other, "mt_unknown"):
+                with pytest.raises((Forbidden, Unauthenticated)):
+                    boxed.call(Authenticate(token=token))
+            with pytest.raises(Forbidden, match="machine's user"):
+                boxed.call(AddToken(name="more", namespace="acme", role="lead"))
+            owner.call(RevokeToken(name="box"))
+            with pytest.raises(Unauthenticated):
+                boxed.list()
