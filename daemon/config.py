@@ -25,10 +25,7 @@ class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     offline: Annotated[
         bool,
-        Meta(
-            description="nothing does: no model is fetched and no server asked but one on this machine;"
-            " MEMORYD_OFFLINE=1 is the same"
-        ),
+        Meta(description="nothing does: no model is fetched, only servers here are asked; also MEMORYD_OFFLINE=1"),
     ] = False
 
 
@@ -158,12 +155,7 @@ class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
     require_token: Annotated[
         bool, Meta(description="serve only connections that present a token; memctl uses the owner's")
     ] = False
-    sockets: Annotated[
-        dict[str, str],
-        Meta(
-            description="further sockets for sandboxes: by absolute path the token, by its name, that each is bound to"
-        ),
-    ] = {}
+    sockets: Annotated[dict[str, str], Meta(description="for sandboxes: path of a socket = name of its token")] = {}
 
 
 class JobsConfig(Struct, frozen=True, forbid_unknown_fields=True):

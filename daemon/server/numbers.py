@@ -7,13 +7,13 @@ are above all real ones, so the owner may use those that an agent names; a bound
 
 import functools
 import hashlib
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from memoryd.client.errors import MemorydError, NotFound
+from memoryd.client.patterns import compile_late
 from memoryd.client.protocol import Call, Event, Operation
 from memoryd.daemon.server import envelope
 from memoryd.daemon.store.caller import Caller
@@ -24,6 +24,7 @@ _HALF_BITS = 23
 _FIRST = 1 << 2 * _HALF_BITS  # of those that are shown to bound callers
 _MASK = (1 << _HALF_BITS) - 1
 _ROUNDS = 4
+_NUMBER = compile_late(r"\b[0-9]{1,18}\b")
 _NUMBERS = frozenset({"operation", "undone", "undone_by"})
 
 
@@ -114,10 +115,13 @@ def replace_in_error(key: bytes, error: MemorydError) -> MemorydError:
     named = {error.data.get("operation"), *error.data.get("operations", ())} - {None}
     if not named:
         return error
-    pattern = re.compile(rf"\b({'|'.join(map(str, named))})\b")
-    message = pattern.sub(lambda found: str(build_shown(key, int(found[0]))), error.message)
+    message = _NUMBER.sub(lambda found: _show(key, found[0], named), error.message)
     data = {name: _replace_field(key, name, value) for name, value in error.data.items()}
     return type(error)(message, data)
+
+
+def _show(key: bytes, digits: str, named: set[int]) -> str:
+    return str(build_shown(key, int(digits))) if int(digits) in named else digits
 
 
 @functools.cache
