@@ -177,6 +177,7 @@ def test_a_signal_after_a_restart_leaves_everything_tidy(start: Started) -> None
     assert not process.socket.exists()
     assert sorted(path.name for path in process.data.iterdir()) == [
         "memoryd.lock",
+        "memoryd.reserve",
         "memoryd.sqlite",
         "projects.former",
         "tmp",

@@ -103,6 +103,7 @@ def test_a_stop_answers_the_write_under_way_and_keeps_it(manager: UserManager) -
     assert manager.shows("Result") == "success"
     assert sorted(path.name for path in manager.data.iterdir()) == [
         "memoryd.lock",
+        "memoryd.reserve",
         "memoryd.sqlite",
         "projects.former",
         "tmp",
