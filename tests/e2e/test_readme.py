@@ -27,6 +27,7 @@ NOT_RUN = {
     "make test": "that is what runs this",
     ".venv/bin/memctl demo --decay": "test_memctl_demo.py runs it",
     "pip install 'memoryd[daemon,mcp,web]'": "it needs the network",
+    "pip install 'memoryd[daemon,shared]'": "it needs the network",
     "memctl service install": "it changes the user's systemd; test_memctl_systemd.py runs it",
 }
 NEAR = 0.05  # between the score in README and that of another processor's arithmetic
@@ -129,6 +130,9 @@ def test_what_readme_shows_is_what_comes_out(reader: Reader) -> None:
     for command in commands():
         if command == "memctl doctor":
             assert reader.try_to_run("bash", "-c", command).returncode in (0, 1)  # it judges this machine
+        elif command.startswith("memctl shared "):  # of a server that nobody has
+            done = reader.try_to_run("bash", "-c", f"{command} --yes" if " add " in command else command)
+            assert (done.returncode, "failed to resolve host 'db.example'" in done.stderr) == (3, True), done.stderr
         elif command not in NOT_RUN:
             reader.run("bash", "-c", command)
 
