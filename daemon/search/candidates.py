@@ -9,11 +9,13 @@ import logging
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from datetime import UTC, datetime
 
 import numpy as np
 
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.search.hints import read_hints
 from memoryd.daemon.search.retrieval import Near, Retrieval, Sources
 from memoryd.daemon.search.shared import ask
 from memoryd.daemon.store import fulltext, vectors
@@ -38,6 +40,8 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
         _add_lexical(retrieval, sources)
     ask(retrieval, sources)
     retrieval.notes["fulltext_ms"] = _elapsed_ms(began)
+    # Read while the query is being embedded, for later stages.
+    retrieval.hints = read_hints(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
     if generation := retrieval.generation:
         try:
             _add_vectors(retrieval, sources, generation)

@@ -1,4 +1,4 @@
-"""Stages: hints and cues. What a question says of who spoke, or when, adds a little to the score of memories that fit.
+"""Stage: cues. What a question says of who spoke, or when, adds a little to the score of memories that fit.
 
 `CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
 word costs nothing; else the beginnings of the best `_POOL` candidates are read, or of those that hold the name.
@@ -14,7 +14,7 @@ import numpy as np
 
 from memoryd.client.dates import day_of, find_spans, may_name_a_date
 from memoryd.daemon.search.fuse import order
-from memoryd.daemon.search.hints import Hints, read_hints
+from memoryd.daemon.search.hints import Hints
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store.rows import Beginning, Row, read_beginnings
 
@@ -60,12 +60,6 @@ CUES = (
     Cue("date", "en de zh ja", _is_dated, 0.15),
     Cue("when", "en de zh ja", lambda asked, said: asked.when and may_name_a_date(said.text.casefold()), 0.03),
 )
-
-
-def hints(retrieval: Retrieval, sources: Sources) -> None:
-    """Read the question, while it is being embedded."""
-    del sources
-    retrieval.hints = read_hints(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
 
 
 def cues(retrieval: Retrieval, sources: Sources) -> None:

@@ -28,7 +28,7 @@ from memoryd.daemon.search.active import active
 from memoryd.daemon.search.candidates import candidates
 from memoryd.daemon.search.clean import clean
 from memoryd.daemon.search.confidence import confidence
-from memoryd.daemon.search.cues import cues, hints
+from memoryd.daemon.search.cues import cues
 from memoryd.daemon.search.cut import cut
 from memoryd.daemon.search.diversify import diversify
 from memoryd.daemon.search.effects import Mark
@@ -50,7 +50,6 @@ Stage = Callable[[Retrieval, Sources], None]
 
 PIPELINE: tuple[Stage, ...] = (
     embed,
-    hints,
     candidates,
     hot,
     active,

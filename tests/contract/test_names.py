@@ -42,7 +42,7 @@ NOUNS = set(
     address advice age badge bar bounds bucket candidates cell cells checkout checksum client code columns command
     commit condition confidence cosine cosines cost date day days decoder dir edges elapsed encoding end ending
     environment error event extent factor facts failure families fence fields figures filters fingerprint first floor
-    folder format greeting hash heading hints hit id ids importance interval iso key keys kind level limit line lines
+    folder format greeting hash heading hit id ids importance interval iso key keys kind level limit line lines
     link links margins marks mean median memory message metadata midnight model moment month name names namespace ndcg
     nearness neighbours options order origin pages pairs panel parameter path payloads percentile percentiles period
     place progress query question radius range rank rarity rate reach reason recall recency refusal relations remark

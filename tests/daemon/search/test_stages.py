@@ -32,7 +32,7 @@ def test_every_module_of_a_stage_is_listed_in_the_pipeline() -> None:
     modules = {path.stem for path in Path(str(package.__file__)).parent.glob("*.py")} - NO_STAGE
     listed = {stage.__module__.rpartition(".")[2] for stage in pipeline.PIPELINE}
     assert listed == modules, "list a stage in PIPELINE, another module of the package in NO_STAGE"
-    names = "embed hints candidates hot active shared fuse cues expand cut rank diversify clean confidence postprocess"
+    names = "embed candidates hot active shared fuse cues expand cut rank diversify clean confidence postprocess"
     assert [stage.__name__ for stage in pipeline.PIPELINE] == names.split()
 
 
