@@ -15,18 +15,20 @@ _INDEX = (
     f" (({_TEXT.replace('m.body', 'body')})) WHERE NOT deleted"
 )
 _HOLDING = f"""
-  SELECT m.id FROM asked a, memoryd.mem m
-  WHERE m.root = asked_root AND m.ns = ANY(places) AND NOT m.deleted AND {_TEXT} @@ a.{{words}}
-    AND asked_{READ} LIMIT wanted
+  SELECT m.id FROM memoryd.mem m
+  WHERE m.root = asked_root AND m.ns = ANY(places) AND NOT m.deleted AND {_TEXT} @@ {{words}} AND asked_{READ}
+  LIMIT wanted
 """
+# Those that hold every word, then some for each word: a word that few hold is not crowded out by another.
 _FUNCTION = f"""
 CREATE OR REPLACE FUNCTION memoryd.find_words(asked_root text, places text[], words text[], wanted int)
 RETURNS TABLE (id uuid) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WITH asked AS (
-    SELECT string_agg(q.q::text, ' & ')::tsquery AS every, string_agg(q.q::text, ' | ')::tsquery AS some
-    FROM (SELECT plainto_tsquery('pg_catalog.english', w.w) AS q FROM unnest(words) AS w(w)) q WHERE numnode(q.q) > 0
-  )
-  ({_HOLDING.format(words="every")}) UNION ({_HOLDING.format(words="some")})
+    SELECT q.q FROM (SELECT plainto_tsquery('pg_catalog.english', w.w) AS q FROM unnest(words) AS w(w)) q
+    WHERE numnode(q.q) > 0
+  ), every AS (SELECT string_agg(a.q::text, ' & ')::tsquery AS q FROM asked a)
+  SELECT found.id FROM every e, LATERAL ({_HOLDING.format(words="e.q")}) found
+  UNION SELECT found.id FROM asked a, LATERAL ({_HOLDING.format(words="a.q")}) found
 $$;
 REVOKE ALL ON FUNCTION memoryd.find_words FROM PUBLIC;
 """

@@ -90,8 +90,8 @@ def test_what_one_machine_adds_the_other_finds_soon(two: tuple[Client, Client]) 
     wait_until(lambda: "deploys are on Tuesday" in texts(other))
     [hit] = other.search("when do we deploy")
     assert hit.content == "deploys are on Tuesday"
-    wait_until(lambda: root_of(one).waiting == 0)
-    assert (root_of(one).state, root_of(one).memories) == ("ready", 1)
+    wait_until(lambda: (root_of(one).waiting, root_of(one).state) == (0, "ready"))
+    assert root_of(one).memories == 1
     history = other.call(GetSharing())
     assert history.machine != one.call(GetSharing()).machine
 
