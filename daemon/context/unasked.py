@@ -13,7 +13,7 @@ from memoryd.daemon.store import turns
 
 FEW, FEW_TOKENS = 2, 50
 _SHORT_WORDS = 20
-_SURE, _LEAST = 0.25, 0.05  # confidence
+_SURE, _LEAST = 0.30, 0.05  # confidence
 _OF_BEST = 0.2
 _BEST = 3  # hits of which one has to be sure
 

@@ -44,8 +44,8 @@ def test_what_a_short_prompt_names_is_missing_from_a_memory_that_does_not_answer
     [
         ((), 0, False),
         ((0.04, 0.01), 0, False),
-        ((0.06, 0.24, 0.04), 2, False),
-        ((0.25, 0.06, 0.05, 0.04), 3, True),
+        ((0.07, 0.29, 0.04), 2, False),
+        ((0.30, 0.07, 0.06, 0.05), 3, True),
         ((0.5, 0.11, 0.1, 0.09), 3, True),
         ((0.1, 0.1, 0.1, 0.9), 4, False),
     ],
