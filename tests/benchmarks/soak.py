@@ -187,7 +187,7 @@ def sampled(daemon: Daemon, children: list[Any], done: Any, total: int) -> list[
         while any(child.is_alive() for child in children) and done.value < total:
             samples.append(Sample(time.monotonic() - began, done.value, *memory_mb(daemon)))
             bar.update(done.value)
-            if not bar._visible and len(samples) % 60 == 0:
+            if not bar.visible and len(samples) % 60 == 0:
                 at = samples[-1]
                 print(
                     f"  … {at.calls:,} calls, {at.rss_mb:.0f} MB after {at.seconds:.0f} s", file=sys.stderr, flush=True
