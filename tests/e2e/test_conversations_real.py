@@ -19,7 +19,7 @@ TOKENS = 400
 TAUGHT = "ledger festival laboratory removal podcast clinic terse wedding bistro roadmap".split()
 LOOKED_AT = "game allotment school server bridge home novel garage trip".split()
 UNSEEN = ["pipeline"]
-QUICK = ["terse", "wedding", "game", "bridge", "trip", "pipeline"]  # of each kind some; the others are marked slow
+QUICK = ["terse", "bridge", "pipeline"]  # of each kind some; the others are marked slow
 SMALL_TALK = [
     "Hi again, back from the bakery.|Welcome back! Did you find something nice?",
     "Cinnamon rolls, still warm. The whole kitchen smells like it.|That sounds delicious, enjoy them!",

@@ -74,6 +74,7 @@ def test_the_same_seed_gives_the_same_memory_and_another_seed_another(play: Play
     assert invariants.state(first.core) != invariants.state(other.core)
 
 
+@pytest.mark.slow
 def test_every_sweep_can_be_undone_and_done_again_exactly(play: Play) -> None:
     played = play(seed=3, scale=Scale(days=60, turns=6.0, deeds=8.0), undone_sweeps=1.0)
     assert played.sweeps_undone > 20
@@ -160,6 +161,7 @@ def test_a_script_is_the_same_for_a_seed_and_has_every_kind_of_event() -> None:
     assert len(set(ids)) == len(ids) > 1000
 
 
+@pytest.mark.slow
 def test_the_stories_of_the_demo_come_true(play: Play) -> None:
     played = play(seed=1, scale=Scale(days=210, turns=1.0, deeds=0.2))
     asked, decided = stories.decision_ids(1)
