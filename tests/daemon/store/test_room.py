@@ -95,8 +95,14 @@ def test_room_comes_back_when_what_was_deleted_is_let_go(start_daemon: Callable[
         assert client.add("One more").outcome == "created"
 
 
+def pretend_size(monkeypatch: pytest.MonkeyPatch, daemon: "Daemon", size: int) -> None:
+    """Let a database have a size, also after the writes that its background work still does."""
+    monkeypatch.setattr(daemon.core.store, "_used_size", lambda connection: size)
+    daemon.core.store.used_bytes = size
+
+
 def test_near_the_limit_turns_are_refused_and_the_oldest_low_ones_proposed(
-    start_daemon: Callable[..., "Daemon"],
+    start_daemon: Callable[..., "Daemon"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon = start_daemon(storage={"max_size_mb": 4}, tiers={"ring": 1})
     with daemon.client() as client:
@@ -107,13 +113,13 @@ def test_near_the_limit_turns_are_refused_and_the_oldest_low_ones_proposed(
         client.seed(turns=turns)
         for memory in client.list(type=["turn"]):
             client.update(memory.id, importance=0.1)
-        daemon.core.store.used_bytes = 3_900_000
+        pretend_size(monkeypatch, daemon, 3_900_000)
         with pytest.raises(
             StorageFull, match=r"no more turns; `add` still works.*importance<0.5' --before 1970-01-04\."
         ):
             client.observe([{"role": "user", "content": "We decided that the cache is Valkey"}])
         assert client.add("The cache is Valkey").outcome == "created"
-        daemon.core.store.used_bytes = 4_000_001
+        pretend_size(monkeypatch, daemon, 4_000_001)
         with pytest.raises(StorageFull, match=r"takes in nothing more.*memctl erase --type turn .*1970-01-04\."):
             client.add("The cache is Redis")
 
@@ -124,9 +130,9 @@ def test_turns_leave_room_for_what_is_still_to_be_made_of_earlier_ones(
     daemon = start_daemon(storage={"max_size_mb": 4})
     with daemon.client() as client:
         monkeypatch.setattr(turns, "count_asked", lambda connection: {"rate": 400, "embed": 400})
-        daemon.core.store.used_bytes = 1_900_000
+        pretend_size(monkeypatch, daemon, 1_900_000)
         assert client.observe([{"role": "user", "content": "We decided that the cache is Valkey"}]).accepted == 1
-        daemon.core.store.used_bytes = 2_400_000
+        pretend_size(monkeypatch, daemon, 2_400_000)
         with pytest.raises(StorageFull, match="no more turns"):
             client.observe([{"role": "user", "content": "We decided that the queue is NATS"}])
         assert client.add("The queue is NATS").outcome == "created"
