@@ -38,7 +38,6 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
     began = time.perf_counter()
     if retrieval.call.mode != "dense" and retrieval.call.query.strip():
         _add_lexical(retrieval, sources)
-    ask(retrieval, sources)
     retrieval.notes["fulltext_ms"] = _elapsed_ms(began)
     # Read while the query is being embedded, for later stages.
     retrieval.hints = read_hints(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
@@ -48,7 +47,8 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
         except StorageFailed:  # the store has logged it, and repairs it
             retrieval.degrade("vector")
     else:
-        retrieval.vector = _await_vector(retrieval, sources)
+        retrieval.vector = vector = _await_vector(retrieval, sources)
+        ask(retrieval, sources, vector)
     for candidate in retrieval.candidates.values():
         candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
 
@@ -59,6 +59,7 @@ def _add_vectors(retrieval: Retrieval, sources: Sources, generation: Generation)
     began = time.perf_counter()
     retrieval.vector = vector = _await_vector(retrieval, sources)
     retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
+    ask(retrieval, sources, vector)  # while the embedding thread goes on to the index
     if vector is not None:
         began = time.perf_counter()
         _add_dense(retrieval, sources, generation, vector, by_words)

@@ -7,7 +7,6 @@ scored as everything else is: its cosine, and the words by what full text here k
 
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 import msgspec
@@ -29,7 +28,7 @@ _MOST_WORDS = 4
 _WORST: tuple[SharedOutcome, ...] = ("unasked", "offline", "late", "asked", "")
 
 
-def ask(retrieval: Retrieval, sources: Sources) -> None:
+def ask(retrieval: Retrieval, sources: Sources, vector: Vector | None) -> None:
     """Ask the servers that hold more of the reached namespaces than this machine, once the vector is known."""
     if not sources.remote.askers:
         return
@@ -39,26 +38,16 @@ def ask(retrieval: Retrieval, sources: Sources) -> None:
     chosen = [(one, places) for one, places in chosen if places]
     if not chosen:
         return
-    if retrieval.deadline is None or retrieval.vector is None or not _is_plain(retrieval):
+    if retrieval.deadline is None or vector is None or not _is_plain(retrieval):
         retrieval.shared = "unasked"
         return
     retrieval.shared = "late"  # until somebody answers
-    if isinstance(retrieval.vector, Future):
-        retrieval.vector.add_done_callback(lambda done: _ask_when_embedded(retrieval, chosen, done))
-    else:
-        _send(retrieval, chosen, retrieval.vector)
+    _send(retrieval, chosen, vector)
 
 
 def _is_plain(retrieval: Retrieval) -> bool:
     """Return whether the filters are such as can be applied to what a server returns."""
     return not retrieval.chosen.further and "tier" not in retrieval.chosen.words
-
-
-def _ask_when_embedded(
-    retrieval: Retrieval, chosen: list[tuple[Asker, frozenset[int]]], done: "Future[Vector]"
-) -> None:
-    if not (done.cancelled() or done.exception()):
-        _send(retrieval, chosen, done.result())
 
 
 def _send(retrieval: Retrieval, chosen: list[tuple[Asker, frozenset[int]]], vector: Vector) -> None:
