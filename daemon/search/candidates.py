@@ -59,7 +59,7 @@ def _add_vectors(retrieval: Retrieval, sources: Sources, generation: Generation)
     began = time.perf_counter()
     retrieval.vector = vector = _await_vector(retrieval, sources)
     retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
-    ask(retrieval, sources, vector)  # while the embedding thread goes on to the index
+    ask(retrieval, sources, vector)  # while the embedding thread searches the index
     if vector is not None:
         began = time.perf_counter()
         _add_dense(retrieval, sources, generation, vector, by_words)
