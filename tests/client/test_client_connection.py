@@ -143,7 +143,7 @@ async def test_a_restarted_daemon_costs_no_failed_call(process: "Process") -> No
 async def test_a_call_to_a_daemon_that_is_stopping_is_sent_to_its_successor(client: Any, path: Path) -> None:
     def stops(peer: Peer) -> None:
         _, number, _ = peer.request()
-        peer.reply(1, number, "unavailable", "The daemon is stopping.", {"retry_after_ms": 1})
+        peer.reply(1, number, "unavailable", "The daemon is stopping.", {"retry_after_ms": 100})  # it closes meanwhile
 
     with scripted(path, stops, says({"id": "", "outcome": "created", "embedded": True, "operation": 1})) as server:
         assert (await _result(client.add("x"))).outcome == "created"
