@@ -24,7 +24,7 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
         report(Progress(stage=stage, done=stages.index(stage), total=len(stages)))
 
     begin("checking")
-    problems = core.store.find_problems().result()
+    problems = core.store.find_problems()
     repairs, repaired = core.store.list_repairs(), list[str]()
     if call.repair:
         begin("rebuilding")
@@ -34,7 +34,7 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
         core.read_again()
         repaired = ["full text rebuilt", "vectors read again"]
         begin("checking again")
-        problems = core.store.find_problems().result()
+        problems = core.store.find_problems()
     pending, memories = core.embedding.count_pending(), reading.count(core)
     return Verification(
         memories=memories,

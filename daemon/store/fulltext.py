@@ -16,12 +16,14 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.daemon.store.connection import open_reader
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.postings import UNITS, Counts, Posting, Postings
 from memoryd.daemon.store.tokenizer import split_words, stem_words
@@ -35,6 +37,7 @@ _LEAST_RARITY = 1e-6  # of a word that more than half of all memories hold
 _COMMON = 2_048  # postings of a word before which it is looked whether all memories with it need scoring
 _SEARCHED = 32  # places that it costs as much to walk past as to search for one
 _ROUNDING = 1.0001  # of scores in float32
+_TABLES = tuple(f"memories_fts_{part}" for part in ("data", "idx", "docsize", "config"))  # of FTS5's index
 
 Numbers = NDArray[np.float32]
 
@@ -208,10 +211,25 @@ def rebuild(connection: apsw.Connection) -> None:
     connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
 
 
-def find_problems(connection: apsw.Connection) -> list[str]:
-    """Return what FTS5's own check against the rows finds."""
+def find_problems(path: Path) -> list[str]:
+    """Return what FTS5's own check against the rows finds in a database.
+
+    To SQLite that check is a write, which all others would wait for. So it is made of a copy of the index among the
+    temporary tables of a connection, in one snapshot with the rows.
+    """
+    connection = open_reader(path)
     try:
-        connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
+        connection.pragma("query_only", False)
+        connection.pragma("temp_store", "file")
+        connection.execute("BEGIN")
+        made: Any = connection.execute("SELECT sql FROM main.sqlite_schema WHERE name = 'memories_fts'").get
+        connection.execute("CREATE TEMP VIEW memories AS SELECT * FROM main.memories")
+        connection.execute(made.replace("memories_fts", "temp.memories_fts", 1))
+        for table in _TABLES:
+            connection.execute(f"DELETE FROM temp.{table}; INSERT INTO temp.{table} SELECT * FROM main.{table}")
+        connection.execute("INSERT INTO temp.memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
     except apsw.Error as error:
         return [f"full text: {error}"]
+    finally:
+        connection.close()
     return []

@@ -102,9 +102,9 @@ def _open(folder: Path, file: Path, known: list[bytes] | None) -> Restored:
     """Open the copy as the daemon will, migrating it; build what is derived again where it does not agree."""
     store = Store(folder)
     try:
-        if store.find_problems().result():
+        if store.find_problems():
             store.rebuild().result()
-        if problems := store.find_problems().result():
+        if problems := store.find_problems():
             raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
         with store.reading() as connection:
             memories, _ = copies.read_counts(connection)

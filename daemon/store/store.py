@@ -55,6 +55,7 @@ _BREATH_S = 0.001  # between two of them
 _ADVISED_S = 60.0  # for which what to remove is not looked up again
 
 FILE_NAME = "memoryd.sqlite"
+_CHECKS = (expected.find_problems, vectors.find_problems, turns.check_conservation, graph_faults.find_problems)
 
 # Raised by SQLite where the caller has its own answer: the deadline passed, the full-text index is damaged.
 Interrupted = apsw.InterruptError
@@ -259,32 +260,17 @@ class Store:
         paths = (self.path, self.path.with_name(FILE_NAME + "-wal"))
         return sum(path.stat().st_size for path in paths if path.exists())
 
-    def find_problems(self) -> "Future[list[str]]":
-        """Check the file, the full-text index, the vectors and the graph; the result lists what is wrong."""
-
-        def write(transaction: Transaction) -> list[str]:
-            return (
-                expected.find_problems(transaction.connection)
-                + fulltext.find_problems(transaction.connection)
-                + vectors.find_problems(transaction.connection)
-                + turns.check_conservation(transaction.connection)
-                + graph_faults.find_problems(transaction.connection)
-            )
-
+    def find_problems(self) -> list[str]:
+        """Check the file, the full-text index, the vectors and the graph, in snapshots; return what is wrong."""
         found = self._check_integrity("PRAGMA integrity_check(10)") + self._find_wrong_hashes()
-        result: Future[list[str]] = Future()
-
-        def finish(done: "Future[list[str]]") -> None:
-            error = done.exception()
-            if error and found:  # the damage that is reported is why the rest cannot be checked
-                result.set_result(found)
-            elif error:
-                result.set_exception(error)
-            else:
-                result.set_result(found + done.result())
-
-        self.write(write, over_limit=True).add_done_callback(finish)
-        return result
+        try:
+            for check in _CHECKS:
+                with self.reading() as connection:
+                    found += check(connection)
+        except StorageFailed:
+            if not found:  # else the damage that is reported is why the rest cannot be checked
+                raise
+        return found + fulltext.find_problems(self.path)
 
     def _find_wrong_hashes(self) -> list[str]:
         try:

@@ -94,7 +94,7 @@ def _held(path: Path, folder: Path) -> set[str]:
     restore(path, folder)
     store = Store(folder)
     try:
-        assert store.find_problems().result() == []
+        assert store.find_problems() == []
         with store.reading() as connection:
             return {str(id) for (id,) in connection.execute("SELECT id FROM memories")}
     finally:

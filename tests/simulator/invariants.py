@@ -118,7 +118,7 @@ def shown_though_expired(core: Core) -> list[str]:
 
 def sound(core: Core) -> list[str]:
     """Return what is wrong with the file, its indexes and its references."""
-    found = core.store.find_problems().result(60)
+    found = core.store.find_problems()
     with core.store.reading() as connection:
         found += [f"a reference to nothing: {row}" for row in connection.execute("PRAGMA foreign_key_check")]
     return list(found)

@@ -98,7 +98,7 @@ def test_undo_takes_the_facts_back_and_leaves_the_turns(core: Core) -> None:
     undo(core, operation)
     assert facts(core) == []
     assert [turn.key for turn in core.active.list_turns(None)] == [id]
-    assert core.store.find_problems().result(LIMIT_S) == []
+    assert core.store.find_problems() == []
     with core.store.reading() as connection:
         assert turns.check_conservation(connection) == []
 

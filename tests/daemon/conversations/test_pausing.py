@@ -48,7 +48,7 @@ def test_nothing_of_a_paused_place_is_kept(start_daemon: Start) -> None:
         assert (made, len(listed)) == ({"session", "folder", "namespace"}, 5)
         client.call(ResumeObserving(kind="session", name="s1"))
         assert say(client, 9, session="s1") == 1
-        assert daemon.core.store.find_problems().result() == []
+        assert daemon.core.store.find_problems() == []
 
 
 def test_a_pause_of_everything_survives_a_restart(start_daemon: Start) -> None:
@@ -79,4 +79,4 @@ def test_turns_have_an_age_and_a_number_where_that_is_set(start_daemon: Start, c
         client.run_job("expire")
         assert client.count(type=["turn"]).count == 0
         assert client.get(added).id == added
-        assert daemon.core.store.find_problems().result() == []
+        assert daemon.core.store.find_problems() == []

@@ -267,6 +267,6 @@ def test_after_random_changes_the_index_holds_exactly_what_is_on_disk(folder: Pa
         waiting = set(generation.pending) | set(generation.failing)
         assert waiting == poisoned
         assert set(held) == rows - poisoned
-        assert core.store.find_problems().result() == []
+        assert core.store.find_problems() == []
         query = np.ones(64, np.float32) / 8
         assert set(generation.index.find_nearest(query, 10_000).rows.tolist()) == set(held)

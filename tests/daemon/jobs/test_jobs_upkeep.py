@@ -132,7 +132,7 @@ def test_optimize_leaves_fewer_segments_and_finds_the_same(core: Core, jobs: Run
     assert done.counts["merged"] >= 1
     assert segments() < before
     assert len(found(core, "crane", limit=50)) == 20
-    assert core.store.find_problems().result() == []
+    assert core.store.find_problems() == []
 
 
 # checkpoint ----------------------------------------------------------------------------------------------------------

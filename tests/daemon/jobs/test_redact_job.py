@@ -52,7 +52,7 @@ def test_kept_turns_are_redacted_where_they_are_and_nothing_of_the_credential_is
     assert search(core, TOKEN[4:], mode="lexical").hits == []
     core.effects.flush()
     assert holding(folder) == []
-    assert core.store.find_problems().result() == []
+    assert core.store.find_problems() == []
 
 
 def test_it_runs_once_for_each_change_of_the_rules(core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def test_nothing_on_disk_holds_what_was_erased(said: tuple["Daemon", Client]) ->
         "quokka" not in hit.content for hit in client.search("Zenobia quokkafarm")
     )
     assert all("shelf" in hit.content for hit in client.search("which shelf holds the jar"))
-    assert daemon.core.store.find_problems().result() == []
+    assert daemon.core.store.find_problems() == []
     daemon.stop()
     daemon.core.close()  # what it writes at its end
     assert holding(daemon.core.folder, WORDS) == []

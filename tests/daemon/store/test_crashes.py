@@ -46,7 +46,7 @@ class Crashes:
         if self.crashes % 50 == 0:
             store = Store(self._place)
             try:
-                self.wrong += store.find_problems().result()
+                self.wrong += store.find_problems()
             finally:
                 store.close()
 

@@ -147,7 +147,7 @@ def test_a_damaged_page_of_any_table_or_index_is_repaired(sound: Path, folder: P
         break_one(data / FILE_NAME, name)
         store = Store(data)
         store.rebuild().result()
-        assert store.find_problems().result() == [], name
+        assert store.find_problems() == [], name
         store.close()
         shutil.rmtree(data)
     assert len(names) > 80

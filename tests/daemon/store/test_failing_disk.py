@@ -68,7 +68,7 @@ def fail(folder: Path, seed: int, steps: int) -> Counter[str]:
     with running(folder, CountingEmbedder(), clock=clock) as core:
         with core.store.reading() as connection:
             assert read_state(connection) == life.state
-        assert core.store.find_problems().result() == []
+        assert core.store.find_problems() == []
     return faults.hit
 
 

@@ -1,6 +1,7 @@
 """Full text: a person's words into a query that never fails; stop words; common words; what is indexed."""
 
 import random
+import threading
 import time
 from typing import Any
 
@@ -269,9 +270,7 @@ def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Sto
                 kept.remove(row)
 
         store.write(job).result()
-    assert [
-        problem for problem in store.find_problems().result() if "hashes" not in problem
-    ] == []  # only texts were changed
+    assert [problem for problem in store.find_problems() if "hashes" not in problem] == []  # only texts were changed
     with store.reading() as connection:
         every = rows.select(connection, "TRUE", ())
         for row in every:
@@ -285,7 +284,26 @@ def test_a_check_finds_no_damage_where_there_is_none_however_often_and_on_whiche
     for number in range(60):
         insert(store, f"heron {number}")
         if number % 20 == 0:
-            assert store.find_problems().result() == []
+            assert store.find_problems() == []
+
+
+def test_a_check_takes_no_turn_of_the_writer_and_finds_a_row_that_the_index_does_not_have_as_it_is(
+    store: Store,
+) -> None:
+    present = insert(store, "heron")
+    insert(store, "ibis")
+    hold = threading.Event()
+    waiting = store.write(lambda transaction: hold.wait(30))
+    assert store.find_problems() == []
+    hold.set()
+    assert waiting.result()
+
+    def change(transaction: Any) -> None:
+        told = "INSERT INTO memories_fts (memories_fts, rowid, content, metadata, neighbours)"
+        transaction.connection.execute(f"{told} VALUES ('delete', ?, 'heron', '{{}}', '')", (present.row,))
+
+    store.write(change).result()
+    assert len(store.find_problems()) == 1
 
 
 def test_damage_within_the_index_is_found_and_mended(store: Store) -> None:
@@ -294,10 +312,10 @@ def test_damage_within_the_index_is_found_and_mended(store: Store) -> None:
     other = apsw.Connection(str(store.path))
     other.execute("UPDATE memories_fts_data SET block = x'00' WHERE id > 10")
     other.close()
-    assert len(store.find_problems().result()) == 2
+    assert len(store.find_problems()) == 2
     store.rebuild().result()
     assert len(found(store, "heron", limit=100)) == 50
-    assert store.find_problems().result() == []
+    assert store.find_problems() == []
 
 
 @pytest.mark.parametrize(

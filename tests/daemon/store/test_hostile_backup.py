@@ -69,7 +69,7 @@ def test_a_trigger_that_was_changed_is_made_again(copy: Path) -> None:
     )
     assert restore(copy).dropped == ["trigger memories_added"]
     store = Store(copy.parent / "restored")
-    assert store.find_problems().result() == []
+    assert store.find_problems() == []
     store.close()
 
 
@@ -92,9 +92,9 @@ def test_a_trigger_of_others_in_the_database_itself_is_reported_and_dropped_by_r
     data = copy.parent / "data"
     change(data / FILE_NAME, "CREATE TABLE stolen (content TEXT)", TRIGGER)
     store = Store(data)
-    assert [line for line in store.find_problems().result() if "leak" in line] == [
+    assert [line for line in store.find_problems() if "leak" in line] == [
         "schema: the trigger leak is not one of memoryd's"
     ]
     store.rebuild().result()
-    assert store.find_problems().result() == []
+    assert store.find_problems() == []
     store.close()

@@ -47,7 +47,7 @@ def read(folder: Path) -> tuple[object, object]:
     """Start on a folder; return its schema and what it holds."""
     store = Store(folder)
     try:
-        assert store.find_problems().result() == []
+        assert store.find_problems() == []
         with store.reading() as connection:
             state = read_state(connection)
     finally:

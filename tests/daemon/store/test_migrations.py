@@ -128,7 +128,7 @@ def test_the_database_of_a_release_opens_with_all_it_holds(folder: Path, release
     shutil.copy(release, folder / "data" / FILE_NAME)
     with running(folder, CountingEmbedder()) as core:
         assert schema(core.store.path)[-1] == ("version", str(len(migrations.MIGRATIONS)), "")
-        assert core.store.find_problems().result() == []
+        assert core.store.find_problems() == []
         assert found(core, "Which cache do we use?")[0] == "We use Valkey as the cache"
         memory = reading.get(core, Get(id="ab" * 16))
         assert (memory.namespace, memory.metadata) == ("acme/api", {"project": "api"})

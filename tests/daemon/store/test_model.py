@@ -23,7 +23,7 @@ def live(steps: list[tuple[str, int]]) -> None:
             for name, seed in steps:
                 life.do(name, seed)
                 life.check()
-            assert core.store.find_problems().result() == []
+            assert core.store.find_problems() == []
         finally:
             life.close()
 

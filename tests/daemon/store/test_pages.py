@@ -118,7 +118,7 @@ def test_it_continues_where_it_was(old: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_store_of_a_renewed_file_is_sound_and_renewed_once(old: Path) -> None:
     store = Store(old.parent)
     try:
-        assert [text for text in store.find_problems().result() if "hashes" not in text] == []
+        assert [text for text in store.find_problems() if "hashes" not in text] == []
         with store.reading() as connection:
             assert connection.execute("SELECT value FROM settings WHERE name = 'in'").get == "the log"
             assert connection.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'memories'").get == NUMBER

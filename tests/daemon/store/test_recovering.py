@@ -47,7 +47,7 @@ def break_pages(path: Path, pages: list[int]) -> None:
 
 def open_recovered(folder: Path) -> Store:
     store = Store(folder)
-    assert store.find_problems().result() == []
+    assert store.find_problems() == []
     return store
 
 
@@ -77,7 +77,7 @@ def test_bytes_that_are_no_text_are_told_and_cost_their_row_alone(damaged: Path,
     connection.execute("UPDATE memories SET content = CAST(x'dff0e5' AS TEXT) WHERE row = 7")
     connection.close()
     store = Store(damaged.parent)
-    assert "memories: not all of them can be read" in store.find_problems().result()[-1]
+    assert "memories: not all of them can be read" in store.find_problems()[-1]
     store.close()
     target = folder / "new"
     target.mkdir()

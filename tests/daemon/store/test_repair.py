@@ -26,7 +26,7 @@ def test_an_index_damaged_while_the_daemon_was_down_is_found_at_start_and_rebuil
             add(core, f"Note {number} about herons")
     damage(folder)
     with running(folder, CountingEmbedder()) as core:
-        wait_until(lambda: core.store.find_problems().result() == [])
+        wait_until(lambda: core.store.find_problems() == [])
         assert search(core, "note 7").degraded == []
         assert found(core, "note 7")[0] == "Note 7 about herons"
 
@@ -51,7 +51,7 @@ def test_a_search_that_meets_damage_answers_by_meaning_says_so_and_has_it_mended
         assert core.store.count_waiting_writes() == 1  # one rebuild, not three
         hold.set()
         wait_until(lambda: search(core, "note 7 about herons").degraded == [])
-        assert core.store.find_problems().result() == []
+        assert core.store.find_problems() == []
         assert search(core, "note 7 about herons")[0].bm25 is not None
 
 
@@ -68,7 +68,7 @@ def test_a_write_that_meets_damage_has_it_mended_and_succeeds_when_it_is_tried_a
         return True
 
     wait_until(written)
-    wait_until(lambda: core.store.find_problems().result() == [])
+    wait_until(lambda: core.store.find_problems() == [])
     assert found(core, "storks")[0] == "Storks nest"
 
 
@@ -83,7 +83,7 @@ def test_a_mending_that_finds_the_queue_full_is_tried_again_later(core: Core, mo
         core.store.repair_soon()
     damage(core.folder.parent)
     core.store.repair_soon()
-    wait_until(lambda: core.store.find_problems().result() == [])
+    wait_until(lambda: core.store.find_problems() == [])
 
 
 def test_a_missing_and_a_surplus_entry_are_found_by_the_check_and_mended(core: Core) -> None:
@@ -93,7 +93,7 @@ def test_a_missing_and_a_surplus_entry_are_found_by_the_check_and_mended(core: C
             "INSERT INTO memories_fts (rowid, content, metadata, neighbours) VALUES (99, 'ghost', '', '')"
         )
     ).result()
-    assert len(core.store.find_problems().result()) == 1
+    assert len(core.store.find_problems()) == 1
     core.store.rebuild().result()
-    assert core.store.find_problems().result() == []
+    assert core.store.find_problems() == []
     assert search(core, "ghost")[0].bm25 is None

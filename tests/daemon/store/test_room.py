@@ -247,7 +247,7 @@ def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_at_once(sma
         kept.append(add(core, "One more"))
         assert not core.store.reserve.is_spent()
         assert present(core) == {one.id for one in kept}
-        assert core.store.find_problems().result() == []
+        assert core.store.find_problems() == []
 
 
 def test_a_log_that_has_no_room_to_be_folded_is_folded_with_the_reserve(small_disk: Path) -> None:
@@ -306,7 +306,7 @@ def test_on_a_nearly_full_disk_the_limit_leaves_room_to_delete(small_disk: Path)
         for one in kept:
             delete(core, one.id)
         assert present(core) == set()
-        assert core.store.find_problems().result() == []
+        assert core.store.find_problems() == []
 
 
 def repeat(action: Callable[[int], Any]) -> None:

@@ -80,10 +80,10 @@ def test_vectors_of_a_wrong_length_are_reported_and_dropped(store: Store) -> Non
     unnumbered = np.full(4, np.nan, np.float32).tobytes()
     for n, blob in enumerate((right, b"\1" * 12, b"\1" * 15, b"\1" * 20, void, unnumbered)):
         write(store, lambda connection, n=n, blob=blob: connection.execute(insert, (number, bytes([n]), blob)))
-    assert store.find_problems().result() == [
+    assert store.find_problems() == [
         "vectors: 3 have a wrong length",
         "vectors: 2 are zero or hold what is no number",
     ]
     store.rebuild().result()
-    assert store.find_problems().result() == []
+    assert store.find_problems() == []
     assert cached(store, number, b"\0") is not None

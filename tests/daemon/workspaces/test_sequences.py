@@ -77,7 +77,7 @@ def test_after_any_sequence_of_edits_the_index_is_what_a_new_one_would_be(folder
         followed = state(core)
         disk, memory = disk_and_memory(core)
         assert disk == memory
-        assert core.store.write(lambda t: fulltext.find_problems(t.connection)).result() == []
+        assert fulltext.find_problems(core.store.path) == []
     with running(folder / "anew", CountingEmbedder()) as core:
         indexing.index(core, registry.add(core, str(root), None, ()))
         settle(core)
