@@ -1,0 +1,62 @@
+"""The real daemon is killed while clients write and read the same memories: what they got has an order all the same."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orders import Memories
+from workbench import Process, wait_until
+
+CLIENTS = 6
+
+
+@pytest.fixture
+def process(folder: Path) -> Iterator[Any]:
+    running = Process(folder, '[model]\nname = "none"\nfetch = false\n')
+    yield running
+    if running.child is not None:
+        running.kill()
+
+
+def live_and_die(process: Any, memories: Memories, dice: random.Random) -> None:
+    """Let clients work on a daemon until it is killed in the middle of their calls."""
+    process.start()
+    aim = memories.count() + dice.randrange(20, 300)
+    using = threading.Thread(target=memories.use, args=(CLIENTS, 10_000, dice.random()))
+    using.start()
+    wait_until(lambda: memories.count() >= aim)
+    time.sleep(dice.random() * 0.005)  # not to wait for anything: at any moment of a call
+    process.kill()
+    using.join(30)
+    assert not using.is_alive()
+    memories.note_death()
+
+
+def use_and_kill(process: Any, kills: int) -> Memories:
+    dice, memories = random.Random(kills), Memories(process.client, number=4)
+    for _ in range(kills):
+        live_and_die(process, memories, dice)
+    process.start()
+    memories.use(CLIENTS, 20, "the end")
+    assert process.stop() == 0
+    assert memories.list_without_order() == []
+    return memories
+
+
+@pytest.mark.slow
+def test_calls_have_an_order_though_the_daemon_is_killed(process: Any) -> None:
+    assert use_and_kill(process, 4).count("broken") > 0
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(1200)
+def test_calls_have_an_order_however_often_the_daemon_is_killed(process: Any) -> None:
+    memories = use_and_kill(process, 60)
+    broken = memories.count("broken")
+    print(f"{memories.count()} calls on 4 memories, 60 kills, {broken} calls broken off")
+    assert broken > 100
