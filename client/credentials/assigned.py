@@ -40,11 +40,14 @@ _REST = (
 _MOST, _MOST_SHORT = 400, 200  # characters of a value: where it is longer it is cut
 _QUOTED = rf"(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{{4,{_MOST}}}+)(?P=quote)"
 _BARE = rf"(?P<bare>[^\s\"'`,;<>()\[\]{{}}|\\]{{4,{_MOST}}}+)(?![(\[{{<])"
-_LONGEST_BETWEEN = 32  # from a name to its value, apart from white space
-_VALUE = rf"\\?(?:{_QUOTED}|{_BARE})"
-_NEXT_LINE = r"[ \t]?\\?\r?\n[ \t]{1,8}"
+_LONGEST_BETWEEN = 40  # from a name to its value, apart from white space
+_VALUE = rf"\\?(?:(?:@|[bru]{{1,2}})?{_QUOTED}|{_BARE})"
+_NEXT_LINE = r"[ \t]{0,2}(?:\\|[|>][-+]?)?\r?\n[ \t]{1,8}"
+_TYPE = r"[ \t]?:?[ \t]{1,2}(?:str|string|SecretStr)(?=[ \t]{0,4}=)"
+_VALUE_OF_NAME = r"[\"']?,?\s{1,20}[\"']?value(?=[\"' \t:=])"  # `name: X, value: …`
 _ASSIGNED = compile_late(
-    rf"{_REST}(?P<between>[\\\"'\]*]{{0,4}}[ \t]{{0,4}}(?P<sign>:=|=>|={{1,3}}|%3D|[:：])(?:[ \t]{{0,4}}|{_NEXT_LINE}))"
+    rf"{_REST}(?:{_TYPE}|{_VALUE_OF_NAME})?(?P<between>[\\\"'\[\]*]{{0,4}}[ \t]{{0,4}}"
+    rf"(?P<sign>:{{1,3}}=|[?+.]=|=>|={{1,3}}|%3D|[:：])(?:[ \t]{{0,4}}|{_NEXT_LINE}))"
     rf"{_VALUE}",
     re.IGNORECASE,
 )
@@ -55,7 +58,9 @@ _SAID = compile_late(
     re.IGNORECASE,
 )
 _SAID_THERE = compile_late(rf"[ \t]?(?:是|为|為|は|が|이|은|는|это|είναι|je|jest|to)[ \t:：]{{0,2}}{_VALUE}")
-_NEXT = compile_late(rf"{_REST}[ \t]{{1,2}}{_VALUE}", re.IGNORECASE)
+_NEXT = compile_late(
+    rf"{_REST}(?:[\"'`]?[ \t]{{0,2}}[,|][ \t]{{0,2}}|\((?=[\"'`])|[ \t]{{1,2}}){_VALUE}", re.IGNORECASE
+)
 _OPTION = compile_late(rf"[ =]{_VALUE}")
 _BEFORE_OPTION = compile_late(r"(?:^|[\s\"'`])--?(?:[a-z]+-){0,4}$")
 _SET = compile_late(rf"[ \t]{{1,4}}{_VALUE}")
@@ -105,6 +110,7 @@ _TECHNICAL = compile_late(
 )
 _IDENTIFIER = compile_late(r"[A-Za-z_][A-Za-z_]*\d{0,2}(?:[.:>-]+[A-Za-z_][A-Za-z_]*\d{0,2})*[.:]?")
 _WORDS = compile_late(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})+")
+_TYPE_OF_KEY = compile_late(r"[a-z](?:Key|Token|Secret)(?:s|Types?)?$")
 _DIGIT = compile_late(r"[0-9]")
 _STRONG = compile_late(r"[!@#$%^&*?~+=|]")
 _EMPTY_PARTS = (  # of which one is in whatever `_EMPTY` finds
@@ -250,7 +256,8 @@ def _is_unmistakable(name: str, match: re.Match[str]) -> bool:
     value = match["quoted"] or match["bare"]
     if name == "pw":
         return bool(_STRONG.search(value)) and _is_mixed(value)
-    return kind_of(name) in _KINDS and len(value) >= _MIN_UNSAID and _is_mixed(value) and _is_random(value)
+    made = len(value) >= _MIN_UNSAID and _is_mixed(value) and _is_random(value)
+    return made and kind_of(name) in _KINDS and "=" not in value.rstrip("=")
 
 
 def _judge(name: str, match: re.Match[str], strict: bool, plain: bool = False) -> Assigned | None:
@@ -319,9 +326,16 @@ def is_credential(name: str, value: str, quoted: bool, strict: bool = False) -> 
 def _is_generated(kind: str, value: str, quoted: bool, strict: bool) -> bool:
     if kind == "password":
         return _is_password(value, quoted, strict)
+    if _TYPE_OF_KEY.search(value):
+        return False
     if kind == "secret" and not strict:
         return len(value) >= _MIN_SECRET and _is_mixed(value) and not _is_named(value)
     return len(value) >= _MIN_TOKEN and _is_mixed(value) and not _is_named(value) and _is_random(value)
+
+
+def is_made(value: str) -> bool:
+    """Return whether a run of characters is of letters and digits, and no name or words."""
+    return _is_mixed(value) and not _is_named(value)
 
 
 def is_placeholder(value: str) -> bool:
@@ -329,7 +343,7 @@ def is_placeholder(value: str) -> bool:
     if len(set(value[:_LONGEST_PLAIN])) < 4 and len(set(value)) < 4:
         return True
     lowered = value.lower()
-    if lowered.strip("_-.:") in _PLAIN:
+    if lowered.strip("_-.:?") in _PLAIN:
         return True
     # Searching for each part is faster than the pattern; beyond ASCII a pattern that ignores case finds more.
     return (not value.isascii() or any(part in lowered for part in _EMPTY_PARTS)) and bool(_EMPTY.search(value))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from memoryd.client.credentials import armour
 from memoryd.client.credentials.usage import USES
+from memoryd.client.credentials.vendors import VENDORS
 from memoryd.client.patterns import compile_late
 
 
@@ -70,12 +71,15 @@ FORMATS: tuple[Format, ...] = (
     _make_format("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}", "C2SP age specification"),
     _make_format(
         "AWS key pair",
-        "AKIA ASIA",
-        r"\b(?P<secret>(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|/\"']{1,4}[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        "AKIA ASIA ABIA ACCA",
+        r"\b(?P<secret>A(?:KI|SI|BI|CC)A[A-Z0-9]{16}[\s,:;|/\"']{1,4}[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         "AWS IAM user guide: access keys",
     ),
     _make_format(
-        "AWS access key", "AKIA ASIA", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", "AWS IAM user guide: unique identifiers"
+        "AWS access key",
+        "AKIA ASIA ABIA ACCA",
+        r"\bA(?:KI|SI|BI|CC)A[A-Z0-9]{16}\b",
+        "AWS IAM user guide: unique identifiers",
     ),
     _make_format(
         "AWS secret key",
@@ -118,7 +122,13 @@ FORMATS: tuple[Format, ...] = (
     _make_format("xAI key", "xai-", r"\bxai-[A-Za-z0-9]{60,100}\b", "xAI docs: API keys"),
     _make_format("Perplexity key", "pplx-", r"\bpplx-[A-Za-z0-9]{40,64}\b", "Perplexity docs: API keys"),
     _make_format("Tavily key", "tvly-", r"\btvly-(?:dev-|prod-)?[A-Za-z0-9]{28,40}\b", "Tavily docs: API keys"),
-    _make_format("Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{34,40}\b", "Hugging Face docs: user access tokens"),
+    _make_format(
+        "Hugging Face token",
+        "hf_ api_org_",
+        r"\b(?:hf|api_org)_[A-Za-z0-9]{34,40}\b",
+        "Hugging Face docs: user access tokens",
+        loose=True,  # most are of letters alone
+    ),
     _make_format("Replicate token", "r8_", r"\br8_[A-Za-z0-9]{37,40}\b", "Replicate docs: API tokens"),
     _make_format("Google API key", "AIza", r"\bAIza[\w-]{35}(?![\w-])", "Google Cloud docs: API keys"),
     _make_format("Google access token", "ya29.", r"\bya29\.[\w-]{30,}", "Google identity docs: OAuth 2.0"),
@@ -131,13 +141,16 @@ FORMATS: tuple[Format, ...] = (
     ),
     _make_format(
         "Azure client secret",
-        "8Q~",
-        r"(?<![\w~.-])[\w~.-]{3}8Q~[\w~.-]{31,34}",
+        "Q~",
+        r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{31,34}",
         "Microsoft Entra docs: secrets",
         free=True,
     ),
     _make_format(
-        "Stripe key", "sk_live_ sk_test_ rk_live_ rk_test_", r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,255}", "Stripe docs"
+        "Stripe key",
+        "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_",
+        r"\b[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,255}",
+        "Stripe docs",
     ),
     _make_format(
         "webhook secret", "whsec_", r"\bwhsec_[A-Za-z0-9+/=]{24,}", "Standard Webhooks specification, Stripe docs"
@@ -168,7 +181,7 @@ FORMATS: tuple[Format, ...] = (
         "Telegram Bot API: authorizing your bot",
         free=True,
     ),
-    _make_format("SendGrid key", "SG.", r"\bSG\.[\w-]{20,24}\.[\w-]{39,50}", "SendGrid docs: API keys"),
+    _make_format("SendGrid key", "SG.", r"\bSG\.[\w=-]{20,24}\.[\w=-]{39,50}", "SendGrid docs: API keys"),
     _make_format("Mailgun key", "key-", r"\bkey-[0-9a-f]{32}\b", "Mailgun docs: API keys"),
     _make_format(
         "Mailchimp key",
@@ -188,7 +201,7 @@ FORMATS: tuple[Format, ...] = (
     _make_format(
         "Terraform token",
         ".atlasv1.",
-        r"\b[A-Za-z0-9]{14}\.atlasv1\.[\w-]{50,}",
+        r"\b[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{50,}",
         "HCP Terraform docs: API tokens",
         free=True,
     ),
@@ -207,7 +220,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     _make_format("Netlify token", "nfp_", r"\bnfp_[A-Za-z0-9]{36,44}\b", "Netlify docs: access tokens"),
     _make_format(
-        "PlanetScale token", "pscale_", r"\bpscale_(?:tkn|pw|oauth)_[\w.-]{32,64}", "PlanetScale docs: service tokens"
+        "PlanetScale token", "pscale_", r"\bpscale_(?:tkn|pw|oauth)_[\w=.-]{32,64}", "PlanetScale docs: service tokens"
     ),
     _make_format("Postman key", "PMAK-", r"\bPMAK-[0-9a-f]{24}-[0-9a-f]{34}\b", "Postman docs: API keys"),
     _make_format(
@@ -257,6 +270,17 @@ FORMATS: tuple[Format, ...] = (
         "Azure docs: SAS; AWS docs: query string authentication; Google Cloud docs: signed URLs",
         re.IGNORECASE,
     ),
+    _make_format(
+        "Authress key",
+        ".acc_ .acc-",
+        r"(?<![\w.])(?:sc|ext|scauth|authress)_\w{5,30}\.\w{4,6}\.acc[_-][\w-]{10,32}\.[\w+/=-]{30,120}",
+        "Authress docs: access keys",
+        free=True,
+    ),
+    _make_format(
+        "MaxMind key", "_mmk", r"\b[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk\b", "MaxMind docs: license keys", free=True
+    ),
+    *(_make_format(*row) for row in VENDORS),
     *(
         Format(name, anchors, compile_late(pattern, flags), source, free, True, flags == re.IGNORECASE)
         for name, anchors, pattern, source, flags, free in USES

@@ -1,11 +1,19 @@
 """Taking credentials out of text and of trees of values: each becomes `[secret: WHAT IT WAS]`, the rest stays."""
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from memoryd.client.credentials.assigned import find_assigned, is_credential, is_placeholder, kind_of, name_in
+from memoryd.client.credentials.assigned import (
+    find_assigned,
+    is_credential,
+    is_made,
+    is_placeholder,
+    kind_of,
+    name_in,
+)
 from memoryd.client.credentials.formats import FORMATS, MIN_RUN, RUN_CHARS, Format
 from memoryd.client.credentials.usage import find_manifest
 from memoryd.client.patterns import compile_late
@@ -21,6 +29,8 @@ _MOST_BEFORE = 120  # characters of a line that are looked at before its end
 _KEY_CHARS = r"[A-Za-z0-9_+/=.-]"
 _NEXT_LINE = compile_late(rf"\n[ \t]{{0,16}}(?P<run>{_KEY_CHARS}{{6,400}})")
 _LINE_END = compile_late(rf"(?P<run>{_KEY_CHARS}{{12,100}}+)[ \t]{{0,4}}\\?\r?\Z")
+_REST_OF_LINE = compile_late(r"[\\\"',;]{0,3}[ \t]{0,4}(?:\r?\n|\Z)")
+_AWS_SECRET = 40  # characters of a secret access key, of which half a line may be letters alone
 _DIGITS = frozenset("0123456789")
 
 
@@ -80,6 +90,27 @@ def _find_broken(text: str, ends: set[int]) -> Iterator[Found]:
                 first, last = _place(spans, start), _place(spans, end - 1)
                 if "\n" in text[first:last] and not _is_example(shape.name, whole[start:end]):
                     yield Found(shape.name, first, last + 1)
+        yield from _find_named_broken(text, spans)
+
+
+def _find_named_broken(text: str, spans: list[tuple[int, int]]) -> Iterator[Found]:
+    """Yield the keys beside a telling name that go on in whole lines."""
+    rest = [*itertools.takewhile(lambda span: _is_whole_line(text, *span), spans[1:])]
+    if not rest:
+        return
+    begin = max(text.rfind("\n", 0, spans[0][0]) + 1, spans[0][0] - _MOST_BEFORE)
+    first, end = (begin, spans[0][1]), rest[-1][1]
+    line = "".join(text[slice(*span)] for span in (first, *rest, (end, end + 1)))  # with the mark that closes it
+    made = all(is_made(text[slice(*span)]) for span in rest)
+    for one in find_assigned(line, line.lower()):
+        whole = made or one.end - one.start == _AWS_SECRET
+        if whole and one.kind != "password" and one.start < first[1] - begin < one.end:
+            yield Found(one.kind, begin + one.start, _place([first, *rest], one.end - 1) + 1)
+
+
+def _is_whole_line(text: str, start: int, end: int) -> bool:
+    """Return whether a run that begins a line is all of it, and no assignment."""
+    return bool(_REST_OF_LINE.match(text, end)) and "=" not in text[start : end - 2]
 
 
 def _join_lines(text: str, ends: set[int]) -> Iterator[list[tuple[int, int]]]:

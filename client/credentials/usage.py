@@ -113,9 +113,9 @@ USES: tuple[tuple[str, tuple[str, ...], str, str, int, bool], ...] = (
     ),
     (
         "session cookie",
-        ("phpsessid=", "jsessionid="),
-        r"(?:PHP|J)SESSIONID?=(?P<secret>(?=[^\s\d]{0,60}\d)[\w.!-]{16,200})",
-        "PHP manual: sessions; Jakarta Servlet specification",
+        ("phpsessid=", "sessionid=", "_session=", "connect.sid="),
+        r"(?:SESSIONID|PHPSESSID|_session|connect\.sid)=(?P<secret>(?=[^\s\d]{0,60}\d)[\w.!%+=-]{16,600})",
+        "PHP manual: sessions; Jakarta Servlet specification; docs of Rails, Laravel, Django, Express",
         re.IGNORECASE,
         False,
     ),

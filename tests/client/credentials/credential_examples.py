@@ -30,7 +30,9 @@ HOLDING: dict[str, list[str]] = {
     ),
     "age key": _whole(["«AGE-SECRET-|KEY-1" + "Q7RT2ZKP9WXC4VYN8MLS3HDJ6GFY1TAE5UKQ0XYEQ7RT2ZKP9WXC4VYN8M»"]),
     "AWS key pair": _whole(["the pair is «AK|IAQ7RT2ZKP4WXC4VBN,q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo/iYe»"]),
-    "AWS access key": _whole(["aws_access_key_id=«AK|IAIOSFODNN7EXAMPLE»", "«AS|IAQ7RT2ZKP4WXC4VBN» expired"]),
+    "AWS access key": _whole(
+        ["aws_access_key_id=«AK|IAIOSFODNN7EXAMPLE»", "«AS|IAQ7RT2ZKP4WXC4VBN» expired", "«AB|IAQ7RT2ZKP4WXC4VBN»"]
+    ),
     "AWS secret key": _whole(
         [
             "aws_secret_access_key = «wJalrXUtnFEMI/|K7MDENG/bPxRfiCYEXAMPLEKEY»",
@@ -38,7 +40,7 @@ HOLDING: dict[str, list[str]] = {
         ]
     ),
     "GitHub token": _whole([f"push with «gh|p_{MIXED[:36]}» please", f"«github_|pat_{MIXED[:22]}_{MIXED}»"]),
-    "GitLab token": _whole([f"«glp|at-{MIXED[:20]}»", f"«glr|t-{MIXED[:20]}»"]),
+    "GitLab token": _whole([f"«glp|at-{MIXED[:20]}»", f"«glr|t-{MIXED[:20]}»", f"«glo|as-{MIXED}»"]),
     "Anthropic key": _whole([f"export ANTHROPIC_API_KEY=«sk-|ant-api03-{MIXED}{MIXED}-AA»"]),
     "OpenRouter key": _whole([f"«sk-or|-v1-{HEX}{HEX}»"]),
     "OpenAI key": _whole(
@@ -51,7 +53,9 @@ HOLDING: dict[str, list[str]] = {
     "xAI key": _whole([f"«xai|-{MIXED}{MIXED}»"]),
     "Perplexity key": _whole([f"«pplx|-{MIXED}{MIXED[:8]}»"]),
     "Tavily key": _whole([f"«tvly|-dev-{MIXED[:32]}»"]),
-    "Hugging Face token": _whole([f"HF_TOKEN is set: «hf|_{MIXED[:34]}»"]),
+    "Hugging Face token": _whole(
+        [f"HF_TOKEN is set: «hf|_{MIXED[:34]}»", "push with «hf|_qRtZkPwXcVbNmLsHdJgFyTaEuKoiYewBnM»"]
+    ),
     "Replicate token": _whole([f"«r8|_{MIXED[:37]}»"]),
     "Google API key": _whole([f"maps with «AI|za{MIXED[:35]}»"]),
     "Google access token": _whole([f"«ya|29.{MIXED}»"]),
@@ -61,7 +65,8 @@ HOLDING: dict[str, list[str]] = {
     "Stripe key": _whole([f"STRIPE=«sk_|live_{MIXED[:12]}\n{MIXED[12:24]}»"])
     + _whole([f"«sk_|live_{MIXED[:24]}»", f"«rk_|test_{MIXED[:24]}»"]),
     "webhook secret": _whole([f"«whs|ec_{MIXED[:32]}»"]),
-    "Slack token": _whole([f"«xox|b-123456789012-{MIXED[:24]}»", f"«xa|pp-1-A0123456789-{MIXED[:24]}»"]),
+    "Slack token": _whole([f"«xox|b-123456789012-{MIXED[:24]}»", f"«xa|pp-1-A0123456789-{MIXED[:24]}»"])
+    + _whole([f"«xox|e.xoxp-1-{MIXED}{MIXED}{MIXED}»"]),
     "Slack webhook": _whole(
         ["post to https://hooks.slack|.com/services/«T01234567/B01234567/q7Rt2ZkP9wXc4VbN8mLs3HdJ»"]
     ),
@@ -82,7 +87,7 @@ HOLDING: dict[str, list[str]] = {
     "Linear key": _whole([f"«lin_|api_{MIXED}»"]),
     "Notion token": _whole([f"«nt|n_{MIXED}{MIXED[:6]}»"]),
     "Figma token": _whole([f"«fi|gd_{MIXED}»"]),
-    "Grafana token": _whole([f"«gl|sa_{MIXED[:32]}_0a1b2c3d»"]),
+    "Grafana token": _whole([f"«gl|sa_{MIXED[:32]}_0a1b2c3d»", f"«eyJr|Ijoi{MIXED}{MIXED}»"]),
     "New Relic key": _whole(["«NR|AK-Q7RT2ZKP9WXC4VBN8MLS3HDJ6GF»"]),
     "Sentry token": _whole([f"«sntr|ys_{MIXED}{MIXED}»"]),
     "Supabase key": _whole([f"«sb|p_{HEX}{HEX[:8]}»", f"«sb_|secret_{MIXED[:31]}»"]),
@@ -92,10 +97,51 @@ HOLDING: dict[str, list[str]] = {
     "Airtable token": _whole([f"«pa|t{MIXED[:14]}.{HEX}{HEX}»"]),
     "Doppler token": _whole([f"«dp|.pt.{MIXED}abc»"]),
     "Shopify token": _whole([f"«shp|at_{HEX}»"]),
-    "Square token": _whole([f"«sq0|atp-{MIXED[:22]}»"]),
+    "Square token": _whole([f"«sq0|atp-{MIXED[:22]}»", f"«EA|AA{MIXED}{MIXED[:18]}»"]),
     "Pinecone key": _whole([f"«pc|sk_{MIXED}_{MIXED[:20]}»"]),
+    "OnePassword key": _whole(["«A3-|Q7RT2Z-KP9WX4-VB8ML-S3HJ6-GFY1T-AE5UK»"]),
+    "OnePassword token": _whole([f"export OP_TOKEN=«ops_|eyJ{MIXED}{MIXED}{MIXED}»"]),
+    "Adobe secret": _whole([f"«p8e|-{MIXED[:32]}»"]),
+    "Alibaba access key": _whole([f"«LT|AI{MIXED[:20]}» is the id"]),
+    "Artifactory token": _whole([f"«AK|Cp{MIXED}{MIXED[:29]}»", f"«cmVm|d{MIXED}{MIXED[:19]}»"]),
+    "Authress key": _whole([f"«sc_|{MIXED[:12]}.4u9a.acc_{MIXED[:16]}.{MIXED}»"]),
+    "Bedrock key": _whole([f"«ABS|K{MIXED}{MIXED}{MIXED}=»", f"«bedrock-|api-key-{MIXED}{MIXED}»"]),
+    "ClickHouse key": _whole([f"«4b1|d{MIXED[:38]}»"]),
+    "Clojars token": _whole([f"«CLO|JARS_{HEX}{HEX[:28]}»"]),
+    "Cloudflare key": _whole([f"«v1|.0-{HEX[:24]}-{HEX}{HEX}{HEX}{HEX}{HEX[:18]}»"]),
+    "Duffel token": _whole([f"«duffel|_test_{MIXED}abc»"]),
+    "Dynatrace token": _whole([f"«dt0|c01.{HEX[:24]}.{HEX}{HEX}»"]),
+    "EasyPost key": _whole([f"«EZ|AK{HEX}{HEX[:22]}»"]),
+    "Facebook token": _whole([f"«EA|AM{MIXED}{MIXED}{MIXED}»"]),
+    "Flutterwave key": _whole([f"«FLWS|ECK_TEST-{HEX}-X»"]),
+    "Fly.io token": _whole([f"«fo|1_{MIXED}abc»", f"«fm|2_{MIXED}{MIXED}{MIXED}»"]),
+    "Frame.io token": _whole([f"«fio|-u-{MIXED}{MIXED[:24]}»"]),
+    "Harness token": _whole([f"«pa|t.{MIXED[:22]}.{HEX[:24]}.{MIXED[:20]}»"]),
+    "Heroku key": _whole([f"«HR|KU-AA{MIXED}{MIXED[:18]}»"]),
+    "Infracost key": _whole([f"«ic|o-{MIXED[:32]}»"]),
+    "42 secret": _whole([f"«s-s4|t2af-{HEX}{HEX}»"]),
+    "MaxMind key": _whole([f"«{MIXED[:6]}_{MIXED[:29]}|_mmk»"]),
+    "Octopus key": _whole(["«AP|I-Q7RT2ZKP9WXC4VBN8MLS3HDJ6G»"]),
+    "OpenShift token": _whole([f"oc login --token=«sha25|6~{MIXED}abc»"]),
+    "Prefect key": _whole([f"«pn|u_{MIXED[:36]}»"]),
+    "Pulumi token": _whole([f"«pu|l-{HEX}{HEX[:8]}»"]),
+    "ReadMe key": _whole([f"«rd|me_{HEX}{HEX}{HEX[:6]}»"]),
+    "Scalingo token": _whole([f"«tk-|us-{MIXED}{MIXED[:8]}»"]),
+    "Brevo key": _whole([f"«xkey|sib-{HEX}{HEX}-{MIXED[:16]}»"]),
+    "SettleMint token": _whole([f"«sm_|pat_{MIXED[:16]}»"]),
+    "Shippo token": _whole([f"«ship|po_live_{HEX}{HEX[:8]}»"]),
+    "SoftLayer key": _whole([f"https://api.softlayer|.com/soap/v3/«{HEX}{HEX}»"]),
+    "Sourcegraph token": _whole([f"«sg|p_local_{HEX}{HEX[:8]}»"]),
+    "Teams webhook": _whole(
+        [
+            "https://acme.webhook.office|.com/webhookb2/«9f86d081-884c-4d65-9a2f-eaa0c55ad015@9f86d081-884c-4d65-9a2f-"
+            f"eaa0c55ad015/IncomingWebhook/{HEX}/9f86d081-884c-4d65-9a2f-eaa0c55ad015»"
+        ]
+    ),
+    "Twilio key": _whole([f"«S|K{HEX}»"]),
     "memoryd token": _whole([f"«m|t_{MIXED}abc»"]),
-    "JWT": _whole(["cookie «ey|JhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P»"]),
+    "JWT": _whole(["cookie «ey|JhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P»"])
+    + _whole([f"«ZX|lK{MIXED}{MIXED}»"]),
     "bearer token": _whole(
         [
             f"Authorization: Bearer «{MIXED}»",
@@ -172,6 +218,13 @@ HOLDING: dict[str, list[str]] = {
             "db:\n  password: «sword|fish»\n",
             "log in with admin / «Sup3r|Geheim»",
             "the credentials are admin:«Sup3r|Geheim»",
+            "- name: DB_PASSWORD\n  value: «Sup3r|Geheim»\n",
+            '{"name": "DB_PASSWORD", "value": "«Sup3r|Geheim»"}',
+            '<add key="ClearTextPassword" value="«Sup3r|Geheim»" />',
+            "db_password: |\n  «Sup3r|Geheim»\n",
+            'password: str = "«Sup3r|Geheim»"',
+            "password = b'«Sup3r|Geheim»'",
+            'NSString *password = @"«Sup3r|Geheim»";',
             "password：«Tr0ub|4dor3x»",
             "密码是 «Tr0ub|4dor3x»",
             "パスワードは «Tr0ub|4dor3x» です",
@@ -195,6 +248,8 @@ HOLDING: dict[str, list[str]] = {
         [
             "Cookie: theme=dark; sessionid=«8fj2kd93jfk2|9dk3jf9dk2jf9»; lang=en",
             "Set-Cookie: JSESSIONID=«9A8B7C6D5E4F3021|1203F4E5D6C7B8A9»; Path=/",
+            "curl -b _gitlab_session=«9a8b7c6d5e4f3021|1203f4e5d6c7b8a9» https://git.acme.test",
+            "curl -b 'connect.sid=«s%3A9a8b7c6d5e4f|30211203f4e5d6»'",
         ]
     ),
     "Kubernetes secret": _whole(
@@ -208,6 +263,8 @@ HOLDING: dict[str, list[str]] = {
             'client_secret = "«q7Rt2ZkP|9wXc4VbN»"',
             "SESSION_SECRET=«q7Rt2ZkP|9wXc4VbN8mLs»",
             f"AWS secret access key «{MIXED}»",
+            "aws_secret_access_key = «wJalrXUtnFEMI/|K7MDENG/\nbPxRfiCYzzzzzzzKEY»",
+            "aws_secret_access_key=«wJalrXUtn|FEMI\n  /K7MDENG/bPxRfiCYzzzzzzzKEYz»\nregion = eu",
             "the webhook secret is «q7Rt2ZkP|9wXc4VbN8mLs»",
         ]
     ),
@@ -227,6 +284,8 @@ HOLDING: dict[str, list[str]] = {
     "key": _whole(
         [
             f"api_key = '«{MIXED}»'",
+            f"api_key = «{MIXED[:20]}\n    {MIXED[20:]}»\nhost = db1",
+            f'"api_key": "«{MIXED[:16]}\\\n{MIXED[16:32]}\\\n{MIXED[32:]}»"',
             f"X-Api-Key: «{HEX}»",
             f"the api key is\n  «{MIXED[:24]}»",
             f"API_KEY=\\\n  «{MIXED[:24]}»",
@@ -241,6 +300,7 @@ HOLDING: dict[str, list[str]] = {
 }
 
 HARMLESS: list[str] = [
+    "token_count = tokenize_the_input\nreturn_value_2",
     "password: see the wiki page",
     "password: forgot-password-link",
     "password: minimum-eight-characters",
